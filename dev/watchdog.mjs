@@ -1,0 +1,27 @@
+// Run by processes.ts as a process of its own. Standard input names what to end (`+ pid signal`, `- pid`); its end
+// means that the parent is gone. Plain JavaScript, so that it is up at once and needs nothing installed.
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** @type {Map<number, string>} */
+const watched = new Map();
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const [change, pid, signal] = line.split(' ');
+  if (change === '+') watched.set(Number(pid), signal);
+  else watched.delete(Number(pid));
+}
+
+for (const [pid, signal] of watched) send(pid, signal);
+const end = Date.now() + 8_000;
+while (Date.now() < end && [...watched.keys()].some((pid) => send(pid, 0))) await pause(50);
+for (const pid of watched.keys()) send(pid, 'SIGKILL');
+
+/** @param {number} pid @param {string | number} signal */
+function send(pid, signal) {
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
+  }
+}

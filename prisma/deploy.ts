@@ -1,0 +1,208 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { Client } from 'pg';
+
+interface Migration {
+  readonly name: string;
+  readonly sql: string;
+}
+
+interface MigrationRow {
+  readonly migration_name: string;
+  readonly checksum: string;
+  readonly finished_at: Date | null;
+}
+
+/** The key under which Prisma's own migrate locks a database; never another one. */
+const migrateLock = 72707369;
+const lockWaitSeconds = 60;
+const committedMigrations = fileURLToPath(new URL('./migrations', import.meta.url));
+
+/**
+ * Applies every pending migration, each one wholly or not at all, and returns the names of those applied now.
+ * Keeps the table, the checksums and the lock of `prisma migrate deploy`, which then finds nothing left to do.
+ *
+ * Rejects when a migration fails (what went before it stays applied, the failure is recorded as Prisma records it),
+ * when one failed earlier and is not resolved, when one was edited after it was applied, and when another instance
+ * holds the lock for longer than a minute.
+ *
+ * Several instances may run it at once: each migration is applied by one of them. Lock and migration are parts of one
+ * transaction, so a transaction pooler may stand in between. Hence a migration cannot hold what PostgreSQL refuses
+ * inside a transaction, such as CREATE INDEX CONCURRENTLY, nor end the transaction itself.
+ */
+export async function deployMigrations(databaseUrl: string, folder = committedMigrations): Promise<string[]> {
+  const migrations = readMigrations(folder);
+  const client = new Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: 15_000,
+    query_timeout: 15 * 60_000, // ends the wait for a server gone dark; a migration may take its time
+    keepAlive: true,
+  });
+  client.on('error', () => {}); // a connection that breaks shows in the query under way
+  try {
+    await client.connect();
+    const applied: string[] = [];
+    for (;;) {
+      const name = await applyNext(client, migrations);
+      if (name === undefined) return applied;
+      applied.push(name);
+    }
+  } finally {
+    await client.end(); // also rolls back and frees the lock after an error
+  }
+}
+
+function readMigrations(folder: string): Migration[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => ({ name, sql: readFileSync(path.join(folder, name, 'migration.sql'), 'utf8') }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Applies the first pending migration in a transaction of its own; undefined: nothing is pending. */
+async function applyNext(client: Client, migrations: readonly Migration[]): Promise<string | undefined> {
+  await client.query('BEGIN');
+  await takeLock(client);
+  const pending = firstPending(migrations, await recordedMigrations(client));
+  if (!pending) {
+    await client.query('COMMIT');
+    return undefined;
+  }
+  refuseTransactionControl(pending);
+  const id = randomUUID();
+  await client.query(
+    'INSERT INTO _prisma_migrations (id, checksum, migration_name, started_at) VALUES ($1, $2, $3, clock_timestamp())',
+    [id, checksum(pending.sql), pending.name],
+  );
+  await client.query('SAVEPOINT before_migration');
+  try {
+    await client.query(pending.sql);
+  } catch (error) {
+    await client.query('ROLLBACK TO SAVEPOINT before_migration');
+    await client.query('UPDATE _prisma_migrations SET logs = $2 WHERE id = $1', [id, describe(error)]);
+    await client.query('COMMIT');
+    throw new Error(
+      `Migration ${pending.name} failed and was rolled back: ${describe(error)}. ${howToResolve(pending)}`,
+      {
+        cause: error,
+      },
+    );
+  }
+  await client.query(
+    'UPDATE _prisma_migrations SET finished_at = clock_timestamp(), applied_steps_count = 1 WHERE id = $1',
+    [id],
+  );
+  await client.query('COMMIT');
+  return pending.name;
+}
+
+/** Held until the transaction ends; it excludes Prisma's session-wide lock of the same key as well. */
+async function takeLock(client: Client): Promise<void> {
+  await client.query(`SET LOCAL lock_timeout = '${lockWaitSeconds}s'`);
+  try {
+    await client.query(`SELECT pg_advisory_xact_lock(${migrateLock})`);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === '55P03')) throw error;
+    throw new Error(
+      `Another migration has held the lock of this database for ${lockWaitSeconds} s. Wait for it to end, then try again.`,
+      { cause: error },
+    );
+  }
+  await client.query('SET LOCAL lock_timeout TO DEFAULT');
+}
+
+async function recordedMigrations(client: Client): Promise<MigrationRow[]> {
+  await client.query(`CREATE TABLE IF NOT EXISTS _prisma_migrations (
+    id                  VARCHAR(36) PRIMARY KEY NOT NULL,
+    checksum            VARCHAR(64) NOT NULL,
+    finished_at         TIMESTAMPTZ,
+    migration_name      VARCHAR(255) NOT NULL,
+    logs                TEXT,
+    rolled_back_at      TIMESTAMPTZ,
+    started_at          TIMESTAMPTZ NOT NULL DEFAULT now(),
+    applied_steps_count INTEGER NOT NULL DEFAULT 0
+  )`);
+  const { rows } = await client.query<MigrationRow>(
+    'SELECT migration_name, checksum, finished_at FROM _prisma_migrations WHERE rolled_back_at IS NULL',
+  );
+  return rows;
+}
+
+function firstPending(
+  migrations: readonly Migration[],
+  rows: readonly MigrationRow[],
+): Migration | undefined {
+  const recorded = new Map(rows.map((row) => [row.migration_name, row]));
+  for (const row of rows) {
+    if (!row.finished_at) {
+      throw new Error(
+        `Migration ${row.migration_name} failed earlier. ${howToResolve({ name: row.migration_name })}`,
+      );
+    }
+  }
+  for (const { name, sql } of migrations) {
+    const row = recorded.get(name);
+    if (row && !matches(sql, row.checksum)) {
+      throw new Error(
+        `Migration ${name} was edited after it was applied. Restore it and put the change in a new one.`,
+      );
+    }
+  }
+  return migrations.find(({ name }) => !recorded.has(name));
+}
+
+function refuseTransactionControl({ name, sql }: Migration): void {
+  if (/^\s*(commit|rollback|end)(\s+(work|transaction))?\s*;/im.test(withoutDollarQuotes(sql))) {
+    throw new Error(`Migration ${name} ends its transaction itself; leave out BEGIN and COMMIT.`);
+  }
+}
+
+/** Function bodies have a BEGIN and END of their own. */
+function withoutDollarQuotes(sql: string): string {
+  return sql.replace(/(\$\w*\$).*?\1/gs, '');
+}
+
+function checksum(sql: string): string {
+  return createHash('sha256').update(sql).digest('hex');
+}
+
+/** As Prisma compares them: a checkout with other line endings holds the same migration. */
+function matches(sql: string, recorded: string): boolean {
+  const unix = sql.replaceAll('\r\n', '\n');
+  return [sql, unix, unix.replaceAll('\n', '\r\n')].some((text) => checksum(text) === recorded);
+}
+
+function howToResolve({ name }: { readonly name: string }): string {
+  return (
+    `Correct the cause, mark the failure as rolled back (\`npx prisma migrate resolve --rolled-back ${name}\`, ` +
+    'or set rolled_back_at of its row in _prisma_migrations), then deploy again.'
+  );
+}
+
+/** Connecting to a name with several addresses fails with an error whose message is empty. */
+function describe(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0)
+    return error.errors.map(describe).join(', ');
+  return error instanceof Error ? error.message : String(error);
+}
+
+async function main(): Promise<void> {
+  const databaseUrl = process.env['DATABASE_URL'];
+  if (!databaseUrl) throw new Error('DATABASE_URL is not set.');
+  // Neither parser may put the URL into its message.
+  if (!URL.canParse(databaseUrl) || !/^postgres(ql)?:$/.test(new URL(databaseUrl).protocol)) {
+    throw new Error('DATABASE_URL is not a postgresql:// URL.');
+  }
+  const applied = await deployMigrations(databaseUrl);
+  for (const name of applied) console.log(`applied ${name}`);
+  if (applied.length === 0) console.log('nothing to apply: the database is up to date');
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href) {
+  main().catch((error: unknown) => {
+    console.error(`The migrations were not deployed: ${describe(error)}`);
+    process.exitCode = 1;
+  });
+}

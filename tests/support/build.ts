@@ -1,0 +1,22 @@
+/** The production build that all test files share. A build folder of its own: `npm run dev` may run meanwhile. */
+export const BUILD_FOLDER = '.next-test';
+
+/** Set while the build is made: found in its output, they tell that a build bakes in what belongs to a start. */
+export const BUILD_TIME_VALUES = {
+  IDP_SECRET_KEY: 'sk_test_valueofthebuildsecretkey',
+  IDP_PUBLISHABLE_KEY: `pk_test_${Buffer.from('build.clerk.accounts.dev$').toString('base64')}`,
+  IDP_WEBHOOK_SIGNING_SECRET: `whsec_${Buffer.from('a signing secret of the build...').toString('base64')}`,
+  DATABASE_URL: 'postgresql://build:passwordofthebuild@127.0.0.1:1/build',
+  KV_REST_API_URL: 'http://127.0.0.1:1/kv-of-the-build',
+  KV_REST_API_TOKEN: 'token-of-the-build',
+} as const;
+
+/** The environment of this process without any variable that configures the service. */
+export function withoutServiceVariables(): NodeJS.ProcessEnv {
+  const configures = /^(?:IDP_|KV_|CLERK_|NEXT_|DATABASE_URL$|USER_ID_CACHE_|REDIS_URL$|VITEST|PORT$)/;
+  return {
+    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !configures.test(name))),
+    NODE_ENV: 'production',
+    NEXT_TELEMETRY_DISABLED: '1',
+  };
+}
