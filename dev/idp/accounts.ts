@@ -1,0 +1,155 @@
+import { z } from 'zod';
+import type { Session, User } from './data';
+import { ApiError, notFound } from './http';
+import { newId } from './ids';
+import type { Instance } from './instance';
+import { hashPassword } from './passwords';
+import { deletedUserResource, sessionResource, userResource } from './resources';
+
+/** An address as it is stored and compared: lower case, no white space around it. */
+export const EmailAddress = z.string().trim().toLowerCase().pipe(z.email());
+
+const DAY = 24 * 60 * 60 * 1000;
+const SESSION_LIFE = 7 * DAY;
+
+/** The rule for passwords, the same in the settings that the browser reads. */
+export const PASSWORD_LENGTH = { least: 8, most: 72 } as const;
+
+/** What a new user may be given; everything but the address may be absent. */
+export type NewUser = Pick<User, 'email'> &
+  Partial<Omit<User, 'id' | 'emailId' | 'email' | 'createdAt' | 'updatedAt' | 'lastSignInAt'>>;
+
+/** Creates a user and sends `user.created`. `password` is a hash. Throws the 422 of an address already taken. */
+export function createUser(instance: Instance, input: NewUser): User {
+  requireFreeEmail(instance, input.email, 'email_address');
+  const now = instance.clock.now();
+  const user = instance.store.users.put({
+    firstName: null,
+    lastName: null,
+    externalId: null,
+    password: null,
+    publicMetadata: {},
+    privateMetadata: {},
+    unsafeMetadata: {},
+    ...input,
+    id: newId('user'),
+    emailId: newId('idn'),
+    passwordUpdatedAt: input.password ? now : null,
+    lastSignInAt: null,
+    createdAt: now,
+    updatedAt: now,
+  });
+  instance.webhooks.send('user.created', userResource(user));
+  return user;
+}
+
+/** Changes a user and sends `user.updated`. */
+export function updateUser(instance: Instance, user: User, changes: Partial<Omit<User, 'id'>>): User {
+  const now = instance.clock.now();
+  const passwordChange = changes.password === undefined ? {} : { passwordUpdatedAt: now };
+  const updated = instance.store.users.put({ ...user, ...changes, ...passwordChange, updatedAt: now });
+  instance.webhooks.send('user.updated', userResource(updated));
+  return updated;
+}
+
+/** Deletes a user, ends the user's sessions, and sends `user.deleted`. */
+export function deleteUser(instance: Instance, user: User): void {
+  endSessionsOf(instance, user);
+  instance.store.users.delete(user.id);
+  instance.webhooks.send('user.deleted', deletedUserResource(user));
+}
+
+/** Signs a user in on a client and sends `session.created`. */
+export function createSession(instance: Instance, user: User, clientId: string): Session {
+  const now = instance.clock.now();
+  const session = instance.store.sessions.put({
+    id: newId('sess'),
+    userId: user.id,
+    clientId,
+    status: 'active',
+    lastActiveAt: now,
+    expireAt: now + SESSION_LIFE,
+    createdAt: now,
+    updatedAt: now,
+  });
+  instance.store.users.put({ ...user, lastSignInAt: now });
+  const client = instance.store.clients.get(clientId);
+  if (client) instance.store.clients.put({ ...client, updatedAt: now });
+  instance.webhooks.send('session.created', sessionResource(session));
+  return session;
+}
+
+/** Ends an active session and sends the event of the same name; a session that is over stays as it is. */
+export function endSession(
+  instance: Instance,
+  session: Session,
+  status: 'ended' | 'removed' | 'revoked',
+): Session {
+  if (session.status !== 'active') return session;
+  const now = instance.clock.now();
+  const ended = instance.store.sessions.put({ ...session, status, updatedAt: now });
+  const client = instance.store.clients.get(session.clientId);
+  if (client) instance.store.clients.put({ ...client, updatedAt: now });
+  instance.webhooks.send(`session.${status}`, sessionResource(ended));
+  return ended;
+}
+
+/** The session if it is active and its user exists; one whose time is over becomes expired. */
+export function activeSession(instance: Instance, id: string): Session | undefined {
+  const session = instance.store.sessions.get(id);
+  if (session?.status !== 'active' || !instance.store.users.get(session.userId)) return undefined;
+  if (session.expireAt > instance.clock.now()) return session;
+  instance.store.sessions.put({ ...session, status: 'expired' });
+  return undefined;
+}
+
+/** The sessions of a client that are active, oldest first. */
+export function activeSessions(instance: Instance, clientId: string): Session[] {
+  return instance.store.sessions
+    .all()
+    .filter((session) => session.clientId === clientId && activeSession(instance, session.id) !== undefined);
+}
+
+/** Ends every active session of a user, but for one that may be kept. */
+export function endSessionsOf(instance: Instance, user: User, kept?: Session): void {
+  for (const session of instance.store.sessions.all()) {
+    if (session.userId === user.id && session.id !== kept?.id) endSession(instance, session, 'revoked');
+  }
+}
+
+/** The user of an id. Throws the provider's 404. */
+export function requireUser(instance: Instance, id: string): User {
+  const user = instance.store.users.get(id);
+  if (user === undefined) throw notFound(`User ${id}`);
+  return user;
+}
+
+/** The user with an address, written in any case. */
+export function userByEmail(instance: Instance, email: string): User | undefined {
+  const address = email.trim().toLowerCase();
+  return instance.store.users.find((user) => user.email === address);
+}
+
+/** Throws the 422 of an address that a user has. */
+export function requireFreeEmail(instance: Instance, email: string, parameter: string): void {
+  if (userByEmail(instance, email) === undefined) return;
+  throw new ApiError(
+    422,
+    'form_identifier_exists',
+    'That email address is taken. Please try another.',
+    parameter,
+  );
+}
+
+/** The hash of a password that meets the instance's rule. Throws the 422 that says how it does not. */
+export function acceptPassword(password: string, parameter: string): string {
+  if (password.length < PASSWORD_LENGTH.least) {
+    const message = `Passwords must be ${PASSWORD_LENGTH.least} characters or more.`;
+    throw new ApiError(422, 'form_password_length_too_short', message, parameter);
+  }
+  if (password.length > PASSWORD_LENGTH.most) {
+    const message = `Passwords must be ${PASSWORD_LENGTH.most} characters or less.`;
+    throw new ApiError(422, 'form_password_length_too_long', message, parameter);
+  }
+  return hashPassword(password);
+}

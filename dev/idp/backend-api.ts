@@ -1,0 +1,253 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import {
+  acceptPassword,
+  activeSession,
+  createSession,
+  createUser,
+  deleteUser,
+  EmailAddress,
+  endSession,
+  requireUser,
+  updateUser,
+} from './accounts';
+import type { Session, User } from './data';
+import { ApiError, type ApiRequest, notFound, parse, type Routes } from './http';
+import { newId } from './ids';
+import type { Instance } from './instance';
+import { hashPassword, passwordMatches } from './passwords';
+import { deletedUserResource, sessionResource, userResource } from './resources';
+import { sessionToken } from './tokens';
+
+const Metadata = z.record(z.string(), z.unknown());
+
+const UserFields = {
+  password: z.string().optional(),
+  first_name: z.string().nullish(),
+  last_name: z.string().nullish(),
+  external_id: z.string().min(1).nullish(),
+  public_metadata: Metadata.optional(),
+  private_metadata: Metadata.optional(),
+  unsafe_metadata: Metadata.optional(),
+  skip_password_checks: z.boolean().optional(),
+};
+const CreateUser = z.strictObject({
+  ...UserFields,
+  email_address: z.array(EmailAddress).length(1, 'this instance takes exactly one address'),
+  skip_password_requirement: z.boolean().optional(),
+});
+const UpdateUser = z.strictObject(UserFields);
+const MetadataChange = z.strictObject({
+  public_metadata: Metadata.optional(),
+  private_metadata: Metadata.optional(),
+  unsafe_metadata: Metadata.optional(),
+});
+const Page = z.object({
+  limit: z.coerce.number().int().min(1).max(500).default(10),
+  offset: z.coerce.number().int().min(0).default(0),
+});
+const UserOrder = z.enum([
+  'created_at',
+  'updated_at',
+  'email_address',
+  'first_name',
+  'last_name',
+  'last_sign_in_at',
+]);
+const CreateSession = z.strictObject({ user_id: z.string() });
+const TokenRequest = z.object({ expires_in_seconds: z.number().int().min(1).max(315_360_000).optional() });
+
+/** The Backend API: what the application's server and its scripts may do with the secret key. */
+export function backendApi(instance: Instance): Routes {
+  const { store } = instance;
+  return {
+    'GET /v1/jwks': () => ({ body: jwks(instance) }),
+    'POST /v1/users': ({ body }) => {
+      const { email_address, ...fields } = parse(CreateUser, body);
+      const [email = ''] = email_address;
+      return { body: userResource(createUser(instance, { email, ...userChanges(fields) })) };
+    },
+    'GET /v1/users': ({ url }) => {
+      const { limit, offset } = parse(Page, Object.fromEntries(url.searchParams));
+      const users = sortedUsers(selectedUsers(instance, url.searchParams), url.searchParams);
+      return { body: users.slice(offset, offset + limit).map(userResource) };
+    },
+    'GET /v1/users/count': ({ url }) => {
+      const count = selectedUsers(instance, url.searchParams).length;
+      return { body: { object: 'total_count', total_count: count } };
+    },
+    'GET /v1/users/:id': ({ id }) => ({ body: userResource(requireUser(instance, id)) }),
+    'PATCH /v1/users/:id': ({ id, body }) => {
+      const changes = userChanges(parse(UpdateUser, body));
+      return { body: userResource(updateUser(instance, requireUser(instance, id), changes)) };
+    },
+    'PATCH /v1/users/:id/metadata': ({ id, body }) => {
+      const user = requireUser(instance, id);
+      const change = parse(MetadataChange, body);
+      const merged = {
+        publicMetadata: mergeMetadata(user.publicMetadata, change.public_metadata),
+        privateMetadata: mergeMetadata(user.privateMetadata, change.private_metadata),
+        unsafeMetadata: mergeMetadata(user.unsafeMetadata, change.unsafe_metadata),
+      };
+      return { body: userResource(updateUser(instance, user, merged)) };
+    },
+    'PUT /v1/users/:id/metadata': ({ id, body }) => {
+      const changes = userChanges(parse(MetadataChange, body));
+      return { body: userResource(updateUser(instance, requireUser(instance, id), changes)) };
+    },
+    'POST /v1/users/:id/verify_password': ({ id, body }) => {
+      const { password } = parse(z.strictObject({ password: z.string() }), body);
+      if (passwordMatches(password, requireUser(instance, id).password)) return { body: { verified: true } };
+      throw new ApiError(422, 'incorrect_password', 'Password is incorrect.', 'password');
+    },
+    'DELETE /v1/users/:id': ({ id }) => {
+      const user = requireUser(instance, id);
+      deleteUser(instance, user);
+      return { body: deletedUserResource(user) };
+    },
+    'POST /v1/sessions': ({ body }) => {
+      const user = requireUser(instance, parse(CreateSession, body).user_id);
+      return { body: sessionResource(createSession(instance, user, newId('client'))) };
+    },
+    'GET /v1/sessions': ({ url }) => {
+      const query = url.searchParams;
+      const { limit, offset } = parse(Page, Object.fromEntries(query));
+      const sessions = store.sessions.all().filter((session) => isSelected(session, query));
+      const page = sessions
+        .reverse()
+        .slice(offset, offset + limit)
+        .map(sessionResource);
+      return { body: query.has('paginated') ? { data: page, total_count: sessions.length } : page };
+    },
+    'GET /v1/sessions/:id': ({ id }) => ({ body: sessionResource(requireSession(instance, id)) }),
+    'POST /v1/sessions/:id/revoke': ({ id }) => {
+      const session = requireSession(instance, id);
+      return { body: sessionResource(endSession(instance, session, 'revoked')) };
+    },
+    'POST /v1/sessions/:id/tokens': ({ id, body }) => {
+      const { expires_in_seconds = instance.sessionTokenSeconds } = parse(TokenRequest, body);
+      const session = activeSession(instance, id);
+      if (session === undefined) throw notFound(`Active session ${id}`);
+      const { signingKey, publicKey, clock } = { ...instance, publicKey: instance.publishableKey };
+      const jwt = sessionToken(signingKey, session, {
+        issuer: publicKey.issuer,
+        seconds: expires_in_seconds,
+        now: clock.now(),
+        origin: undefined,
+      });
+      return { body: { object: 'token', jwt } };
+    },
+  };
+}
+
+/** The public keys by which anyone verifies this instance's tokens. */
+export function jwks(instance: Instance): { keys: Record<string, unknown>[] } {
+  return { keys: [instance.signingKey.jwk] };
+}
+
+/** Throws the provider's 401 unless the request carries the secret key. */
+export function requireSecretKey(instance: Instance, request: Pick<ApiRequest, 'headers'>): void {
+  const authorization = request.headers.authorization;
+  if (authorization === undefined) {
+    throw new ApiError(401, 'authentication_invalid', 'Invalid Authentication: no secret key was sent.');
+  }
+  if (!isSecretKey(instance, authorization.replace(/^Bearer /, ''))) {
+    throw new ApiError(
+      401,
+      'clerk_key_invalid',
+      'The provided Clerk Secret Key is invalid. Make sure that your Clerk Secret Key is correct.',
+    );
+  }
+}
+
+/** Whether a value is the instance's secret key, compared in constant time. */
+export function isSecretKey(instance: Instance, value: string): boolean {
+  const hash = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(hash(value), hash(instance.secretKey));
+}
+
+function requireSession(instance: Instance, id: string): Session {
+  activeSession(instance, id);
+  const session = instance.store.sessions.get(id);
+  if (session === undefined) throw notFound(`Session ${id}`);
+  return session;
+}
+
+function isSelected(session: Session, query: URLSearchParams): boolean {
+  const fits = (name: string, value: string) => !query.has(name) || query.getAll(name).includes(value);
+  return (
+    fits('user_id', session.userId) && fits('client_id', session.clientId) && fits('status', session.status)
+  );
+}
+
+function userChanges(fields: z.output<typeof UpdateUser>): Partial<User> {
+  const { password, skip_password_checks: unchecked } = fields;
+  return {
+    ...(password === undefined
+      ? {}
+      : { password: unchecked ? hashPassword(password) : acceptPassword(password, 'password') }),
+    ...(fields.first_name === undefined ? {} : { firstName: fields.first_name }),
+    ...(fields.last_name === undefined ? {} : { lastName: fields.last_name }),
+    ...(fields.external_id === undefined ? {} : { externalId: fields.external_id }),
+    ...(fields.public_metadata && { publicMetadata: fields.public_metadata }),
+    ...(fields.private_metadata && { privateMetadata: fields.private_metadata }),
+    ...(fields.unsafe_metadata && { unsafeMetadata: fields.unsafe_metadata }),
+  };
+}
+
+function selectedUsers(instance: Instance, query: URLSearchParams): User[] {
+  const emails = query.getAll('email_address').map((email) => email.toLowerCase());
+  const ids = query.getAll('user_id');
+  const externalIds = query.getAll('external_id');
+  const text = query.get('query')?.toLowerCase();
+  return instance.store.users
+    .all()
+    .filter(
+      (user) =>
+        (emails.length === 0 || emails.includes(user.email)) &&
+        (ids.length === 0 || ids.includes(user.id)) &&
+        (externalIds.length === 0 || externalIds.includes(user.externalId ?? '')) &&
+        (text === undefined ||
+          [user.id, user.email, user.firstName, user.lastName].some((field) =>
+            field?.toLowerCase().includes(text),
+          )),
+    );
+}
+
+function sortedUsers(users: User[], query: URLSearchParams): User[] {
+  const [, sign, name] = /^([+-]?)(.*)$/.exec(query.get('order_by') ?? '-created_at') ?? [];
+  const field = parse(z.object({ order_by: UserOrder }), { order_by: name }).order_by;
+  const key = (user: User) => {
+    switch (field) {
+      case 'created_at':
+        return user.createdAt;
+      case 'updated_at':
+        return user.updatedAt;
+      case 'email_address':
+        return user.email;
+      case 'first_name':
+        return user.firstName ?? '';
+      case 'last_name':
+        return user.lastName ?? '';
+      case 'last_sign_in_at':
+        return user.lastSignInAt ?? 0;
+    }
+  };
+  const ascending = users.sort((one, other) => (key(one) < key(other) ? -1 : key(one) > key(other) ? 1 : 0));
+  return sign === '-' ? ascending.reverse() : ascending;
+}
+
+/** The provider merges objects deeply and takes a null as the removal of a key. */
+function mergeMetadata(
+  current: Readonly<Record<string, unknown>>,
+  change: Readonly<Record<string, unknown>> | undefined,
+): Record<string, unknown> {
+  const merged = new Map(Object.entries(current));
+  for (const [key, value] of Object.entries(change ?? {})) {
+    const [before, after] = [Metadata.safeParse(merged.get(key)), Metadata.safeParse(value)];
+    if (value === null) merged.delete(key);
+    else if (before.success && after.success) merged.set(key, mergeMetadata(before.data, after.data));
+    else merged.set(key, value);
+  }
+  return Object.fromEntries(merged);
+}

@@ -1,0 +1,177 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { access, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { extract } from 'tar';
+
+/** The browser SDK and its prebuilt components, as the provider would serve them from its own host. */
+const PACKAGES = {
+  'clerk-js': {
+    version: '6.34.1',
+    integrity: 'PcM/x9lzmDU5bQ8jaJjkWYncJbAYL5hlxHG3jkO4SLG39apLqfBuFCaRw27ptIkwRCTJnY+a6Nvml3gk8G1CZA==',
+  },
+  ui: {
+    version: '1.34.0',
+    integrity: 'EP6Wcf+iqV5hJRMjfmVSOb7wWEgt2DuUOnR3Yv/ULPdmGgGWa64oc4tB4VfD66z8nXgtXqHEXNNnGURAOfQ7vQ==',
+  },
+} as const;
+type PackageName = keyof typeof PACKAGES;
+
+/** A file of one of the two packages, in whatever version the application's SDK asks for: one is pinned here. */
+const SCRIPT_PATH = /^\/npm\/@clerk\/(?<name>clerk-js|ui)@[^/]+\/dist\/(?<file>[\w.-]+\.js)$/;
+const FETCH_BOUND_MILLISECONDS = 120_000;
+/** By default npm goes on for over a minute after the network is gone, while somebody waits for a page. */
+const NPM_OPTIONS = [
+  '--ignore-scripts',
+  '--loglevel=error',
+  '--fetch-retries=1',
+  '--fetch-retry-mintimeout=1000',
+];
+
+/** Shared by the local stack and the tests. */
+export const DEFAULT_CLERK_JS_FOLDER = fileURLToPath(new URL('../../.local/clerk', import.meta.url));
+
+/** The scripts of the browser SDK, fetched when first asked for. */
+export interface ClerkJs {
+  serves(pathname: string): boolean;
+  /** Answers with a script, a 404 for one that there is not, or a 503 if the SDK cannot be fetched. Never throws. */
+  serve(pathname: string, response: ServerResponse): Promise<void>;
+}
+
+/** Serves the browser SDK from a folder, which is filled on the first request. */
+export function clerkJsFrom(folder: string): ClerkJs {
+  return {
+    serves: (pathname) => pathname.startsWith('/npm/'),
+    async serve(pathname, response) {
+      const { name, file } = SCRIPT_PATH.exec(pathname)?.groups ?? {};
+      if (file === undefined || (name !== 'clerk-js' && name !== 'ui')) {
+        response.writeHead(404).end();
+        return;
+      }
+      try {
+        const script = await readFile(join(await packageFolder(name, folder), file)).catch(() => undefined);
+        if (script === undefined) response.writeHead(404).end();
+        else response.writeHead(200, scriptHeaders(name, file)).end(script);
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        console.error(message);
+        response.writeHead(503, { 'content-type': 'text/plain; charset=utf-8' }).end(message);
+      }
+    },
+  };
+}
+
+/**
+ * Fetches the browser SDK unless it is there. Rejects, once nothing is under way any more, with one line that says
+ * what to do if it cannot be had.
+ */
+export async function prefetchClerkJs(folder: string = DEFAULT_CLERK_JS_FOLDER): Promise<void> {
+  const fetches = [packageFolder('clerk-js', folder), packageFolder('ui', folder)];
+  await Promise.allSettled(fetches);
+  await Promise.all(fetches);
+}
+
+const fetching = new Map<string, Promise<string>>();
+
+/** The folder of a package's scripts. Calls at the same time share one fetch, and a failed one is tried again. */
+function packageFolder(name: PackageName, folder: string): Promise<string> {
+  const target = join(folder, `${name}-${PACKAGES[name].version}`);
+  const underWay = fetching.get(target);
+  if (underWay !== undefined) return underWay;
+  const found = access(target)
+    .catch(() => fetchPackage(name, folder, target))
+    .then(() => target);
+  fetching.set(target, found);
+  found.catch(() => fetching.delete(target));
+  return found;
+}
+
+/**
+ * Fetches a package into a folder of its own and then renames that folder, so that other processes see all of
+ * it or nothing; where two of them fetch at once, the first one's stays.
+ */
+async function fetchPackage(name: PackageName, folder: string, target: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const temporary = await mkdtemp(join(folder, '.fetching-'));
+  const removeAtExit = () => rmSync(temporary, { recursive: true, force: true });
+  process.once('exit', removeAtExit);
+  try {
+    const tarball = await packed(name, temporary);
+    await requireIntegrity(name, tarball);
+    const scripts = join(temporary, 'scripts');
+    await mkdir(scripts);
+    await extract({
+      file: tarball,
+      cwd: scripts,
+      strip: 2,
+      filter: (path) => /^package\/dist\/[^/]+\.js$/.test(path),
+    });
+    await rename(scripts, target).catch(async (error: unknown) => {
+      if ((await readdir(target).catch(() => [])).length === 0) throw error;
+    });
+  } catch (cause) {
+    const spec = specOf(name);
+    throw new Error(
+      `${spec}, which the sign-in pages need, could not be fetched (${reasonOf(cause)}). ` +
+        `Check that "npm view ${spec} version" works, then load the page again.`,
+      { cause },
+    );
+  } finally {
+    process.off('exit', removeAtExit);
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+/** The tarball as the user's own npm fetches it: with its registry, credentials and proxy. */
+async function packed(name: PackageName, into: string): Promise<string> {
+  const npmScript = process.env['npm_execpath'];
+  const isNpm = npmScript !== undefined && basename(npmScript).startsWith('npm');
+  const [command, ...prefix] = isNpm ? [process.execPath, npmScript] : ['npm'];
+  const fetched = promisify(execFile)(
+    command,
+    [...prefix, 'pack', specOf(name), '--pack-destination', into, ...NPM_OPTIONS],
+    { timeout: FETCH_BOUND_MILLISECONDS, shell: !isNpm && process.platform === 'win32' },
+  );
+  const killAtExit = () => fetched.child.kill();
+  process.once('exit', killAtExit);
+  await fetched.finally(() => process.off('exit', killAtExit));
+  const tarball = (await readdir(into)).find((file) => file.endsWith('.tgz'));
+  if (tarball === undefined) throw new Error('npm fetched nothing');
+  return join(into, tarball);
+}
+
+async function requireIntegrity(name: PackageName, tarball: string): Promise<void> {
+  const hash = createHash('sha512')
+    .update(await readFile(tarball))
+    .digest('base64');
+  if (hash !== PACKAGES[name].integrity) throw new Error('its sha512 is not the pinned one');
+}
+
+/** Of what npm writes, the line that names the fault. */
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  const lines = cause.message.split('\n');
+  return (
+    lines.find((line) => /^npm error (?!code |errno |syscall |A complete log)/.test(line)) ??
+    lines[0] ??
+    cause.name
+  );
+}
+
+function specOf(name: PackageName): string {
+  return `@clerk/${name}@${PACKAGES[name].version}`;
+}
+
+/** Only a name that holds the version stays the same for ever. */
+function scriptHeaders(name: PackageName, file: string): Record<string, string> {
+  const isFixed = file.includes(PACKAGES[name].version);
+  return {
+    'content-type': 'text/javascript; charset=utf-8',
+    'cache-control': isFixed ? 'public, max-age=31536000, immutable' : 'no-cache',
+    'x-content-type-options': 'nosniff',
+  };
+}

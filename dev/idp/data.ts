@@ -1,0 +1,133 @@
+import { z } from 'zod';
+
+const Metadata = z.record(z.string(), z.unknown());
+const Time = z.number();
+
+/** Proof of an address or a password: a code that was mailed and what became of it, or a password given. */
+const Verification = z.object({
+  strategy: z.enum(['email_code', 'reset_password_email_code', 'password']),
+  status: z.enum(['unverified', 'verified']),
+  code: z.string().nullable(),
+  attempts: z.number(),
+  expireAt: Time,
+});
+
+const User = z.object({
+  id: z.string(),
+  emailId: z.string(),
+  email: z.string(),
+  firstName: z.string().nullable(),
+  lastName: z.string().nullable(),
+  externalId: z.string().nullable(),
+  password: z.string().nullable(),
+  passwordUpdatedAt: Time.nullable(),
+  publicMetadata: Metadata,
+  privateMetadata: Metadata,
+  unsafeMetadata: Metadata,
+  lastSignInAt: Time.nullable(),
+  createdAt: Time,
+  updatedAt: Time,
+});
+
+/** One browser: the token is what it shows, in a cookie or in the query, to be recognised. */
+const Client = z.object({
+  id: z.string(),
+  token: z.string(),
+  signInId: z.string().nullable(),
+  signUpId: z.string().nullable(),
+  lastStrategy: z.string().nullable(),
+  createdAt: Time,
+  /** When somebody last signed in or out here: the SDK takes no session token issued before. */
+  updatedAt: Time,
+});
+
+const Session = z.object({
+  id: z.string(),
+  userId: z.string(),
+  clientId: z.string(),
+  status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
+  lastActiveAt: Time,
+  expireAt: Time,
+  createdAt: Time,
+  updatedAt: Time,
+});
+
+const SignIn = z.object({
+  id: z.string(),
+  clientId: z.string(),
+  status: z.enum(['needs_identifier', 'needs_first_factor', 'needs_new_password', 'complete']),
+  identifier: z.string().nullable(),
+  userId: z.string().nullable(),
+  verification: Verification.nullable(),
+  createdSessionId: z.string().nullable(),
+  abandonAt: Time,
+});
+
+const SignUp = z.object({
+  id: z.string(),
+  clientId: z.string(),
+  status: z.enum(['missing_requirements', 'complete']),
+  email: z.string().nullable(),
+  password: z.string().nullable(),
+  firstName: z.string().nullable(),
+  lastName: z.string().nullable(),
+  unsafeMetadata: Metadata,
+  verification: Verification.nullable(),
+  createdUserId: z.string().nullable(),
+  createdSessionId: z.string().nullable(),
+  abandonAt: Time,
+});
+
+/** A mail that a real provider would have sent. */
+const Mail = z.object({
+  id: z.string(),
+  to: z.string(),
+  code: z.string(),
+  purpose: z.enum(['sign-up', 'sign-in', 'password reset']),
+  sentAt: Time,
+});
+
+/** One try of a delivery: an HTTP status with the start of the answer, or the error that prevented one. */
+const DeliveryAttempt = z.object({
+  at: Time,
+  status: z.number().nullable(),
+  answer: z.string(),
+  durationMilliseconds: z.number(),
+});
+
+/** An event on its way to the webhook endpoint. Its id and its bytes are the same in every attempt. */
+const Delivery = z.object({
+  id: z.string(),
+  type: z.string(),
+  body: z.string(),
+  status: z.enum(['pending', 'delivered', 'failed']),
+  attempts: z.array(DeliveryAttempt),
+  /** Failures since the event was sent or redelivered: the place in the retry schedule. */
+  failures: z.number(),
+  nextTryAt: Time.nullable(),
+  createdAt: Time,
+});
+
+/** All that the stand-in remembers, as it stands in its data file. */
+export const Data = z.object({
+  version: z.literal(1),
+  signingKeyPem: z.string(),
+  users: z.array(User),
+  clients: z.array(Client),
+  sessions: z.array(Session),
+  signIns: z.array(SignIn),
+  signUps: z.array(SignUp),
+  mails: z.array(Mail),
+  deliveries: z.array(Delivery),
+});
+
+export type Data = z.infer<typeof Data>;
+export type User = Readonly<z.infer<typeof User>>;
+export type Client = Readonly<z.infer<typeof Client>>;
+export type Session = Readonly<z.infer<typeof Session>>;
+export type SignIn = Readonly<z.infer<typeof SignIn>>;
+export type SignUp = Readonly<z.infer<typeof SignUp>>;
+export type Verification = Readonly<z.infer<typeof Verification>>;
+export type Mail = Readonly<z.infer<typeof Mail>>;
+export type Delivery = Readonly<z.infer<typeof Delivery>>;
+export type DeliveryAttempt = Readonly<z.infer<typeof DeliveryAttempt>>;

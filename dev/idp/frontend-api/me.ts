@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import {
+  acceptPassword,
+  activeSession,
+  deleteUser,
+  endSession,
+  endSessionsOf,
+  updateUser,
+} from '../accounts';
+import { ApiError, notFound, parse, type Routes } from '../http';
+import type { Instance } from '../instance';
+import { passwordMatches } from '../passwords';
+import { deletedUserResource, emailAddressResource, publicUserResource, sessionResource } from '../resources';
+import { type BrowserRequest, requireSignedIn } from './browser';
+
+const Names = z.object({ first_name: z.string().optional(), last_name: z.string().optional() });
+const PasswordChange = z.object({
+  current_password: z.string().optional(),
+  new_password: z.string(),
+  sign_out_of_other_sessions: z.stringbool().default(false),
+});
+
+/** What a user may do with the own account: the profile's name, password, devices and deletion. */
+export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
+  return {
+    'GET /v1/me': (request) => publicUserResource(requireSignedIn(instance, request).user),
+    'PATCH /v1/me': (request) => {
+      const { user } = requireSignedIn(instance, request);
+      const { first_name, last_name } = parse(Names, request.body);
+      const changes = {
+        ...(first_name === undefined ? {} : { firstName: first_name || null }),
+        ...(last_name === undefined ? {} : { lastName: last_name || null }),
+      };
+      return publicUserResource(updateUser(instance, user, changes));
+    },
+    'POST /v1/me/change_password': (request) => {
+      const { user, session } = requireSignedIn(instance, request);
+      const change = parse(PasswordChange, request.body);
+      if (user.password !== null && !passwordMatches(change.current_password ?? '', user.password)) {
+        const message = 'Password is incorrect. Try again, or use another method.';
+        throw new ApiError(422, 'form_password_incorrect', message, 'current_password');
+      }
+      const password = acceptPassword(change.new_password, 'new_password');
+      const updated = updateUser(instance, user, { password });
+      if (change.sign_out_of_other_sessions) endSessionsOf(instance, updated, session);
+      return publicUserResource(updated);
+    },
+    'DELETE /v1/me': (request) => {
+      const { user } = requireSignedIn(instance, request);
+      deleteUser(instance, user);
+      return deletedUserResource(user);
+    },
+    'GET /v1/me/email_addresses': (request) => [
+      emailAddressResource(requireSignedIn(instance, request).user),
+    ],
+    'POST /v1/me/sessions/:id/revoke': (request) => {
+      const { user } = requireSignedIn(instance, request);
+      const session = instance.store.sessions.get(request.id);
+      if (session?.userId !== user.id) throw notFound('The session');
+      return sessionWithActivity(sessionResource(endSession(instance, session, 'revoked')));
+    },
+  };
+}
+
+/** The devices where the user is signed in, as the profile lists them. */
+export function activeDevices(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
+  const { user } = requireSignedIn(instance, request);
+  return instance.store.sessions
+    .all()
+    .filter((session) => session.userId === user.id && activeSession(instance, session.id) !== undefined)
+    .map((session) => sessionWithActivity(sessionResource(session)));
+}
+
+function sessionWithActivity(session: Record<string, unknown>): Record<string, unknown> {
+  const latestActivity = {
+    object: 'session_activity',
+    id: `sess_activity_${session['id']}`,
+    device_type: 'Browser',
+    is_mobile: false,
+    browser_name: null,
+    browser_version: null,
+    ip_address: '127.0.0.1',
+    city: null,
+    country: null,
+  };
+  return { ...session, user: null, latest_activity: latestActivity };
+}

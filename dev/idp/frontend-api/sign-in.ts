@@ -1,0 +1,172 @@
+import { z } from 'zod';
+import {
+  acceptPassword,
+  activeSessions,
+  createSession,
+  endSessionsOf,
+  requireUser,
+  updateUser,
+  userByEmail,
+} from '../accounts';
+import type { Client, SignIn, User, Verification } from '../data';
+import { ApiError, notFound, parse, type Routes } from '../http';
+import { newId } from '../ids';
+import type { Instance } from '../instance';
+import { checkCode, mailCode } from '../mail';
+import { passwordMatches } from '../passwords';
+import type { BrowserRequest } from './browser';
+import { signInResource } from './resources';
+
+const ATTEMPT_LIFE = 24 * 60 * 60 * 1000;
+
+const CodeStrategy = z.enum(['email_code', 'reset_password_email_code']);
+const Create = z.object({
+  identifier: z.string().optional(),
+  strategy: z.enum(['password', ...CodeStrategy.options]).optional(),
+  password: z.string().optional(),
+});
+const Prepare = z.object({ strategy: CodeStrategy });
+const Attempt = z.discriminatedUnion('strategy', [
+  z.object({ strategy: z.literal('password'), password: z.string() }),
+  z.object({ strategy: CodeStrategy, code: z.string() }),
+]);
+const Reset = z.object({
+  password: z.string(),
+  sign_out_of_other_sessions: z.stringbool().default(false),
+});
+
+/** Signing in: by password, by a mailed code, or by a mailed code and a new password. */
+export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
+  const { signIns } = instance.store;
+  return {
+    'POST /v1/client/sign_ins': ({ body, browser }) => {
+      const input = parse(Create, body);
+      const client = browser.establish();
+      requireNobodySignedIn(instance, client);
+      const begun = begin(instance, client, input.identifier);
+      const user = userOf(instance, begun);
+      if (user === undefined) return signInResource(instance, begun);
+      if (input.password !== undefined) {
+        return signInResource(instance, enterPassword(instance, begun, user, input.password));
+      }
+      if (input.strategy === undefined || input.strategy === 'password')
+        return signInResource(instance, begun);
+      return signInResource(instance, sendCode(instance, begun, user, input.strategy));
+    },
+    'GET /v1/client/sign_ins/:id': (request) => signInResource(instance, ownSignIn(instance, request)),
+    'POST /v1/client/sign_ins/:id/prepare_first_factor': (request) => {
+      const { signIn, user } = openSignIn(instance, request);
+      const { strategy } = parse(Prepare, request.body);
+      return signInResource(instance, sendCode(instance, signIn, user, strategy));
+    },
+    'POST /v1/client/sign_ins/:id/attempt_first_factor': (request) => {
+      const { signIn, user } = openSignIn(instance, request);
+      const input = parse(Attempt, request.body);
+      if (input.strategy === 'password') {
+        return signInResource(instance, enterPassword(instance, signIn, user, input.password));
+      }
+      const sent = signIn.verification?.strategy === input.strategy ? signIn.verification : null;
+      const verification = checkCode(instance, sent, input.code, (failed) =>
+        signIns.put({ ...signIn, verification: failed }),
+      );
+      const verified = { ...signIn, verification };
+      if (input.strategy === 'email_code')
+        return signInResource(instance, complete(instance, verified, user));
+      return signInResource(instance, signIns.put({ ...verified, status: 'needs_new_password' }));
+    },
+    'POST /v1/client/sign_ins/:id/reset_password': (request) => {
+      const signIn = ownSignIn(instance, request);
+      const user = userOf(instance, signIn);
+      if (user === undefined || signIn.status !== 'needs_new_password') {
+        throw new ApiError(400, 'resource_forbidden', 'This sign-in is not waiting for a new password.');
+      }
+      const input = parse(Reset, request.body);
+      const password = acceptPassword(input.password, 'password');
+      const updated = updateUser(instance, user, { password });
+      if (input.sign_out_of_other_sessions) endSessionsOf(instance, updated);
+      return signInResource(instance, complete(instance, signIn, updated));
+    },
+  };
+}
+
+/** Throws the error by which the SDK learns that this browser is signed in already: an instance has one session each. */
+export function requireNobodySignedIn(instance: Instance, client: Client): void {
+  if (activeSessions(instance, client.id).length === 0) return;
+  throw new ApiError(400, 'session_exists', 'You are already signed in.');
+}
+
+function begin(instance: Instance, client: Client, identifier: string | undefined): SignIn {
+  const user = identifier === undefined ? undefined : userByEmail(instance, identifier);
+  if (identifier !== undefined && user === undefined) {
+    throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
+  }
+  if (client.signInId !== null) instance.store.signIns.delete(client.signInId);
+  const signIn = instance.store.signIns.put({
+    id: newId('sia'),
+    clientId: client.id,
+    status: user ? 'needs_first_factor' : 'needs_identifier',
+    identifier: user?.email ?? null,
+    userId: user?.id ?? null,
+    verification: null,
+    createdSessionId: null,
+    abandonAt: instance.clock.now() + ATTEMPT_LIFE,
+  });
+  instance.store.clients.put({ ...client, signInId: signIn.id });
+  return signIn;
+}
+
+function enterPassword(instance: Instance, signIn: SignIn, user: User, password: string): SignIn {
+  if (user.password === null) {
+    const message = 'The verification strategy is not valid for this account';
+    throw new ApiError(422, 'strategy_for_user_invalid', message, 'strategy');
+  }
+  if (!passwordMatches(password, user.password)) {
+    const message = 'Password is incorrect. Try again, or use another method.';
+    throw new ApiError(422, 'form_password_incorrect', message, 'password');
+  }
+  const now = instance.clock.now();
+  const verification: Verification = {
+    strategy: 'password',
+    status: 'verified',
+    code: null,
+    attempts: 1,
+    expireAt: now,
+  };
+  return complete(instance, { ...signIn, verification }, user);
+}
+
+function sendCode(instance: Instance, signIn: SignIn, user: User, strategy: z.infer<typeof CodeStrategy>) {
+  const purpose = strategy === 'email_code' ? 'sign-in' : 'password reset';
+  const verification = mailCode(instance, user.email, purpose, strategy);
+  return instance.store.signIns.put({ ...signIn, status: 'needs_first_factor', verification });
+}
+
+function complete(instance: Instance, signIn: SignIn, user: User): SignIn {
+  const { clients, signIns } = instance.store;
+  const session = createSession(instance, user, signIn.clientId);
+  const client = clients.get(signIn.clientId);
+  if (client) clients.put({ ...client, lastStrategy: signIn.verification?.strategy ?? null });
+  return signIns.put({ ...signIn, status: 'complete', createdSessionId: session.id });
+}
+
+/** The sign-in that this browser began. Throws a 404 for another's and for one abandoned a day ago. */
+function ownSignIn(instance: Instance, { id, browser }: BrowserRequest): SignIn {
+  const signIn = instance.store.signIns.get(id);
+  const isOwn = browser.client !== undefined && signIn?.clientId === browser.client.id;
+  if (signIn === undefined || !isOwn || signIn.abandonAt <= instance.clock.now())
+    throw notFound('The sign-in');
+  return signIn;
+}
+
+function openSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
+  const signIn = ownSignIn(instance, request);
+  if (signIn.userId === null)
+    throw new ApiError(400, 'resource_forbidden', 'This sign-in names no account yet.');
+  if (signIn.status === 'complete')
+    throw new ApiError(400, 'resource_forbidden', 'This sign-in is complete.');
+  return { signIn, user: requireUser(instance, signIn.userId) };
+}
+
+function userOf(instance: Instance, signIn: SignIn): User | undefined {
+  return signIn.userId === null ? undefined : instance.store.users.get(signIn.userId);
+}

@@ -1,0 +1,136 @@
+import { z } from 'zod';
+import { acceptPassword, createSession, createUser, EmailAddress, requireFreeEmail } from '../accounts';
+import type { SignUp } from '../data';
+import { ApiError, notFound, parse, type Routes } from '../http';
+import { newId } from '../ids';
+import type { Instance } from '../instance';
+import { checkCode, mailCode } from '../mail';
+import type { BrowserRequest } from './browser';
+import { missingFields, signUpResource } from './resources';
+import { requireNobodySignedIn } from './sign-in';
+
+const ATTEMPT_LIFE = 24 * 60 * 60 * 1000;
+
+/** The SDK sends every field of its form: one left empty is one not given. */
+const optional = <Schema extends z.ZodType>(schema: Schema) =>
+  z.preprocess((value) => (value === '' ? undefined : value), schema.optional());
+
+const UnsafeMetadata = z
+  .string()
+  .transform((text, context) => {
+    try {
+      return JSON.parse(text);
+    } catch {
+      context.addIssue('is no JSON');
+      return z.NEVER;
+    }
+  })
+  .pipe(z.record(z.string(), z.unknown()));
+
+const Fields = z.object({
+  email_address: optional(EmailAddress),
+  password: optional(z.string()),
+  first_name: optional(z.string()),
+  last_name: optional(z.string()),
+  unsafe_metadata: optional(UnsafeMetadata),
+});
+const Code = z.object({ code: z.string() });
+
+/** Signing up: an address and a password, then, unless the instance waives it, the code mailed to the address. */
+export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
+  const { clients, signUps } = instance.store;
+  return {
+    'POST /v1/client/sign_ups': ({ body, browser }) => {
+      const client = browser.establish();
+      requireNobodySignedIn(instance, client);
+      const begun: SignUp = {
+        id: newId('sua'),
+        clientId: client.id,
+        status: 'missing_requirements',
+        email: null,
+        password: null,
+        firstName: null,
+        lastName: null,
+        unsafeMetadata: {},
+        verification: null,
+        createdUserId: null,
+        createdSessionId: null,
+        abandonAt: instance.clock.now() + ATTEMPT_LIFE,
+      };
+      const signUp = enter(instance, begun, body);
+      if (client.signUpId !== null) signUps.delete(client.signUpId);
+      clients.put({ ...client, signUpId: signUp.id });
+      return signUpResource(instance, completeIfReady(instance, signUp));
+    },
+    'PATCH /v1/client/sign_ups/:id': (request) => {
+      const signUp = enter(instance, openSignUp(instance, request), request.body);
+      return signUpResource(instance, completeIfReady(instance, signUp));
+    },
+    'GET /v1/client/sign_ups/:id': (request) => signUpResource(instance, ownSignUp(instance, request)),
+    'POST /v1/client/sign_ups/:id/prepare_verification': (request) => {
+      const signUp = openSignUp(instance, request);
+      if (signUp.email === null) throw missing('email_address');
+      const verification = mailCode(instance, signUp.email, 'sign-up', 'email_code');
+      return signUpResource(instance, signUps.put({ ...signUp, verification }));
+    },
+    'POST /v1/client/sign_ups/:id/attempt_verification': (request) => {
+      const signUp = openSignUp(instance, request);
+      const { code } = parse(Code, request.body);
+      const verification = checkCode(instance, signUp.verification, code, (failed) =>
+        signUps.put({ ...signUp, verification: failed }),
+      );
+      return signUpResource(instance, completeIfReady(instance, signUps.put({ ...signUp, verification })));
+    },
+  };
+}
+
+/** Takes fields into a sign-up; another address needs another proof. Throws for a field that the instance refuses. */
+function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
+  const fields = parse(Fields, body);
+  const email = fields.email_address ?? signUp.email;
+  if (email !== null) requireFreeEmail(instance, email, 'email_address');
+  return instance.store.signUps.put({
+    ...signUp,
+    email,
+    password: fields.password === undefined ? signUp.password : acceptPassword(fields.password, 'password'),
+    firstName: fields.first_name ?? signUp.firstName,
+    lastName: fields.last_name ?? signUp.lastName,
+    unsafeMetadata: fields.unsafe_metadata ?? signUp.unsafeMetadata,
+    verification: email === signUp.email ? signUp.verification : null,
+  });
+}
+
+/** Creates user and session once nothing is missing; until then nobody else knows of the sign-up. */
+function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
+  const { email, password, firstName, lastName, unsafeMetadata, verification } = signUp;
+  const isVerified = !instance.verifyEmailAtSignUp || verification?.status === 'verified';
+  if (email === null || missingFields(signUp).length > 0 || !isVerified) return signUp;
+  const user = createUser(instance, { email, password, firstName, lastName, unsafeMetadata });
+  const session = createSession(instance, user, signUp.clientId);
+  return instance.store.signUps.put({
+    ...signUp,
+    status: 'complete',
+    createdUserId: user.id,
+    createdSessionId: session.id,
+  });
+}
+
+/** The sign-up that this browser began. Throws a 404 for another's and for one abandoned a day ago. */
+function ownSignUp(instance: Instance, { id, browser }: BrowserRequest): SignUp {
+  const signUp = instance.store.signUps.get(id);
+  const isOwn = browser.client !== undefined && signUp?.clientId === browser.client.id;
+  if (signUp === undefined || !isOwn || signUp.abandonAt <= instance.clock.now())
+    throw notFound('The sign-up');
+  return signUp;
+}
+
+function openSignUp(instance: Instance, request: BrowserRequest): SignUp {
+  const signUp = ownSignUp(instance, request);
+  if (signUp.status === 'complete')
+    throw new ApiError(400, 'resource_forbidden', 'This sign-up is complete.');
+  return signUp;
+}
+
+function missing(parameter: string): ApiError {
+  return new ApiError(422, 'form_param_missing', `${parameter} must be included.`, parameter);
+}

@@ -1,0 +1,40 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from './clock';
+import type { Store } from './store';
+import type { SigningKey } from './tokens';
+import type { Webhooks } from './webhooks';
+
+/** One instance of the provider: its keys, its settings and what it works with. */
+export interface Instance {
+  readonly publishableKey: PublishableKey;
+  readonly secretKey: string;
+  readonly signingKey: SigningKey;
+  readonly sessionTokenSeconds: number;
+  readonly verifyEmailAtSignUp: boolean;
+  readonly clock: Clock;
+  readonly store: Store;
+  readonly webhooks: Webhooks;
+}
+
+/** What a publishable key says of its instance. */
+export interface PublishableKey {
+  /** A development instance knows a browser by a token in the query, a production one by a cookie. */
+  readonly development: boolean;
+  readonly issuer: string;
+  /** The end that the SDKs add to the names of this instance's cookies. */
+  readonly cookieSuffix: string;
+}
+
+/** Takes a publishable key apart. Throws for one that the provider's SDKs would refuse. */
+export function parsePublishableKey(key: string): PublishableKey {
+  const [, kind, encoded = ''] = /^pk_(test|live)_([A-Za-z0-9+/]+=*)$/.exec(key) ?? [];
+  const decoded = Buffer.from(encoded, 'base64').toString();
+  if (kind === undefined || !/^[a-z0-9.-]+\.[a-z0-9-]+\$$/.test(decoded)) {
+    throw new Error('The publishable key must be pk_test_ or pk_live_ and the base64 form of "host.name$"');
+  }
+  return {
+    development: kind === 'test',
+    issuer: `https://${decoded.slice(0, -1)}`,
+    cookieSuffix: createHash('sha1').update(key).digest('base64url').slice(0, 8),
+  };
+}

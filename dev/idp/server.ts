@@ -1,0 +1,150 @@
+import type { Server } from 'node:http';
+import {
+  acceptPassword,
+  createSession,
+  createUser,
+  deleteUser,
+  EmailAddress,
+  endSession,
+  requireUser,
+} from './accounts';
+import { apiServer } from './api-server';
+import { clerkJsFrom, DEFAULT_CLERK_JS_FOLDER } from './clerk-js';
+import { type Clock, systemClock } from './clock';
+import type { Session, User } from './data';
+import { notFound } from './http';
+import { type Instance, parsePublishableKey } from './instance';
+import { openStore, type Store } from './store';
+import { sessionToken, signingKey, signToken } from './tokens';
+import { startWebhooks, type Webhooks } from './webhooks';
+
+export interface IdentityProviderOptions {
+  /** On 127.0.0.1; absent: any free port. */
+  readonly port?: number;
+  /** `pk_test_…` or `pk_live_…`: names the issuer and decides how a browser is recognised. */
+  readonly publishableKey: string;
+  readonly secretKey: string;
+  readonly webhook: { readonly url: string; readonly secret: string } | undefined;
+  /** Every retry delay of the real schedule is multiplied by this; 1 is the provider's own. */
+  readonly retryScale?: number;
+  readonly sessionTokenSeconds?: number;
+  /** Whether a sign-up must first prove its address by a mailed code, as the provider's default asks. */
+  readonly verifyEmailAtSignUp?: boolean;
+  /** Users, clients, sessions, mails, deliveries and the signing key survive a restart; absent: memory only. */
+  readonly dataFile?: string;
+  /** Where the browser SDK is kept once it is fetched; absent: `.local/clerk` of the project. */
+  readonly clerkJsFolder?: string;
+  readonly clock?: Clock;
+}
+
+export interface IdentityProvider {
+  /** Address of the Backend API and of the Frontend API. */
+  readonly url: string;
+  readonly issuer: string;
+  readonly publicKeyPem: string;
+  /** Creates a user and sends `user.created`. Throws for an address that is taken or none, or a weak password. */
+  createUser(input: { email: string; password?: string; firstName?: string; lastName?: string }): User;
+  /** Deletes a user, ends the user's sessions and sends `user.deleted`. Throws for an unknown id. */
+  deleteUser(userId: string): void;
+  /** Signs a user in without a browser. Throws for an unknown id. */
+  createSession(userId: string): Session;
+  /** Revokes a session. Throws for an unknown id. */
+  revokeSession(sessionId: string): Session;
+  /** A session token, with `origin` as its authorized party. Throws for an unknown id. */
+  sessionToken(sessionId: string, origin?: string): string;
+  /** Signs any claims, with the instance's key or another, for tests of hostile tokens. */
+  signToken(
+    claims: Record<string, unknown>,
+    options?: { header?: Record<string, unknown>; privateKeyPem?: string },
+  ): string;
+  readonly store: Store;
+  readonly webhooks: Webhooks;
+  /** Ends every connection and timer and writes the data file. */
+  stop(): Promise<void>;
+}
+
+/** Starts a stand-in for the identity provider, on the loopback interface only. */
+export async function startIdentityProvider(options: IdentityProviderOptions): Promise<IdentityProvider> {
+  const clock = options.clock ?? systemClock;
+  const publishableKey = parsePublishableKey(options.publishableKey);
+  const store = await openStore(options.dataFile);
+  const key = signingKey(store.signingKeyPem);
+  const webhooks = startWebhooks({
+    store,
+    clock,
+    endpoint: options.webhook && { url: options.webhook.url, secrets: [options.webhook.secret] },
+    retryScale: options.retryScale ?? 1,
+    instanceId: key.kid,
+  });
+  const instance: Instance = {
+    publishableKey,
+    secretKey: options.secretKey,
+    signingKey: key,
+    sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
+    verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
+    clock,
+    store,
+    webhooks,
+  };
+  const clerkJs = clerkJsFrom(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
+  const server = await listen(apiServer(instance, clerkJs), options.port ?? 0).catch(
+    async (error: unknown) => {
+      await webhooks.stop();
+      throw error;
+    },
+  );
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('The identity provider has no port');
+
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    issuer: publishableKey.issuer,
+    publicKeyPem: key.publicKeyPem,
+    createUser({ email, password, firstName, lastName }) {
+      return createUser(instance, {
+        email: EmailAddress.parse(email),
+        password: password === undefined ? null : acceptPassword(password, 'password'),
+        firstName: firstName ?? null,
+        lastName: lastName ?? null,
+      });
+    },
+    deleteUser: (userId) => deleteUser(instance, requireUser(instance, userId)),
+    createSession: (userId) => createSession(instance, requireUser(instance, userId), 'client_backend'),
+    revokeSession: (sessionId) => endSession(instance, knownSession(instance, sessionId), 'revoked'),
+    sessionToken: (sessionId, origin) =>
+      sessionToken(key, knownSession(instance, sessionId), {
+        issuer: publishableKey.issuer,
+        seconds: instance.sessionTokenSeconds,
+        now: clock.now(),
+        origin,
+      }),
+    signToken: (claims, signing) => signToken(key, claims, signing),
+    store,
+    webhooks,
+    async stop() {
+      await close(server);
+      await webhooks.stop();
+      await store.close();
+    },
+  };
+}
+
+function knownSession(instance: Instance, id: string): Session {
+  const session = instance.store.sessions.get(id);
+  if (session === undefined) throw notFound(`Session ${id}`);
+  return session;
+}
+
+function listen(server: Server, port: number): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', () => resolve(server));
+  });
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

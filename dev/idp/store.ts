@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { z } from 'zod';
+import {
+  type Client,
+  Data,
+  type Delivery,
+  type Mail,
+  type Session,
+  type SignIn,
+  type SignUp,
+  type User,
+} from './data';
+import { generateSigningKeyPem } from './tokens';
+
+/** Rows by id, in the order in which they were first put. A row is never changed, only replaced. */
+interface Table<Row extends { readonly id: string }> {
+  get(id: string): Row | undefined;
+  put(row: Row): Row;
+  delete(id: string): void;
+  all(): Row[];
+  size(): number;
+  find(matches: (row: Row) => boolean): Row | undefined;
+}
+
+/** All that the stand-in remembers. */
+export interface Store {
+  readonly signingKeyPem: string;
+  readonly users: Table<User>;
+  readonly clients: Table<Client>;
+  readonly sessions: Table<Session>;
+  readonly signIns: Table<SignIn>;
+  readonly signUps: Table<SignUp>;
+  readonly mails: Table<Mail>;
+  readonly deliveries: Table<Delivery>;
+  /** Calls the listener after every change, at most once per turn of the event loop. */
+  onChange(listener: () => void): () => void;
+  /** Writes what has changed to the data file, and stops writing. Throws if the file cannot be written. */
+  close(): Promise<void>;
+}
+
+const WRITE_DELAY_MILLISECONDS = 200;
+
+/**
+ * Opens the store, in memory only if no file is named. The file is replaced as a whole, so that a crash
+ * leaves the state of at most {@link WRITE_DELAY_MILLISECONDS} earlier and never half a file.
+ * Throws an error that names the file if it cannot be read or is not one of ours.
+ */
+export async function openStore(dataFile: string | undefined): Promise<Store> {
+  const data = dataFile === undefined ? undefined : await readDataFile(dataFile);
+  const listeners = new Set<() => void>();
+  let announced = true;
+  let unwritten = false;
+  let writeTimer: NodeJS.Timeout | undefined;
+  let writing = Promise.resolve();
+
+  const changed = () => {
+    unwritten = true;
+    scheduleWrite();
+    if (!announced) return;
+    announced = false;
+    setImmediate(() => {
+      announced = true;
+      for (const listener of listeners) listener();
+    });
+  };
+
+  const signingKeyPem = data?.signingKeyPem ?? generateSigningKeyPem();
+  const users = table(data?.users, changed);
+  const clients = table(data?.clients, changed);
+  const sessions = table(data?.sessions, changed);
+  const signIns = table(data?.signIns, changed);
+  const signUps = table(data?.signUps, changed);
+  const mails = table(data?.mails, changed);
+  const deliveries = table(data?.deliveries, changed);
+
+  const write = async (file: string) => {
+    if (!unwritten) return;
+    unwritten = false;
+    const snapshot: Data = {
+      version: 1,
+      signingKeyPem,
+      users: users.all(),
+      clients: clients.all(),
+      sessions: sessions.all(),
+      signIns: signIns.all(),
+      signUps: signUps.all(),
+      mails: mails.all(),
+      deliveries: deliveries.all(),
+    };
+    await replaceFile(file, JSON.stringify(snapshot));
+  };
+  const scheduleWrite = () => {
+    if (dataFile === undefined || writeTimer !== undefined) return;
+    writeTimer = setTimeout(() => {
+      writeTimer = undefined;
+      writing = writing
+        .then(() => write(dataFile))
+        .catch((error: unknown) => {
+          unwritten = true;
+          console.error(`The identity provider's data was not saved: ${messageOf(error)}`);
+        });
+    }, WRITE_DELAY_MILLISECONDS);
+    writeTimer.unref();
+  };
+
+  if (data === undefined) changed();
+  return {
+    signingKeyPem,
+    users,
+    clients,
+    sessions,
+    signIns,
+    signUps,
+    mails,
+    deliveries,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async close() {
+      clearTimeout(writeTimer);
+      listeners.clear();
+      await writing;
+      if (dataFile !== undefined) await write(dataFile);
+    },
+  };
+}
+
+function table<Row extends { readonly id: string }>(rows: Row[] = [], changed: () => void): Table<Row> {
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return {
+    get: (id) => byId.get(id),
+    put(row) {
+      byId.set(row.id, row);
+      changed();
+      return row;
+    },
+    delete(id) {
+      if (byId.delete(id)) changed();
+    },
+    all: () => [...byId.values()],
+    size: () => byId.size,
+    find(matches) {
+      for (const row of byId.values()) if (matches(row)) return row;
+      return undefined;
+    },
+  };
+}
+
+const FileError = z.object({ code: z.string() });
+
+async function readDataFile(file: string): Promise<Data | undefined> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    if (FileError.safeParse(error).data?.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (text === undefined) return undefined;
+  try {
+    return Data.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new Error(
+      `${file} does not hold the data of the identity provider stand-in; delete it to start afresh`,
+      { cause },
+    );
+  }
+}
+
+/** The file holds password hashes and the signing key: nobody else on the machine may read it. */
+async function replaceFile(file: string, text: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  const temporary = `${file}.${randomBytes(6).toString('hex')}.tmp`;
+  try {
+    await writeFile(temporary, text, { mode: 0o600 });
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

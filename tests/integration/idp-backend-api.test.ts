@@ -1,0 +1,207 @@
+import { createClerkClient, verifyToken } from '@clerk/backend';
+import { isClerkAPIResponseError } from '@clerk/nextjs/errors';
+import { afterAll, expect, test } from 'vitest';
+import { startIdentityProvider } from '../../dev/idp/server';
+
+const publishableKey = `pk_test_${Buffer.from('local.clerk.accounts.dev$').toString('base64')}`;
+const secretKey = 'sk_test_backend';
+const provider = await startIdentityProvider({ publishableKey, secretKey, webhook: undefined });
+const clerk = createClerkClient({
+  secretKey,
+  publishableKey,
+  apiUrl: provider.url,
+  telemetry: { disabled: true },
+});
+afterAll(() => provider.stop());
+
+async function failure(call: Promise<unknown>) {
+  const error = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!isClerkAPIResponseError(error))
+    throw new Error('The call did not fail as the SDK fails', { cause: error });
+  return { status: error.status, code: error.errors[0]?.code, parameter: error.errors[0]?.meta?.paramName };
+}
+
+test('a user that the SDK creates is found by id, by address and in the list', async () => {
+  const created = await clerk.users.createUser({
+    emailAddress: ['Ada@Example.com'],
+    password: 'correct horse',
+    firstName: 'Ada',
+    externalId: 'crm-1',
+    publicMetadata: { plan: 'pro' },
+  });
+
+  expect(created.primaryEmailAddress?.emailAddress).toBe('ada@example.com');
+  expect(created.primaryEmailAddress?.verification?.status).toBe('verified');
+  expect(created.passwordEnabled).toBe(true);
+  expect((await clerk.users.getUser(created.id)).externalId).toBe('crm-1');
+  const byEmail = await clerk.users.getUserList({ emailAddress: ['ADA@example.com'] });
+  expect(byEmail.data.map((user) => user.id)).toEqual([created.id]);
+  expect(byEmail.totalCount).toBe(1);
+  expect((await clerk.users.getUserList({ emailAddress: ['nobody@example.com'] })).data).toEqual([]);
+  await clerk.users.deleteUser(created.id);
+});
+
+test('the list is newest first, in pages, and the count covers all of it', async () => {
+  const before = await clerk.users.getCount();
+  for (const name of ['one', 'two', 'three']) {
+    provider.createUser({ email: `${name}@page.example`, firstName: name });
+  }
+  const page = await clerk.users.getUserList({ limit: 2, orderBy: '-first_name', query: '@page.example' });
+  expect(page.data.map((user) => user.firstName)).toEqual(['two', 'three']);
+  const rest = await clerk.users.getUserList({
+    limit: 2,
+    offset: 2,
+    orderBy: '-first_name',
+    query: '@page.example',
+  });
+  expect(rest.data.map((user) => user.firstName)).toEqual(['one']);
+  expect(await clerk.users.getCount()).toBe(before + 3);
+});
+
+test('an update changes only what it names, and metadata is merged deeply', async () => {
+  const { id } = provider.createUser({ email: 'change@example.com', firstName: 'Old', lastName: 'Name' });
+  expect(await clerk.users.updateUser(id, { firstName: 'New' })).toMatchObject({
+    firstName: 'New',
+    lastName: 'Name',
+  });
+  await clerk.users.replaceUserMetadata(id, { publicMetadata: { a: { b: 1, c: 2 }, d: 3 } });
+  const merged = await clerk.users.updateUserMetadata(id, { publicMetadata: { a: { b: 5 }, d: null } });
+  expect(merged.publicMetadata).toEqual({ a: { b: 5, c: 2 } });
+  const replaced = await clerk.users.replaceUserMetadata(id, { publicMetadata: { e: 1 } });
+  expect(replaced.publicMetadata).toEqual({ e: 1 });
+});
+
+test('a password is checked by its hash', async () => {
+  const { id } = provider.createUser({ email: 'secret@example.com', password: 'correct horse' });
+  expect(await clerk.users.verifyPassword({ userId: id, password: 'correct horse' })).toEqual({
+    verified: true,
+  });
+  expect(await failure(clerk.users.verifyPassword({ userId: id, password: 'wrong horse' }))).toEqual({
+    status: 422,
+    code: 'incorrect_password',
+    parameter: 'password',
+  });
+});
+
+test('a taken address, a weak password, a missing address and an unknown field are refused by name', async () => {
+  provider.createUser({ email: 'taken@example.com' });
+  expect(await failure(clerk.users.createUser({ emailAddress: ['TAKEN@example.com'] }))).toEqual({
+    status: 422,
+    code: 'form_identifier_exists',
+    parameter: 'email_address',
+  });
+  expect(
+    await failure(clerk.users.createUser({ emailAddress: ['w@example.com'], password: 'short' })),
+  ).toEqual({
+    status: 422,
+    code: 'form_password_length_too_short',
+    parameter: 'password',
+  });
+  expect(await failure(clerk.users.createUser({}))).toEqual({
+    status: 422,
+    code: 'form_param_missing',
+    parameter: 'email_address',
+  });
+  expect(await failure(clerk.users.createUser({ emailAddress: ['no address'] }))).toEqual({
+    status: 422,
+    code: 'form_param_format_invalid',
+    parameter: 'email_address',
+  });
+  expect(await failure(clerk.users.createUser({ emailAddress: ['u@example.com'], username: 'u' }))).toEqual({
+    status: 422,
+    code: 'form_param_unknown',
+    parameter: 'username',
+  });
+});
+
+test('a deleted user is gone, with the sessions', async () => {
+  const { id } = provider.createUser({ email: 'gone@example.com' });
+  const session = provider.createSession(id);
+  expect((await clerk.users.deleteUser(id)).id).toBe(id);
+  expect((await failure(clerk.users.getUser(id))).status).toBe(404);
+  expect((await clerk.sessions.getSession(session.id)).status).toBe('revoked');
+  expect((await failure(clerk.sessions.getToken(session.id))).status).toBe(404);
+});
+
+test('a session token of the SDK is verified by the SDK, by JWKS and by PEM', async () => {
+  const { id } = provider.createUser({ email: 'token@example.com' });
+  const session = await clerk.sessions.createSession({ userId: id });
+  const { jwt } = await clerk.sessions.getToken(session.id);
+
+  for (const by of [{ secretKey, apiUrl: provider.url }, { jwtKey: provider.publicKeyPem }]) {
+    const claims = await verifyToken(jwt, by);
+    expect(claims).toMatchObject({ sub: id, sid: session.id, iss: provider.issuer, v: 2 });
+    expect(claims.exp - claims.iat).toBe(60);
+  }
+  const long = await clerk.sessions.getToken(session.id, undefined, 3600);
+  const claims = await verifyToken(long.jwt, { jwtKey: provider.publicKeyPem });
+  expect(claims.exp - claims.iat).toBe(3600);
+});
+
+test('a token with another signature, algorithm or time is refused by the SDK', async () => {
+  const now = Math.floor(Date.now() / 1000);
+  const claims = {
+    sub: 'user_1',
+    sid: 'sess_1',
+    iss: provider.issuer,
+    iat: now,
+    nbf: now - 10,
+    exp: now + 60,
+  };
+  const other = await startIdentityProvider({ publishableKey, secretKey, webhook: undefined });
+  const jwtKey = provider.publicKeyPem;
+
+  await expect(verifyToken(provider.signToken(claims), { jwtKey })).resolves.toMatchObject({ sub: 'user_1' });
+  await expect(verifyToken(other.signToken(claims), { jwtKey })).rejects.toThrow(/signature/i);
+  await expect(
+    verifyToken(provider.signToken(claims, { header: { alg: 'none' } }), { jwtKey }),
+  ).rejects.toThrow();
+  await expect(
+    verifyToken(provider.signToken(claims, { header: { alg: 'HS256' } }), { jwtKey }),
+  ).rejects.toThrow();
+  const late = provider.signToken({ ...claims, exp: now - 6 });
+  await expect(verifyToken(late, { jwtKey })).rejects.toThrow(/expired/i);
+  await other.stop();
+});
+
+test('sessions are listed by user and status, and a revoked one gives no token', async () => {
+  const { id } = provider.createUser({ email: 'sessions@example.com' });
+  const first = await clerk.sessions.createSession({ userId: id });
+  const second = await clerk.sessions.createSession({ userId: id });
+  expect((await clerk.sessions.revokeSession(first.id)).status).toBe('revoked');
+  const active = await clerk.sessions.getSessionList({ userId: id, status: 'active' });
+  expect(active.data.map((session) => session.id)).toEqual([second.id]);
+  expect(active.totalCount).toBe(1);
+  expect(await failure(clerk.sessions.getToken(first.id))).toMatchObject({ status: 404 });
+});
+
+test('nothing is answered without the secret key', async () => {
+  const stranger = createClerkClient({
+    secretKey: 'sk_test_other',
+    apiUrl: provider.url,
+    telemetry: { disabled: true },
+  });
+  expect(await failure(stranger.users.getUserList())).toMatchObject({
+    status: 401,
+    code: 'clerk_key_invalid',
+  });
+  const response = await fetch(`${provider.url}/v1/users`);
+  expect(response.status).toBe(401);
+});
+
+test('an unknown path, a body too large and broken JSON get errors of the provider’s form', async () => {
+  const call = (path: string, body: string) =>
+    fetch(`${provider.url}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secretKey}`, 'content-type': 'application/json' },
+      body,
+    });
+  expect((await call('/v1/organizations', '{}')).status).toBe(404);
+  expect((await call('/v1/users', 'x'.repeat(70_000))).status).toBe(413);
+  const broken = await call('/v1/users', '{');
+  expect(broken.status).toBe(400);
+  expect(await broken.json()).toMatchObject({ errors: [{ code: 'request_body_invalid' }] });
+});

@@ -1,0 +1,80 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { openStore } from '../../dev/idp/store';
+
+const folder = await mkdtemp(join(tmpdir(), 'idp-store-'));
+afterAll(() => rm(folder, { recursive: true }));
+
+const mail = (id: string) => ({
+  id,
+  to: 'a@b.example',
+  code: '123456',
+  purpose: 'sign-in' as const,
+  sentAt: 1,
+});
+
+test('what was put is there after closing and opening, in its order, with the same key', async () => {
+  const file = join(folder, 'kept', 'data.json');
+  const first = await openStore(file);
+  first.mails.put(mail('ema_2'));
+  first.mails.put(mail('ema_1'));
+  first.mails.put({ ...mail('ema_2'), code: '654321' });
+  await first.close();
+
+  const second = await openStore(file);
+  expect(second.mails.all().map(({ id, code }) => [id, code])).toEqual([
+    ['ema_2', '654321'],
+    ['ema_1', '123456'],
+  ]);
+  expect(second.signingKeyPem).toBe(first.signingKeyPem);
+  await second.close();
+  expect(await readdir(join(folder, 'kept'))).toEqual(['data.json']);
+});
+
+test('nobody else on the machine may read the file', async () => {
+  const file = join(folder, 'secret.json');
+  const store = await openStore(file);
+  await store.close();
+  expect((await stat(file)).mode & 0o077).toBe(0);
+});
+
+test('a file that is not ours is refused by name and left as it is', async () => {
+  const cases = { 'broken.json': '{"version":1,', 'other.json': '{"version":2}', 'empty.json': '' };
+  for (const [name, text] of Object.entries(cases)) {
+    const file = join(folder, name);
+    await writeFile(file, text);
+    await expect(openStore(file)).rejects.toThrow(file);
+    expect(await readFile(file, 'utf8')).toBe(text);
+  }
+});
+
+test('a file that cannot be read is no empty store', async () => {
+  await expect(openStore(folder)).rejects.toThrow(/EISDIR/);
+});
+
+test('a listener hears of changes until it unsubscribes, once for many in a row', async () => {
+  const store = await openStore(undefined);
+  let heard = 0;
+  const next = () => new Promise<void>((resolve) => setImmediate(resolve));
+  await next();
+  const unsubscribe = store.onChange(() => {
+    heard += 1;
+  });
+  store.mails.put(mail('ema_1'));
+  store.mails.put(mail('ema_2'));
+  await next();
+  expect(heard).toBe(1);
+  store.mails.delete('ema_unknown');
+  await next();
+  expect(heard).toBe(1);
+  store.mails.delete('ema_1');
+  await next();
+  expect(heard).toBe(2);
+  unsubscribe();
+  store.mails.delete('ema_2');
+  await next();
+  expect(heard).toBe(2);
+  await store.close();
+});
