@@ -1,0 +1,17 @@
+import { z } from 'zod';
+import { guard } from '../../../../lib/guard';
+import { json, readJson } from '../../../../lib/http';
+import { IdentityProviderUserId } from '../../../../lib/identity-provider-user-id';
+import { registerByIdentityProviderUserId } from '../../../../lib/register';
+
+const RegisterUserRequest = z.object(
+  { identityProviderUserId: IdentityProviderUserId },
+  'The request body must be a JSON object',
+);
+
+/** POST /auth/v1/register: 201 if this call created the user, 200 if it existed (SPEC 4.1). */
+export const POST = guard(async (request) => {
+  const { identityProviderUserId } = await readJson(request, RegisterUserRequest);
+  const { userId, created } = await registerByIdentityProviderUserId(identityProviderUserId);
+  return json({ userId, identityProviderUserId }, created ? 201 : 200);
+});

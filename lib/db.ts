@@ -1,0 +1,41 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import { attachDatabasePool } from '@vercel/functions';
+import { Pool } from 'pg';
+import { environment } from './env';
+import { PrismaClient } from './generated/prisma/client';
+import { describeError, log } from './log';
+
+/** Covers opening a connection and waiting for a free one. */
+const CONNECT_TIMEOUT_MS = 2_000;
+/** The only bound that ends a query on a connection that has gone dark. */
+const QUERY_TIMEOUT_MS = 3_000;
+const MAX_CONNECTIONS = 10;
+
+function connect() {
+  const pool = new Pool({
+    connectionString: environment().DATABASE_URL,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: QUERY_TIMEOUT_MS,
+    max: MAX_CONNECTIONS,
+  });
+  // An idle connection that breaks is replaced on next use; without a listener it would end the process.
+  pool.on('error', (error) => log.warn({ error: describeError(error) }, 'idle database connection lost'));
+  attachDatabasePool(pool);
+  return { pool, prisma: new PrismaClient({ adapter: new PrismaPg(pool) }) };
+}
+
+let connection: ReturnType<typeof connect> | undefined;
+
+/**
+ * This process's one Prisma client, made on first use. Every query ends within the time-outs above, or fails.
+ * It works behind a transaction pooler: no session settings, no named statements.
+ */
+export function database(): PrismaClient {
+  connection ??= connect();
+  return connection.prisma;
+}
+
+/** Closes the pool's connections, each once the query on it is done. */
+export async function drainDatabase(): Promise<void> {
+  await connection?.pool.end();
+}

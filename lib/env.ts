@@ -1,0 +1,120 @@
+import { createPublicKey } from 'node:crypto';
+import { z } from 'zod';
+
+const MIN_SIGNING_SECRET_BYTES = 24;
+const MAX_SIGNING_SECRET_BYTES = 64;
+
+const words = (value: string) => value.split(/[\s,]+/).filter((word) => word !== '');
+
+const required = z.string({ error: 'is missing' }).trim().min(1, 'is empty');
+
+function isPublishableKey(key: string): boolean {
+  const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1];
+  return (
+    encoded !== undefined && /^[a-z0-9.-]+\.[a-z0-9-]+\$$/i.test(Buffer.from(encoded, 'base64').toString())
+  );
+}
+
+function isSigningSecret(secret: string): boolean {
+  const encoded = secret.replace(/^whsec_/, '');
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(encoded) || encoded.length % 4 !== 0) return false;
+  const bytes = Buffer.from(encoded, 'base64').length;
+  return bytes >= MIN_SIGNING_SECRET_BYTES && bytes <= MAX_SIGNING_SECRET_BYTES;
+}
+
+function isRsaPublicKey(pem: string): boolean {
+  try {
+    return createPublicKey(pem).asymmetricKeyType === 'rsa';
+  } catch {
+    return false;
+  }
+}
+
+function isOrigin(value: string): boolean {
+  return URL.canParse(value) && new URL(value).origin === value;
+}
+
+const url = (protocols: RegExp, problem: string) =>
+  required.refine((value) => URL.canParse(value) && protocols.test(new URL(value).protocol), problem);
+
+/** An address that only a process on the same machine can serve: what a stand-in of the local stack has. */
+const loopbackUrl = required.refine(
+  (value) =>
+    URL.canParse(value) && /^http:\/\/(?:127\.0\.0\.1|localhost|\[::1\]):\d+$/.test(new URL(value).origin),
+  'must be an http:// address of this machine: it is for the local stack only',
+);
+
+/** Every variable that the service reads. `.env.example` lists the same names. */
+export const environmentSchema = z
+  .object({
+    IDP_SECRET_KEY: required.regex(
+      /^sk_(?:test|live)_\S{10,}$/,
+      'is not a secret key (sk_test_… or sk_live_…)',
+    ),
+    IDP_PUBLISHABLE_KEY: required.refine(
+      isPublishableKey,
+      'is not a publishable key (pk_test_… or pk_live_…)',
+    ),
+    IDP_WEBHOOK_SIGNING_SECRET: required
+      .transform(words)
+      .refine(
+        (secrets) => secrets.every(isSigningSecret),
+        `must hold signing secrets (whsec_…) of ${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes, separated by white space`,
+      ),
+    IDP_JWT_KEY: required
+      .transform((pem) => pem.replaceAll('\\n', '\n'))
+      .refine(isRsaPublicKey, 'is not an RSA public key in PEM format')
+      .optional(),
+    IDP_AUTHORIZED_PARTIES: required
+      .transform(words)
+      .refine(
+        (origins) => origins.every(isOrigin),
+        'must hold origins (https://app.example.com), separated by white space',
+      )
+      .optional(),
+    DATABASE_URL: url(/^postgres(?:ql)?:$/, 'is not a postgresql:// URL'),
+    KV_REST_API_URL: url(/^https?:$/, 'is not an https:// URL'),
+    KV_REST_API_TOKEN: required,
+    USER_ID_CACHE_TTL_SECONDS: z
+      .string()
+      .regex(/^[1-9]\d{0,5}$/, 'must be a whole number of seconds, 1 to 999999')
+      .transform(Number)
+      .default(600),
+    CLERK_API_URL: loopbackUrl.optional(),
+    CLERK_FAPI_URL: loopbackUrl.optional(),
+  })
+  .refine(
+    (environment) => environment.IDP_SECRET_KEY.slice(3, 8) === environment.IDP_PUBLISHABLE_KEY.slice(3, 8),
+    { path: ['IDP_SECRET_KEY'], error: 'and IDP_PUBLISHABLE_KEY are of different instances (test and live)' },
+  );
+
+export type Environment = z.infer<typeof environmentSchema>;
+
+/** Lists every problem of an environment by variable name. It never quotes a value. */
+export class InvalidEnvironmentError extends Error {
+  constructor(problems: readonly string[]) {
+    super(`The environment is not complete:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
+    this.name = 'InvalidEnvironmentError';
+  }
+}
+
+/**
+ * Returns a fully valid environment or throws an InvalidEnvironmentError that names every problem at once.
+ * An empty variable counts as unset, as hosting dashboards and `.env` files produce them.
+ */
+export function parseEnvironment(source: Readonly<Record<string, string | undefined>>): Environment {
+  const set = Object.fromEntries(Object.entries(source).filter(([, value]) => value?.trim()));
+  const parsed = environmentSchema.safeParse(set);
+  if (parsed.success) return parsed.data;
+  throw new InvalidEnvironmentError(
+    parsed.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`),
+  );
+}
+
+let parsedOnce: Environment | undefined;
+
+/** The environment of this process, parsed on first use and the same ever after (SPEC 8.2). */
+export function environment(): Environment {
+  parsedOnce ??= parseEnvironment(process.env);
+  return parsedOnce;
+}

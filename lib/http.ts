@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto';
+import { unstable_rethrow } from 'next/navigation';
+import type { NextRequest } from 'next/server';
+import type { z } from 'zod';
+import { collectFacts, describeError, log, type RequestFacts } from './log';
+
+/** An answer other than success. The message is public: it helps the caller and tells nothing else. */
+export class HttpError extends Error {
+  constructor(
+    readonly status: 400 | 401 | 404 | 408 | 413,
+    message: string,
+  ) {
+    super(message);
+    this.name = 'HttpError';
+  }
+}
+
+/** A JSON answer. `route` adds the headers that every answer has. */
+export function json(body: object, status = 200): Response {
+  return Response.json(body, { status });
+}
+
+/** The second argument that Next.js passes to a route handler. */
+export interface Segment {
+  readonly params: Promise<unknown>;
+}
+
+export type RouteHandler<S extends Segment> = (
+  request: NextRequest,
+  segment: S,
+) => Promise<Response> | Response;
+
+const PLAIN_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
+
+/** The route as its folder is named: a dynamic value may be personal and stays out of the log. */
+async function routeName(request: NextRequest, { params }: Segment): Promise<string> {
+  const names = Object.entries((await params) ?? {});
+  const segments = request.nextUrl.pathname.split('/').map((segment) => {
+    const name = names.find(([, value]) =>
+      [value].flat().map(String).map(encodeURIComponent).includes(segment),
+    );
+    return name ? `[${name[0]}]` : segment;
+  });
+  return `${request.method} ${segments.join('/')}`;
+}
+
+/** The one place where a failure becomes an answer (SPEC 7). */
+function failure(error: unknown): Response {
+  // `redirect()` and `notFound()` of Next.js are thrown, and are no failures.
+  unstable_rethrow(error);
+  if (error instanceof HttpError) return json({ message: error.message }, error.status);
+  return json({ message: 'Internal Server Error' }, 500);
+}
+
+/** How the internal id was found, for the caller's own developer tools: `server-timing: cache;desc=hit`. */
+function serverTiming({ cache, registration }: RequestFacts): string {
+  return Object.entries({ cache, registration })
+    .flatMap(([name, outcome]) => (outcome ? [`${name};desc=${outcome}`] : []))
+    .join(', ');
+}
+
+let underWay = 0;
+const whenIdle: (() => void)[] = [];
+
+/** Resolves once this process has no request under way. */
+export function requestsDone(): Promise<void> {
+  return underWay === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve));
+}
+
+async function answer<S extends Segment>(
+  handler: RouteHandler<S>,
+  request: NextRequest,
+  segment: S,
+): Promise<Response> {
+  underWay += 1;
+  try {
+    return await handler(request, segment);
+  } finally {
+    underWay -= 1;
+    if (underWay === 0) for (const resolve of whenIdle.splice(0)) resolve();
+  }
+}
+
+/**
+ * Makes a route of a handler: whatever the handler throws is answered as SPEC 7 says, every answer has an
+ * `x-request-id` and is not cached, and one log line tells how it went.
+ */
+export function route<S extends Segment>(handler: RouteHandler<S>): RouteHandler<S> {
+  return async (request, segment) => {
+    const started = performance.now();
+    const given = request.headers.get('x-request-id') ?? '';
+    const requestId = PLAIN_REQUEST_ID.test(given) ? given : randomUUID();
+    const facts: RequestFacts = {};
+    let cause: unknown;
+    const answered = await collectFacts(facts, () => answer(handler, request, segment)).catch(
+      (error: unknown) => {
+        cause = error;
+        return failure(error);
+      },
+    );
+    const response = new Response(answered.body, answered);
+    response.headers.set('cache-control', 'no-store');
+    response.headers.set('x-request-id', requestId);
+    const timing = serverTiming(facts);
+    if (timing) response.headers.set('server-timing', timing);
+    log[response.status < 500 ? 'info' : 'error'](
+      {
+        requestId,
+        route: await routeName(request, segment),
+        status: response.status,
+        ms: Math.round(performance.now() - started),
+        ...facts,
+        ...(response.status < 500 ? {} : { error: describeError(cause) }),
+      },
+      'request',
+    );
+    return response;
+  };
+}
+
+const BODY_TIMEOUT_MS = 10_000;
+
+async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+  const reader = request.body?.getReader();
+  if (!reader) return new Uint8Array();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new HttpError(408, 'Request timeout')), BODY_TIMEOUT_MS);
+  });
+  const nextChunk = () =>
+    reader.read().catch(() => {
+      throw new HttpError(400, 'The request body could not be read');
+    });
+  try {
+    for (;;) {
+      const { done, value } = await Promise.race([nextChunk(), timeout]);
+      if (done) return Buffer.concat(chunks);
+      size += value.byteLength;
+      if (size > maxBytes) throw new HttpError(413, 'Payload too large');
+      chunks.push(value);
+    }
+  } finally {
+    clearTimeout(timer);
+    reader.cancel().catch(() => undefined);
+  }
+}
+
+/** Strict, and without the byte order mark dropped: text and bytes correspond one to one. */
+const exactUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+export interface BodyRules {
+  readonly maxBytes: number;
+  /** Answer to a body whose bytes are not UTF-8. */
+  readonly notUtf8: string;
+}
+
+/**
+ * The body of a request under a bound. Its `text()` differs from the request's own in three ways: it stops reading
+ * at `maxBytes` (413) or after 10 s (408), and it returns text that encodes to exactly the bytes received (else 400).
+ */
+export function bounded(request: Request, { maxBytes, notUtf8 }: BodyRules): { text(): Promise<string> } {
+  return {
+    async text() {
+      const bytes = await readBytes(request, maxBytes);
+      try {
+        return exactUtf8.decode(bytes);
+      } catch {
+        throw new HttpError(400, notUtf8);
+      }
+    },
+  };
+}
+
+/** What JSON.parse returns, or undefined for text that is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const MAX_JSON_BYTES = 16 * 1024;
+
+/** The request's JSON body in the shape of `schema`, or an HttpError: 400 that says what is wrong, 408 or 413. */
+export async function readJson<T>(request: Request, schema: z.ZodType<T>): Promise<T> {
+  const notJson = 'The request body must be JSON in UTF-8';
+  const text = await bounded(request, { maxBytes: MAX_JSON_BYTES, notUtf8: notJson }).text();
+  const value = parseJson(text);
+  if (value === undefined) throw new HttpError(400, notJson);
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new HttpError(400, parsed.error.issues[0]?.message ?? notJson);
+}

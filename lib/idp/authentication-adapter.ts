@@ -1,0 +1,31 @@
+import { createClerkClient } from '@clerk/backend';
+import type { AuthenticationPort } from '../authentication/port';
+
+/**
+ * The authentication port over the identity provider's Backend SDK. DISABLED: no live file imports it (SPEC 5.1).
+ *
+ * To enable it, for a host without `clerkMiddleware` such as a queue worker or another web framework: create it once
+ * from `environment()`, and call `authenticateRequest(request, adapter, resolveUserId)` where the guard would stand.
+ * In this Next.js application that also means taking `clerkMiddleware` out of middleware.ts, or a request is
+ * verified twice.
+ */
+export function createAuthenticationAdapter(options: {
+  readonly secretKey: string;
+  readonly publishableKey: string;
+  /** RSA public key in PEM format: verifies without a network call. */
+  readonly jwtKey?: string;
+  readonly apiUrl?: string;
+}): AuthenticationPort {
+  const { jwtKey } = options;
+  const client = createClerkClient({ ...options, telemetry: { disabled: true } });
+  return {
+    async authenticate(request) {
+      const state = await client.authenticateRequest(request, {
+        acceptsToken: 'session_token',
+        ...(jwtKey ? { jwtKey } : {}),
+      });
+      const userId = state.toAuth()?.userId;
+      return state.isAuthenticated && userId ? { isAuthenticated: true, userId } : { isAuthenticated: false };
+    },
+  };
+}

@@ -1,0 +1,14 @@
+/**
+ * Hands the identity provider's keys to its SDK, which reads them under names of its own (SPEC 5.1, 8.2).
+ * Import this module for its effect, before any module of the SDK. An unset key stays unset: the start-up check
+ * refuses it, and a build needs none.
+ */
+const sdkNames = {
+  IDP_SECRET_KEY: 'CLERK_SECRET_KEY',
+  IDP_PUBLISHABLE_KEY: 'NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY',
+} as const;
+
+for (const [ours, theirs] of Object.entries(sdkNames)) {
+  const value = process.env[ours]?.trim();
+  if (value) process.env[theirs] = value;
+}

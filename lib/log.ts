@@ -1,0 +1,62 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import pino from 'pino';
+
+/** Structured log lines on standard output, one JSON object each. Never a credential, e-mail or body. */
+export const log = pino({
+  base: null,
+  timestamp: pino.stdTimeFunctions.isoTime,
+  formatters: { level: (level) => ({ level }) },
+});
+
+/** What a request's log line says about its course, besides route, status and duration. */
+export interface RequestFacts {
+  /** Where the guard found the internal user id: `bypass` means that the cache did not answer. */
+  cache?: 'hit' | 'miss' | 'bypass';
+  registration?: 'created' | 'existing';
+  eventType?: string;
+  messageId?: string;
+}
+
+const requestFacts = new AsyncLocalStorage<RequestFacts>();
+
+/** Runs `work` so that every `noteFacts` below it lands in `facts`. */
+export function collectFacts<T>(facts: RequestFacts, work: () => Promise<T>): Promise<T> {
+  return requestFacts.run(facts, work);
+}
+
+/** Adds to the log line of the request under way; does nothing outside of one. */
+export function noteFacts(facts: RequestFacts): void {
+  Object.assign(requestFacts.getStore() ?? {}, facts);
+}
+
+interface ErrorDescription {
+  name: string;
+  code?: string;
+  message?: string;
+  frames?: string[];
+  cause?: ErrorDescription;
+}
+
+const MAX_CAUSES = 3;
+
+/**
+ * Describes an error without quoting what it is about: drivers put statements, keys and values into their messages,
+ * so a message is kept only if it is made of words alone.
+ */
+export function describeError(error: unknown, depth = 0): ErrorDescription {
+  if (!(error instanceof Error)) return { name: typeof error };
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  const frames = error.stack
+    ?.split('\n')
+    .filter((line) => /^ +at /.test(line))
+    .slice(0, 6);
+  return {
+    name: error.name,
+    ...(code ? { code } : {}),
+    ...(/^[A-Za-z ,.'-]{1,100}$/.test(error.message) ? { message: error.message } : {}),
+    ...(frames?.length ? { frames: frames.map((frame) => frame.trim()) } : {}),
+    ...(error.cause !== undefined && depth < MAX_CAUSES
+      ? { cause: describeError(error.cause, depth + 1) }
+      : {}),
+  };
+}

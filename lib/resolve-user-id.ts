@@ -1,0 +1,37 @@
+import { noteFacts, type RequestFacts } from './log';
+import { registerByIdentityProviderUserId } from './register';
+import { cacheUserId, readCachedUserId } from './user-id-cache';
+
+interface ResolvedUserId {
+  readonly userId: string;
+  readonly cache: NonNullable<RequestFacts['cache']>;
+}
+
+async function lookUp(identityProviderUserId: string): Promise<ResolvedUserId> {
+  const cached = await readCachedUserId(identityProviderUserId);
+  if (cached.outcome === 'hit') return { userId: cached.userId, cache: 'hit' };
+  const { userId } = await registerByIdentityProviderUserId(identityProviderUserId);
+  // A cache that has just failed would cost this request the bound a second time.
+  if (cached.outcome === 'fault') return { userId, cache: 'bypass' };
+  await cacheUserId(identityProviderUserId, userId);
+  return { userId, cache: 'miss' };
+}
+
+const underWay = new Map<string, Promise<ResolvedUserId>>();
+
+/**
+ * The internal id of an identity-provider user, from the cache or by registration on first sight (SPEC 5.2, rule 3).
+ *
+ * Concurrent calls for one user in one process share one look-up, failure included; nothing outlives it here. Throws
+ * what the database throws.
+ */
+export async function resolveUserId(identityProviderUserId: string): Promise<string> {
+  let lookup = underWay.get(identityProviderUserId);
+  if (!lookup) {
+    lookup = lookUp(identityProviderUserId).finally(() => underWay.delete(identityProviderUserId));
+    underWay.set(identityProviderUserId, lookup);
+  }
+  const { userId, cache } = await lookup;
+  noteFacts({ cache });
+  return userId;
+}

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { environment } from './env';
+import { withKv } from './kv';
+
+const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
+
+/** What this service stores. Anything else under our key was not written by it. */
+const InternalUserId = z.uuidv7().lowercase();
+
+/** How the store says that our key holds a list, a set or the like: it answers, so that is no fault. */
+const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
+
+/** What the cache said. `fault`: it did not answer within its bound, or not sensibly, and is best left alone. */
+export type CacheAnswer =
+  | { readonly outcome: 'hit'; readonly userId: string }
+  | { readonly outcome: 'miss' | 'fault' };
+
+/**
+ * Looks up the internal id of an identity-provider user; never throws (SPEC 5.2).
+ *
+ * A value that this service could not have stored, of whatever type, is a miss: it is overwritten next. One round
+ * trip, at most 500 ms.
+ */
+export async function readCachedUserId(identityProviderUserId: string): Promise<CacheAnswer> {
+  try {
+    const value = await withKv((kv) =>
+      kv.get(cacheKey(identityProviderUserId)).catch((error: unknown) => {
+        if (error instanceof Error && WRONG_TYPE.test(error.message)) return undefined;
+        throw error;
+      }),
+    );
+    const userId = InternalUserId.safeParse(value);
+    return userId.success ? { outcome: 'hit', userId: userId.data } : { outcome: 'miss' };
+  } catch {
+    return { outcome: 'fault' };
+  }
+}
+
+/**
+ * Stores the internal id for 10 minutes, or for USER_ID_CACHE_TTL_SECONDS (SPEC 5.2, 8.1); never throws.
+ *
+ * A fault loses nothing but the entry. One round trip, at most 500 ms.
+ */
+export async function cacheUserId(identityProviderUserId: string, userId: string): Promise<void> {
+  const ex = environment().USER_ID_CACHE_TTL_SECONDS;
+  await withKv((kv) => kv.set(cacheKey(identityProviderUserId), userId, { ex })).catch(() => undefined);
+}

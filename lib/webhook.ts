@@ -1,0 +1,84 @@
+import { Webhook, WebhookVerificationError } from 'svix';
+import { z } from 'zod';
+import { environment } from './env';
+import { HttpError, parseJson } from './http';
+import { IdentityProviderUserId } from './identity-provider-user-id';
+import { noteFacts } from './log';
+import { registerByIdentityProviderUserId } from './register';
+
+export const INVALID_SIGNATURE = 'Invalid webhook signature';
+const INVALID_EVENT = 'Invalid webhook event';
+
+/** The sender's 200 body (SPEC 2.5). */
+export interface Acknowledgment {
+  readonly received: true;
+  readonly eventType: string;
+}
+
+let verifiers: readonly Webhook[] | undefined;
+
+/** One verifier a secret, so that a secret is rotated with no delivery refused. */
+function signingSecrets(): readonly Webhook[] {
+  verifiers ??= environment().IDP_WEBHOOK_SIGNING_SECRET.map((secret) => new Webhook(secret));
+  return verifiers;
+}
+
+function isSignedWith(webhook: Webhook, payload: string, headers: Record<string, string>): boolean {
+  try {
+    webhook.verify(payload, headers);
+    return true;
+  } catch (error) {
+    if (error instanceof WebhookVerificationError) return false;
+    throw error;
+  }
+}
+
+/** The library reads a timestamp up to its first other character: only one spelling of a number may pass. */
+const TIMESTAMP = /^[1-9]\d{0,14}$/;
+
+function verifySignature(payload: string, headers: Headers): void {
+  const signed = Object.fromEntries(
+    ['id', 'timestamp', 'signature'].flatMap((part) => {
+      const value = headers.get(`svix-${part}`) ?? headers.get(`webhook-${part}`);
+      return value === null ? [] : [[`webhook-${part}`, value]];
+    }),
+  );
+  const valid =
+    TIMESTAMP.test(signed['webhook-timestamp'] ?? '') &&
+    signingSecrets().some((webhook) => isSignedWith(webhook, payload, signed));
+  if (!valid) throw new HttpError(400, INVALID_SIGNATURE);
+  noteFacts({ messageId: (signed['webhook-id'] ?? '').slice(0, 64) });
+}
+
+/** What a verified event says as far as this service reads it (SPEC 2.4, 6.1). */
+const WebhookEvent = z.object({ type: z.string(), data: z.unknown().optional() });
+const EventUser = z.object({ id: z.unknown().optional() });
+
+/** The user to register: only `user.created` has one, and only if its `data.id` is non-empty. */
+function userToRegister({ type, data }: z.infer<typeof WebhookEvent>): string | undefined {
+  const id = EventUser.safeParse(data).data?.id;
+  if (type !== 'user.created' || id === undefined || id === null || id === '') return undefined;
+  const identityProviderUserId = IdentityProviderUserId.safeParse(id);
+  if (!identityProviderUserId.success) throw new HttpError(400, INVALID_EVENT);
+  return identityProviderUserId.data;
+}
+
+/**
+ * Verifies a delivery, registers the user that a `user.created` event announces, and acknowledges (SPEC 4.2, 6.1).
+ *
+ * `payload` must be the exact text of the request body. Deliveries may come late, repeated and in any order: a
+ * registration that exists is left as it is. Throws HttpError 400 for an absent body, a bad signature (Standard
+ * Webhooks, also under the svix names) or a verified body that is no event; a database failure passes through, so
+ * that the sender delivers again.
+ */
+export async function receiveWebhook(payload: string, headers: Headers): Promise<Acknowledgment> {
+  if (payload === '') throw new HttpError(400, 'Missing body');
+  verifySignature(payload, headers);
+  const event = WebhookEvent.safeParse(parseJson(payload));
+  if (!event.success) throw new HttpError(400, INVALID_EVENT);
+  const { type } = event.data;
+  noteFacts({ eventType: type.slice(0, 64) });
+  const identityProviderUserId = userToRegister(event.data);
+  if (identityProviderUserId !== undefined) await registerByIdentityProviderUserId(identityProviderUserId);
+  return { received: true, eventType: type };
+}
