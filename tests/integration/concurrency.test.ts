@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { waitUntil } from '../../dev/processes';
+import { type Answer, deliver, me, register, tokenFor, userCreated } from '../support/requests';
+import { startTestService, type TestService } from '../support/service';
+
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService({ processes: 2 });
+});
+afterAll(() => service?.stop());
+
+const process = (index: number) => service.processes[index % 2]?.url ?? service.url;
+const caller = () => tokenFor(service.idp, 'user_caller');
+const userIdOf = ({ body }: Answer) => Object(body).userId;
+
+/**
+ * Runs `work` while an uncommitted row holds the id, so that every insert of it waits, and gives the id free only when
+ * `waiting` inserts do: the race is then as wide as it can be.
+ */
+async function withInsertsHeldBack<T>(id: string, waiting: number, work: () => Promise<T>): Promise<T> {
+  const holder = await service.database.pool.connect();
+  try {
+    await holder.query('BEGIN');
+    await holder.query('INSERT INTO users (id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)', [
+      id,
+    ]);
+    const result = work();
+    const held = await waitUntil(async () => {
+      const { rowCount } = await service.database.pool.query(
+        `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'INSERT%'`,
+      );
+      return (rowCount ?? 0) >= waiting;
+    }, 2_000);
+    await holder.query('ROLLBACK');
+    expect(held, `${waiting} inserts under way at once`).toBe(true);
+    return await result;
+  } finally {
+    holder.release();
+  }
+}
+
+test('of 200 concurrent registrations of one new id, in two processes, exactly one is answered 201', async () => {
+  await me(process(0), caller());
+  await me(process(1), caller());
+  const answers = await withInsertsHeldBack('user_raced', 6, () =>
+    Promise.all(
+      Array.from({ length: 200 }, (_, index) =>
+        register(process(index), caller(), { identityProviderUserId: 'user_raced' }),
+      ),
+    ),
+  );
+  const count = (status: number) => answers.filter((answer) => answer.status === status).length;
+  expect({ created: count(201), existing: count(200) }).toEqual({ created: 1, existing: 199 });
+  expect(new Set(answers.map(userIdOf)).size).toBe(1);
+});
+
+test('300 concurrent first sights through guard, register and webhook, in two processes: one row, one internal id', async () => {
+  const id = 'user_seen_first';
+  const arrivals = [
+    (index: number) => me(process(index), tokenFor(service.idp, id)),
+    (index: number) => register(process(index), tokenFor(service.idp, id), { identityProviderUserId: id }),
+    (index: number) => deliver(process(index), userCreated(id)),
+  ];
+  const answers = await withInsertsHeldBack(id, 4, () =>
+    Promise.all(Array.from({ length: 300 }, (_, index) => arrivals[index % 3]?.(index >> 1))),
+  );
+  const { rows } = await service.database.pool.query(
+    'SELECT id FROM users WHERE identity_provider_user_id = $1',
+    [id],
+  );
+  expect(rows).toHaveLength(1);
+  expect(answers.filter((answer) => answer && answer.status !== 200 && answer.status !== 201)).toEqual([]);
+  const userIds = answers.flatMap((answer) => (answer && userIdOf(answer) ? [userIdOf(answer)] : []));
+  expect(userIds).toHaveLength(200);
+  expect(new Set(userIds)).toEqual(new Set([rows[0].id]));
+});
+
+test('a burst of 100 first requests of one user in one process costs at most 5 statements', async () => {
+  service.database.takeStatements();
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => me(process(0), tokenFor(service.idp, 'user_burst'))),
+  );
+  expect(answers.every(({ status }) => status === 200)).toBe(true);
+  expect(service.database.takeStatements().length).toBeLessThanOrEqual(5);
+});

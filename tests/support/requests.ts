@@ -1,0 +1,93 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import type { IdentityProvider } from '../../dev/idp/server';
+import { SIGNING_SECRET } from './service';
+
+/** An answer as a test compares it. */
+export interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers: Headers;
+}
+
+/** Sends a request, follows no redirect, and waits at most 30 s. The body is parsed if it says that it is JSON. */
+export async function send(url: string, init: RequestInit & { duplex?: 'half' } = {}): Promise<Answer> {
+  const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(30_000), ...init });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.includes('application/json');
+  return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers };
+}
+
+/** A session token of a user who exists at the identity provider only as a `sub`, as after a restore. */
+export function tokenFor(idp: IdentityProvider, sub: string, claims: Record<string, unknown> = {}): string {
+  const now = Math.floor(Date.now() / 1000);
+  return idp.signToken({
+    sub,
+    sid: `sess_${randomUUID()}`,
+    iss: idp.issuer,
+    iat: now,
+    nbf: now - 10,
+    exp: now + 60,
+    sts: 'active',
+    v: 2,
+    ...claims,
+  });
+}
+
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+const isBytes = (body: unknown): body is Uint8Array<ArrayBuffer> => body instanceof Uint8Array;
+
+/** POST /auth/v1/register as a JSON client sends it; text and bytes go as they are. */
+export function register(serviceUrl: string, token: string, body: unknown): Promise<Answer> {
+  return send(`${serviceUrl}/auth/v1/register`, {
+    method: 'POST',
+    headers: { ...bearer(token), 'content-type': 'application/json' },
+    body: typeof body === 'string' || isBytes(body) ? body : JSON.stringify(body),
+  });
+}
+
+export const me = (serviceUrl: string, token: string) =>
+  send(`${serviceUrl}/users/v1/me`, { headers: bearer(token) });
+
+export interface Signing {
+  readonly secret?: string;
+  readonly id?: string;
+  readonly timestamp?: string;
+  /** `svix-…` unless told. */
+  readonly names?: 'svix' | 'webhook';
+}
+
+/** Headers that sign exactly these bytes, written independently of the library that verifies them. */
+export function signatureHeaders(
+  body: string | Uint8Array<ArrayBuffer>,
+  signing: Signing = {},
+): Record<string, string> {
+  const { secret = SIGNING_SECRET, id = `msg_${randomUUID()}`, names = 'svix' } = signing;
+  const timestamp = signing.timestamp ?? String(Math.floor(Date.now() / 1000));
+  const signature = createHmac('sha256', Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
+    .update(`${id}.${timestamp}.`)
+    .update(body)
+    .digest('base64');
+  return {
+    [`${names}-id`]: id,
+    [`${names}-timestamp`]: timestamp,
+    [`${names}-signature`]: `v1,${signature}`,
+  };
+}
+
+/** POSTs a body to the webhook with the given headers, or with a good signature. */
+export function deliver(
+  serviceUrl: string,
+  body: string | Uint8Array<ArrayBuffer>,
+  headers: Record<string, string> = signatureHeaders(body),
+): Promise<Answer> {
+  return send(`${serviceUrl}/webhooks/idp/v1/user-created`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body,
+  });
+}
+
+/** A `user.created` event as the provider words it. */
+export const userCreated = (id: unknown) =>
+  JSON.stringify({ data: { id, object: 'user' }, object: 'event', type: 'user.created' });

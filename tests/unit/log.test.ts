@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { collectFacts, describeError, noteFacts, type RequestFacts } from '../../lib/log';
+
+test('an error is described by name, code and frames, and its message only if it quotes nothing', () => {
+  const cause = Object.assign(new Error('duplicate key value: Key (id)=(user_1) exists'), { code: '23505' });
+  const described = describeError(new Error('timeout exceeded when trying to connect', { cause }));
+  expect(described).toMatchObject({
+    name: 'Error',
+    message: 'timeout exceeded when trying to connect',
+    cause: { name: 'Error', code: '23505' },
+  });
+  expect(JSON.stringify(described)).not.toContain('user_1');
+});
+
+test.each(['connect to ada@example.com', 'key sk_test_1', 'body was {"a":1}', 'postgresql://u:p@h/d'])(
+  'a message that may quote a value is left out: %s',
+  (message) => {
+    expect(JSON.stringify(describeError(new Error(message)))).not.toContain(message);
+  },
+);
+
+test('what is no error is described by its type alone, and a circle of causes ends', () => {
+  expect(describeError('sk_test_1')).toEqual({ name: 'string' });
+  const error = new Error('round');
+  error.cause = error;
+  expect(JSON.stringify(describeError(error)).match(/"name"/g)?.length).toBeLessThan(10);
+});
+
+test('facts land in the request under way, and concurrent requests do not mix', async () => {
+  const facts: RequestFacts[] = [{}, {}];
+  await Promise.all(
+    facts.map((own, index) =>
+      collectFacts(own, async () => {
+        await Promise.resolve();
+        noteFacts({ messageId: `msg_${index}` });
+      }),
+    ),
+  );
+  expect(facts).toEqual([{ messageId: 'msg_0' }, { messageId: 'msg_1' }]);
+  expect(() => noteFacts({ cache: 'hit' })).not.toThrow();
+});

@@ -1,0 +1,68 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
+import { expect, test, vi } from 'vitest';
+import { isPage, shield } from '../../lib/idp/shield';
+
+/** The paths of the app's files of that name, a dynamic segment as some value. */
+const paths = (fileName: string) =>
+  readdirSync('app', { recursive: true, encoding: 'utf8' })
+    .filter((file) => path.basename(file) === fileName)
+    .map((file) => `/${path.dirname(file)}`.replace('/.', '/').replace(/\/\[\[?[^\]]+\]\]?/g, '/value'));
+
+test('every page is a page, and every route an API path', () => {
+  expect(paths('page.tsx')).not.toEqual([]);
+  expect(paths('route.ts')).not.toEqual([]);
+  expect(paths('page.tsx').filter((page) => !isPage(page))).toEqual([]);
+  expect(paths('route.ts').filter(isPage)).toEqual([]);
+});
+
+test.each([
+  '/accounts',
+  '/account/x',
+  '/sign-in-x',
+  '/signin',
+  '/auth/v1/register',
+  '/users/v1/me',
+  '/x',
+  '//',
+  '/__clerkx',
+])('a path that is not known as a page is an API path: %s', (pathname) => {
+  expect(isPage(pathname)).toBe(false);
+});
+
+const event: NextFetchEvent = Object.create(null);
+const seenBy = async (request: NextRequest) => {
+  const middleware = vi.fn<NextMiddleware>(() => {
+    const response = NextResponse.next();
+    for (const name of ['status', 'reason', 'message']) response.headers.set(`x-clerk-auth-${name}`, 'x');
+    return response;
+  });
+  const response = await shield(middleware)(request, event);
+  return { seen: middleware.mock.calls[0]?.[0], headers: new Headers(response?.headers) };
+};
+
+test('on an API path the SDK sees the session token and none of its own controls', async () => {
+  const { seen, headers } = await seenBy(
+    new NextRequest('http://localhost:3000/users/v1/me?__clerk_handshake=x&a=b&__clerk_db_jwt=y', {
+      headers: {
+        cookie:
+          '__session=token; __clerk_handshake=x; __clerk_handshake_nonce=x; __refresh_abc=x; theme=a%20b',
+        'sec-fetch-dest': 'document',
+        authorization: 'Bearer ak_0123',
+      },
+    }),
+  );
+  expect(seen?.url).toBe('http://localhost:3000/users/v1/me?a=b');
+  expect(seen?.headers.get('cookie')).toBe('__session=token; theme=a%20b');
+  expect(seen?.headers.get('sec-fetch-dest')).toBe('empty');
+  expect(seen?.headers.get('authorization')).toBe('Bearer refused');
+  expect([...headers.keys()].filter((name) => name.startsWith('x-clerk'))).toEqual([]);
+});
+
+test('a page request reaches the SDK as it is', async () => {
+  const request = new NextRequest('http://localhost:3000/account?__clerk_handshake=x');
+  const { seen, headers } = await seenBy(request);
+  expect(seen).toBe(request);
+  expect(headers.get('x-clerk-auth-status')).toBe('x');
+});
