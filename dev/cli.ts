@@ -1,0 +1,117 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import { waitUntil } from './processes';
+import { loadEnvironmentFiles, readSettings } from './settings';
+import { findStack, type StackDetails } from './stack-file';
+
+type Provider = NonNullable<StackDetails['identityProvider']>;
+
+const usage = 'Usage: npm run -s local create-user | token | me <session token>';
+const deliveryMilliseconds = 60_000;
+
+const Created = z.object({ id: z.string() });
+const Users = z.array(Created);
+const Token = z.object({ jwt: z.string() });
+const Event = z.object({ data: z.object({ id: z.string() }) });
+
+/** The part of the stand-in's data file that tells what became of an event. */
+const Deliveries = z.object({
+  deliveries: z.array(
+    z.object({
+      type: z.string(),
+      body: z.string(),
+      status: z.enum(['pending', 'delivered', 'failed']),
+      attempts: z.array(z.object({ status: z.number().nullable(), answer: z.string() })),
+    }),
+  ),
+});
+
+type Delivery = z.infer<typeof Deliveries>['deliveries'][number];
+
+/** Creates a user and waits until the service has acknowledged the webhook, or is known not to have. */
+async function createUser(provider: Provider): Promise<void> {
+  const email = `user-${randomBytes(4).toString('hex')}@example.com`;
+  const { id } = Created.parse(
+    await backendApi(provider, 'POST', '/v1/users', {
+      email_address: [email],
+      skip_password_requirement: true,
+    }),
+  );
+  console.log(id);
+  let delivery: Delivery | undefined;
+  await waitUntil(() => {
+    delivery = findDelivery(provider, id);
+    return delivery !== undefined && delivery.status !== 'pending';
+  }, deliveryMilliseconds);
+  const last = delivery?.attempts.at(-1);
+  const answer = last ? `${last.status ?? 'no answer'} ${last.answer}` : 'nothing so far';
+  if (delivery?.status !== 'delivered')
+    throw new Error(`The webhook user.created was not acknowledged: ${answer}`);
+  console.error(`${email}; the webhook user.created was answered: ${answer}`);
+}
+
+function findDelivery({ dataFile }: Provider, userId: string): Delivery | undefined {
+  const { deliveries } = Deliveries.parse(JSON.parse(readFileSync(dataFile, 'utf8')));
+  return deliveries.find(
+    ({ type, body }) => type === 'user.created' && Event.parse(JSON.parse(body)).data.id === userId,
+  );
+}
+
+/** Prints a session token of the user created last. */
+async function printToken(provider: Provider): Promise<void> {
+  const [user] = Users.parse(await backendApi(provider, 'GET', '/v1/users?order_by=-created_at&limit=1'));
+  if (!user) throw new Error('There is no user yet: npm run -s local create-user');
+  const session = Created.parse(await backendApi(provider, 'POST', '/v1/sessions', { user_id: user.id }));
+  console.log(Token.parse(await backendApi(provider, 'POST', `/v1/sessions/${session.id}/tokens`, {})).jwt);
+}
+
+/** Shows who the service takes the bearer of the token for. */
+async function me({ app }: StackDetails, token: string | undefined): Promise<void> {
+  if (!token) throw new Error(usage);
+  const response = await fetch(`${app}/users/v1/me`, {
+    headers: { authorization: `Bearer ${token}` },
+    signal: AbortSignal.timeout(60_000),
+  });
+  console.error(`GET ${app}/users/v1/me: ${response.status}`);
+  console.log(await response.text());
+  if (!response.ok) process.exitCode = 1;
+}
+
+async function backendApi(
+  { url, secretKey }: Provider,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<unknown> {
+  const response = await fetch(url + path, {
+    method,
+    headers: { authorization: `Bearer ${secretKey}`, 'content-type': 'application/json' },
+    signal: AbortSignal.timeout(10_000),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const answer = await response.text();
+  if (!response.ok)
+    throw new Error(`The identity provider answered ${method} ${path} with ${response.status}: ${answer}`);
+  return JSON.parse(answer);
+}
+
+async function main([command, argument]: readonly string[]): Promise<void> {
+  if (command !== 'create-user' && command !== 'token' && command !== 'me') throw new Error(usage);
+  loadEnvironmentFiles('dev');
+  const stack = await findStack(readSettings(process.env).LOCAL_FOLDER);
+  if (!stack) throw new Error('The local stack does not run, or is not up yet: start it with npm run dev.');
+  if (command === 'me') return me(stack, argument);
+  const { identityProvider } = stack;
+  if (!identityProvider) {
+    throw new Error(
+      'The stack runs with an identity provider instance of your own: create users and tokens there.',
+    );
+  }
+  return command === 'create-user' ? createUser(identityProvider) : printToken(identityProvider);
+}
+
+main(process.argv.slice(2)).catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+});

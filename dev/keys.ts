@@ -1,0 +1,57 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { z } from 'zod';
+
+const StoredKeys = z.object({
+  instance: z.string(),
+  secret: z.string(),
+  webhookSecret: z.string(),
+  kvToken: z.string(),
+});
+
+/** The secrets of one local stack. */
+export interface LocalKeys {
+  readonly publishableKey: string;
+  readonly secretKey: string;
+  readonly webhookSecret: string;
+  readonly kvToken: string;
+}
+
+/**
+ * The secrets kept in `file`, made at the first call: what they signed stays valid from one start to the next.
+ * Throws an error that names the file when it holds something else.
+ */
+export function localKeys(file: string, style: 'test' | 'live'): LocalKeys {
+  if (!existsSync(file)) create(file);
+  const { instance, secret, webhookSecret, kvToken } = read(file);
+  // The browser SDK knows a development instance by this ending.
+  const host = style === 'test' ? `${instance}.clerk.accounts.dev` : `clerk.${instance}.localhost.example`;
+  return {
+    publishableKey: `pk_${style}_${Buffer.from(`${host}$`).toString('base64')}`,
+    secretKey: `sk_${style}_${secret}`,
+    webhookSecret,
+    kvToken,
+  };
+}
+
+function create(file: string): void {
+  const keys: z.infer<typeof StoredKeys> = {
+    instance: `local-${randomBytes(4).toString('hex')}`,
+    secret: randomBytes(20).toString('hex'),
+    webhookSecret: `whsec_${randomBytes(32).toString('base64')}`,
+    kvToken: randomBytes(24).toString('base64url'),
+  };
+  const unfinished = `${file}.${process.pid}`;
+  writeFileSync(unfinished, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 });
+  renameSync(unfinished, file);
+}
+
+function read(file: string): z.infer<typeof StoredKeys> {
+  try {
+    return StoredKeys.parse(JSON.parse(readFileSync(file, 'utf8')));
+  } catch (cause) {
+    throw new Error(`${file} does not hold the keys of a local stack; delete it to have new ones made.`, {
+      cause,
+    });
+  }
+}

@@ -1,0 +1,129 @@
+import { answers, choosePort, type NextProcess, startNext } from './next';
+import { type Part, startDatabase, startKv, startStandIn } from './parts';
+import { loadEnvironmentFiles, readSettings, type Settings } from './settings';
+import { claimFolder } from './stack-file';
+
+type Mode = 'dev' | 'preview';
+
+/** Ends one thing that was started; they run in reverse. */
+type Stop = () => Promise<void>;
+
+/** More than the slowest part takes by its own bounds. */
+const stopMilliseconds = 40_000;
+
+/**
+ * Runs the whole service on this machine; what the environment does not name is embedded. Resolves with the exit
+ * code of Next, and rejects when a part does not start or the signal is aborted. Everything started is in `stops`.
+ */
+async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: AbortSignal): Promise<number> {
+  const begin = performance.now();
+  const claim = await claimFolder(settings.LOCAL_FOLDER);
+  stops.push(() => claim.release());
+  const port = await choosePort(settings.PORT);
+  const app = `http://localhost:${port}`;
+  const start = async (part: Promise<Part>) => {
+    const started = await part;
+    stops.push(() => started.stop());
+    signal.throwIfAborted();
+    return started;
+  };
+  const database = await start(startDatabase(settings, signal));
+  const kv = await start(startKv(settings));
+  const identityProvider = await start(startStandIn(settings, app));
+  const environment = {
+    ...database.environment,
+    ...kv.environment,
+    ...identityProvider.environment,
+    NODE_ENV: mode === 'dev' ? 'development' : 'production',
+    NEXT_TELEMETRY_DISABLED: '1',
+  };
+  const runNext = (...args: string[]): NextProcess => {
+    const next = startNext(args, environment);
+    stops.push(() => next.stop());
+    return next;
+  };
+
+  if (mode === 'preview') {
+    const status = await Promise.race([runNext('build').exited, abortion(signal)]);
+    if (status !== 0) return status;
+  }
+  const next = runNext(mode === 'dev' ? 'dev' : 'start', '-H', 'localhost', '-p', String(port));
+  const first = await Promise.race([next.exited, answers(app, signal)]);
+  if (typeof first === 'number') return first;
+  if (!first) throw new Error(`The application does not answer at ${app}.`);
+  claim.publish({ app, ...database.details, ...kv.details, ...identityProvider.details });
+  const { consoleUrl } = identityProvider.details.identityProvider ?? {};
+  const lines = [
+    ['Application', app],
+    ['Identity provider', identityProvider.line],
+    ...(consoleUrl === undefined ? [] : [['Its console', consoleUrl]]),
+    ['PostgreSQL', database.line],
+    ['KV', kv.line],
+  ];
+  console.log(`\nUp in ${((performance.now() - begin) / 1000).toFixed(1)} s.\n`);
+  for (const [name = '', line] of lines) console.log(`  ${name.padEnd(18)}${line}`);
+  if (identityProvider.details.identityProvider) console.log(commands);
+  console.log('\nCtrl-C stops everything.\n');
+  return await Promise.race([next.exited, abortion(signal)]);
+}
+
+const commands = `
+In another terminal of this folder, create a user, print a session token, and use one:
+
+  npm run -s local create-user
+  npm run -s local token
+  npm run -s local me "$(npm run -s local token)"`;
+
+/** Never resolves; rejects once the signal is aborted. */
+function abortion(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.throwIfAborted();
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}
+
+/** Ends everything, last started first. One that cannot be ended does not keep the others. */
+async function stopAll(stops: Stop[]): Promise<void> {
+  // Whatever is left after this time is ended by the process that watches over this one.
+  setTimeout(() => process.exit(1), stopMilliseconds).unref();
+  for (const stop of stops.reverse()) {
+    await stop().catch((error: unknown) => console.error('While stopping:', messageOf(error)));
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+async function main(): Promise<number> {
+  const mode = process.argv[2];
+  if (mode !== 'dev' && mode !== 'preview') throw new Error('Usage: main.ts dev|preview');
+  loadEnvironmentFiles(mode);
+  const interruption = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    // `npm` and the terminal may both send it; the third one is impatience.
+    let count = 0;
+    process.on(signal, () => {
+      interruption.abort(new Error('interrupted'));
+      count += 1;
+      if (count === 3) process.exit(130);
+    });
+  }
+  const stops: Stop[] = [];
+  try {
+    return await runStack(mode, readSettings(process.env), stops, interruption.signal);
+  } catch (error) {
+    if (interruption.signal.aborted) return 0;
+    throw error;
+  } finally {
+    await stopAll(stops);
+  }
+}
+
+main().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    console.error(messageOf(error));
+    process.exit(1);
+  },
+);

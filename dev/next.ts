@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
+import { endProcess, endWithThisProcess, errorCode, waitUntil } from './processes';
+import { projectFolder } from './settings';
+
+/** One run of the Next.js command line. */
+export interface NextProcess {
+  /** Resolves with the exit code; a signal counts as 1. */
+  readonly exited: Promise<number>;
+  /** When it resolves nothing of it runs any more. */
+  stop(): Promise<void>;
+}
+
+const firstPort = 3000;
+
+/** Runs `next …` in a process group of its own, which ends with this process even when that is killed. */
+export function startNext(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+): NextProcess {
+  const program = createRequire(import.meta.url).resolve('next/dist/bin/next');
+  const child = spawn(process.execPath, [program, ...args], {
+    cwd: projectFolder,
+    env: { ...process.env, ...environment },
+    detached: true, // Ctrl-C reaches this process, which then ends Next first and what Next uses after it
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  const group = child.pid === undefined ? undefined : -child.pid;
+  const release = group === undefined ? () => {} : endWithThisProcess(group, 'SIGTERM');
+  return {
+    exited: new Promise((resolve, reject) => {
+      child.once('error', reject).once('exit', (code) => resolve(code ?? 1));
+    }),
+    async stop() {
+      if (group !== undefined) await endProcess(group, [{ signal: 'SIGTERM', milliseconds: 10_000 }]);
+      release();
+    },
+  };
+}
+
+/** Resolves to true once the address answers with less than 500; false after two minutes. Rejects when aborted. */
+export function answers(url: string, signal: AbortSignal): Promise<boolean> {
+  const answersNow = async () => {
+    try {
+      // The first answer waits for the page to be compiled.
+      const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(60_000) });
+      await response.arrayBuffer();
+      return response.status < 500;
+    } catch {
+      return false;
+    }
+  };
+  return waitUntil(answersNow, 120_000, signal);
+}
+
+/** The wanted port, or the first free one from 3000 on. Rejects when the wanted one is taken. */
+export async function choosePort(wanted: number | undefined): Promise<number> {
+  if (wanted !== undefined) {
+    if (await isFree(wanted)) return wanted;
+    throw new Error(`Port ${wanted} is taken. Set PORT to another one.`);
+  }
+  for (let port = firstPort; port < firstPort + 100; port += 1) if (await isFree(port)) return port;
+  throw new Error(`No port from ${firstPort} to ${firstPort + 99} is free. Set PORT to one that is.`);
+}
+
+/** Free for `localhost`, whichever address that stands for. */
+async function isFree(port: number): Promise<boolean> {
+  return (await canListen(port, '127.0.0.1')) && (await canListen(port, '::1'));
+}
+
+function canListen(port: number, host: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error) => resolve(!['EADDRINUSE', 'EACCES'].includes(errorCode(error) ?? '')));
+    server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)));
+  });
+}

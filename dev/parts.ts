@@ -1,0 +1,104 @@
+import path from 'node:path';
+import { deployMigrations } from '../prisma/deploy';
+import { startIdentityProvider } from './idp/server';
+import { localKeys } from './keys';
+import { memoryEngine } from './kv/memory';
+import { redisEngine } from './kv/redis';
+import { startKvServer } from './kv/server';
+import { startPostgres } from './postgres';
+import type { Settings } from './settings';
+import type { StackDetails } from './stack-file';
+
+/** A part that was started, or is the user's own. */
+export interface Part {
+  /** What to tell about it. */
+  readonly line: string;
+  readonly details: Pick<StackDetails, 'databaseUrl' | 'kv' | 'identityProvider'>;
+  /** What the service needs in its environment to use it; empty for a part of the user's own. */
+  readonly environment: Readonly<Record<string, string>>;
+  stop(): Promise<void>;
+}
+
+const databaseName = 'identity_link';
+
+/** Starts a PostgreSQL and applies the migrations, unless DATABASE_URL names one; that one is left as it is. */
+export async function startDatabase(settings: Settings, signal: AbortSignal): Promise<Part> {
+  if (settings.DATABASE_URL !== undefined) {
+    return own(
+      `${hostOf(settings.DATABASE_URL)} (yours, from DATABASE_URL; \`npm run db:deploy\` applies the migrations to it)`,
+    );
+  }
+  const folder = path.join(settings.LOCAL_FOLDER, 'postgres');
+  const server = await startPostgres({ folder, durable: true, signal });
+  try {
+    await server.createDatabase(databaseName);
+    const databaseUrl = server.url(databaseName);
+    await deployMigrations(databaseUrl);
+    return {
+      line: hostOf(databaseUrl) + (server.adopted ? ' (taken over from a run that was killed)' : ''),
+      details: { databaseUrl },
+      environment: { DATABASE_URL: databaseUrl },
+      stop: () => server.stop(),
+    };
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+/** Starts a KV server, in memory or over the Redis of REDIS_URL, unless KV_REST_API_URL names one. */
+export async function startKv(settings: Settings): Promise<Part> {
+  if (settings.KV_REST_API_URL !== undefined) {
+    return own(`${hostOf(settings.KV_REST_API_URL)} (yours, from KV_REST_API_URL)`);
+  }
+  const { REDIS_URL } = settings;
+  const { kvToken } = localKeys(keyFile(settings), settings.IDP_KEY_STYLE);
+  const engine = REDIS_URL === undefined ? memoryEngine() : redisEngine(REDIS_URL);
+  const { url, token, stop } = await startKvServer({ token: kvToken, engine });
+  return {
+    line: `${url} (${REDIS_URL === undefined ? 'in memory' : `over the Redis at ${hostOf(REDIS_URL)}`})`,
+    details: { kv: { url, token } },
+    environment: { KV_REST_API_URL: url, KV_REST_API_TOKEN: token },
+    stop,
+  };
+}
+
+/** Starts the identity provider's stand-in, which delivers its events to `app`, unless the IDP_* variables are set. */
+export async function startStandIn(settings: Settings, app: string): Promise<Part> {
+  if (settings.IDP_SECRET_KEY !== undefined) return own('yours, from IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY');
+  const { publishableKey, secretKey, webhookSecret } = localKeys(keyFile(settings), settings.IDP_KEY_STYLE);
+  const dataFile = path.join(settings.LOCAL_FOLDER, 'idp.json');
+  const provider = await startIdentityProvider({
+    publishableKey,
+    secretKey,
+    webhook: { url: `${app}/webhooks/idp/v1/user-created`, secret: webhookSecret },
+    retryScale: settings.IDP_RETRY_SCALE,
+    dataFile,
+  });
+  return {
+    line: `${provider.url} (stand-in)`,
+    details: { identityProvider: { url: provider.url, secretKey, dataFile } },
+    environment: {
+      IDP_SECRET_KEY: secretKey,
+      IDP_PUBLISHABLE_KEY: publishableKey,
+      IDP_WEBHOOK_SIGNING_SECRET: webhookSecret,
+      IDP_JWT_KEY: provider.publicKeyPem,
+      CLERK_API_URL: provider.url,
+      CLERK_FAPI_URL: provider.url,
+    },
+    stop: () => provider.stop(),
+  };
+}
+
+function own(line: string): Part {
+  return { line, details: {}, environment: {}, stop: async () => {} };
+}
+
+function keyFile({ LOCAL_FOLDER }: Settings): string {
+  return path.join(LOCAL_FOLDER, 'keys.json');
+}
+
+/** Where a server is, without the password that its URL may hold. */
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : 'an address that is no URL';
+}
