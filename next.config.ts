@@ -17,6 +17,12 @@ const config: NextConfig = {
   // `npm run check:types` checks every file of the project; a build need not do it again.
   typescript: { ignoreBuildErrors: true },
   ...(process.env['NEXT_DIST_DIR'] ? { distDir: process.env['NEXT_DIST_DIR'] } : {}),
+  // An API path that does not exist is answered in JSON, as every other one.
+  rewrites: async () => ({
+    beforeFiles: [],
+    afterFiles: [],
+    fallback: [{ source: '/:root(auth|users|webhooks)/:path*', destination: '/api-not-found' }],
+  }),
   headers: async () => [
     { source: '/:path*', headers: Object.entries(securityHeaders).map(([key, value]) => ({ key, value })) },
   ],
