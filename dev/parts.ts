@@ -20,6 +20,8 @@ export interface Part {
 }
 
 const databaseName = 'identity_link';
+/** The same at every start if it is free, so that a page that was left open finds the stack again. */
+const consolePort = 3900;
 
 /** Starts a PostgreSQL and applies the migrations, unless DATABASE_URL names one; that one is left as it is. */
 export async function startDatabase(settings: Settings, signal: AbortSignal): Promise<Part> {
@@ -74,10 +76,13 @@ export async function startStandIn(settings: Settings, app: string): Promise<Par
     webhook: { url: `${app}/webhooks/idp/v1/user-created`, secret: webhookSecret },
     retryScale: settings.IDP_RETRY_SCALE,
     dataFile,
+    console: { preferredPort: consolePort },
   });
   return {
     line: `${provider.url} (stand-in)`,
-    details: { identityProvider: { url: provider.url, secretKey, dataFile } },
+    details: {
+      identityProvider: { url: provider.url, secretKey, dataFile, consoleUrl: provider.consoleUrl },
+    },
     environment: {
       IDP_SECRET_KEY: secretKey,
       IDP_PUBLISHABLE_KEY: publishableKey,

@@ -5,6 +5,7 @@ import { newId } from './ids';
 import type { Instance } from './instance';
 import { hashPassword } from './passwords';
 import { deletedUserResource, sessionResource, userResource } from './resources';
+import { sessionToken } from './tokens';
 
 /** An address as it is stored and compared: lower case, no white space around it. */
 export const EmailAddress = z.string().trim().toLowerCase().pipe(z.email());
@@ -101,6 +102,23 @@ export function activeSession(instance: Instance, id: string): Session | undefin
   if (session.expireAt > instance.clock.now()) return session;
   instance.store.sessions.put({ ...session, status: 'expired' });
   return undefined;
+}
+
+/** A new token of a session, for the application at `origin`; by default for as long as the instance says. */
+export function issueToken(
+  instance: Instance,
+  session: Session,
+  {
+    origin,
+    seconds = instance.sessionTokenSeconds,
+  }: { origin?: string | undefined; seconds?: number | undefined },
+): string {
+  return sessionToken(instance.signingKey, session, {
+    issuer: instance.publishableKey.issuer,
+    seconds,
+    now: instance.clock.now(),
+    origin,
+  });
 }
 
 /** The sessions of a client that are active, oldest first. */

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { backendApi, requireSecretKey } from './backend-api';
+import { backendApi } from './backend-api/routes';
+import { requireSecretKey } from './backend-api/secret-key';
 import type { ClerkJs } from './clerk-js';
 import { isLoopback } from './frontend-api/browser';
 import { frontendApi } from './frontend-api/routes';

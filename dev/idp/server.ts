@@ -6,16 +6,18 @@ import {
   deleteUser,
   EmailAddress,
   endSession,
+  issueToken,
   requireUser,
 } from './accounts';
 import { apiServer } from './api-server';
 import { clerkJsFrom, DEFAULT_CLERK_JS_FOLDER } from './clerk-js';
 import { type Clock, systemClock } from './clock';
+import { startConsole } from './console/server';
 import type { Session, User } from './data';
 import { notFound } from './http';
 import { type Instance, parsePublishableKey } from './instance';
 import { openStore, type Store } from './store';
-import { sessionToken, signingKey, signToken } from './tokens';
+import { signingKey, signToken } from './tokens';
 import { startWebhooks, type Webhooks } from './webhooks';
 
 export interface IdentityProviderOptions {
@@ -34,12 +36,16 @@ export interface IdentityProviderOptions {
   readonly dataFile?: string;
   /** Where the browser SDK is kept once it is fetched; absent: `.local/clerk` of the project. */
   readonly clerkJsFolder?: string;
+  /** The console, at this port of 127.0.0.1 if it is free and at any other if not; absent: no console. */
+  readonly console?: { readonly preferredPort: number };
   readonly clock?: Clock;
 }
 
 export interface IdentityProvider {
   /** Address of the Backend API and of the Frontend API. */
   readonly url: string;
+  /** Address of the console, if one was asked for. */
+  readonly consoleUrl: string | undefined;
   readonly issuer: string;
   readonly publicKeyPem: string;
   /** Creates a user and sends `user.created`. Throws for an address that is taken or none, or a weak password. */
@@ -87,8 +93,10 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     webhooks,
   };
   const clerkJs = clerkJsFrom(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
+  const ownConsole = options.console && (await startConsole(instance, options.console.preferredPort));
   const server = await listen(apiServer(instance, clerkJs), options.port ?? 0).catch(
     async (error: unknown) => {
+      await ownConsole?.stop();
       await webhooks.stop();
       throw error;
     },
@@ -98,6 +106,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
 
   return {
     url: `http://127.0.0.1:${address.port}`,
+    consoleUrl: ownConsole?.url,
     issuer: publishableKey.issuer,
     publicKeyPem: key.publicKeyPem,
     createUser({ email, password, firstName, lastName }) {
@@ -111,17 +120,12 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     deleteUser: (userId) => deleteUser(instance, requireUser(instance, userId)),
     createSession: (userId) => createSession(instance, requireUser(instance, userId), 'client_backend'),
     revokeSession: (sessionId) => endSession(instance, knownSession(instance, sessionId), 'revoked'),
-    sessionToken: (sessionId, origin) =>
-      sessionToken(key, knownSession(instance, sessionId), {
-        issuer: publishableKey.issuer,
-        seconds: instance.sessionTokenSeconds,
-        now: clock.now(),
-        origin,
-      }),
+    sessionToken: (sessionId, origin) => issueToken(instance, knownSession(instance, sessionId), { origin }),
     signToken: (claims, signing) => signToken(key, claims, signing),
     store,
     webhooks,
     async stop() {
+      await ownConsole?.stop();
       await close(server);
       await webhooks.stop();
       await store.close();

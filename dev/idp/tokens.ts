@@ -45,6 +45,11 @@ export function signingKey(privateKeyPem: string): SigningKey {
   };
 }
 
+/** The public keys by which anyone verifies the instance's tokens. */
+export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
+  return { keys: [key.jwk] };
+}
+
 /**
  * A token with exactly these claims, signed as its header says: by RSA with `privateKeyPem` or the
  * instance's key; for `none` not at all; for `HS256` with the public key as the secret, which is the classic

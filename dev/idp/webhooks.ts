@@ -1,25 +1,21 @@
-import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from './clock';
 import type { Delivery, DeliveryAttempt } from './data';
 import { newId } from './ids';
 import type { Store } from './store';
-
-/** Where events are delivered, and the secrets that sign them: two while a secret is being rotated. */
-export interface WebhookEndpoint {
-  readonly url: string;
-  readonly secrets: readonly string[];
-}
+import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
 
 /** The sender of signed events: what the provider does with an endpoint of an application. */
 export interface Webhooks {
   /** Records an event and delivers it, at once unless the endpoint is paused or missing. */
   send(type: string, data: Record<string, unknown>): Delivery;
-  /** Every delivery that is remembered, oldest first. */
+  /** Every delivery that is pending, and of the others the latest up to a thousand in all; oldest first. */
   list(): Delivery[];
   /** Sends a delivery again, now, with a retry schedule of its own. Throws for an unknown id. */
   redeliver(id: string): Delivery;
-  /** Resolves with the delivery once it is no longer pending. Rejects for an unknown id. */
+  /** Resolves with the delivery once it is no longer pending. Rejects for an id that is unknown or forgotten. */
   settled(id: string): Promise<Delivery>;
+  /** Resolves once no delivery is pending, which a paused or missing endpoint puts off. */
+  idle(): Promise<void>;
   /** While paused, deliveries wait; they are sent on resume. */
   pause(): void;
   resume(): void;
@@ -40,8 +36,6 @@ const HOUR = 60 * MINUTE;
 
 /** The waits between the eight attempts of the provider's sender, 27 h 35 min in all. */
 const RETRY_DELAYS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR] as const;
-const ANSWER_BOUND = 15 * SECOND;
-const RECORDED_ANSWER_BYTES = 1024;
 const CONCURRENT_ATTEMPTS = 20;
 const REMEMBERED_DELIVERIES = 1000;
 
@@ -103,30 +97,29 @@ export function startWebhooks(options: {
   };
 
   const deliver = async (delivery: Delivery, to: WebhookEndpoint) => {
-    const at = clock.now();
-    const headers = signedHeaders(delivery, to.secrets, at, signatureBroken);
-    const outcome = await post(to.url, headers, delivery.body, clock, stopSignal.signal);
+    const stop = stopSignal.signal;
+    const attempt = await attemptDelivery(delivery, to, { clock, signatureBroken, stop });
     const current = deliveries.get(delivery.id);
     if (stopped || current === undefined) return;
-    record(current, { at, durationMilliseconds: clock.now() - at, ...outcome });
+    record(current, attempt);
   };
 
   const record = (delivery: Delivery, attempt: DeliveryAttempt) => {
-    const attempts = [...delivery.attempts, attempt];
-    if (attempt.status !== null && attempt.status >= 200 && attempt.status < 300) {
-      cancelTimer(delivery.id);
-      deliveries.put({ ...delivery, attempts, status: 'delivered', nextTryAt: null });
-      return;
-    }
-    const failures = delivery.failures + 1;
+    const isDelivered = attempt.status !== null && attempt.status >= 200 && attempt.status < 300;
     const delay = RETRY_DELAYS[delivery.failures];
-    if (delay === undefined) {
-      deliveries.put({ ...delivery, attempts, failures, status: 'failed', nextTryAt: null });
+    const tried = {
+      ...delivery,
+      attempts: [...delivery.attempts, attempt],
+      failures: delivery.failures + (isDelivered ? 0 : 1),
+    };
+    if (!isDelivered && delay !== undefined) {
+      const wait = delay * options.retryScale;
+      schedule(deliveries.put({ ...tried, nextTryAt: clock.now() + wait }), wait);
       return;
     }
-    const scaled = delay * options.retryScale;
-    const nextTryAt = clock.now() + scaled;
-    schedule(deliveries.put({ ...delivery, attempts, failures, nextTryAt }), scaled);
+    cancelTimer(delivery.id);
+    deliveries.put({ ...tried, status: isDelivered ? 'delivered' : 'failed', nextTryAt: null });
+    forgetOldest();
   };
 
   const forgetOldest = () => {
@@ -160,7 +153,6 @@ export function startWebhooks(options: {
         nextTryAt: now,
         createdAt: now,
       });
-      forgetOldest();
       schedule(delivery, 0);
       return delivery;
     },
@@ -183,6 +175,17 @@ export function startWebhooks(options: {
           unsubscribe();
           if (delivery === undefined) reject(new Error(`There is no delivery ${id}`));
           else resolve(delivery);
+        };
+        const unsubscribe = store.onChange(look);
+        look();
+      });
+    },
+    idle() {
+      return new Promise((resolve) => {
+        const look = () => {
+          if (deliveries.find(({ status }) => status === 'pending')) return;
+          unsubscribe();
+          resolve();
         };
         const unsubscribe = store.onChange(look);
         look();
@@ -218,62 +221,4 @@ export function startWebhooks(options: {
       await Promise.all(underWay.values());
     },
   };
-}
-
-/**
- * The headers of one attempt, by the Standard Webhooks scheme under its sender's names: one signature for
- * each secret, over the id, the time of this attempt in seconds and the exact bytes of the body.
- */
-function signedHeaders(delivery: Delivery, secrets: readonly string[], at: number, broken: boolean) {
-  const timestamp = Math.floor(at / SECOND);
-  const content = `${delivery.id}.${timestamp}.${delivery.body}`;
-  const signatures = secrets.map((secret) => {
-    const key = broken ? randomBytes(32) : Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
-    return `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
-  });
-  return {
-    'content-type': 'application/json',
-    'user-agent': 'Svix-Webhooks/1.0 (identity provider stand-in)',
-    'svix-id': delivery.id,
-    'svix-timestamp': String(timestamp),
-    'svix-signature': signatures.join(' '),
-  };
-}
-
-/** Posts once. Follows no redirect; never throws: what prevented an answer is the outcome. */
-async function post(
-  url: string,
-  headers: Record<string, string>,
-  body: string,
-  clock: Clock,
-  stop: AbortSignal,
-): Promise<Pick<DeliveryAttempt, 'status' | 'answer'>> {
-  const bound = new AbortController();
-  const cancel = clock.after(ANSWER_BOUND, () => bound.abort(new Error('No answer within 15 seconds')));
-  try {
-    const signal = AbortSignal.any([bound.signal, stop]);
-    const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
-    return { status: response.status, answer: await startOf(response) };
-  } catch (error) {
-    return { status: null, answer: reasonOf(error) };
-  } finally {
-    cancel();
-  }
-}
-
-async function startOf(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of response.body ?? []) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length >= RECORDED_ANSWER_BYTES) break;
-  }
-  return Buffer.concat(chunks).subarray(0, RECORDED_ANSWER_BYTES).toString();
-}
-
-/** Node hides why a connection failed in the cause of "fetch failed". */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;
 }

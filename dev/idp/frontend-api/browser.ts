@@ -1,5 +1,5 @@
 import { activeSession, activeSessions } from '../accounts';
-import { isSecretKey } from '../backend-api';
+import { isSecretKey } from '../backend-api/secret-key';
 import type { Client, Session, User } from '../data';
 import { ApiError, type ApiRequest, notFound } from '../http';
 import { newId } from '../ids';

@@ -1,4 +1,4 @@
-import { activeSessions } from '../accounts';
+import { activeSessions, issueToken } from '../accounts';
 import { ApiError, type ApiResponse } from '../http';
 import type { Instance } from '../instance';
 import { handshakeToken } from '../tokens';
@@ -10,7 +10,6 @@ import {
   newClient,
   suffixed,
 } from './browser';
-import { browserToken } from './resources';
 
 /**
  * Sends a browser back to the page it came for, with cookies that say who is signed in now: set directly by
@@ -32,7 +31,7 @@ export function handshake(instance: Instance, request: BrowserRequest): ApiRespo
   const { development } = instance.publishableKey;
   const client = browser.client ?? (development ? newClient(instance) : undefined);
   const session = client && activeSessions(instance, client.id).at(-1);
-  const token = session ? browserToken(instance, session, page.origin) : '';
+  const token = session ? issueToken(instance, session, page) : '';
 
   const lasting = cookieAttributes(browser);
   const cookies = [

@@ -1,22 +1,11 @@
-import { activeSessions } from '../accounts';
+import { activeSessions, issueToken } from '../accounts';
 import type { Client, Session, SignIn, SignUp, User, Verification } from '../data';
 import type { Instance } from '../instance';
 import { publicUserResource, sessionResource } from '../resources';
-import { sessionToken } from '../tokens';
 import type { Browser } from './browser';
 
 type Resource = Record<string, unknown>;
 const MINUTE = 60_000;
-
-/** A new session token for the application at `origin`. */
-export function browserToken(instance: Instance, session: Session, origin: string | undefined): string {
-  return sessionToken(instance.signingKey, session, {
-    issuer: instance.publishableKey.issuer,
-    seconds: instance.sessionTokenSeconds,
-    now: instance.clock.now(),
-    origin,
-  });
-}
 
 /** The client with its sessions and the attempts under way: what the SDK keeps of the server's state. */
 export function clientResource(instance: Instance, browser: Browser): Resource | null {
@@ -48,9 +37,7 @@ export function browserSessionResource(instance: Instance, session: Session, bro
     factor_verification_age: [Math.floor((instance.clock.now() - session.createdAt) / MINUTE), -1],
     user: user ? publicUserResource(user) : null,
     public_user_data: user ? publicUserData(user) : null,
-    last_active_token: isActive
-      ? { object: 'token', jwt: browserToken(instance, session, browser.origin) }
-      : null,
+    last_active_token: isActive ? { object: 'token', jwt: issueToken(instance, session, browser) } : null,
   };
 }
 

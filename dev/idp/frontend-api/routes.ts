@@ -1,4 +1,4 @@
-import { jwks } from '../backend-api';
+import { issueToken } from '../accounts';
 import {
   ApiError,
   type ApiRequest,
@@ -9,11 +9,12 @@ import {
   type Routes,
 } from '../http';
 import type { Instance } from '../instance';
+import { jwks } from '../tokens';
 import { type BrowserRequest, browserState, recogniseBrowser, requireOwnSession } from './browser';
 import { environment } from './environment';
 import { handshake } from './handshake';
 import { activeDevices, meRoutes } from './me';
-import { browserToken, clientResource } from './resources';
+import { clientResource } from './resources';
 import { sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
@@ -29,14 +30,14 @@ export function frontendApi(instance: Instance): (request: ApiRequest) => ApiRes
   const plain: Routes<BrowserRequest> = {
     'GET /v1/environment': () => ({ body: environment(instance) }),
     'PATCH /v1/environment': () => ({ body: environment(instance) }),
-    'GET /.well-known/jwks.json': () => ({ body: jwks(instance) }),
+    'GET /.well-known/jwks.json': () => ({ body: jwks(instance.signingKey) }),
     'POST /v1/dev_browser': ({ browser }) => ({
       body: { object: 'dev_browser', id: browser.establish().token },
     }),
     'GET /v1/client/handshake': (request) => handshake(instance, request),
     'POST /v1/client/sessions/:id/tokens': (request) => {
       const session = requireOwnSession(instance, request, request.id);
-      return { body: { object: 'token', jwt: browserToken(instance, session, request.browser.origin) } };
+      return { body: { object: 'token', jwt: issueToken(instance, session, request.browser) } };
     },
     'GET /v1/me/sessions/active': (request) => ({ body: activeDevices(instance, request) }),
   };

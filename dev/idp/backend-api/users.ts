@@ -1,23 +1,11 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import {
-  acceptPassword,
-  activeSession,
-  createSession,
-  createUser,
-  deleteUser,
-  EmailAddress,
-  endSession,
-  requireUser,
-  updateUser,
-} from './accounts';
-import type { Session, User } from './data';
-import { ApiError, type ApiRequest, notFound, parse, type Routes } from './http';
-import { newId } from './ids';
-import type { Instance } from './instance';
-import { hashPassword, passwordMatches } from './passwords';
-import { deletedUserResource, sessionResource, userResource } from './resources';
-import { sessionToken } from './tokens';
+import { acceptPassword, createUser, deleteUser, EmailAddress, requireUser, updateUser } from '../accounts';
+import type { User } from '../data';
+import { ApiError, parse, type Routes } from '../http';
+import type { Instance } from '../instance';
+import { hashPassword, passwordMatches } from '../passwords';
+import { deletedUserResource, userResource } from '../resources';
+import { Page } from './page';
 
 const Metadata = z.record(z.string(), z.unknown());
 
@@ -42,10 +30,6 @@ const MetadataChange = z.strictObject({
   private_metadata: Metadata.optional(),
   unsafe_metadata: Metadata.optional(),
 });
-const Page = z.object({
-  limit: z.coerce.number().int().min(1).max(500).default(10),
-  offset: z.coerce.number().int().min(0).default(0),
-});
 const UserOrder = z.enum([
   'created_at',
   'updated_at',
@@ -54,14 +38,10 @@ const UserOrder = z.enum([
   'last_name',
   'last_sign_in_at',
 ]);
-const CreateSession = z.strictObject({ user_id: z.string() });
-const TokenRequest = z.object({ expires_in_seconds: z.number().int().min(1).max(315_360_000).optional() });
 
-/** The Backend API: what the application's server and its scripts may do with the secret key. */
-export function backendApi(instance: Instance): Routes {
-  const { store } = instance;
+/** Users, as scripts and servers manage them. A parameter that the stand-in does not know is refused by name. */
+export function userRoutes(instance: Instance): Routes {
   return {
-    'GET /v1/jwks': () => ({ body: jwks(instance) }),
     'POST /v1/users': ({ body }) => {
       const { email_address, ...fields } = parse(CreateUser, body);
       const [email = ''] = email_address;
@@ -105,79 +85,7 @@ export function backendApi(instance: Instance): Routes {
       deleteUser(instance, user);
       return { body: deletedUserResource(user) };
     },
-    'POST /v1/sessions': ({ body }) => {
-      const user = requireUser(instance, parse(CreateSession, body).user_id);
-      return { body: sessionResource(createSession(instance, user, newId('client'))) };
-    },
-    'GET /v1/sessions': ({ url }) => {
-      const query = url.searchParams;
-      const { limit, offset } = parse(Page, Object.fromEntries(query));
-      const sessions = store.sessions.all().filter((session) => isSelected(session, query));
-      const page = sessions
-        .reverse()
-        .slice(offset, offset + limit)
-        .map(sessionResource);
-      return { body: query.has('paginated') ? { data: page, total_count: sessions.length } : page };
-    },
-    'GET /v1/sessions/:id': ({ id }) => ({ body: sessionResource(requireSession(instance, id)) }),
-    'POST /v1/sessions/:id/revoke': ({ id }) => {
-      const session = requireSession(instance, id);
-      return { body: sessionResource(endSession(instance, session, 'revoked')) };
-    },
-    'POST /v1/sessions/:id/tokens': ({ id, body }) => {
-      const { expires_in_seconds = instance.sessionTokenSeconds } = parse(TokenRequest, body);
-      const session = activeSession(instance, id);
-      if (session === undefined) throw notFound(`Active session ${id}`);
-      const { signingKey, publicKey, clock } = { ...instance, publicKey: instance.publishableKey };
-      const jwt = sessionToken(signingKey, session, {
-        issuer: publicKey.issuer,
-        seconds: expires_in_seconds,
-        now: clock.now(),
-        origin: undefined,
-      });
-      return { body: { object: 'token', jwt } };
-    },
   };
-}
-
-/** The public keys by which anyone verifies this instance's tokens. */
-export function jwks(instance: Instance): { keys: Record<string, unknown>[] } {
-  return { keys: [instance.signingKey.jwk] };
-}
-
-/** Throws the provider's 401 unless the request carries the secret key. */
-export function requireSecretKey(instance: Instance, request: Pick<ApiRequest, 'headers'>): void {
-  const authorization = request.headers.authorization;
-  if (authorization === undefined) {
-    throw new ApiError(401, 'authentication_invalid', 'Invalid Authentication: no secret key was sent.');
-  }
-  if (!isSecretKey(instance, authorization.replace(/^Bearer /, ''))) {
-    throw new ApiError(
-      401,
-      'clerk_key_invalid',
-      'The provided Clerk Secret Key is invalid. Make sure that your Clerk Secret Key is correct.',
-    );
-  }
-}
-
-/** Whether a value is the instance's secret key, compared in constant time. */
-export function isSecretKey(instance: Instance, value: string): boolean {
-  const hash = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(hash(value), hash(instance.secretKey));
-}
-
-function requireSession(instance: Instance, id: string): Session {
-  activeSession(instance, id);
-  const session = instance.store.sessions.get(id);
-  if (session === undefined) throw notFound(`Session ${id}`);
-  return session;
-}
-
-function isSelected(session: Session, query: URLSearchParams): boolean {
-  const fits = (name: string, value: string) => !query.has(name) || query.getAll(name).includes(value);
-  return (
-    fits('user_id', session.userId) && fits('client_id', session.clientId) && fits('status', session.status)
-  );
 }
 
 function userChanges(fields: z.output<typeof UpdateUser>): Partial<User> {

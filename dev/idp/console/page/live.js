@@ -1,0 +1,82 @@
+// @ts-check
+
+/** @import { Changes, EndpointState, TableChanges, UserRow } from '../changes' */
+/** @import { Delivery, Mail, Session } from '../../data' */
+
+/**
+ * Everything the stand-in has told so far; rows are in its order, oldest first.
+ * @typedef {object} Model
+ * @property {EndpointState} endpoint
+ * @property {ReadonlyMap<string, UserRow>} users
+ * @property {ReadonlyMap<string, Session>} sessions
+ * @property {ReadonlyMap<string, Mail>} mails
+ * @property {ReadonlyMap<string, Delivery>} deliveries
+ * @property {() => number} now the stand-in's time
+ */
+
+/**
+ * Who wants to know.
+ * @typedef {object} Listener
+ * @property {(model: Model, news: Changes | undefined) => void} changed `news` is what is new, undefined for a first look
+ * @property {(since: Date | undefined) => void} connection since when nothing has been heard; undefined: connected
+ */
+
+const RETRY_MILLISECONDS = 2000;
+
+/**
+ * Follows the stand-in for as long as the page is open, over any number of its restarts.
+ * @param {Listener} listener
+ */
+export function follow(listener) {
+  const tables = {
+    /** @type {Map<string, UserRow>} */ users: new Map(),
+    /** @type {Map<string, Session>} */ sessions: new Map(),
+    /** @type {Map<string, Mail>} */ mails: new Map(),
+    /** @type {Map<string, Delivery>} */ deliveries: new Map(),
+  };
+  let heardAt = new Date();
+
+  /**
+   * @param {string} text
+   * @param {boolean} isSnapshot
+   */
+  const receive = (text, isSnapshot) => {
+    /** @type {Changes} */
+    const changes = JSON.parse(text);
+    if (isSnapshot) for (const table of Object.values(tables)) table.clear();
+    apply(tables.users, changes.users);
+    apply(tables.sessions, changes.sessions);
+    apply(tables.mails, changes.mails);
+    apply(tables.deliveries, changes.deliveries);
+    heardAt = new Date();
+    const ahead = changes.now - Date.now();
+    const { endpoint } = changes;
+    listener.connection(undefined);
+    listener.changed(
+      { ...tables, endpoint, now: () => Date.now() + ahead },
+      isSnapshot ? undefined : changes,
+    );
+  };
+
+  const connect = () => {
+    const source = new EventSource('/api/live');
+    source.addEventListener('snapshot', ({ data }) => receive(data, true));
+    source.addEventListener('changes', ({ data }) => receive(data, false));
+    source.addEventListener('error', () => {
+      // The browser tries again when a connection ends, but not after an answer that is no stream.
+      if (source.readyState === EventSource.CLOSED) setTimeout(connect, RETRY_MILLISECONDS);
+      listener.connection(heardAt);
+    });
+  };
+  connect();
+}
+
+/**
+ * @template {{ readonly id: string }} Row
+ * @param {Map<string, Row>} table
+ * @param {TableChanges<Row>} changes
+ */
+function apply(table, { put, gone }) {
+  for (const id of gone) table.delete(id);
+  for (const row of put) table.set(row.id, row);
+}

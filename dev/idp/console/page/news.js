@@ -1,0 +1,26 @@
+// @ts-check
+import { announce } from './announce.js';
+
+/** @import { Changes } from '../changes' */
+
+/** More than this at once would keep a screen reader talking. */
+const MOST = 3;
+
+/**
+ * Tells who cannot see it of new mails, and of deliveries that were answered.
+ * @param {Changes} news
+ */
+export function announceNews({ mails, deliveries }) {
+  const sentences = [
+    ...mails.put.map(
+      ({ code, purpose, to }) => `Mail for ${to}: the code for ${purpose} is ${[...code].join(' ')}`,
+    ),
+    ...deliveries.put.flatMap(({ type, status, attempts }) => {
+      const last = attempts.at(-1);
+      if (last === undefined) return [`${type} is pending`];
+      return [`${type} ${status}, ${last.status === null ? 'no answer' : `answered ${last.status}`}`];
+    }),
+  ];
+  for (const sentence of sentences.slice(-MOST)) announce(sentence);
+  if (sentences.length > MOST) announce(`and ${sentences.length - MOST} more`);
+}

@@ -1,0 +1,45 @@
+// @ts-check
+import { attempt } from './actions.js';
+import { announce } from './announce.js';
+import { CallError, call } from './api.js';
+import { byId } from './dom.js';
+import { onSubmit } from './forms.js';
+
+/** The form that sends any event: a sample to start from, a type, and data to edit. */
+export function eventForm() {
+  const panel = byId('event-panel', HTMLDetailsElement);
+  const form = byId('new-event', HTMLFormElement);
+  const sample = byId('new-event-sample', HTMLSelectElement);
+  const type = byId('new-event-type', HTMLInputElement);
+  const data = byId('new-event-data', HTMLTextAreaElement);
+  const error = byId('new-event-error', HTMLParagraphElement);
+
+  const fill = async () => {
+    const chosen = sample.value;
+    const value = chosen === '' ? {} : await call('GET', `/api/sample-events/${chosen}`);
+    if (sample.value !== chosen) return;
+    type.value = chosen;
+    data.value = JSON.stringify(value, null, 2);
+  };
+  sample.addEventListener('change', () => void attempt(sample, error, fill));
+  // Not before it is needed: a sample is about the newest user.
+  panel.addEventListener('toggle', () => {
+    if (panel.open && data.value === '') void attempt(sample, error, fill);
+  });
+  onSubmit(form, async () => {
+    await call('POST', '/api/deliveries', { type: type.value, data: parsed(data.value) });
+    announce(`Sent ${type.value}`);
+  });
+}
+
+/**
+ * @param {string} text
+ * @returns {unknown}
+ */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new CallError(`The data is no JSON: ${error instanceof Error ? error.message : ''}`, 'data');
+  }
+}

@@ -1,0 +1,93 @@
+import { z } from 'zod';
+import {
+  acceptPassword,
+  activeSession,
+  createSession,
+  createUser,
+  deleteUser,
+  EmailAddress,
+  endSession,
+  requireUser,
+} from '../accounts';
+import { ApiError, notFound, type Routes } from '../http';
+import { newId } from '../ids';
+import type { Instance } from '../instance';
+import { sessionToken } from '../tokens';
+import { sampleEventData } from './sample-events';
+
+const NewUser = z.strictObject({ email: EmailAddress, password: z.string().optional() });
+const NewEvent = z.strictObject({
+  type: z.string().trim().min(1, 'an event has a type').max(200),
+  data: z.record(z.string(), z.unknown()),
+});
+const EndpointChange = z.strictObject({
+  paused: z.boolean().optional(),
+  signatureBroken: z.boolean().optional(),
+});
+const Nothing = z.strictObject({});
+
+/** What the page can do, by method and path. `announce` is called after a change that the store does not know of. */
+export function consoleRoutes(instance: Instance, announce: () => void): Routes {
+  const { store, webhooks } = instance;
+  return {
+    'POST /api/users': ({ body }) => {
+      const { email, password } = parse(NewUser, body);
+      const hash = password === undefined ? null : acceptPassword(password, 'password');
+      return { status: 201, body: { id: createUser(instance, { email, password: hash }).id } };
+    },
+    'DELETE /api/users/:id': ({ id, body }) => {
+      parse(Nothing, body);
+      deleteUser(instance, requireUser(instance, id));
+      return { body: { id } };
+    },
+    'POST /api/users/:id/sessions': ({ id, body }) => {
+      parse(Nothing, body);
+      const session = createSession(instance, requireUser(instance, id), newId('client'));
+      return { status: 201, body: { id: session.id } };
+    },
+    'POST /api/sessions/:id/revoke': ({ id, body }) => {
+      parse(Nothing, body);
+      const session = store.sessions.get(id);
+      if (session === undefined) throw notFound(`Session ${id}`);
+      return { body: { id, status: endSession(instance, session, 'revoked').status } };
+    },
+    'POST /api/sessions/:id/token': ({ id, body }) => {
+      parse(Nothing, body);
+      const session = activeSession(instance, id);
+      if (session === undefined) throw new ApiError(409, 'session_over', 'This session is over.');
+      const token = sessionToken(instance.signingKey, session, {
+        issuer: instance.publishableKey.issuer,
+        seconds: instance.sessionTokenSeconds,
+        now: instance.clock.now(),
+        origin: undefined,
+      });
+      return { body: { token, seconds: instance.sessionTokenSeconds } };
+    },
+    'GET /api/sample-events/:id': ({ id }) => ({ body: sampleEventData(instance, id) }),
+    'POST /api/deliveries': ({ body }) => {
+      const { type, data } = parse(NewEvent, body);
+      return { status: 201, body: { id: webhooks.send(type, data).id } };
+    },
+    'POST /api/deliveries/:id/redeliver': ({ id, body }) => {
+      parse(Nothing, body);
+      if (store.deliveries.get(id) === undefined) throw notFound(`Delivery ${id}`);
+      return { body: { id: webhooks.redeliver(id).id } };
+    },
+    'PATCH /api/endpoint': ({ body }) => {
+      const { paused, signatureBroken } = parse(EndpointChange, body);
+      if (signatureBroken !== undefined) webhooks.breakSignature(signatureBroken);
+      if (paused === true) webhooks.pause();
+      if (paused === false) webhooks.resume();
+      announce();
+      return { body: { paused: webhooks.paused, signatureBroken: webhooks.signatureBroken } };
+    },
+  };
+}
+
+/** The value of a body, or the 422 that says in words for a person what is wrong with which field. */
+function parse<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new ApiError(422, 'invalid', issue?.message ?? 'Invalid body', issue?.path[0]?.toString());
+}
