@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { waitUntil } from '../../dev/processes';
+import { holdRow } from '../support/held-row';
 import { type Answer, deliver, me, register, tokenFor, userCreated } from '../support/requests';
 import { startTestService, type TestService } from '../support/service';
 
@@ -14,36 +14,23 @@ const process = (index: number) => service.processes[index % 2]?.url ?? service.
 const caller = () => tokenFor(service.idp, 'user_caller');
 const userIdOf = ({ body }: Answer) => Object(body).userId;
 
-/**
- * Runs `work` while an uncommitted row holds the id, so that every insert of it waits, and gives the id free only when
- * `waiting` inserts do: the race is then as wide as it can be.
- */
-async function withInsertsHeldBack<T>(id: string, waiting: number, work: () => Promise<T>): Promise<T> {
-  const holder = await service.database.pool.connect();
+/** Runs `work` with the race widened: no insert of the user ends before several are under way at once. */
+async function withInsertsHeldBack<T>(id: string, work: () => Promise<T>): Promise<T> {
+  const row = await holdRow(service.database, id);
   try {
-    await holder.query('BEGIN');
-    await holder.query('INSERT INTO users (id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)', [
-      id,
-    ]);
     const result = work();
-    const held = await waitUntil(async () => {
-      const { rowCount } = await service.database.pool.query(
-        `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'INSERT%'`,
-      );
-      return (rowCount ?? 0) >= waiting;
-    }, 2_000);
-    await holder.query('ROLLBACK');
-    expect(held, `${waiting} inserts under way at once`).toBe(true);
+    expect(await row.waiting(4), 'inserts of one user under way at once').toBe(true);
+    await row.release();
     return await result;
   } finally {
-    holder.release();
+    await row.release();
   }
 }
 
 test('of 200 concurrent registrations of one new id, in two processes, exactly one is answered 201', async () => {
   await me(process(0), caller());
   await me(process(1), caller());
-  const answers = await withInsertsHeldBack('user_raced', 6, () =>
+  const answers = await withInsertsHeldBack('user_raced', () =>
     Promise.all(
       Array.from({ length: 200 }, (_, index) =>
         register(process(index), caller(), { identityProviderUserId: 'user_raced' }),
@@ -62,7 +49,7 @@ test('300 concurrent first sights through guard, register and webhook, in two pr
     (index: number) => register(process(index), tokenFor(service.idp, id), { identityProviderUserId: id }),
     (index: number) => deliver(process(index), userCreated(id)),
   ];
-  const answers = await withInsertsHeldBack(id, 4, () =>
+  const answers = await withInsertsHeldBack(id, () =>
     Promise.all(Array.from({ length: 300 }, (_, index) => arrivals[index % 3]?.(index >> 1))),
   );
   const { rows } = await service.database.pool.query(
