@@ -1,9 +1,58 @@
+import { ClerkProvider } from '@clerk/nextjs';
+import type { Metadata, Viewport } from 'next';
+import { headers } from 'next/headers';
 import type { ReactNode } from 'react';
+import { clerkAppearance } from './_ui/clerk-appearance';
+import { SiteFooter } from './_ui/site-footer';
+import { SiteHeader } from './_ui/site-header';
+import './globals.css';
 
-export default function RootLayout({ children }: { children: ReactNode }) {
+export const metadata: Metadata = {
+  title: { default: 'Identity link', template: '%s · Identity link' },
+  description:
+    'One internal user id for every identity-provider user, whichever comes first: the first request or the webhook.',
+  applicationName: 'Identity link',
+  formatDetection: { telephone: false, email: false, address: false },
+};
+
+export const viewport: Viewport = {
+  colorScheme: 'light dark',
+  themeColor: [
+    { media: '(prefers-color-scheme: light)', color: '#fafaf8' },
+    { media: '(prefers-color-scheme: dark)', color: '#121315' },
+  ],
+};
+
+/** Every page is rendered per request: the provider's keys and the nonce are known at run time only. */
+export default async function RootLayout({ children }: { children: ReactNode }) {
+  const nonce = (await headers()).get('x-nonce') ?? '';
   return (
     <html lang="en">
-      <body>{children}</body>
+      <body>
+        <ClerkProvider
+          dynamic
+          nonce={nonce}
+          publishableKey={process.env['IDP_PUBLISHABLE_KEY'] ?? ''}
+          // The local stack's stand-in answers behind this origin; a real instance is asked directly.
+          {...(process.env['CLERK_FAPI_URL'] ? { proxyUrl: '/__clerk' } : {})}
+          telemetry={false}
+          appearance={clerkAppearance}
+          signInUrl="/sign-in"
+          signUpUrl="/sign-up"
+          signInFallbackRedirectUrl="/account"
+          signUpFallbackRedirectUrl="/account"
+          afterSignOutUrl="/"
+        >
+          <a className="button skip-link" href="#main">
+            Skip to content
+          </a>
+          <SiteHeader />
+          <main id="main" tabIndex={-1}>
+            {children}
+          </main>
+          <SiteFooter />
+        </ClerkProvider>
+      </body>
     </html>
   );
 }

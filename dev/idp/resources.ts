@@ -1,5 +1,10 @@
 import type { Session, User } from './data';
 
+/** The provider draws one for a user who has none; inline, so that no host is asked. */
+export const AVATAR = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" fill="#8a8f98"/><circle cx="16" cy="12" r="6" fill="#fff"/><path d="M4 32a12 12 0 0 1 24 0" fill="#fff"/></svg>',
+)}`;
+
 /** A user as the Backend API answers it and as events carry it. */
 export function userResource(user: User): Record<string, unknown> {
   return { ...publicUserResource(user), private_metadata: user.privateMetadata };
@@ -15,8 +20,8 @@ export function publicUserResource(user: User): Record<string, unknown> {
     first_name: user.firstName,
     last_name: user.lastName,
     locale: null,
-    image_url: '',
-    profile_image_url: '',
+    image_url: AVATAR,
+    profile_image_url: AVATAR,
     has_image: false,
     primary_email_address_id: user.emailId,
     primary_phone_number_id: null,

@@ -2,22 +2,18 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import { createClerkClient } from '@clerk/backend';
 import { clerkFrontendApiProxy } from '@clerk/backend/proxy';
-import chromiumPackage from '@sparticuz/chromium';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright';
+import type { Browser, BrowserContext, Page } from 'playwright';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
+import { launchBrowser } from '../support/chromium';
 
 const secretKey = 'sk_test_browser';
 const password = 'correct horse battery';
 
 let chrome: Browser;
 beforeAll(async () => {
-  const fromPackage = process.platform === 'linux' && process.arch === 'x64';
-  chrome = await chromium.launch({
-    ...(fromPackage ? { executablePath: await chromiumPackage.executablePath() } : {}),
-    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
-  });
+  chrome = await launchBrowser();
 });
 afterAll(() => chrome.close());
 

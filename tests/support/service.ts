@@ -11,6 +11,14 @@ import { type Address, startTcpProxy, type TcpProxy } from './tcp-proxy';
 
 export const SECRET_KEY = 'sk_test_c2VjcmV0b2Z0aGVzdGFuZGlu';
 export const PUBLISHABLE_KEY = `pk_test_${Buffer.from('tests.clerk.accounts.dev$').toString('base64')}`;
+/** A browser is recognised in another way by each. */
+const KEYS = {
+  test: { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY },
+  live: {
+    secretKey: 'sk_live_c2VjcmV0b2Z0aGVzdGFuZGlu',
+    publishableKey: `pk_live_${Buffer.from('clerk.tests.example$').toString('base64')}`,
+  },
+} as const;
 export const SIGNING_SECRET = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
 
 /** One `next start` of the production build. */
@@ -53,16 +61,24 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Starts the production build and resolves once it answers; rejects with its output if it ends instead. */
+/** The tests run over the production build, or with SERVICE_MODE=dev over `next dev`, one test file at a time. */
+const MODE = process.env['SERVICE_MODE'] === 'dev' ? 'dev' : 'start';
+
+/** Starts Next.js and resolves once the service answers; rejects with its output if it ends instead. */
 export async function startServiceProcess(
   environment: Readonly<Record<string, string>>,
 ): Promise<ServiceProcess> {
   const port = await freePort();
   const child = spawn(
     process.execPath,
-    ['node_modules/next/dist/bin/next', 'start', '-H', 'localhost', '-p', String(port)],
+    ['node_modules/next/dist/bin/next', MODE, '-H', 'localhost', '-p', String(port)],
     {
-      env: { ...withoutServiceVariables(), NEXT_DIST_DIR: BUILD_FOLDER, ...environment },
+      env: {
+        ...withoutServiceVariables(),
+        NODE_ENV: MODE === 'dev' ? 'development' : 'production',
+        NEXT_DIST_DIR: BUILD_FOLDER,
+        ...environment,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   );
@@ -83,7 +99,7 @@ export async function startServiceProcess(
   const output = () => Buffer.concat(chunks).toString();
   // An unknown API path passes the middleware and the router, and touches neither cache nor database.
   const answers = () =>
-    fetch(`${url}/users/v1/start-up`, { signal: AbortSignal.timeout(2_000) }).then(
+    fetch(`${url}/users/v1/start-up`, { signal: AbortSignal.timeout(20_000) }).then(
       async (response) => {
         await response.arrayBuffer();
         return true;
@@ -112,6 +128,8 @@ export interface TestServiceOptions {
   readonly server?: DatabaseServer;
   /** What DATABASE_URL says, if it is not the database's own `url`: another role, or a pooler in between. */
   readonly databaseUrl?: (database: TestDatabase) => string | Promise<string>;
+  /** The style of the identity provider's keys; IDP_KEY_STYLE, or of a development instance, unless told. */
+  readonly keys?: keyof typeof KEYS;
   /** Of the identity provider; with one, its retry delays are the real ones. */
   readonly clock?: Clock;
 }
@@ -122,13 +140,13 @@ export async function startTestService({
   environment: overrides = {},
   server,
   databaseUrl = ({ url }) => url,
+  keys = process.env['IDP_KEY_STYLE'] === 'live' ? 'live' : 'test',
   clock,
 }: TestServiceOptions = {}): Promise<TestService> {
   const [database, idp] = await Promise.all([
     createTestDatabase(server),
     startIdentityProvider({
-      secretKey: SECRET_KEY,
-      publishableKey: PUBLISHABLE_KEY,
+      ...KEYS[keys],
       webhook: undefined,
       ...(clock ? { clock, retryScale: 1 } : { retryScale: 0.001 }),
     }),
@@ -144,8 +162,8 @@ export async function startTestService({
   const address = { host: kvAddress.hostname, port: Number(kvAddress.port) };
   const kvProxy = await startTcpProxy(address);
   const environment = {
-    IDP_SECRET_KEY: SECRET_KEY,
-    IDP_PUBLISHABLE_KEY: PUBLISHABLE_KEY,
+    IDP_SECRET_KEY: KEYS[keys].secretKey,
+    IDP_PUBLISHABLE_KEY: KEYS[keys].publishableKey,
     IDP_WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
     IDP_JWT_KEY: idp.publicKeyPem,
     DATABASE_URL: await databaseUrl(database),

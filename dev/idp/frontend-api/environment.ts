@@ -56,7 +56,7 @@ function displayConfig(development: boolean) {
   return {
     object: 'display_config',
     id: 'display_config_stand_in',
-    application_name: 'Local application',
+    application_name: 'Identity link',
     instance_environment_type: development ? 'development' : 'production',
     branded: false,
     captcha_public_key: null,

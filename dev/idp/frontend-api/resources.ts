@@ -1,7 +1,7 @@
 import { activeSessions, issueToken } from '../accounts';
 import type { Client, Session, SignIn, SignUp, User, Verification } from '../data';
 import type { Instance } from '../instance';
-import { publicUserResource, sessionResource } from '../resources';
+import { AVATAR, publicUserResource, sessionResource } from '../resources';
 import type { Browser } from './browser';
 
 type Resource = Record<string, unknown>;
@@ -119,7 +119,7 @@ function publicUserData(user: User): Resource {
   return {
     first_name: user.firstName,
     last_name: user.lastName,
-    image_url: '',
+    image_url: AVATAR,
     has_image: false,
     identifier: user.email,
     user_id: user.id,

@@ -1,0 +1,32 @@
+'use client';
+
+import { UserButton, useAuth } from '@clerk/nextjs';
+import Link from 'next/link';
+import styles from './ui.module.css';
+
+/** What a visitor can do next: sign in or up; or, signed in, see the account and leave. */
+export function AccountMenu() {
+  const { userId } = useAuth();
+  if (!userId) {
+    return (
+      <nav aria-label="Account" className={styles['menu']}>
+        <Link className={styles['menuLink']} href="/sign-in">
+          Sign in
+        </Link>
+        <Link className={`button ${styles['small']}`} href="/sign-up">
+          Sign up
+        </Link>
+      </nav>
+    );
+  }
+  return (
+    <nav aria-label="Account" className={styles['menu']}>
+      <Link className={styles['menuLink']} href="/account">
+        Account
+      </Link>
+      <span className={styles['avatar']}>
+        <UserButton />
+      </span>
+    </nav>
+  );
+}

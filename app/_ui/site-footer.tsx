@@ -1,0 +1,11 @@
+import styles from './ui.module.css';
+
+export function SiteFooter() {
+  return (
+    <footer className={styles['footer']}>
+      <div className="shell">
+        <p>Identity link: one internal id for every user of your identity provider.</p>
+      </div>
+    </footer>
+  );
+}

@@ -1,0 +1,80 @@
+'use client';
+
+import { useAuth } from '@clerk/nextjs';
+import { type FormEvent, useState } from 'react';
+import { type ApiRequest, callApi, type Exchange } from './api';
+import styles from './console.module.css';
+import { ExchangeView } from './exchange-view';
+
+/** Lets the user call the API by hand and shows what goes out and what comes back, as it is. */
+export function ApiConsole({ identityProviderUserId }: { identityProviderUserId: string }) {
+  const session = useAuth();
+  const [id, setId] = useState(identityProviderUserId);
+  const [exchange, setExchange] = useState<Exchange>();
+  const [busy, setBusy] = useState(false);
+
+  const send = (request: ApiRequest) => {
+    setBusy(true);
+    void callApi(request, session)
+      .then(setExchange)
+      .finally(() => setBusy(false));
+  };
+
+  const sendMe = (event: FormEvent) => {
+    event.preventDefault();
+    send({ method: 'GET', path: '/users/v1/me' });
+  };
+
+  const sendRegister = (event: FormEvent) => {
+    event.preventDefault();
+    send({
+      method: 'POST',
+      path: '/auth/v1/register',
+      body: JSON.stringify({ identityProviderUserId: id }),
+    });
+  };
+
+  return (
+    <section aria-labelledby="console" className={styles['console']}>
+      <div className={styles['intro']}>
+        <h2 id="console">Call the API</h2>
+        <p>With your own session. Nothing here is simulated.</p>
+      </div>
+      <div className={styles['calls']}>
+        <form className={styles['call']} onSubmit={sendMe}>
+          <h3>
+            <code>
+              <b>GET</b> /users/v1/me
+            </code>
+          </h3>
+          <p>Who am I? Creates the link if there is none yet.</p>
+          <button className="button" type="submit" disabled={busy}>
+            Send<span className="visually-hidden"> GET /users/v1/me</span>
+          </button>
+        </form>
+        <form className={styles['call']} onSubmit={sendRegister}>
+          <h3>
+            <code>
+              <b>POST</b> /auth/v1/register
+            </code>
+          </h3>
+          <label>
+            Identity-provider user id to register
+            <input
+              autoCapitalize="none"
+              autoComplete="off"
+              name="identityProviderUserId"
+              spellCheck={false}
+              value={id}
+              onChange={(event) => setId(event.target.value)}
+            />
+          </label>
+          <button className="button" type="submit" disabled={busy}>
+            Send<span className="visually-hidden"> POST /auth/v1/register</span>
+          </button>
+        </form>
+      </div>
+      <ExchangeView busy={busy} exchange={exchange} />
+    </section>
+  );
+}

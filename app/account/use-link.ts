@@ -1,0 +1,89 @@
+'use client';
+
+import { useCallback, useEffect, useRef, useState } from 'react';
+import { type ApiAnswer, callApi, type Session } from './api';
+
+/** Both ids of a user, as GET /users/v1/me tells them. */
+interface Link {
+  readonly userId: string;
+  readonly identityProviderUserId: string;
+}
+
+export type LinkState =
+  | { readonly status: 'loading' }
+  | {
+      readonly status: 'linked';
+      readonly link: Link;
+      readonly answer: ApiAnswer;
+    }
+  | { readonly status: 'ended' }
+  | { readonly status: 'down'; readonly answer: ApiAnswer | undefined };
+
+/** By hand: a validation library probes for `eval`, which the page's policy forbids and reports. */
+function readLink(text: string): Link | undefined {
+  const body: unknown = JSON.parse(text);
+  if (typeof body !== 'object' || body === null) return undefined;
+  if (!('userId' in body && 'identityProviderUserId' in body)) return undefined;
+  const { userId, identityProviderUserId } = body;
+  if (typeof userId !== 'string' || typeof identityProviderUserId !== 'string') return undefined;
+  return { userId, identityProviderUserId };
+}
+
+function linkState(answer: ApiAnswer | undefined): LinkState {
+  if (answer?.status === 401) return { status: 'ended' };
+  if (answer?.status !== 200) return { status: 'down', answer };
+  try {
+    const link = readLink(answer.body);
+    return link ? { status: 'linked', link, answer } : { status: 'down', answer };
+  } catch {
+    return { status: 'down', answer };
+  }
+}
+
+const FIRST_RETRY_MS = 2_000;
+const LAST_RETRY_MS = 30_000;
+
+/**
+ * The signed-in user's link as the service tells it. While the service is down it is asked again, less and less
+ * often, and at once when the machine is back online or `check` is called.
+ */
+export function useLink(session: Session): { state: LinkState; busy: boolean; check: () => void } {
+  const [state, setState] = useState<LinkState>({ status: 'loading' });
+  const [busy, setBusy] = useState(false);
+  const underWay = useRef(false);
+  const latestSession = useRef(session);
+  useEffect(() => {
+    latestSession.current = session;
+  });
+
+  const check = useCallback(() => {
+    if (underWay.current) return;
+    underWay.current = true;
+    setBusy(true);
+    void callApi({ method: 'GET', path: '/users/v1/me' }, latestSession.current)
+      .then(({ answer }) => setState(linkState(answer)))
+      .finally(() => {
+        underWay.current = false;
+        setBusy(false);
+      });
+  }, []);
+
+  useEffect(check, [check]);
+
+  const failures = useRef(0);
+  useEffect(() => {
+    if (state.status !== 'down') {
+      failures.current = 0;
+      return;
+    }
+    const timer = setTimeout(check, Math.min(FIRST_RETRY_MS * 2 ** failures.current, LAST_RETRY_MS));
+    failures.current += 1;
+    window.addEventListener('online', check);
+    return () => {
+      clearTimeout(timer);
+      window.removeEventListener('online', check);
+    };
+  }, [state, check]);
+
+  return { state, busy, check };
+}

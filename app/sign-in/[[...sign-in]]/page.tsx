@@ -1,0 +1,17 @@
+import { SignIn } from '@clerk/nextjs';
+import type { Metadata } from 'next';
+import { fillingAppearance } from '../../_ui/clerk-appearance';
+import { SignInFrame } from '../../_ui/sign-in-frame';
+
+export const metadata: Metadata = {
+  title: 'Sign in',
+  description: 'Sign in to see which internal user id your account is linked to.',
+};
+
+export default function SignInPage() {
+  return (
+    <SignInFrame title="Sign in" size="sign-in">
+      <SignIn appearance={fillingAppearance} />
+    </SignInFrame>
+  );
+}

@@ -1,0 +1,17 @@
+import { SignUp } from '@clerk/nextjs';
+import type { Metadata } from 'next';
+import { fillingAppearance } from '../../_ui/clerk-appearance';
+import { SignInFrame } from '../../_ui/sign-in-frame';
+
+export const metadata: Metadata = {
+  title: 'Sign up',
+  description: 'Create an account and see it linked to an internal user id.',
+};
+
+export default function SignUpPage() {
+  return (
+    <SignInFrame title="Sign up" size="sign-up">
+      <SignUp appearance={fillingAppearance} />
+    </SignInFrame>
+  );
+}
