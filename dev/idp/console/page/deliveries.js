@@ -39,6 +39,7 @@ function deliveryView({ id, type, body, createdAt }) {
   const next = element('span');
   const subject = subjectOf(body);
   const attempts = element('ol', { class: 'attempts' });
+  const untried = element('p', { class: 'soft' }, 'None so far.');
   const payload = element('pre', {
     class: 'code',
     tabindex: '0',
@@ -68,6 +69,7 @@ function deliveryView({ id, type, body, createdAt }) {
         copyButton('Copy', `message id ${id}`, () => id),
       ),
       element('h3', {}, 'Attempts'),
+      untried,
       attempts,
       element('h3', {}, 'Payload'),
       payload,
@@ -98,7 +100,8 @@ function deliveryView({ id, type, body, createdAt }) {
       // Attempts are only ever added.
       for (const attempt of delivery.attempts.slice(attempts.childElementCount))
         attempts.append(attemptItem(attempt));
-      attempts.hidden = delivery.attempts.length === 0;
+      untried.hidden = delivery.attempts.length > 0;
+      attempts.hidden = !untried.hidden;
     },
   };
 }

@@ -15,9 +15,12 @@ export function eventForm() {
   const error = byId('new-event-error', HTMLParagraphElement);
 
   const fill = async () => {
-    const chosen = sample.value;
-    const value = chosen === '' ? {} : await call('GET', `/api/sample-events/${chosen}`);
-    if (sample.value !== chosen) return;
+    let chosen = '';
+    let value = {};
+    do {
+      chosen = sample.value;
+      value = chosen === '' ? {} : await call('GET', `/api/sample-events/${chosen}`);
+    } while (sample.value !== chosen);
     type.value = chosen;
     data.value = JSON.stringify(value, null, 2);
   };
