@@ -13,11 +13,11 @@ const layers = [
   ['resolve-user-id'],
   ['register', 'user-id-cache'],
   ['db', 'kv'],
-  ['http', 'identity-provider-user-id'],
+  ['http', 'identity-provider-user-id', 'idp/[^/]+', 'authentication/[^/]+'],
   ['log', 'env'],
 ];
 const upward = layers.map((modules, line) => ({
-  name: `${modules.join('-and-')}-imports-downward`,
+  name: `${modules.join('-and-').replaceAll('/[^/]+', '')}-imports-downward`,
   severity: 'error',
   from: { path: `^lib/(${modules.join('|')})\\.ts$` },
   to: { path: `^lib/(${layers.slice(0, line).flat().join('|') || 'nothing-is-above'})\\.ts$` },
@@ -68,13 +68,19 @@ export default {
     ...upward,
     only('only-the-guard-and-lib-idp-know-clerk', ['@clerk'], ['^lib/idp/', '^lib/guard', '^middleware']),
     only('only-lib-db-knows-prisma', ['@prisma', 'pg'], ['^lib/db', '^lib/generated/']),
+    {
+      name: 'only-lib-db-imports-the-generated-client',
+      severity: 'error',
+      from: { path: '^(app|lib|middleware|instrumentation)', pathNot: ['^lib/db', '^lib/generated/'] },
+      to: { path: '^lib/generated/' },
+    },
     only('only-lib-kv-knows-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/kv']),
     only('only-lib-webhook-knows-svix', ['svix', 'standardwebhooks'], ['^lib/webhook']),
   ],
   options: {
-    doNotFollow: { path: 'node_modules' },
+    doNotFollow: { path: ['node_modules', '^lib/generated/'] },
     // Pages hold JSX, which this parser does not read: biome.json restricts their imports.
-    exclude: { path: ['^lib/generated/', '\\.tsx$'] },
+    exclude: { path: ['\\.tsx$'] },
     tsPreCompilationDeps: true,
     parser: 'swc',
     enhancedResolveOptions: {
