@@ -16,8 +16,10 @@ export default shield(
       });
     },
     () => {
-      const { IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES, CLERK_FAPI_URL } = environment();
+      const { IDP_PUBLISHABLE_KEY, IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES, CLERK_FAPI_URL } = environment();
       return {
+        // Under the SDK's own name, a value that was set at build time would win.
+        publishableKey: IDP_PUBLISHABLE_KEY,
         ...(IDP_JWT_KEY ? { jwtKey: IDP_JWT_KEY } : {}),
         ...(IDP_AUTHORIZED_PARTIES ? { authorizedParties: IDP_AUTHORIZED_PARTIES } : {}),
         ...(CLERK_FAPI_URL ? { frontendApiProxy: { enabled: true } } : {}),

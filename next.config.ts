@@ -14,6 +14,14 @@ const securityHeaders = {
 const config: NextConfig = {
   poweredByHeader: false,
   reactStrictMode: true,
+  // A redirect is a failure to the sender of webhooks: an address with a slash too many is served as it is.
+  skipTrailingSlashRedirect: true,
+  experimental: {
+    // Otherwise a header that only the framework's own client sends makes an API path answer a redirect.
+    validateRSCRequestHeaders: false,
+    // What Next.js keeps of a body before a route sees it: above the 1 MiB that a route takes, far below its 10 MB.
+    proxyClientMaxBodySize: '2mb',
+  },
   // `npm run check:types` checks every file of the project; a build need not do it again.
   typescript: { ignoreBuildErrors: true },
   ...(process.env['NEXT_DIST_DIR'] ? { distDir: process.env['NEXT_DIST_DIR'] } : {}),
@@ -21,7 +29,7 @@ const config: NextConfig = {
   rewrites: async () => ({
     beforeFiles: [],
     afterFiles: [],
-    fallback: [{ source: '/:root(auth|users|webhooks)/:path*', destination: '/api-not-found' }],
+    fallback: [{ source: '/:root(auth|users|webhooks)/:path*', destination: '/api-not-found/:root/:path*' }],
   }),
   headers: async () => [
     { source: '/:path*', headers: Object.entries(securityHeaders).map(([key, value]) => ({ key, value })) },

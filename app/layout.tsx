@@ -2,6 +2,7 @@ import { ClerkProvider } from '@clerk/nextjs';
 import type { Metadata, Viewport } from 'next';
 import { headers } from 'next/headers';
 import type { ReactNode } from 'react';
+import { browserSettings } from '../lib/idp/browser-settings';
 import { clerkAppearance } from './_ui/clerk-appearance';
 import { SiteFooter } from './_ui/site-footer';
 import { SiteHeader } from './_ui/site-header';
@@ -32,9 +33,7 @@ export default async function RootLayout({ children }: { children: ReactNode }) 
         <ClerkProvider
           dynamic
           nonce={nonce}
-          publishableKey={process.env['IDP_PUBLISHABLE_KEY'] ?? ''}
-          // The local stack's stand-in answers behind this origin; a real instance is asked directly.
-          {...(process.env['CLERK_FAPI_URL'] ? { proxyUrl: '/__clerk' } : {})}
+          {...browserSettings()}
           telemetry={false}
           appearance={clerkAppearance}
           signInUrl="/sign-in"

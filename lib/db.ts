@@ -24,18 +24,23 @@ function connect() {
   return { pool, prisma: new PrismaClient({ adapter: new PrismaPg(pool) }) };
 }
 
-let connection: ReturnType<typeof connect> | undefined;
+declare global {
+  /** Next.js bundles the start-up apart from the routes: a variable of this module would not be the same in both. */
+  var databaseConnection: ReturnType<typeof connect> | undefined;
+}
 
 /**
  * This process's one Prisma client, made on first use. Every query ends within the time-outs above, or fails.
  * It works behind a transaction pooler: no session settings, no named statements.
  */
 export function database(): PrismaClient {
-  connection ??= connect();
-  return connection.prisma;
+  globalThis.databaseConnection ??= connect();
+  return globalThis.databaseConnection.prisma;
 }
 
-/** Closes the pool's connections, each once the query on it is done. */
+/** Closes the connections, each once the query on it is done. A request that still comes opens one of its own. */
 export async function drainDatabase(): Promise<void> {
-  await connection?.pool.end();
+  const leaving = globalThis.databaseConnection;
+  globalThis.databaseConnection = undefined;
+  await leaving?.pool.end();
 }

@@ -4,7 +4,10 @@ import { z } from 'zod';
 const MIN_SIGNING_SECRET_BYTES = 24;
 const MAX_SIGNING_SECRET_BYTES = 64;
 
-const words = (value: string) => value.split(/[\s,]+/).filter((word) => word !== '');
+const words = (value: string) => value.split(/\s+/);
+
+/** What can stand in a header. */
+const PRINTABLE = /^[\x21-\x7e]+$/;
 
 const required = z.string({ error: 'is missing' }).trim().min(1, 'is empty');
 
@@ -22,11 +25,17 @@ function isSigningSecret(secret: string): boolean {
   return bytes >= MIN_SIGNING_SECRET_BYTES && bytes <= MAX_SIGNING_SECRET_BYTES;
 }
 
-function isRsaPublicKey(pem: string): boolean {
+/** The one form that the provider's SDK reads: RSA-2048 as SPKI in PEM. Undefined for anything else. */
+function toPublicKeyPem(pem: string): string | undefined {
   try {
-    return createPublicKey(pem).asymmetricKeyType === 'rsa';
+    if (pem.includes('PRIVATE KEY')) return undefined;
+    const key = createPublicKey(pem.replaceAll('\\n', '\n'));
+    const { modulusLength, publicExponent } = key.asymmetricKeyDetails ?? {};
+    if (key.asymmetricKeyType !== 'rsa' || modulusLength !== 2048 || publicExponent !== 65537n)
+      return undefined;
+    return key.export({ type: 'spki', format: 'pem' }).toString();
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -35,7 +44,11 @@ function isOrigin(value: string): boolean {
 }
 
 const url = (protocols: RegExp, problem: string) =>
-  required.refine((value) => URL.canParse(value) && protocols.test(new URL(value).protocol), problem);
+  required.refine((value) => {
+    if (!URL.canParse(value)) return false;
+    const { protocol, hostname } = new URL(value);
+    return protocols.test(protocol) && hostname !== '';
+  }, problem);
 
 /** An address that only a process on the same machine can serve: what a stand-in of the local stack has. */
 const loopbackUrl = required.refine(
@@ -48,7 +61,7 @@ const loopbackUrl = required.refine(
 export const environmentSchema = z
   .object({
     IDP_SECRET_KEY: required.regex(
-      /^sk_(?:test|live)_\S{10,}$/,
+      /^sk_(?:test|live)_[\x21-\x7e]{10,}$/,
       'is not a secret key (sk_test_… or sk_live_…)',
     ),
     IDP_PUBLISHABLE_KEY: required.refine(
@@ -62,8 +75,11 @@ export const environmentSchema = z
         `must hold signing secrets (whsec_…) of ${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes, separated by white space`,
       ),
     IDP_JWT_KEY: required
-      .transform((pem) => pem.replaceAll('\\n', '\n'))
-      .refine(isRsaPublicKey, 'is not an RSA public key in PEM format')
+      .transform((pem, context) => {
+        const key = toPublicKeyPem(pem);
+        if (key === undefined) context.addIssue('is not an RSA-2048 public key in PEM format');
+        return key ?? z.NEVER;
+      })
       .optional(),
     IDP_AUTHORIZED_PARTIES: required
       .transform(words)
@@ -74,7 +90,7 @@ export const environmentSchema = z
       .optional(),
     DATABASE_URL: url(/^postgres(?:ql)?:$/, 'is not a postgresql:// URL'),
     KV_REST_API_URL: url(/^https?:$/, 'is not an https:// URL'),
-    KV_REST_API_TOKEN: required,
+    KV_REST_API_TOKEN: required.regex(PRINTABLE, 'must be printable ASCII without spaces'),
     USER_ID_CACHE_TTL_SECONDS: z
       .string()
       .regex(/^[1-9]\d{0,5}$/, 'must be a whole number of seconds, 1 to 999999')

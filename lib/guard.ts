@@ -6,7 +6,11 @@ import { HttpError, type RouteHandler, route, type Segment } from './http';
 import { IdentityProviderUserId } from './identity-provider-user-id';
 import { resolveUserId } from './resolve-user-id';
 
-/** Who makes the request, once the guard has passed it (SPEC 2.2). */
+/**
+ * Who makes the request, once the guard has passed it (SPEC 2.2).
+ *
+ * @public
+ */
 export interface AuthenticatedContext {
   readonly isAuthenticated: true;
   /** The internal user id: the stable id for the service's own data. */
@@ -37,22 +41,17 @@ async function authenticate(): Promise<AuthenticatedContext> {
   return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId });
 }
 
-const noContent = () => new Response(null, { status: 204 });
-
 /**
  * Makes a route whose handler runs only for a verified session, with the context of SPEC 2.2 and the route's own
  * segment (dynamic params) behind it. Without one the answer is 401 `{"message": "Unauthorized"}`, and neither cache
  * nor database is asked. A failure of the database is the central 500; a failure of the cache is never seen.
  *
- * OPTIONS is not guarded (SPEC 5.2, rule 1). As it has no context, the handler does not run for it: `preflight`
- * answers, 204 by default.
+ * OPTIONS is not guarded (SPEC 5.2, rule 1). As it has no context, the handler does not run for it: the answer is 204.
+ * A route that needs more for a preflight exports an OPTIONS of its own.
  */
-export function guard<S extends Segment>(
-  handler: GuardedHandler<S>,
-  preflight: RouteHandler<S> = noContent,
-): RouteHandler<S> {
+export function guard<S extends Segment>(handler: GuardedHandler<S>): RouteHandler<S> {
   return route(async (request, segment) => {
-    if (request.method === 'OPTIONS') return preflight(request, segment);
+    if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
     return handler(request, await authenticate(), segment);
   });
 }

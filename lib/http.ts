@@ -7,7 +7,7 @@ import { collectFacts, describeError, log, type RequestFacts } from './log';
 /** An answer other than success. The message is public: it helps the caller and tells nothing else. */
 export class HttpError extends Error {
   constructor(
-    readonly status: 400 | 401 | 404 | 408 | 413,
+    readonly status: 400 | 401 | 404 | 413,
     message: string,
   ) {
     super(message);
@@ -32,16 +32,28 @@ export type RouteHandler<S extends Segment> = (
 
 const PLAIN_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
 
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
 /** The route as its folder is named: a dynamic value may be personal and stays out of the log. */
 async function routeName(request: NextRequest, { params }: Segment): Promise<string> {
-  const names = Object.entries((await params) ?? {});
-  const segments = request.nextUrl.pathname.split('/').map((segment) => {
-    const name = names.find(([, value]) =>
-      [value].flat().map(String).map(encodeURIComponent).includes(segment),
-    );
-    return name ? `[${name[0]}]` : segment;
-  });
-  return `${request.method} ${segments.join('/')}`;
+  const names = Object.entries((await params) ?? {}).flatMap(([name, value]) =>
+    [value].flat().map((part) => ({ name, value: decoded(String(part)) })),
+  );
+  // From the end: a static segment that reads like a dynamic one stands before it.
+  const segments: string[] = [];
+  for (const segment of request.nextUrl.pathname.split('/').reverse()) {
+    const isDynamic = names.at(-1)?.value === decoded(segment);
+    const name = isDynamic ? `[${names.pop()?.name}]` : segment;
+    // A catch-all value is one, however many segments it has.
+    if (!isDynamic || name !== segments.at(-1)) segments.push(name);
+  }
+  return `${request.method} ${segments.reverse().join('/')}`;
 }
 
 /** The one place where a failure becomes an answer (SPEC 7). */
@@ -52,19 +64,24 @@ function failure(error: unknown): Response {
   return json({ message: 'Internal Server Error' }, 500);
 }
 
-/** How the internal id was found, for the caller's own developer tools: `server-timing: cache;desc=hit`. */
-function serverTiming({ cache, registration }: RequestFacts): string {
-  return Object.entries({ cache, registration })
+/** How the answer came about, for the caller's own developer tools: `server-timing: cache;desc=hit`. */
+function serverTiming({ cache, caller, registered }: RequestFacts): string {
+  return Object.entries({ cache, caller, registered })
     .flatMap(([name, outcome]) => (outcome ? [`${name};desc=${outcome}`] : []))
     .join(', ');
 }
 
-let underWay = 0;
-const whenIdle: (() => void)[] = [];
+declare global {
+  /** Next.js bundles the start-up apart from the routes: a variable of this module would not be the same in both. */
+  var requestsUnderWay: { count: number; readonly whenIdle: (() => void)[] } | undefined;
+}
+
+globalThis.requestsUnderWay ??= { count: 0, whenIdle: [] };
+const underWay = globalThis.requestsUnderWay;
 
 /** Resolves once this process has no request under way. */
 export function requestsDone(): Promise<void> {
-  return underWay === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve));
+  return underWay.count === 0 ? Promise.resolve() : new Promise((resolve) => underWay.whenIdle.push(resolve));
 }
 
 async function answer<S extends Segment>(
@@ -72,12 +89,12 @@ async function answer<S extends Segment>(
   request: NextRequest,
   segment: S,
 ): Promise<Response> {
-  underWay += 1;
+  underWay.count += 1;
   try {
     return await handler(request, segment);
   } finally {
-    underWay -= 1;
-    if (underWay === 0) for (const resolve of whenIdle.splice(0)) resolve();
+    underWay.count -= 1;
+    if (underWay.count === 0) for (const resolve of underWay.whenIdle.splice(0)) resolve();
   }
 }
 
@@ -118,33 +135,20 @@ export function route<S extends Segment>(handler: RouteHandler<S>): RouteHandler
   };
 }
 
-const BODY_TIMEOUT_MS = 10_000;
-
+/** Ends when the body does: lib/start.ts bounds how long a sender may take. */
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
-  const reader = request.body?.getReader();
-  if (!reader) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let size = 0;
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new HttpError(408, 'Request timeout')), BODY_TIMEOUT_MS);
-  });
-  const nextChunk = () =>
-    reader.read().catch(() => {
-      throw new HttpError(400, 'The request body could not be read');
-    });
   try {
-    for (;;) {
-      const { done, value } = await Promise.race([nextChunk(), timeout]);
-      if (done) return Buffer.concat(chunks);
-      size += value.byteLength;
+    for await (const chunk of request.body ?? []) {
+      size += chunk.byteLength;
       if (size > maxBytes) throw new HttpError(413, 'Payload too large');
-      chunks.push(value);
+      chunks.push(chunk);
     }
-  } finally {
-    clearTimeout(timer);
-    reader.cancel().catch(() => undefined);
+  } catch (error) {
+    throw error instanceof HttpError ? error : new HttpError(400, 'The request body could not be read');
   }
+  return Buffer.concat(chunks);
 }
 
 /** Strict, and without the byte order mark dropped: text and bytes correspond one to one. */
@@ -157,8 +161,8 @@ export interface BodyRules {
 }
 
 /**
- * The body of a request under a bound. Its `text()` differs from the request's own in three ways: it stops reading
- * at `maxBytes` (413) or after 10 s (408), and it returns text that encodes to exactly the bytes received (else 400).
+ * The body of a request under a bound. Its `text()` differs from the request's own in two ways: it stops reading above
+ * `maxBytes` (413), and it returns text that encodes to exactly the bytes received (else 400).
  */
 export function bounded(request: Request, { maxBytes, notUtf8 }: BodyRules): { text(): Promise<string> } {
   return {
@@ -184,7 +188,7 @@ export function parseJson(text: string): unknown {
 
 const MAX_JSON_BYTES = 16 * 1024;
 
-/** The request's JSON body in the shape of `schema`, or an HttpError: 400 that says what is wrong, 408 or 413. */
+/** The request's JSON body in the shape of `schema`, or an HttpError: 400 that says what is wrong, or 413. */
 export async function readJson<T>(request: Request, schema: z.ZodType<T>): Promise<T> {
   const notJson = 'The request body must be JSON in UTF-8';
   const text = await bounded(request, { maxBytes: MAX_JSON_BYTES, notUtf8: notJson }).text();

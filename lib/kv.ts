@@ -26,7 +26,7 @@ function kv(): VercelKV {
 }
 
 /** A call to the KV store failed, or was not made because the store has been failing. */
-export class KvFault extends Error {
+class KvFault extends Error {
   constructor(
     readonly startedAt: number,
     cause: unknown,

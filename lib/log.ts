@@ -12,7 +12,10 @@ export const log = pino({
 export interface RequestFacts {
   /** Where the guard found the internal user id: `bypass` means that the cache did not answer. */
   cache?: 'hit' | 'miss' | 'bypass';
-  registration?: 'created' | 'existing';
+  /** What the guard's registration of the caller came to, where the cache had no answer. */
+  caller?: 'created' | 'existing';
+  /** What the registration that the request asked for came to. */
+  registered?: 'created' | 'existing';
   eventType?: string;
   messageId?: string;
 }
@@ -46,10 +49,9 @@ const MAX_CAUSES = 3;
 export function describeError(error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { name: typeof error };
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-  const frames = error.stack
-    ?.split('\n')
-    .filter((line) => /^ +at /.test(line))
-    .slice(0, 6);
+  // A stack begins with the message, whose own lines may look like frames.
+  const stack = error.stack?.replace(`${error.name}: ${error.message}`, '') ?? '';
+  const frames = stack.match(/^ +at .*/gm)?.slice(0, 6);
   return {
     name: error.name,
     ...(code ? { code } : {}),

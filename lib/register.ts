@@ -1,12 +1,11 @@
 import { TimeoutStrategy, timeout } from 'cockatiel';
 import { v7 as uuidV7 } from 'uuid';
 import { database } from './db';
-import { noteFacts } from './log';
 
 export interface Registration {
   /** The internal user id, a UUID v7. */
   readonly userId: string;
-  /** True for exactly one of all calls, in all processes, that ever registered this identity-provider user. */
+  /** True for at most one of all calls, in all processes, that ever registered this identity-provider user. */
   readonly created: boolean;
 }
 
@@ -37,7 +36,5 @@ async function findOrCreate(identityProviderUserId: string): Promise<Registratio
 export async function registerByIdentityProviderUserId(
   identityProviderUserId: string,
 ): Promise<Registration> {
-  const registration = await deadline.execute(() => findOrCreate(identityProviderUserId));
-  noteFacts({ registration: registration.created ? 'created' : 'existing' });
-  return registration;
+  return deadline.execute(() => findOrCreate(identityProviderUserId));
 }

@@ -4,17 +4,18 @@ import { cacheUserId, readCachedUserId } from './user-id-cache';
 
 interface ResolvedUserId {
   readonly userId: string;
-  readonly cache: NonNullable<RequestFacts['cache']>;
+  readonly facts: Pick<RequestFacts, 'cache' | 'caller'>;
 }
 
 async function lookUp(identityProviderUserId: string): Promise<ResolvedUserId> {
   const cached = await readCachedUserId(identityProviderUserId);
-  if (cached.outcome === 'hit') return { userId: cached.userId, cache: 'hit' };
-  const { userId } = await registerByIdentityProviderUserId(identityProviderUserId);
+  if (cached.outcome === 'hit') return { userId: cached.userId, facts: { cache: 'hit' } };
+  const { userId, created } = await registerByIdentityProviderUserId(identityProviderUserId);
+  const caller = created ? 'created' : 'existing';
   // A cache that has just failed would cost this request the bound a second time.
-  if (cached.outcome === 'fault') return { userId, cache: 'bypass' };
+  if (cached.outcome === 'fault') return { userId, facts: { cache: 'bypass', caller } };
   await cacheUserId(identityProviderUserId, userId);
-  return { userId, cache: 'miss' };
+  return { userId, facts: { cache: 'miss', caller } };
 }
 
 const underWay = new Map<string, Promise<ResolvedUserId>>();
@@ -31,7 +32,7 @@ export async function resolveUserId(identityProviderUserId: string): Promise<str
     lookup = lookUp(identityProviderUserId).finally(() => underWay.delete(identityProviderUserId));
     underWay.set(identityProviderUserId, lookup);
   }
-  const { userId, cache } = await lookup;
-  noteFacts({ cache });
+  const { userId, facts } = await lookup;
+  noteFacts(facts);
   return userId;
 }

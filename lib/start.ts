@@ -1,4 +1,7 @@
 import './idp/credentials';
+import { subscribe } from 'node:diagnostics_channel';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { z } from 'zod';
 import { drainDatabase } from './db';
 import { environment, InvalidEnvironmentError } from './env';
 import { requestsDone } from './http';
@@ -10,6 +13,29 @@ try {
   process.stderr.write(`${error instanceof InvalidEnvironmentError ? error.message : 'Start-up failed'}\n`);
   process.exit(1);
 }
+
+/** How long a sender may take to send a request whole. */
+const REQUEST_MS = 10_000;
+
+const RequestStart = z.object({
+  request: z.instanceof(IncomingMessage),
+  response: z.instanceof(ServerResponse),
+});
+
+// Next.js reads the body to its end before any code of a route runs, and Node bounds that in minutes only.
+subscribe('http.server.request.start', (message) => {
+  const { request, response } = RequestStart.parse(message);
+  const timer = setTimeout(() => {
+    if (request.complete || response.headersSent) return;
+    response.writeHead(408, {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      connection: 'close',
+    });
+    response.end('{"message":"Request timeout"}', () => request.destroy());
+  }, REQUEST_MS);
+  request.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer));
+});
 
 /** Below what platforms grant before they kill. */
 const SHUTDOWN_MS = 9_000;

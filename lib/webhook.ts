@@ -79,6 +79,9 @@ export async function receiveWebhook(payload: string, headers: Headers): Promise
   const { type } = event.data;
   noteFacts({ eventType: type.slice(0, 64) });
   const identityProviderUserId = userToRegister(event.data);
-  if (identityProviderUserId !== undefined) await registerByIdentityProviderUserId(identityProviderUserId);
+  if (identityProviderUserId !== undefined) {
+    const { created } = await registerByIdentityProviderUserId(identityProviderUserId);
+    noteFacts({ registered: created ? 'created' : 'existing' });
+  }
   return { received: true, eventType: type };
 }

@@ -9,7 +9,7 @@ const entry = (serverTiming: string, name: string) =>
 /** How an answer came about, read from its `server-timing` header. */
 export function provenance(headers: Headers): Provenance {
   const serverTiming = headers.get('server-timing') ?? '';
-  if (entry(serverTiming, 'registration') === 'created') {
+  if (entry(serverTiming, 'caller') === 'created') {
     return {
       title: 'Registered by this request',
       text: 'It came before the webhook, which will find the link made and change nothing.',

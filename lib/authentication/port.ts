@@ -1,5 +1,5 @@
 /** What an identity provider says of a request: a verified user, or none. */
-export type AuthState =
+type AuthState =
   | { readonly isAuthenticated: true; readonly userId: string }
   | { readonly isAuthenticated: false };
 

@@ -12,3 +12,6 @@ for (const [ours, theirs] of Object.entries(sdkNames)) {
   const value = process.env[ours]?.trim();
   if (value) process.env[theirs] = value;
 }
+
+// Otherwise a production instance on a host of the platform's own domain would proxy to the provider unasked.
+process.env['CLERK_DISABLE_AUTO_PROXY'] = '1';

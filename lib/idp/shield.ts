@@ -1,11 +1,27 @@
+import { randomUUID } from 'node:crypto';
+import { TimeoutStrategy, timeout } from 'cockatiel';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
+import { describeError, log } from '../log';
 
 /** Where a person's browser navigates to. Every other path is an API path, so a new one is shielded at once. */
-const PAGE = /^\/(?:$|(?:sign-in|sign-up)(?:\/|$)|account$|__clerk(?:\/|$))/;
+const PAGE = /^\/(?:$|(?:sign-in|sign-up)(?:\/|$)|account\/?$|__clerk(?:\/|$))/;
 
 /** True if the path is a page, where the identity provider may redirect a browser to renew its session. */
 export function isPage(pathname: string): boolean {
   return PAGE.test(pathname);
+}
+
+/** A letter, digit, `-`, `.`, `_` or `~`, percent-encoded without need. */
+const NEEDLESSLY_ENCODED = /%(?:2[de]|3\d|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/i;
+
+/** True if the path is not spelled as a route's address is, or not decodable at all. */
+function isOddlySpelled(pathname: string): boolean {
+  try {
+    decodeURIComponent(pathname);
+    return NEEDLESSLY_ENCODED.test(pathname);
+  } catch {
+    return true;
+  }
 }
 
 const MACHINE_TOKEN = /^(?:Bearer +)?(?:ak|mt|oat)_/i;
@@ -24,21 +40,61 @@ function withoutSdkControls(request: NextRequest): NextRequest {
   }
   const headers = new Headers(request.headers);
   headers.set('sec-fetch-dest', 'empty');
-  const cookies = (headers.get('cookie') ?? '').split(/; */).filter((cookie) => !SDK_COOKIE.test(cookie));
-  headers.set('cookie', cookies.join('; '));
+  // With it Next.js answers 200 `{}` in the route's place.
+  headers.delete('x-middleware-prefetch');
+  // Trimmed as generously as the SDK's own parser does it.
+  const cookies = (headers.get('cookie') ?? '').split(';').map((cookie) => cookie.trim());
+  headers.set('cookie', cookies.filter((cookie) => !SDK_COOKIE.test(cookie)).join('; '));
   // Not deleted: a session cookie must not stand in for a bearer that the caller chose to send.
   if (MACHINE_TOKEN.test(headers.get('authorization') ?? '')) headers.set('authorization', 'Bearer refused');
   return new NextRequest(url, { headers, method: request.method });
 }
 
+function withoutCredentials(request: NextRequest): NextRequest {
+  const headers = new Headers(request.headers);
+  headers.delete('authorization');
+  headers.delete('cookie');
+  return new NextRequest(request.url, { headers, method: request.method });
+}
+
+/** The SDK fetches the provider's keys without a time-out when IDP_JWT_KEY is not set. */
+const deadline = timeout(4_000, TimeoutStrategy.Aggressive);
+
+/** The auth state of a request, as the SDK's instructions to Next.js to go on; a credential it fails over is none. */
+async function authState(
+  sdk: NextMiddleware,
+  request: NextRequest,
+  event: NextFetchEvent,
+): Promise<Response> {
+  const run = async (of: NextRequest) =>
+    (await deadline.execute(() => sdk(of, event))) ?? NextResponse.next();
+  try {
+    const response = await run(request);
+    if (!response.headers.has('location')) return response;
+  } catch (error) {
+    log.warn({ error: describeError(error) }, 'credential not verified');
+  }
+  return run(withoutCredentials(request));
+}
+
+/** As a route answers; Next.js itself fails over a path that it cannot decode. */
+function notFound(): Response {
+  const headers = { 'cache-control': 'no-store', 'x-request-id': randomUUID() };
+  return NextResponse.json({ message: 'Not found' }, { status: 404, headers });
+}
+
 /**
  * Runs the SDK's middleware so that on an API path its answer is only ever an auth state: no redirect, no page, no
- * failure and no header that tells why a credential was refused. Pages get the SDK's middleware as it is.
+ * failure and no header that tells why a credential was refused. It ends within 4 s, then as for a request without
+ * credential. An oddly spelled path names nothing (404). Pages get the SDK's
+ * middleware as it is.
  */
-export function shield(middleware: NextMiddleware): NextMiddleware {
+export function shield(sdk: NextMiddleware): NextMiddleware {
   return async (request: NextRequest, event: NextFetchEvent) => {
-    if (isPage(request.nextUrl.pathname)) return middleware(request, event);
-    const response = (await middleware(withoutSdkControls(request), event)) ?? NextResponse.next();
+    const { pathname } = request.nextUrl;
+    if (isPage(pathname)) return sdk(request, event);
+    if (isOddlySpelled(pathname)) return notFound();
+    const response = await authState(sdk, withoutSdkControls(request), event);
     const shielded = new NextResponse(response.body, response);
     for (const name of SDK_RESPONSE_HEADERS) shielded.headers.delete(name);
     return shielded;

@@ -151,6 +151,9 @@ describe('a request without a verified session', () => {
     const [header, , signature] = token('user_real').split('.');
     return [header, base64url(claims()), signature].join('.');
   };
+  const unsigned = (header: unknown, payload: unknown = claims()) =>
+    `${base64url(header)}.${base64url(payload)}.AAAA`;
+  const cookies = (own: string) => ({ cookie: `${own}; __client_uat=1; __clerk_db_jwt=x` });
   const signedHs256 = () => {
     const content = `${base64url({ alg: 'HS256', typ: 'JWT' })}.${base64url(claims())}`;
     return `${content}.${createHmac('sha256', service.idp.publicKeyPem).update(content).digest('base64url')}`;
@@ -187,6 +190,15 @@ describe('a request without a verified session', () => {
     ['a machine token', () => bearer('mt_0123456789abcdef')],
     ['an OAuth access token', () => bearer('oat_0123456789abcdef')],
     ['a machine token without scheme', () => ({ authorization: 'mt_0123456789abcdef' })],
+    ['a header type that is no ASCII', () => bearer(unsigned({ alg: 'RS256', typ: '☃' }))],
+    ['an algorithm that is no ASCII', () => bearer(unsigned({ alg: '☃', typ: 'JWT' }))],
+    ['a header that is null', () => bearer(unsigned(null))],
+    ['claims that are null', () => bearer(unsigned({ alg: 'RS256', typ: 'JWT' }, null))],
+    ['a key id with a line break', () => bearer(unsigned({ alg: 'RS256', typ: 'JWT', kid: 'a\r\nb' }))],
+    ['a session cookie of null claims', () => cookies(`__session=${unsigned({ alg: 'RS256' }, null)}`)],
+    ['a session cookie of an odd type', () => cookies(`__session=${unsigned({ alg: 'RS256', typ: '☃' })}`)],
+    ['a handshake cookie behind a tab', () => cookies('a=b;\t__clerk_handshake=x')],
+    ['a handshake nonce behind a tab', () => cookies('a=b;\t__clerk_handshake_nonce=x')],
     [
       'a refresh cookie of an expired session',
       () => ({
@@ -245,6 +257,38 @@ describe('a request without a verified session', () => {
     expect(await send(`${service.url}/auth/v1/register`, { method: 'POST', body: '{}' })).toMatchObject(
       unauthorized,
     );
+  });
+});
+
+describe('an API path answers as itself, not as the framework', () => {
+  test.each(['/users/v1/me/', '/users/v1/me?_rsc=x'])('no redirect: %s', async (path) => {
+    const answer = await send(`${service.url}${path}`, { headers: bearer(token('user_path')) });
+    expect(answer).toMatchObject({ status: 200, body: { identityProviderUserId: 'user_path' } });
+  });
+
+  test.each([
+    { rsc: '1' },
+    { 'next-router-prefetch': '1', rsc: '1' },
+    { 'x-middleware-prefetch': '1' },
+    { 'next-action': 'x' },
+    { 'x-nextjs-data': '1' },
+  ])("no redirect and no other answer by the framework's own headers: %j", async (headers) => {
+    expect(await getMe(headers)).toMatchObject(unauthorized);
+  });
+
+  test.each([
+    '/users/v1/m%65',
+    '/users/v1/%zz',
+    '/users/v1/nobody',
+    '/auth/v1',
+    '/webhooks/x',
+    '/users/%E0%A4',
+    '/users/v1/%6de',
+    '/users/v1/%2e%2e/v1/me%2e',
+  ])('an unknown or oddly spelled one is a 404 in JSON: %s', async (path) => {
+    const answer = await send(`${service.url}${path}`);
+    expect(answer).toMatchObject({ status: 404, body: { message: 'Not found' } });
+    expect(answer.headers.get('x-request-id')).toMatch(/./);
   });
 });
 

@@ -53,13 +53,19 @@ describe('the environment', () => {
   test('takes a PEM key with escaped line breaks, as dashboards give it', () => {
     const key = rsaKey();
     const escaped = key.trim().replaceAll('\n', '\\n');
-    expect(parseEnvironment({ ...complete, IDP_JWT_KEY: escaped }).IDP_JWT_KEY).toBe(key.trim());
+    expect(parseEnvironment({ ...complete, IDP_JWT_KEY: escaped }).IDP_JWT_KEY).toBe(key);
   });
 
   test('that is empty is refused with one list of every required name', () => {
     const empty = () => parseEnvironment({ IDP_SECRET_KEY: '', DATABASE_URL: '  ' });
     expect(empty).toThrow(InvalidEnvironmentError);
     for (const name of Object.keys(complete)) expect(empty).toThrow(`${name} is missing`);
+  });
+
+  test('brings the key into the one form that the SDK reads', () => {
+    const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const pkcs1 = publicKey.export({ type: 'pkcs1', format: 'pem' }).toString();
+    expect(parseEnvironment({ ...complete, IDP_JWT_KEY: pkcs1 }).IDP_JWT_KEY).toBe(pem({ publicKey }));
   });
 
   test.each([
@@ -73,7 +79,20 @@ describe('the environment', () => {
     ['IDP_WEBHOOK_SIGNING_SECRET', `${secretOf(32)} ${secretOf(8)}`],
     ['IDP_WEBHOOK_SIGNING_SECRET', 'whsec_AAAA'],
     ['IDP_WEBHOOK_SIGNING_SECRET', 'whsec_not*base64*at*all*whatever**'],
+    ['IDP_WEBHOOK_SIGNING_SECRET', ',,,'],
+    ['IDP_SECRET_KEY', 'sk_test_0123456789☃'],
+    ['IDP_AUTHORIZED_PARTIES', ',,,'],
+    ['IDP_AUTHORIZED_PARTIES', 'https://a.example,https://b.example'],
+    ['DATABASE_URL', 'postgres://'],
+    ['KV_REST_API_TOKEN', 'a b'],
     ['IDP_JWT_KEY', 'not a key'],
+    ['IDP_JWT_KEY', pem(generateKeyPairSync('rsa', { modulusLength: 4096 }))],
+    [
+      'IDP_JWT_KEY',
+      generateKeyPairSync('rsa', { modulusLength: 2048 })
+        .privateKey.export({ type: 'pkcs8', format: 'pem' })
+        .toString(),
+    ],
     ['IDP_JWT_KEY', ed25519Key()],
     ['IDP_AUTHORIZED_PARTIES', 'https://a.example/path'],
     ['DATABASE_URL', 'mysql://u:p@localhost/app'],

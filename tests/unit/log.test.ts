@@ -39,3 +39,9 @@ test('facts land in the request under way, and concurrent requests do not mix', 
   expect(facts).toEqual([{ messageId: 'msg_0' }, { messageId: 'msg_1' }]);
   expect(() => noteFacts({ cache: 'hit' })).not.toThrow();
 });
+
+test('a message of several lines is no stack frame', () => {
+  const described = describeError(new Error('x\n    at alice@example.com sk_test_abc'));
+  expect(JSON.stringify(described)).not.toMatch(/alice|sk_test/);
+  expect(described.frames?.length).toBeGreaterThan(0);
+});

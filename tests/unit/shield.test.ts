@@ -3,6 +3,7 @@ import path from 'node:path';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { expect, test, vi } from 'vitest';
 import { isPage, shield } from '../../lib/idp/shield';
+import { log } from '../../lib/log';
 
 /** The paths of the app's files of that name, a dynamic segment as some value. */
 const paths = (fileName: string) =>
@@ -65,4 +66,29 @@ test('a page request reaches the SDK as it is', async () => {
   const { seen, headers } = await seenBy(request);
   expect(seen).toBe(request);
   expect(headers.get('x-clerk-auth-status')).toBe('x');
+});
+
+test.each<[string, () => Response | Promise<Response>]>([
+  [
+    'throws',
+    () => {
+      throw new TypeError('Cannot convert argument to a ByteString');
+    },
+  ],
+  ['redirects', () => NextResponse.redirect('https://example.com')],
+  ['never answers', () => new Promise<Response>(() => {})],
+])('where the SDK %s over a credential, the request goes on as one without', async (_fault, answer) => {
+  vi.useFakeTimers();
+  vi.spyOn(log, 'warn').mockReturnValue();
+  const sdk = vi.fn<NextMiddleware>((request) =>
+    request.headers.has('authorization') ? answer() : NextResponse.next(),
+  );
+  const headers = { authorization: 'Bearer x', cookie: 'a=b' };
+  const request = new NextRequest('http://localhost:3000/users/v1/me', { headers });
+  const response = Promise.resolve(shield(sdk)(request, event));
+  await vi.advanceTimersByTimeAsync(5_000);
+  vi.useRealTimers();
+  expect((await response)?.headers.get('location')).toBeNull();
+  expect(sdk).toHaveBeenCalledTimes(2);
+  expect(sdk.mock.lastCall?.[0].headers.get('cookie')).toBeNull();
 });

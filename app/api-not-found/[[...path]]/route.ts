@@ -1,4 +1,4 @@
-import { HttpError, route } from '../../lib/http';
+import { HttpError, route } from '../../../lib/http';
 
 const notFound = route(() => {
   throw new HttpError(404, 'Not found');

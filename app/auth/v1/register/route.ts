@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { guard } from '../../../../lib/guard';
 import { json, readJson } from '../../../../lib/http';
 import { IdentityProviderUserId } from '../../../../lib/identity-provider-user-id';
+import { noteFacts } from '../../../../lib/log';
 import { registerByIdentityProviderUserId } from '../../../../lib/register';
 
 const RegisterUserRequest = z.object(
@@ -13,5 +14,6 @@ const RegisterUserRequest = z.object(
 export const POST = guard(async (request) => {
   const { identityProviderUserId } = await readJson(request, RegisterUserRequest);
   const { userId, created } = await registerByIdentityProviderUserId(identityProviderUserId);
+  noteFacts({ registered: created ? 'created' : 'existing' });
   return json({ userId, identityProviderUserId }, created ? 201 : 200);
 });

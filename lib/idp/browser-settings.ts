@@ -1,0 +1,11 @@
+import { environment } from '../env';
+
+/** What the browser SDK needs to know of the instance; nothing of it is secret. */
+export function browserSettings(): { publishableKey: string; proxyUrl?: string } {
+  const { IDP_PUBLISHABLE_KEY, CLERK_FAPI_URL } = environment();
+  return {
+    publishableKey: IDP_PUBLISHABLE_KEY,
+    // The local stack's stand-in answers behind this origin; a real instance is asked directly.
+    ...(CLERK_FAPI_URL ? { proxyUrl: '/__clerk' } : {}),
+  };
+}
