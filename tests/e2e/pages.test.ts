@@ -30,6 +30,8 @@ const AxeResult = z.object({
 
 /** What axe-core finds wrong, by rule. Evaluated from outside the page, where its policy has no say. */
 async function axeViolations(page: Page): Promise<string[]> {
+  // After a navigation on the client the title comes a moment later than the page.
+  await expect.poll(() => page.title()).not.toBe('');
   await page.evaluate(axe.source);
   const { violations } = AxeResult.parse(await page.evaluate('axe.run()'));
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
