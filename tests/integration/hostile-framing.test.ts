@@ -1,0 +1,213 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { exchange, type RawAnswer, requestHead } from '../support/raw-http';
+import { bearer, deliver, me, register, tokenFor, userCreated } from '../support/requests';
+import { startTestService, type TestService } from '../support/service';
+
+const REGISTER = '/auth/v1/register';
+const HOOK = '/webhooks/idp/v1/user-created';
+const ME = '/users/v1/me';
+
+let service: TestService;
+let token: string;
+/** Bodies that come too slowly: under way for as long as the other tests run. */
+let slow: Promise<RawAnswer[]>;
+
+beforeAll(async () => {
+  service = await startTestService();
+  token = tokenFor(service.idp, 'user_caller', { exp: Math.floor(Date.now() / 1000) + 600 });
+  await me(service.url, token);
+  const never = { 'Content-Length': '100' };
+  const drip = { chunk: '1\r\n{\r\n', pauseMilliseconds: 500 };
+  slow = Promise.all([
+    exchange(service.url, {
+      bytes: `${requestHead(`POST ${REGISTER} HTTP/1.1`, { ...bearer(token), ...never })}{`,
+    }),
+    exchange(service.url, { bytes: `${requestHead(`POST ${REGISTER} HTTP/1.1`, never)}{` }),
+    exchange(service.url, { bytes: `${requestHead(`POST ${HOOK} HTTP/1.1`, never)}{` }),
+    exchange(service.url, {
+      bytes: requestHead(`POST ${HOOK} HTTP/1.1`, { 'Transfer-Encoding': 'chunked' }),
+      endless: drip,
+    }),
+  ]);
+});
+afterAll(() => service?.stop());
+
+const stored = async (pattern: string) => {
+  const { rows } = await service.database.pool.query<{ id: string }>(
+    'SELECT identity_provider_user_id AS id FROM users WHERE identity_provider_user_id LIKE $1',
+    [pattern],
+  );
+  return rows.map(({ id }) => id);
+};
+const sendRaw = (bytes: string) => exchange(service.url, { bytes });
+
+describe('tricks with the path lead nowhere', () => {
+  test.each([
+    '/users/v1/me/',
+    '//users/v1/me',
+    '/users//v1/me',
+    '/users/v1/%6de',
+    '/USERS/V1/ME',
+    '/users/v1/me%2f',
+    '/users%2fv1%2fme',
+    '/users/v1/./me',
+    '/users/v1/x/../me',
+    '/users/v1/%2e%2e/v1/me',
+    '/users/v1/me;x=1',
+    '/users/v1/me%00',
+    '/users/v1/me%0d%0aSet-Cookie:x',
+    '/users/v1/%',
+    '/users/v1/%ff',
+    '/users\\v1\\me',
+    '/users/v1/me.json',
+    '/users/v1/me.rsc',
+    '/users/v1/me#x',
+    '/auth/..%2fusers/v1/me',
+    '/api-not-found',
+    '/_next/static/../../users/v1/me',
+    '/_next/static/..%2f..%2fusers/v1/me',
+    '/_next/static/%2e%2e/%2e%2e/users/v1/me',
+    '/_next/data/x/users/v1/me.json',
+    '/_next/image?url=%2Fusers%2Fv1%2Fme&w=64&q=75',
+    '//evil.example/users/v1/me',
+    '/\\evil.example',
+    '/%5cevil.example',
+    '/%2f%2fevil.example',
+  ])('%s', async (path) => {
+    const forged = { 'x-clerk-auth-status': 'signed-in', 'x-clerk-auth-token': 'a.b.c' };
+    const { statuses, text } = await sendRaw(requestHead(`GET ${path} HTTP/1.1`, forged));
+    expect(statuses).toHaveLength(1);
+    expect([308, 400, 401, 404]).toContain(statuses[0]);
+    expect(text).not.toContain('"isAuthenticated":true');
+    const location = /^location: (.*)$/im.exec(text)?.[1]?.trim();
+    // Next.js tidies a path up; where that leads is on this host.
+    if (statuses[0] === 308) expect(location).toMatch(/^\/(?![/\\])/);
+  });
+});
+
+describe('tricks with the method lead nowhere', () => {
+  test.each(['TRACK', 'PROPFIND', 'QUERY', 'FOO', 'get', 'M-SEARCH', 'CONNECT', 'LINK'])(
+    '%s',
+    async (method) => {
+      const { statuses, text } = await sendRaw(requestHead(`${method} ${ME} HTTP/1.1`, bearer(token)));
+      expect(statuses.filter((status) => status !== 400 && status !== 405)).toEqual([]);
+      expect(text).not.toContain('userId');
+    },
+  );
+
+  test('TRACE echoes nothing', async () => {
+    const { statuses, text } = await sendRaw(
+      requestHead(`TRACE ${ME} HTTP/1.1`, { 'x-marker': 'marker-of-the-test' }),
+    );
+    // Next.js fails on it by itself, before any code of this service.
+    expect([400, 405, 500]).toContain(statuses[0]);
+    expect(text).not.toMatch(/marker-of-the-test|at .*\.js|node_modules/);
+  });
+
+  test('OPTIONS passes the guard and carries no context; HEAD does not pass it', async () => {
+    for (const path of [ME, REGISTER]) {
+      const { statuses, text } = await sendRaw(requestHead(`OPTIONS ${path} HTTP/1.1`, bearer(token)));
+      expect(statuses).toEqual([204]);
+      expect(text).not.toContain('userId');
+    }
+    expect((await sendRaw(requestHead(`HEAD ${ME} HTTP/1.1`))).statuses).toEqual([401]);
+  });
+
+  test('a header that overrides the method overrides nothing', async () => {
+    for (const name of ['X-HTTP-Method-Override', 'X-Method-Override', 'X-HTTP-Method']) {
+      expect((await sendRaw(requestHead(`GET ${ME} HTTP/1.1`, { [name]: 'OPTIONS' }))).statuses).toEqual([
+        401,
+      ]);
+    }
+  });
+});
+
+describe('a request smuggled inside another is never carried out', () => {
+  const body = (id: string) => JSON.stringify({ identityProviderUserId: id });
+  const hidden = (id: string) =>
+    requestHead(`POST ${REGISTER} HTTP/1.1`, {
+      ...bearer(token),
+      'Content-Length': String(body(id).length),
+    }) + body(id);
+  const outer = (lines: string) => `POST ${REGISTER} HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n`;
+
+  test('sent openly it would be', async () => {
+    const empty = `${outer('Content-Length: 2\r\n')}{}`;
+    const { statuses } = await sendRaw(empty + hidden('user_pipelined'));
+    expect(statuses).toEqual([401, 201]);
+    expect(await stored('user_pipelined')).toHaveLength(1);
+  });
+
+  test.each([
+    ['content-length and chunked', 'Content-Length: 5\r\nTransfer-Encoding: chunked\r\n', '0\r\n\r\n'],
+    ['chunked and content-length', 'Transfer-Encoding: chunked\r\nContent-Length: 5\r\n', '0\r\n\r\n'],
+    ['two lengths', 'Content-Length: 2\r\nContent-Length: 3\r\n', '{}'],
+    ['a list of lengths', 'Content-Length: 2, 2\r\n', '{}'],
+    ['a length with a sign', 'Content-Length: +2\r\n', '{}'],
+    ['a negative length', 'Content-Length: -1\r\n', ''],
+    ['a length beyond all numbers', 'Content-Length: 18446744073709551618\r\n', '{}'],
+    ['chunked that is not last', 'Transfer-Encoding: chunked, identity\r\n', '0\r\n\r\n'],
+    ['an unknown coding', 'Transfer-Encoding: xchunked\r\n', '0\r\n\r\n'],
+    ['white space before the colon', 'Transfer-Encoding : chunked\r\n', '0\r\n\r\n'],
+    ['a vertical tab', 'Transfer-Encoding:\u000bchunked\r\n', '0\r\n\r\n'],
+    ['two codings', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n', '0\r\n\r\n'],
+    ['a folded header', 'X-A: a\r\n Content-Length: 2\r\n', '{}'],
+    ['NUL in a header', 'X-A: a\0b\r\n', ''],
+    ['bare line feeds', 'Content-Length: 2\nX-A: b\r\n', '{}'],
+    ['a chunk size with 0x', 'Transfer-Encoding: chunked\r\n', '0x2\r\n{}\r\n0\r\n\r\n'],
+    ['a chunk size that overflows', 'Transfer-Encoding: chunked\r\n', 'ffffffffffffffff2\r\n{}\r\n0\r\n\r\n'],
+    ['a negative chunk size', 'Transfer-Encoding: chunked\r\n', '-2\r\n{}\r\n0\r\n\r\n'],
+    ['a line break in a chunk extension', 'Transfer-Encoding: chunked\r\n', '2;a="b\n"\r\n{}\r\n0\r\n\r\n'],
+    ['chunks ended by line feeds', 'Transfer-Encoding: chunked\r\n', '2\n{}\n0\n\n'],
+    ['a chunk longer than its size', 'Transfer-Encoding: chunked\r\n', '2\r\n{}X\r\n0\r\n\r\n'],
+  ])('%s: one answer, 400, and the connection is closed', async (what, lines, content) => {
+    const id = `user_smuggled ${what}`;
+    const { statuses, closed } = await sendRaw(outer(lines) + content + hidden(id));
+    expect(statuses).toEqual([400]);
+    expect(closed).toBe(true);
+    expect(await stored('user_smuggled%')).toEqual([]);
+  });
+});
+
+test('bodies that never end, by the dozen: others are answered meanwhile, and memory stays bounded', async () => {
+  const pid = service.processes[0]?.pid;
+  const megabytes = () =>
+    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+  const before = megabytes();
+  const chunked = { ...bearer(token), 'Transfer-Encoding': 'chunked' };
+  const spaces = `4000\r\n${' '.repeat(0x4000)}\r\n`;
+  const attackers = Array.from({ length: 24 }, (_, index) =>
+    exchange(service.url, {
+      bytes: requestHead(`POST ${index % 2 ? HOOK : REGISTER} HTTP/1.1`, chunked),
+      endless:
+        index % 3 ? { chunk: spaces, pauseMilliseconds: 5 } : { chunk: '1\r\n{\r\n', pauseMilliseconds: 100 },
+      milliseconds: 3_000,
+    }),
+  );
+  for (let request = 0; request < 30; request += 1) {
+    expect((await me(service.url, token)).status).toBe(200);
+    expect(
+      (await register(service.url, token, { identityProviderUserId: 'user_meanwhile' })).status,
+    ).toBeLessThan(300);
+  }
+  const answers = await Promise.all(attackers);
+  expect(
+    answers.flatMap(({ statuses }) => statuses).filter((status) => status < 400 || status >= 500),
+  ).toEqual([]);
+  // Next.js keeps up to 2 MB of a body for the middleware; the rest is room for a heap that is not yet tidied.
+  expect(megabytes() - before).toBeLessThan(24 * 2 + 150);
+  expect((await deliver(service.url, userCreated('user_after_endless'))).status).toBe(200);
+});
+
+test('a body that is not complete in time is a 408, and the connection is closed', async () => {
+  for (const { statuses, closed } of await slow)
+    expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
+});
+
+test('after all of this the service serves as before, and nothing it logged is an unexpected failure', async () => {
+  expect((await me(service.url, token)).status).toBe(200);
+  const lines = (service.processes[0]?.output() ?? '').split('\n');
+  expect(lines.filter((line) => line.includes('"msg":"request"')).length).toBeGreaterThan(50);
+  expect(lines.filter((line) => /"status":5\d\d/.test(line))).toEqual([]);
+});
