@@ -22,9 +22,17 @@ const RequestStart = z.object({
   response: z.instanceof(ServerResponse),
 });
 
-// Next.js reads the body to its end before any code of a route runs, and Node bounds that in minutes only.
+/** A method that Next.js knows and no route has. */
+const REFUSED_METHOD = 'PROPFIND';
+
+// Before Next.js sees a request. It reads the body to its end before any code of a route runs, and Node bounds that in
+// minutes only; over TRACE and the path `*` it fails with a 500.
 subscribe('http.server.request.start', (message) => {
   const { request, response } = RequestStart.parse(message);
+  if (request.method === 'TRACE' || request.url === '*') {
+    request.method = REFUSED_METHOD;
+    request.url = '/api-not-found';
+  }
   const timer = setTimeout(() => {
     if (request.complete || response.headersSent) return;
     response.writeHead(408, {
