@@ -1,14 +1,9 @@
 import { createHmac, generateKeyPairSync } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { freePort } from '../../dev/postgres';
 import { bearer, me, send, tokenFor } from '../support/requests';
-import {
-  freePort,
-  PUBLISHABLE_KEY,
-  SECRET_KEY,
-  startTestService,
-  type TestService,
-} from '../support/service';
+import { PUBLISHABLE_KEY, SECRET_KEY, startTestService, type TestService } from '../support/service';
 
 const unauthorized = { status: 401, body: { message: 'Unauthorized' } };
 const TTL_SECONDS = 600;

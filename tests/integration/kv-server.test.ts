@@ -1,8 +1,3 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { connect } from 'node:net';
-import os from 'node:os';
-import path from 'node:path';
 import { createClient } from '@vercel/kv';
 import {
   afterAll,
@@ -18,8 +13,8 @@ import {
 import { memoryEngine } from '../../dev/kv/memory';
 import { redisEngine } from '../../dev/kv/redis';
 import { CommandError, type KvEngine, type KvServer, startKvServer } from '../../dev/kv/server';
-import { freePort } from '../../dev/postgres';
-import { endProcess, waitUntil } from '../../dev/processes';
+import { waitUntil } from '../../dev/processes';
+import { hasRedis, startRedis } from '../support/redis';
 
 const token = 'a-token-of-this-test';
 
@@ -39,67 +34,28 @@ const send = (server: KvServer, target: string, init: RequestInit = {}) =>
 const post = (server: KvServer, target: string, body: unknown) =>
   send(server, target, { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) });
 
-const redisServer = findRedisServer();
-
-function findRedisServer(): string | undefined {
-  const names = (process.env['PATH'] ?? '')
-    .split(path.delimiter)
-    .map((folder) => path.join(folder, 'redis-server'));
-  return names.find((name) => {
-    try {
-      execFileSync(name, ['--version'], { stdio: 'ignore' });
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
-
-async function startRedis(program: string, wantedPort?: number) {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'kv-server-test-'));
-  const port = wantedPort ?? (await freePort());
-  const child = spawn(
-    program,
-    ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder],
-    {
-      stdio: 'ignore',
-    },
-  );
-  const listens = () =>
-    new Promise<boolean>((resolve) => {
-      const socket = connect(port, '127.0.0.1', () => resolve(true)).once('error', () => resolve(false));
-      socket.once('connect', () => socket.destroy());
-    });
-  if (!(await waitUntil(listens, 20_000))) throw new Error('redis-server does not listen.');
-  return {
-    port,
-    url: `redis://127.0.0.1:${port}`,
-    async stop() {
-      if (child.pid !== undefined) await endProcess(child.pid, [{ signal: 'SIGTERM', milliseconds: 5_000 }]);
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
-}
-
 describe('over memory', () =>
   behavesLikeRedis(async () => ({ url: '', stop: async () => {} }), memoryEngine));
 
-describe.skipIf(!redisServer)(
-  redisServer ? 'over Redis' : 'over Redis (NOT RUN: no redis-server on PATH)',
-  () => {
-    behavesLikeRedis(() => startRedis(redisServer ?? ''), redisEngine);
+const redis = hasRedis();
 
-    test('a Redis that went away is a 503 within the bound, and one that came back is used again', async () => {
-      const redis = await startRedis(redisServer ?? '');
-      const server = await serve(redisEngine(redis.url));
-      expect((await post(server, '/', ['PING'])).status).toBe(200);
-      await redis.stop();
-      expect((await post(server, '/', ['PING'])).status).toBe(503);
-      expect((await post(server, '/pipeline', [['PING']])).status).toBe(503);
-      expect((await post(server, '/multi-exec', [['PING']])).status).toBe(503);
-    });
-  },
-);
+describe.skipIf(!redis)(redis ? 'over Redis' : 'over Redis (NOT RUN: no redis-server on PATH)', () => {
+  behavesLikeRedis(startRedis, redisEngine);
+
+  test('a Redis that went away is a 503 within the bound, and one that came back is used again', async () => {
+    const first = await startRedis();
+    const server = await serve(redisEngine(first.url));
+    expect((await post(server, '/', ['PING'])).status).toBe(200);
+    await first.stop();
+    expect((await post(server, '/', ['PING'])).status).toBe(503);
+    expect((await post(server, '/pipeline', [['PING']])).status).toBe(503);
+    expect((await post(server, '/multi-exec', [['PING']])).status).toBe(503);
+    const second = await startRedis(first.port);
+    onTestFinished(() => second.stop());
+    const isBack = async () => (await post(server, '/', ['PING'])).status === 200;
+    expect(await waitUntil(isBack, 20_000)).toBe(true);
+  });
+});
 
 /** What the real client sees must not depend on what answers. */
 function behavesLikeRedis(

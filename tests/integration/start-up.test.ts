@@ -2,8 +2,8 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { freePort } from '../../dev/postgres';
 import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from '../support/build';
-import { freePort } from '../support/service';
 
 const start = async (environment: Record<string, string>) => {
   const { status, stdout, stderr } = spawnSync(

@@ -1,12 +1,14 @@
 import { spawn } from 'node:child_process';
-import { createServer } from 'node:net';
 import type { Clock } from '../../dev/idp/clock';
 import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
 import { memoryEngine } from '../../dev/kv/memory';
+import { redisEngine } from '../../dev/kv/redis';
 import { type KvEngine, startKvServer } from '../../dev/kv/server';
+import { freePort } from '../../dev/postgres';
 import { endProcess, endWithThisProcess, waitUntil } from '../../dev/processes';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
 import { createTestDatabase, type DatabaseServer, type TestDatabase } from './database';
+import { startRedis } from './redis';
 import { type Address, startTcpProxy, type TcpProxy } from './tcp-proxy';
 
 export const SECRET_KEY = 'sk_test_c2VjcmV0b2Z0aGVzdGFuZGlu';
@@ -50,15 +52,6 @@ export interface TestService {
   /** The variables that the processes were started with. */
   readonly environment: Readonly<Record<string, string>>;
   stop(): Promise<void>;
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('No free port');
-  return address.port;
 }
 
 /** The tests run over the production build, or with SERVICE_MODE=dev over `next dev`, one test file at a time. */
@@ -134,7 +127,10 @@ export interface TestServiceOptions {
   readonly clock?: Clock;
 }
 
-/** Starts one or more processes of the service over one database, one cache and one identity provider. */
+/**
+ * Starts one or more processes of the service over one database, one cache and one identity provider. With
+ * KV_ENGINE=redis the KV server keeps its data in a real Redis of the test's own.
+ */
 export async function startTestService({
   processes: count = 1,
   environment: overrides = {},
@@ -152,7 +148,8 @@ export async function startTestService({
     }),
   ]);
   const commands: string[][] = [];
-  const engine = memoryEngine();
+  const redis = process.env['KV_ENGINE'] === 'redis' ? await startRedis() : undefined;
+  const engine = redis ? redisEngine(redis.url) : memoryEngine();
   const kvServer = await startKvServer({
     token: 'kv-token-of-the-tests',
     engine,
@@ -189,6 +186,7 @@ export async function startTestService({
       await Promise.all(processes.map((process) => process.stop()));
       await kvProxy.stop();
       await kvServer.stop();
+      await redis?.stop();
       await database.drop();
     },
   };
