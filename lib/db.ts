@@ -5,8 +5,8 @@ import { environment } from './env';
 import { PrismaClient } from './generated/prisma/client';
 import { describeError, log } from './log';
 
-/** Covers opening a connection and waiting for a free one. */
-const CONNECT_TIMEOUT_MS = 2_000;
+/** Covers opening a connection and, in a burst, waiting for a free one; below the deadline of a registration. */
+const CONNECT_TIMEOUT_MS = 3_500;
 /** The only bound that ends a query on a connection that has gone dark. */
 const QUERY_TIMEOUT_MS = 3_000;
 const MAX_CONNECTIONS = 10;

@@ -19,7 +19,7 @@ async function withInsertsHeldBack<T>(id: string, work: () => Promise<T>): Promi
   const row = await holdRow(service.database, id);
   try {
     const result = work();
-    expect(await row.waiting(4), 'inserts of one user under way at once').toBe(true);
+    expect(await row.waiting(2), 'inserts of one user under way at once').toBe(true);
     await row.release();
     return await result;
   } finally {
