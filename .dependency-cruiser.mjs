@@ -14,7 +14,7 @@ const layers = [
   ['register', 'user-id-cache'],
   ['db', 'kv'],
   ['http', 'identity-provider-user-id', 'idp/[^/]+', 'authentication/[^/]+'],
-  ['log', 'env'],
+  ['log', 'env', 'share-under-way'],
 ];
 const upward = layers.map((modules, line) => ({
   name: `${modules.join('-and-').replaceAll('/[^/]+', '')}-imports-downward`,

@@ -1,6 +1,7 @@
 import { TimeoutStrategy, timeout } from 'cockatiel';
 import { v7 as uuidV7 } from 'uuid';
 import { database } from './db';
+import { shareUnderWay } from './share-under-way';
 
 export interface Registration {
   /** The internal user id, a UUID v7. */
@@ -26,15 +27,20 @@ async function findOrCreate(identityProviderUserId: string): Promise<Registratio
   return { userId: winner.id, created: false };
 }
 
+const sharedFindOrCreate = shareUnderWay((identityProviderUserId: string) =>
+  deadline.execute(() => findOrCreate(identityProviderUserId)),
+);
+
 /**
  * Links an identity-provider user to an internal user exactly once and returns the link (SPEC 4.1, 5.2, 6.1).
  *
  * The unique column decides every race, also between processes: an existing user costs one statement, a new one two,
- * and a lost race three. Ends within 4 s; throws what the database throws. Nothing is half done then, and the call
- * can be repeated.
+ * and a lost race three. Concurrent calls for one user in one process share these, failure included. Ends within 4 s;
+ * throws what the database throws. Nothing is half done then, and the call can be repeated.
  */
 export async function registerByIdentityProviderUserId(
   identityProviderUserId: string,
 ): Promise<Registration> {
-  return deadline.execute(() => findOrCreate(identityProviderUserId));
+  const { result, own } = await sharedFindOrCreate(identityProviderUserId);
+  return { userId: result.userId, created: result.created && own };
 }

@@ -1,5 +1,6 @@
 import { noteFacts, type RequestFacts } from './log';
 import { registerByIdentityProviderUserId } from './register';
+import { shareUnderWay } from './share-under-way';
 import { cacheUserId, readCachedUserId } from './user-id-cache';
 
 interface ResolvedUserId {
@@ -18,21 +19,15 @@ async function lookUp(identityProviderUserId: string): Promise<ResolvedUserId> {
   return { userId, facts: { cache: 'miss', caller } };
 }
 
-const underWay = new Map<string, Promise<ResolvedUserId>>();
+const sharedLookUp = shareUnderWay(lookUp);
 
 /**
  * The internal id of an identity-provider user, from the cache or by registration on first sight (SPEC 5.2, rule 3).
  *
- * Concurrent calls for one user in one process share one look-up, failure included; nothing outlives it here. Throws
- * what the database throws.
+ * Concurrent calls for one user in one process share one look-up, failure included. Throws what the database throws.
  */
 export async function resolveUserId(identityProviderUserId: string): Promise<string> {
-  let lookup = underWay.get(identityProviderUserId);
-  if (!lookup) {
-    lookup = lookUp(identityProviderUserId).finally(() => underWay.delete(identityProviderUserId));
-    underWay.set(identityProviderUserId, lookup);
-  }
-  const { userId, facts } = await lookup;
-  noteFacts(facts);
-  return userId;
+  const { result } = await sharedLookUp(identityProviderUserId);
+  noteFacts(result.facts);
+  return result.userId;
 }

@@ -14,12 +14,16 @@ const process = (index: number) => service.processes[index % 2]?.url ?? service.
 const caller = () => tokenFor(service.idp, 'user_caller');
 const userIdOf = ({ body }: Answer) => Object(body).userId;
 
-/** Runs `work` with the race widened: no insert of the user ends before several are under way at once. */
+/**
+ * Runs `work` with the race widened: no insert of the user ends before one is under way, and for a second the other
+ * process has its chance to begin one as well.
+ */
 async function withInsertsHeldBack<T>(id: string, work: () => Promise<T>): Promise<T> {
   const row = await holdRow(service.database, id);
   try {
     const result = work();
-    expect(await row.waiting(2), 'inserts of one user under way at once').toBe(true);
+    expect(await row.waiting(1), 'an insert of the user is held back').toBe(true);
+    await row.waiting(2, 1_000);
     await row.release();
     return await result;
   } finally {

@@ -112,13 +112,15 @@ test.concurrent('SIGTERM: what is under way is answered, nothing new is taken, t
     return new Set(rows.map(({ port }) => port));
   };
   const before = await connections();
-  const row = await holdRow(service.database, 'user_leaving');
+  const rows = await Promise.all(
+    ['user_leaving_1', 'user_leaving_2', 'user_leaving_3'].map((id) => holdRow(service.database, id)),
+  );
   const underWay = [
-    me(leaving.url, tokenFor(service.idp, 'user_leaving')),
-    register(leaving.url, caller(), { identityProviderUserId: 'user_leaving' }),
-    deliver(leaving.url, userCreated('user_leaving')),
+    me(leaving.url, tokenFor(service.idp, 'user_leaving_1')),
+    register(leaving.url, caller(), { identityProviderUserId: 'user_leaving_2' }),
+    deliver(leaving.url, userCreated('user_leaving_3')),
   ];
-  expect(await row.waiting(3)).toBe(true);
+  for (const row of rows) expect(await row.waiting(1)).toBe(true);
   let terminates = 0;
   service.database.proxy.onClientData = (chunk) => {
     // The Terminate message of the PostgreSQL protocol: a polite end of a connection.
@@ -128,7 +130,7 @@ test.concurrent('SIGTERM: what is under way is answered, nothing new is taken, t
   process.kill(leaving.pid, 'SIGTERM');
   const started = performance.now();
   expect(await waitUntil(async () => !(await listens(leaving.url)), SHUTDOWN_MS)).toBe(true);
-  await row.release();
+  for (const row of rows) await row.release();
   const answers = await Promise.all(underWay);
   expect(answers.filter(({ status }) => status !== 200 && status !== 201)).toEqual([]);
   expect(await leaving.exited).toBe(0);

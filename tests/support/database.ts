@@ -59,7 +59,7 @@ export async function createTestDatabase(
   proxy.onClientData = statementReader(statements);
   const proxied = new URL(direct);
   proxied.port = String(proxy.port);
-  const pool = new Pool({ connectionString: direct.href, max: 4 });
+  const pool = new Pool({ connectionString: direct.href, max: 6 });
   // A server that a test stops breaks idle connections; the next query makes a new one.
   pool.on('error', () => undefined);
   return {

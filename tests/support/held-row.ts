@@ -5,7 +5,7 @@ import type { TestDatabase } from './database';
 /** An uncommitted row of a user: every other insert of that user waits until it is let go. */
 export interface HeldRow {
   /** Resolves to true once at least so many inserts wait, to false when they do not in time. */
-  waiting(inserts: number): Promise<boolean>;
+  waiting(inserts: number, milliseconds?: number): Promise<boolean>;
   /** Lets the waiting inserts go on; the row was never there. Twice is once. */
   release(): Promise<void>;
 }
@@ -27,14 +27,14 @@ export async function holdRow(database: TestDatabase, identityProviderUserId: st
     await holder.end();
   };
   return {
-    waiting: (inserts) =>
+    waiting: (inserts, milliseconds = 10_000) =>
       waitUntil(async () => {
         const { rowCount } = await database.pool.query(
           'SELECT 1 FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))',
           [rows[0]?.pid],
         );
         return (rowCount ?? 0) >= inserts;
-      }, 10_000),
+      }, milliseconds),
     release() {
       released ??= release();
       return released;

@@ -1,0 +1,38 @@
+import { expect, test, vi } from 'vitest';
+import { shareUnderWay } from '../../lib/share-under-way';
+
+test('calls under way together share one run, and one of them owns it', async () => {
+  let finish = (_value: string) => {};
+  const work = vi.fn(
+    () =>
+      new Promise<string>((resolve) => {
+        finish = resolve;
+      }),
+  );
+  const shared = shareUnderWay(work);
+  const calls = [shared('a'), shared('a'), shared('a')];
+  finish('done');
+  const results = await Promise.all(calls);
+  expect(results.map(({ result }) => result)).toEqual(['done', 'done', 'done']);
+  expect(results.filter(({ own }) => own)).toHaveLength(1);
+  expect(work).toHaveBeenCalledTimes(1);
+});
+
+test('another key has a run of its own, and so has a later call', async () => {
+  const work = vi.fn(async (key: string) => key);
+  const shared = shareUnderWay(work);
+  await Promise.all([shared('a'), shared('b')]);
+  expect(await shared('a')).toEqual({ result: 'a', own: true });
+  expect(work).toHaveBeenCalledTimes(3);
+});
+
+test('a failure is shared and not kept', async () => {
+  const work = vi
+    .fn<(key: string) => Promise<string>>()
+    .mockRejectedValueOnce(new Error('lost'))
+    .mockResolvedValue('found');
+  const shared = shareUnderWay(work);
+  const outcomes = await Promise.allSettled([shared('a'), shared('a')]);
+  expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  expect((await shared('a')).result).toBe('found');
+});
