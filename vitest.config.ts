@@ -9,6 +9,7 @@ export default defineConfig({
     maxWorkers: 2,
     // Far above what a test takes: the machine may be slow, and no test is about time.
     testTimeout: 180_000,
+    expect: { poll: { timeout: 30_000 } },
     hookTimeout: 180_000,
     teardownTimeout: 30_000,
   },

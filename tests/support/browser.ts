@@ -21,7 +21,7 @@ export async function visit(
 ): Promise<void> {
   const problems: string[] = [];
   const context = await browser.newContext({ baseURL: url, reducedMotion: 'reduce', ...options });
-  context.setDefaultTimeout(20_000);
+  context.setDefaultTimeout(60_000);
   context.on('console', (message) => {
     const text = `${message.text()} (${message.location().url})`;
     if (message.type() === 'error' && !expected.some((pattern) => pattern.test(text))) problems.push(text);
