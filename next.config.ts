@@ -21,6 +21,8 @@ const config: NextConfig = {
     validateRSCRequestHeaders: false,
     // What Next.js keeps of a body before a route sees it: above the 1 MiB that a route takes, far below its 10 MB.
     proxyClientMaxBodySize: '2mb',
+    // After a restart of `next dev` a stale entry of this cache can make a page reload for ever.
+    turbopackFileSystemCacheForDev: false,
   },
   // `npm run check:types` checks every file of the project; a build need not do it again.
   typescript: { ignoreBuildErrors: true },

@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    setupFiles: ['tests/support/no-console-errors.ts'],
+    setupFiles: ['tests/support/end-with-vitest.ts', 'tests/support/no-console-errors.ts'],
     globalSetup: ['tests/support/global-setup.ts'],
     include: ['tests/**/*.test.ts'],
     pool: 'forks',
