@@ -78,12 +78,12 @@ test('a 401 is asked again once with a new token before the user hears of it', (
     await signInUnseen(page, 'retry@example.com');
     await shownLink(page);
     await page.getByRole('button', { name: 'Open user menu' }).waitFor();
+    const renewed = page.waitForResponse(/\/__clerk\/v1\/client\/sessions\/[^/]+\/tokens/);
     await page.route(
       '/users/v1/me',
       (route) => route.fulfill({ status: 401, json: { message: 'Unauthorized' } }),
       { times: 1 },
     );
-    const renewed = page.waitForResponse(/\/__clerk\/v1\/client\/sessions\/[^/]+\/tokens/);
     await page.getByRole('button', { name: 'Ask again' }).click();
     expect((await renewed).status()).toBe(200);
     await page.getByText('Read from the cache.').waitFor();
