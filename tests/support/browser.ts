@@ -1,5 +1,5 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import type { TestService } from './service';
 
 export const PASSWORD = 'correct horse battery staple';
@@ -58,8 +58,17 @@ export async function signUp(page: Page, { idp }: TestService, email: string): P
   // The form shows the field before it asks for the mail.
   const mail = () => idp.store.mails.all().findLast(({ to }) => to === email);
   await expect.poll(mail).toBeDefined();
-  await code.fill(mail()?.code ?? '');
-  await page.waitForURL('/account');
+  // The form may replace the field while the mail is under way, and with it what was typed.
+  await vi.waitFor(
+    async () => {
+      if (new URL(page.url()).pathname !== '/account') {
+        await code.fill('', { timeout: 2_000 });
+        await code.fill(mail()?.code ?? '', { timeout: 2_000 });
+      }
+      await page.waitForURL('/account', { timeout: 5_000 });
+    },
+    { timeout: 60_000, interval: 100 },
+  );
 }
 
 /** Signs in through the prebuilt form; ends where the form leads. */
