@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil } from '../../dev/processes';
-import { holdRow } from '../support/held-row';
+import { holdInserts, holdRow } from '../support/held-row';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-postgres';
 import { type Answer, deliver, me, register, tokenFor, userCreated } from '../support/requests';
 import { startTestService, type TestService } from '../support/service';
@@ -120,11 +120,11 @@ describe('while the database is out, cached users are served and the rest is a 5
 
   test('black-holed in the middle of queries on every connection of the pool', async () => {
     const cached = await me(service.url, token('user_dark_cached'));
-    const row = await holdRow(service.database, 'user_dark');
+    const row = await holdInserts(service.database);
     const underWay = [
-      me(service.url, token('user_dark')),
-      register(service.url, token('user_dark_cached'), { identityProviderUserId: 'user_dark' }),
-      ...Array.from({ length: 12 }, () => deliver(service.url, userCreated('user_dark'))),
+      me(service.url, token('user_dark_guard')),
+      register(service.url, token('user_dark_cached'), { identityProviderUserId: 'user_dark_register' }),
+      ...Array.from({ length: 12 }, (_, index) => deliver(service.url, userCreated(`user_dark_${index}`))),
     ];
     expect(await row.waiting(POOL_CONNECTIONS)).toBe(true);
     await service.database.proxy.treat('black-hole');
@@ -137,8 +137,8 @@ describe('while the database is out, cached users are served and the rest is a 5
     await row.release();
     await service.database.proxy.treat('forward');
     expect(await recovers()).toBe(true);
-    expect((await deliver(service.url, userCreated('user_dark'))).status).toBe(200);
-    expect(await rowsOf('user_dark')).toBe(1);
+    expect((await deliver(service.url, userCreated('user_dark_0'))).status).toBe(200);
+    expect(await rowsOf('user_dark_0')).toBe(1);
   });
 });
 

@@ -1,30 +1,23 @@
-import { Client } from 'pg';
 import { waitUntil } from '../../dev/processes';
 import type { TestDatabase } from './database';
 
-/** An uncommitted row of a user: every other insert of that user waits until it is let go. */
-export interface HeldRow {
+/** What keeps inserts waiting, so that requests are under way for as long as a test needs. */
+export interface Hold {
   /** Resolves to true once at least so many inserts wait, to false when they do not in time. */
   waiting(inserts: number, milliseconds?: number): Promise<boolean>;
-  /** Lets the waiting inserts go on; the row was never there. Twice is once. */
+  /** Lets the waiting inserts go on. Twice is once. */
   release(): Promise<void>;
 }
 
-/** Holds every insert of a user back, so that a request for it is under way for as long as a test needs. */
-export async function holdRow(database: TestDatabase, identityProviderUserId: string): Promise<HeldRow> {
-  // No client of the pool, which a test that fails half-way could then not end.
-  const holder = new Client({ connectionString: database.pool.options.connectionString });
-  holder.on('error', () => undefined);
-  await holder.connect();
+async function hold(database: TestDatabase, statement: string, values: string[]): Promise<Hold> {
+  const holder = await database.pool.connect();
   await holder.query('BEGIN');
-  await holder.query('INSERT INTO users (id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)', [
-    identityProviderUserId,
-  ]);
+  await holder.query(statement, values);
   const { rows } = await holder.query('SELECT pg_backend_pid() AS pid');
   let released: Promise<void> | undefined;
   const release = async () => {
     await holder.query('ROLLBACK');
-    await holder.end();
+    holder.release();
   };
   return {
     waiting: (inserts, milliseconds = 10_000) =>
@@ -40,4 +33,15 @@ export async function holdRow(database: TestDatabase, identityProviderUserId: st
       return released;
     },
   };
+}
+
+/** Holds every insert of one user back, by an uncommitted row that is never there in the end. */
+export function holdRow(database: TestDatabase, identityProviderUserId: string): Promise<Hold> {
+  const insert = 'INSERT INTO users (id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)';
+  return hold(database, insert, [identityProviderUserId]);
+}
+
+/** Holds every insert of any user back. Users are still found. */
+export function holdInserts(database: TestDatabase): Promise<Hold> {
+  return hold(database, 'LOCK TABLE users IN SHARE MODE', []);
 }
