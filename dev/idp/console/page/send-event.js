@@ -14,6 +14,14 @@ export function eventForm() {
   const data = byId('new-event-data', HTMLTextAreaElement);
   const error = byId('new-event-error', HTMLParagraphElement);
 
+  // What somebody types while a sample is being fetched stays.
+  let typed = false;
+  for (const field of [type, data]) {
+    field.addEventListener('input', () => {
+      typed = true;
+    });
+  }
+
   const fill = async () => {
     let chosen = '';
     let value = {};
@@ -21,10 +29,14 @@ export function eventForm() {
       chosen = sample.value;
       value = chosen === '' ? {} : await call('GET', `/api/sample-events/${chosen}`);
     } while (sample.value !== chosen);
+    if (typed) return;
     type.value = chosen;
     data.value = JSON.stringify(value, null, 2);
   };
-  sample.addEventListener('change', () => void attempt(sample, error, fill));
+  sample.addEventListener('change', () => {
+    typed = false;
+    void attempt(sample, error, fill);
+  });
   // Not before it is needed: a sample is about the newest user.
   panel.addEventListener('toggle', () => {
     if (panel.open && data.value === '') void attempt(sample, error, fill);
