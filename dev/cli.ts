@@ -54,7 +54,7 @@ async function createUser(provider: Provider): Promise<void> {
 function findDelivery({ dataFile }: Provider, userId: string): Delivery | undefined {
   const { deliveries } = Deliveries.parse(JSON.parse(readFileSync(dataFile, 'utf8')));
   return deliveries.find(
-    ({ type, body }) => type === 'user.created' && Event.parse(JSON.parse(body)).data.id === userId,
+    ({ type, body }) => type === 'user.created' && Event.safeParse(JSON.parse(body)).data?.data.id === userId,
   );
 }
 

@@ -44,7 +44,10 @@ export function answers(url: string, signal: AbortSignal): Promise<boolean> {
   const answersNow = async () => {
     try {
       // The first answer waits for the page to be compiled.
-      const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(60_000) });
+      const response = await fetch(url, {
+        redirect: 'manual',
+        signal: AbortSignal.any([signal, AbortSignal.timeout(60_000)]),
+      });
       await response.arrayBuffer();
       return response.status < 500;
     } catch {

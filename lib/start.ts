@@ -22,6 +22,9 @@ const RequestStart = z.object({
   response: z.instanceof(ServerResponse),
 });
 
+/** A path and perhaps a query: not `*`, no address of another host, no empty segment, over which Next.js redirects. */
+const PLAIN_TARGET = /^(?:\/[^/?\\]+)*\/?(?:\?.*)?$/s;
+
 /** A method that Next.js knows and no route has. */
 const REFUSED_METHOD = 'PROPFIND';
 
@@ -29,7 +32,7 @@ const REFUSED_METHOD = 'PROPFIND';
 // minutes only; over TRACE and the path `*` it fails with a 500.
 subscribe('http.server.request.start', (message) => {
   const { request, response } = RequestStart.parse(message);
-  if (request.method === 'TRACE' || request.url === '*') {
+  if (request.method === 'TRACE' || !PLAIN_TARGET.test(request.url ?? '')) {
     request.method = REFUSED_METHOD;
     request.url = '/api-not-found';
   }

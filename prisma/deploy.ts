@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Client } from 'pg';
@@ -189,6 +189,8 @@ function describe(error: unknown): string {
 }
 
 async function main(): Promise<void> {
+  // As the application does; what is set already stays.
+  if (existsSync('.env.local')) process.loadEnvFile('.env.local');
   const databaseUrl = process.env['DATABASE_URL'];
   if (!databaseUrl) throw new Error('DATABASE_URL is not set.');
   // Neither parser may put the URL into its message.

@@ -15,3 +15,4 @@ for (const [ours, theirs] of Object.entries(sdkNames)) {
 
 // Otherwise a production instance on a host of the platform's own domain would proxy to the provider unasked.
 process.env['CLERK_DISABLE_AUTO_PROXY'] = '1';
+process.env['NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'] = '1';

@@ -6,6 +6,9 @@ import { describeError, log } from '../log';
 /** Where a person's browser navigates to. Every other path is an API path, so a new one is shielded at once. */
 const PAGE = /^\/(?:$|(?:sign-in|sign-up)(?:\/|$)|account\/?$|__clerk(?:\/|$))/;
 
+/** The same-origin way to the Frontend API: the SDK's own traffic, in the local stack only. */
+const PROXY = /^\/__clerk(?:\/|$)/;
+
 /** True if the path is a page, where the identity provider may redirect a browser to renew its session. */
 export function isPage(pathname: string): boolean {
   return PAGE.test(pathname);
@@ -50,6 +53,20 @@ function withoutSdkControls(request: NextRequest): NextRequest {
   return new NextRequest(url, { headers, method: request.method });
 }
 
+/**
+ * What the SDK may see of a page request: all that renews a browser's session, and nothing that leads the session to
+ * another host (with test keys) or makes the service call the provider with its secret key at anybody's word.
+ */
+function withoutForeignControls(request: NextRequest): NextRequest {
+  const url = new URL(request.url);
+  url.searchParams.delete('__clerk_redirect_url');
+  const headers = new Headers(request.headers);
+  headers.delete('authorization');
+  const cookies = (headers.get('cookie') ?? '').split(';').map((cookie) => cookie.trim());
+  headers.set('cookie', cookies.filter((cookie) => !cookie.startsWith('__refresh')).join('; '));
+  return new NextRequest(url, { headers, method: request.method });
+}
+
 function withoutCredentials(request: NextRequest): NextRequest {
   const headers = new Headers(request.headers);
   headers.delete('authorization');
@@ -77,6 +94,24 @@ async function authState(
   return run(withoutCredentials(request));
 }
 
+/** The SDK's answer to a page request; where it fails over a parameter or takes too long, the page without that. */
+async function pageState(
+  sdk: NextMiddleware,
+  request: NextRequest,
+  event: NextFetchEvent,
+): Promise<Response> {
+  const run = async (of: NextRequest) =>
+    (await deadline.execute(() => sdk(of, event))) ?? NextResponse.next();
+  try {
+    return await run(request);
+  } catch (error) {
+    log.warn({ error: describeError(error) }, 'credential not verified');
+    const { pathname, search } = request.nextUrl;
+    if (search !== '') return NextResponse.redirect(new URL(pathname, request.url));
+    return run(withoutCredentials(request));
+  }
+}
+
 /** As a route answers; Next.js itself fails over a path that it cannot decode. */
 function notFound(): Response {
   const headers = { 'cache-control': 'no-store', 'x-request-id': randomUUID() };
@@ -86,13 +121,14 @@ function notFound(): Response {
 /**
  * Runs the SDK's middleware so that on an API path its answer is only ever an auth state: no redirect, no page, no
  * failure and no header that tells why a credential was refused. It ends within 4 s, then as for a request without
- * credential. An oddly spelled path names nothing (404). Pages get the SDK's
- * middleware as it is.
+ * credential. An oddly spelled path names nothing (404). On a page the SDK may redirect
+ * to renew a session, and nowhere else.
  */
 export function shield(sdk: NextMiddleware): NextMiddleware {
   return async (request: NextRequest, event: NextFetchEvent) => {
     const { pathname } = request.nextUrl;
-    if (isPage(pathname)) return sdk(request, event);
+    if (PROXY.test(pathname)) return sdk(request, event);
+    if (isPage(pathname)) return pageState(sdk, withoutForeignControls(request), event);
     if (isOddlySpelled(pathname)) return notFound();
     const response = await authState(sdk, withoutSdkControls(request), event);
     const shielded = new NextResponse(response.body, response);

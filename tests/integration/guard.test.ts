@@ -287,6 +287,30 @@ describe('an API path answers as itself, not as the framework', () => {
   });
 });
 
+test.each(['/', '/account', '/sign-in'])(
+  'no parameter leads a page, and the session with it, to another host: %s',
+  async (path) => {
+    for (const target of ['https://evil.example/x', 'javascript:alert(1)', 'x']) {
+      const { status, headers } = await send(
+        `${service.url}${path}?__clerk_redirect_url=${encodeURIComponent(target)}`,
+        {
+          headers: { accept: 'text/html', 'sec-fetch-dest': 'document', cookie: '__clerk_db_jwt=dvb_x' },
+        },
+      );
+      expect(status).toBeLessThan(500);
+      expect(headers.get('location') ?? '').not.toMatch(/^https:\/\/evil|^javascript/);
+    }
+  },
+);
+
+test('a page calls the provider for no machine token, and survives a broken handshake', async () => {
+  for (const authorization of ['Bearer ak_0123456789', 'Bearer mt_0123456789', 'Bearer oat_0123456789']) {
+    await send(`${service.url}/`, { headers: { authorization } });
+  }
+  expect(backendCalls).toEqual([]);
+  expect((await send(`${service.url}/account?__clerk_handshake=abc`)).status).toBeLessThan(500);
+});
+
 test('a token within the clock skew, or with the issuer of a proxy, is a session', async () => {
   expect((await me(service.url, token('user_skew', { exp: now() - 1 }))).status).toBe(200);
 });

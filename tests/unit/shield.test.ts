@@ -61,11 +61,41 @@ test('on an API path the SDK sees the session token and none of its own controls
   expect([...headers.keys()].filter((name) => name.startsWith('x-clerk'))).toEqual([]);
 });
 
-test('a page request reaches the SDK as it is', async () => {
-  const request = new NextRequest('http://localhost:3000/account?__clerk_handshake=x');
-  const { seen, headers } = await seenBy(request);
-  expect(seen).toBe(request);
+test('on a page the SDK sees its own parameters, but none that leads elsewhere or calls the provider', async () => {
+  const { seen, headers } = await seenBy(
+    new NextRequest(
+      'http://localhost:3000/account?__clerk_handshake=x&__clerk_redirect_url=https://evil.example',
+      {
+        headers: {
+          authorization: 'Bearer ak_0123',
+          cookie: '__session=a; __refresh_abc=b; __clerk_db_jwt=c',
+        },
+      },
+    ),
+  );
+  expect(seen?.url).toBe('http://localhost:3000/account?__clerk_handshake=x');
+  expect(seen?.headers.get('authorization')).toBeNull();
+  expect(seen?.headers.get('cookie')).toBe('__session=a; __clerk_db_jwt=c');
   expect(headers.get('x-clerk-auth-status')).toBe('x');
+});
+
+test('a page whose parameters the SDK fails over is the page without them', async () => {
+  vi.spyOn(log, 'warn').mockReturnValue();
+  const sdk = vi.fn<NextMiddleware>(() => {
+    throw new Error('handshake');
+  });
+  const response = await shield(sdk)(
+    new NextRequest('http://localhost:3000/account?__clerk_handshake=x'),
+    event,
+  );
+  expect(response?.headers.get('location')).toBe('http://localhost:3000/account');
+});
+
+test("the proxy of the local stack is the SDK's own", async () => {
+  const request = new NextRequest('http://localhost:3000/__clerk/v1/client', {
+    headers: { authorization: 'x' },
+  });
+  expect((await seenBy(request)).seen).toBe(request);
 });
 
 test.each<[string, () => Response | Promise<Response>]>([
