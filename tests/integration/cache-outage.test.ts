@@ -86,10 +86,13 @@ describe('while the cache fails, the guard answers from the database', () => {
     service.kv.proxy.onClientData = () => {
       calls += 1;
     };
-    const answers = await Promise.all(Array.from({ length: 50 }, () => me(service.url, token)));
+    const began = performance.now();
+    for (let user = 0; user < 12; user += 1) {
+      expect((await me(service.url, tokenFor(service.idp, `${id}_${user}`))).status).toBe(200);
+    }
     service.kv.proxy.onClientData = undefined;
-    expect(answers.every(({ status }) => status === 200)).toBe(true);
-    expect(calls, 'calls to a cache that is being skipped, probes included').toBeLessThanOrEqual(3);
+    const probes = 2 + Math.ceil((performance.now() - began) / 1000);
+    expect(calls, 'calls to a cache that is being skipped: a probe a second').toBeLessThanOrEqual(probes);
     expect(lines(), 'no further line in the log').toBe(opened);
   });
 

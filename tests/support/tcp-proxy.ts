@@ -53,8 +53,8 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
     const upstream = connect(target);
     track(upstream);
     client.on('data', (chunk) => {
-      if (treatment === 'black-hole') return;
       proxy.onClientData?.(chunk);
+      if (treatment === 'black-hole') return;
       upstream.write(chunk);
     });
     upstream.on('data', (chunk) => {
