@@ -77,21 +77,23 @@ function withoutCredentials(request: NextRequest): NextRequest {
 /** The SDK fetches the provider's keys without a time-out when IDP_JWT_KEY is not set. */
 const deadline = timeout(4_000, TimeoutStrategy.Aggressive);
 
+async function answerOf(sdk: NextMiddleware, request: NextRequest, event: NextFetchEvent): Promise<Response> {
+  return (await deadline.execute(() => sdk(request, event))) ?? NextResponse.next();
+}
+
 /** The auth state of a request, as the SDK's instructions to Next.js to go on; a credential it fails over is none. */
 async function authState(
   sdk: NextMiddleware,
   request: NextRequest,
   event: NextFetchEvent,
 ): Promise<Response> {
-  const run = async (of: NextRequest) =>
-    (await deadline.execute(() => sdk(of, event))) ?? NextResponse.next();
   try {
-    const response = await run(request);
+    const response = await answerOf(sdk, request, event);
     if (!response.headers.has('location')) return response;
   } catch (error) {
     log.warn({ error: describeError(error) }, 'credential not verified');
   }
-  return run(withoutCredentials(request));
+  return answerOf(sdk, withoutCredentials(request), event);
 }
 
 /** The SDK's answer to a page request; where it fails over a parameter or takes too long, the page without that. */
@@ -100,15 +102,13 @@ async function pageState(
   request: NextRequest,
   event: NextFetchEvent,
 ): Promise<Response> {
-  const run = async (of: NextRequest) =>
-    (await deadline.execute(() => sdk(of, event))) ?? NextResponse.next();
   try {
-    return await run(request);
+    return await answerOf(sdk, request, event);
   } catch (error) {
     log.warn({ error: describeError(error) }, 'credential not verified');
     const { pathname, search } = request.nextUrl;
     if (search !== '') return NextResponse.redirect(new URL(pathname, request.url));
-    return run(withoutCredentials(request));
+    return answerOf(sdk, withoutCredentials(request), event);
   }
 }
 
@@ -121,8 +121,8 @@ function notFound(): Response {
 /**
  * Runs the SDK's middleware so that on an API path its answer is only ever an auth state: no redirect, no page, no
  * failure and no header that tells why a credential was refused. It ends within 4 s, then as for a request without
- * credential. An oddly spelled path names nothing (404). On a page the SDK may redirect
- * to renew a session, and nowhere else.
+ * credential. An oddly spelled path names nothing (404). On a page the SDK may redirect to renew a session, to no other
+ * host than its own.
  */
 export function shield(sdk: NextMiddleware): NextMiddleware {
   return async (request: NextRequest, event: NextFetchEvent) => {
