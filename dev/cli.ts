@@ -45,7 +45,9 @@ async function createUser(provider: Provider): Promise<void> {
     return delivery !== undefined && delivery.status !== 'pending';
   }, deliveryMilliseconds);
   const last = delivery?.attempts.at(-1);
-  const answer = last ? `${last.status ?? 'no answer'} ${last.answer}` : 'nothing so far';
+  const answer = last
+    ? `${last.status ?? 'no answer'} ${last.answer}`
+    : `no attempt yet; deliveries may be paused, see ${provider.consoleUrl}`;
   if (delivery?.status !== 'delivered')
     throw new Error(`The webhook user.created was not acknowledged: ${answer}`);
   console.error(`${email}; the webhook user.created was answered: ${answer}`);

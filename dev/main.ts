@@ -12,10 +12,10 @@ type Stop = () => Promise<void>;
 const stopMilliseconds = 40_000;
 
 /**
- * Runs the whole service on this machine; what the environment does not name is embedded. Resolves with the exit
- * code of Next, and rejects when a part does not start or the signal is aborted. Everything started is in `stops`.
+ * Runs the whole service on this machine; what the environment does not name is embedded. Never resolves; rejects when
+ * a part does not start, Next ends by itself, or the signal is aborted. Everything started is in `stops`.
  */
-async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: AbortSignal): Promise<number> {
+async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: AbortSignal): Promise<never> {
   const begin = performance.now();
   const claim = await claimFolder(settings.LOCAL_FOLDER);
   stops.push(() => claim.release());
@@ -45,11 +45,11 @@ async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: A
 
   if (mode === 'preview') {
     const status = await Promise.race([runNext('build').exited, abortion(signal)]);
-    if (status !== 0) return status;
+    if (status !== 0) throw new Error(`The build failed, with exit code ${status}.`);
   }
   const next = runNext(mode === 'dev' ? 'dev' : 'start', '-H', 'localhost', '-p', String(port));
   const first = await Promise.race([next.exited, answers(app, signal)]);
-  if (typeof first === 'number') return first;
+  if (typeof first === 'number') throw endedByItself(first);
   if (!first) throw new Error(`The application does not answer at ${app}.`);
   claim.publish({ app, ...database.details, ...kv.details, ...identityProvider.details });
   const { consoleUrl } = identityProvider.details.identityProvider ?? {};
@@ -64,7 +64,11 @@ async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: A
   for (const [name = '', line] of lines) console.log(`  ${name.padEnd(18)}${line}`);
   if (identityProvider.details.identityProvider) console.log(commands);
   console.log('\nCtrl-C stops everything.\n');
-  return await Promise.race([next.exited, abortion(signal)]);
+  throw endedByItself(await Promise.race([next.exited, abortion(signal)]));
+}
+
+function endedByItself(exitCode: number): Error {
+  return new Error(`Next.js ended by itself, with exit code ${exitCode}.`);
 }
 
 const commands = `
@@ -95,7 +99,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-async function main(): Promise<number> {
+async function main(): Promise<void> {
   const mode = process.argv[2];
   if (mode !== 'dev' && mode !== 'preview') throw new Error('Usage: main.ts dev|preview');
   loadEnvironmentFiles(mode);
@@ -111,17 +115,16 @@ async function main(): Promise<number> {
   }
   const stops: Stop[] = [];
   try {
-    return await runStack(mode, readSettings(process.env), stops, interruption.signal);
+    await runStack(mode, readSettings(process.env), stops, interruption.signal);
   } catch (error) {
-    if (interruption.signal.aborted) return 0;
-    throw error;
+    if (!interruption.signal.aborted) throw error;
   } finally {
     await stopAll(stops);
   }
 }
 
 main().then(
-  (code) => process.exit(code),
+  () => process.exit(0),
   (error: unknown) => {
     console.error(messageOf(error));
     process.exit(1);

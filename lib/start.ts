@@ -1,6 +1,7 @@
 import './idp/credentials';
 import { subscribe } from 'node:diagnostics_channel';
 import { IncomingMessage, ServerResponse } from 'node:http';
+import { Server } from 'node:net';
 import { z } from 'zod';
 import { drainDatabase } from './db';
 import { environment, InvalidEnvironmentError } from './env';
@@ -47,6 +48,16 @@ subscribe('http.server.request.start', (message) => {
   }, REQUEST_MS);
   request.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer));
 });
+
+const Connection = z.object({ socket: z.object({ server: z.instanceof(Server) }) });
+
+// Nothing but the development server of Next.js upgrades a connection, yet Next.js always listens for it and leaves a
+// connection to an unknown path open for ever. Where nobody listens, Node answers the request as any other.
+if (process.env.NODE_ENV === 'production') {
+  subscribe('net.server.socket', (message) => {
+    Connection.parse(message).socket.server.removeAllListeners('upgrade');
+  });
+}
 
 /** Below what platforms grant before they kill. */
 const SHUTDOWN_MS = 9_000;

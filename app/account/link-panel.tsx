@@ -59,7 +59,10 @@ function Ended() {
   return (
     <div className={ui['notice']}>
       <h3>Your session has ended</h3>
-      <p>You were signed out, here or elsewhere. Nothing is lost: sign in and your link is as it was.</p>
+      <p>
+        You were signed out, here or elsewhere. Your link is kept: sign in to the same account to see it
+        again.
+      </p>
       <div className={ui['actions']}>
         {/* A full load: what the browser SDK still remembers of the session is dropped with the page. */}
         <a className="button primary" href="/sign-in?redirect_url=%2Faccount">

@@ -184,12 +184,13 @@ test('a killed stack leaves nothing running, and the next start knows its users'
     identityProviderUserId: created.stdout.trim(),
   });
 
-  // The application ends by itself: so does everything else, with its exit code.
+  // The application ends by itself: so does everything else, and the stack says why.
   const application = processesOfTheStack().find((pid) =>
     readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('next/dist/bin/next'),
   );
   process.kill(Number(application), 'SIGKILL');
   expect(await next.exited).toBe(1);
+  expect(next.written.stderr).toContain('Next.js ended by itself');
   await nothingIsLeft(next.details);
 });
 

@@ -116,6 +116,21 @@ describe('tricks with the method lead nowhere', () => {
     expect((await sendRaw(requestHead(`HEAD ${ME} HTTP/1.1`))).statuses).toEqual([401]);
   });
 
+  test.each([
+    [ME, 401],
+    ['/users/v1/unknown', 404],
+    ['/unknown', 404],
+  ])('an offer to upgrade the connection is ignored: %s', async (path, status) => {
+    const offer = {
+      Connection: 'Upgrade, close',
+      Upgrade: 'websocket',
+      'Sec-WebSocket-Version': '13',
+      'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+    };
+    const { statuses, closed } = await sendRaw(requestHead(`GET ${path} HTTP/1.1`, offer));
+    expect({ statuses, closed }).toEqual({ statuses: [status], closed: true });
+  });
+
   test('a header that overrides the method overrides nothing', async () => {
     for (const name of ['X-HTTP-Method-Override', 'X-Method-Override', 'X-HTTP-Method']) {
       expect((await sendRaw(requestHead(`GET ${ME} HTTP/1.1`, { [name]: 'OPTIONS' }))).statuses).toEqual([
