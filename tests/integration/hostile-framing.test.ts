@@ -74,15 +74,15 @@ describe('tricks with the path lead nowhere', () => {
     '/\\evil.example',
     '/%5cevil.example',
     '/%2f%2fevil.example',
+    'http://localhost/users/v1/me',
+    'http://evil.example/users/v1/me',
+    'users/v1/me',
   ])('%s', async (path) => {
     const forged = { 'x-clerk-auth-status': 'signed-in', 'x-clerk-auth-token': 'a.b.c' };
     const { statuses, text } = await sendRaw(requestHead(`GET ${path} HTTP/1.1`, forged));
     expect(statuses).toHaveLength(1);
-    expect([308, 400, 401, 404]).toContain(statuses[0]);
+    expect([400, 401, 404, 405]).toContain(statuses[0]);
     expect(text).not.toContain('"isAuthenticated":true');
-    const location = /^location: (.*)$/im.exec(text)?.[1]?.trim();
-    // Next.js tidies a path up; where that leads is on this host.
-    if (statuses[0] === 308) expect(location).toMatch(/^\/(?![/\\])/);
   });
 });
 
