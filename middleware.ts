@@ -27,6 +27,7 @@ export default shield(
       };
     },
   ),
+  { isProxy: () => environment().CLERK_FAPI_URL !== undefined },
 );
 
 // Only files that no handler reads may stay outside: `auth()` believes forged headers where this did not run.

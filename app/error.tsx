@@ -6,10 +6,10 @@ import styles from './_ui/ui.module.css';
 /** Shown in place of a page that failed. The failure itself is in the server's log, under the reference. */
 export default function PageError({
   error,
-  reset,
+  retry,
 }: {
   error: Error & { digest?: string };
-  reset: () => void;
+  retry: () => void;
 }) {
   return (
     <div className={`shell ${styles['statement']}`} role="alert">
@@ -22,7 +22,7 @@ export default function PageError({
         </p>
       ) : null}
       <div className={styles['actions']}>
-        <button className="button primary" type="button" onClick={reset}>
+        <button className="button primary" type="button" onClick={retry}>
           Try again
         </button>
         <Link className="button" href="/">

@@ -1,3 +1,4 @@
+import '../lib/idp/credentials';
 import { ClerkProvider } from '@clerk/nextjs';
 import type { Metadata, Viewport } from 'next';
 import { headers } from 'next/headers';

@@ -4,6 +4,7 @@ import styles from './_ui/ui.module.css';
 
 export const metadata: Metadata = { title: 'Page not found', robots: { index: false } };
 
+/** Shown for a path that is no page. Below an API root the answer is JSON instead. */
 export default function NotFound() {
   return (
     <div className={`shell ${styles['statement']}`}>

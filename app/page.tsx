@@ -1,3 +1,4 @@
+import '../lib/idp/credentials';
 import { Show } from '@clerk/nextjs';
 import Link from 'next/link';
 import styles from './home.module.css';
@@ -86,6 +87,7 @@ const endpoints = [
   { method: 'POST', path: '/webhooks/idp/v1/user-created', text: 'Receives the provider’s signed events.' },
 ] as const;
 
+/** What this is, and whether you are signed in; for everybody. */
 export default function HomePage() {
   return (
     <div className={`shell ${styles['home']}`}>

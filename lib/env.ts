@@ -89,7 +89,7 @@ export const environmentSchema = z
       )
       .optional(),
     DATABASE_URL: url(/^postgres(?:ql)?:$/, 'is not a postgresql:// URL'),
-    KV_REST_API_URL: url(/^https?:$/, 'is not an https:// URL'),
+    KV_REST_API_URL: url(/^https?:$/, 'is not an http(s):// URL'),
     KV_REST_API_TOKEN: required.regex(PRINTABLE, 'must be printable ASCII without spaces'),
     USER_ID_CACHE_TTL_SECONDS: z
       .string()
@@ -104,6 +104,7 @@ export const environmentSchema = z
     { path: ['IDP_SECRET_KEY'], error: 'and IDP_PUBLISHABLE_KEY are of different instances (test and live)' },
   );
 
+/** A valid environment: every variable in the form in which the code uses it. */
 export type Environment = z.infer<typeof environmentSchema>;
 
 /** Lists every problem of an environment by variable name. It never quotes a value. */

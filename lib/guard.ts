@@ -19,6 +19,7 @@ export interface AuthenticatedContext {
   readonly identityProviderUserId: string;
 }
 
+/** Runs only for a verified session; what it throws is answered as SPEC 7 says. */
 export type GuardedHandler<S extends Segment> = (
   request: NextRequest,
   context: AuthenticatedContext,

@@ -25,6 +25,7 @@ export interface Segment {
   readonly params: Promise<unknown>;
 }
 
+/** What Next.js calls for a method of a route. */
 export type RouteHandler<S extends Segment> = (
   request: NextRequest,
   segment: S,
@@ -135,6 +136,11 @@ export function route<S extends Segment>(handler: RouteHandler<S>): RouteHandler
   };
 }
 
+/** The route of a path that names nothing: 404, as JSON. */
+export const notFound = route(() => {
+  throw new HttpError(404, 'Not found');
+});
+
 /** Ends when the body does: lib/start.ts bounds how long a sender may take. */
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
@@ -154,6 +160,7 @@ async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array
 /** Strict, and without the byte order mark dropped: text and bytes correspond one to one. */
 const exactUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** How much of a body is read, and what is said of one that is no text. */
 export interface BodyRules {
   readonly maxBytes: number;
   /** Answer to a body whose bytes are not UTF-8. */

@@ -3,7 +3,7 @@ import { CircuitState, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'co
 import { environment } from './env';
 import { describeError, log } from './log';
 
-/** How long a request ever waits for the cache. */
+/** How long a call ever takes; a request makes two at most. */
 const TIMEOUT_MS = 500;
 const FAULTS_UNTIL_OPEN = 5;
 const PROBE_AFTER_MS = 1_000;

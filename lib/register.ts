@@ -3,6 +3,7 @@ import { v7 as uuidV7 } from 'uuid';
 import { database } from './db';
 import { shareUnderWay } from './share-under-way';
 
+/** The one link of an identity-provider user, and whether this call made it. */
 export interface Registration {
   /** The internal user id, a UUID v7. */
   readonly userId: string;

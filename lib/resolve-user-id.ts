@@ -27,7 +27,9 @@ const sharedLookUp = shareUnderWay(lookUp);
  * Concurrent calls for one user in one process share one look-up, failure included. Throws what the database throws.
  */
 export async function resolveUserId(identityProviderUserId: string): Promise<string> {
-  const { result } = await sharedLookUp(identityProviderUserId);
-  noteFacts(result.facts);
-  return result.userId;
+  const { result, own } = await sharedLookUp(identityProviderUserId);
+  const { userId, facts } = result;
+  // Of those who share a look-up, one has created the user.
+  noteFacts(own || facts.caller === undefined ? facts : { ...facts, caller: 'existing' });
+  return userId;
 }

@@ -6,6 +6,7 @@ import { IdentityProviderUserId } from './identity-provider-user-id';
 import { noteFacts } from './log';
 import { registerByIdentityProviderUserId } from './register';
 
+/** The public message for every fault of a signature: which one it was is nobody's business (SPEC 7). */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';
 const INVALID_EVENT = 'Invalid webhook event';
 

@@ -1,5 +1,6 @@
 import styles from './ui.module.css';
 
+/** The foot of every page. */
 export function SiteFooter() {
   return (
     <footer className={styles['footer']}>

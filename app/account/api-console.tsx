@@ -14,6 +14,7 @@ export function ApiConsole({ identityProviderUserId }: { identityProviderUserId:
   const [busy, setBusy] = useState(false);
 
   const send = (request: ApiRequest) => {
+    if (busy) return;
     setBusy(true);
     void callApi(request, session)
       .then(setExchange)
@@ -48,7 +49,7 @@ export function ApiConsole({ identityProviderUserId }: { identityProviderUserId:
             </code>
           </h3>
           <p>Who am I? Creates the link if there is none yet.</p>
-          <button className="button" type="submit" disabled={busy}>
+          <button className="button" type="submit" aria-disabled={busy}>
             Send<span className="visually-hidden"> GET /users/v1/me</span>
           </button>
         </form>
@@ -69,7 +70,7 @@ export function ApiConsole({ identityProviderUserId }: { identityProviderUserId:
               onChange={(event) => setId(event.target.value)}
             />
           </label>
-          <button className="button" type="submit" disabled={busy}>
+          <button className="button" type="submit" aria-disabled={busy}>
             Send<span className="visually-hidden"> POST /auth/v1/register</span>
           </button>
         </form>

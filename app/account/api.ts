@@ -1,3 +1,4 @@
+/** A call to this service's API. */
 export interface ApiRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
@@ -11,6 +12,7 @@ export interface Exchange {
   readonly answer: ApiAnswer | undefined;
 }
 
+/** Status, headers and body as they came, and how long that took. */
 export interface ApiAnswer {
   readonly status: number;
   readonly statusText: string;

@@ -16,11 +16,15 @@ export function CopyButton({ value, name }: { value: string; name: string }) {
     return () => clearTimeout(timer);
   }, [result]);
 
-  const copy = () =>
-    navigator.clipboard.writeText(value).then(
-      () => setResult('copied'),
-      () => setResult('failed'),
-    );
+  const copy = async () => {
+    try {
+      // Over plain HTTP from another machine there is no clipboard at all.
+      await navigator.clipboard.writeText(value);
+      setResult('copied');
+    } catch {
+      setResult('failed');
+    }
+  };
 
   return (
     <>

@@ -2,6 +2,7 @@
 
 import type { ApiAnswer, ApiRequest, Exchange } from './api';
 import styles from './console.module.css';
+import { isFirstSight } from './provenance';
 
 const meanings: Readonly<Record<number, string>> = {
   200: 'The link existed.',
@@ -42,12 +43,15 @@ function Message({ title, text }: { title: string; text: string }) {
   );
 }
 
-function outcome({ answer }: Exchange): string {
+function outcome({ request, answer }: Exchange): string {
   if (!answer) return 'No answer came. Check your connection and send again.';
-  return `${answer.status}: ${meanings[answer.status] ?? answer.statusText} ${answer.milliseconds} ms.`;
+  const { status, statusText, headers, milliseconds } = answer;
+  const madeTheLink = status === 200 && request.method === 'GET' && isFirstSight(headers);
+  const meaning = madeTheLink ? 'This request made the link.' : (meanings[status] ?? statusText);
+  return `${status}: ${meaning} ${milliseconds} ms.`;
 }
 
-/** The last call: what was sent and what came back, byte for byte but for the session token. */
+/** The last call: method, path and body as sent; status, body and the headers of interest as received. */
 export function ExchangeView({ exchange, busy }: { exchange: Exchange | undefined; busy: boolean }) {
   return (
     <div aria-busy={busy} className={styles['exchange']}>

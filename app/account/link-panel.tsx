@@ -98,7 +98,7 @@ function Down({
         </p>
       ) : null}
       <div className={ui['actions']}>
-        <button className="button primary" type="button" disabled={busy} onClick={check}>
+        <button className="button primary" type="button" aria-disabled={busy} onClick={check}>
           {busy ? 'Asking…' : 'Ask now'}
         </button>
       </div>
@@ -114,7 +114,7 @@ export function LinkPanel() {
       <div className={styles['panelHead']}>
         <h2 id="link">The link</h2>
         {state.status === 'linked' ? (
-          <button className={`button ${styles['copy']}`} type="button" disabled={busy} onClick={check}>
+          <button className={`button ${styles['copy']}`} type="button" aria-disabled={busy} onClick={check}>
             Ask again
           </button>
         ) : null}

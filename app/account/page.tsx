@@ -1,3 +1,4 @@
+import '../../lib/idp/credentials';
 import { auth } from '@clerk/nextjs/server';
 import type { Metadata } from 'next';
 import { redirect } from 'next/navigation';
@@ -11,6 +12,7 @@ export const metadata: Metadata = {
   robots: { index: false },
 };
 
+/** Shown to a verified session only; everybody else is sent to sign in. */
 export default async function AccountPage() {
   const { isAuthenticated, userId } = await auth();
   if (!isAuthenticated) redirect('/sign-in?redirect_url=%2Faccount');

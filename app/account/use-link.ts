@@ -9,6 +9,7 @@ interface Link {
   readonly identityProviderUserId: string;
 }
 
+/** What is known of the link; `ended`: there is no session any more, `down`: the service failed or is out of reach. */
 export type LinkState =
   | { readonly status: 'loading' }
   | {

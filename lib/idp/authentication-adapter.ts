@@ -14,18 +14,25 @@ export function createAuthenticationAdapter(options: {
   readonly publishableKey: string;
   /** RSA public key in PEM format: verifies without a network call. */
   readonly jwtKey?: string;
+  /** Origins of the frontends whose session tokens are accepted; absent: any. */
+  readonly authorizedParties?: string[];
   readonly apiUrl?: string;
 }): AuthenticationPort {
-  const { jwtKey } = options;
+  const { jwtKey, authorizedParties } = options;
   const client = createClerkClient({ ...options, telemetry: { disabled: true } });
   return {
     async authenticate(request) {
-      const state = await client.authenticateRequest(request, {
-        acceptsToken: 'session_token',
+      const settings = {
+        acceptsToken: 'session_token' as const,
         ...(jwtKey ? { jwtKey } : {}),
-      });
-      const userId = state.toAuth()?.userId;
-      return state.isAuthenticated && userId ? { isAuthenticated: true, userId } : { isAuthenticated: false };
+        ...(authorizedParties ? { authorizedParties } : {}),
+      };
+      // Over some malformed credentials the SDK throws: that is no verified user either.
+      const state = await client.authenticateRequest(request, settings).catch(() => undefined);
+      const userId = state?.toAuth()?.userId;
+      return state?.isAuthenticated && userId
+        ? { isAuthenticated: true, userId }
+        : { isAuthenticated: false };
     },
   };
 }

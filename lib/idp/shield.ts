@@ -1,12 +1,12 @@
-import { randomUUID } from 'node:crypto';
 import { TimeoutStrategy, timeout } from 'cockatiel';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
+import { notFound } from '../http';
 import { describeError, log } from '../log';
 
 /** Where a person's browser navigates to. Every other path is an API path, so a new one is shielded at once. */
-const PAGE = /^\/(?:$|(?:sign-in|sign-up)(?:\/|$)|account\/?$|__clerk(?:\/|$))/;
+const PAGE = /^\/(?:$|(?:sign-in|sign-up)(?:\/|$)|account\/?$)/;
 
-/** The same-origin way to the Frontend API: the SDK's own traffic, in the local stack only. */
+/** The same-origin way to the Frontend API: the SDK's own traffic, where it runs a proxy. */
 const PROXY = /^\/__clerk(?:\/|$)/;
 
 /** True if the path is a page, where the identity provider may redirect a browser to renew its session. */
@@ -112,24 +112,21 @@ async function pageState(
   }
 }
 
-/** As a route answers; Next.js itself fails over a path that it cannot decode. */
-function notFound(): Response {
-  const headers = { 'cache-control': 'no-store', 'x-request-id': randomUUID() };
-  return NextResponse.json({ message: 'Not found' }, { status: 404, headers });
-}
-
 /**
  * Runs the SDK's middleware so that on an API path its answer is only ever an auth state: no redirect, no page, no
  * failure and no header that tells why a credential was refused. It ends within 4 s, then as for a request without
  * credential. An oddly spelled path names nothing (404). On a page the SDK may redirect to renew a session, to no other
- * host than its own.
+ * host than its own. Only where it proxies its Frontend API does it see a request as it came.
  */
-export function shield(sdk: NextMiddleware): NextMiddleware {
+export function shield(sdk: NextMiddleware, { isProxy }: { isProxy: () => boolean }): NextMiddleware {
   return async (request: NextRequest, event: NextFetchEvent) => {
     const { pathname } = request.nextUrl;
-    if (PROXY.test(pathname)) return sdk(request, event);
+    if (PROXY.test(pathname) && isProxy()) return sdk(request, event);
     if (isPage(pathname)) return pageState(sdk, withoutForeignControls(request), event);
-    if (isOddlySpelled(pathname)) return notFound();
+    // Next.js itself fails over a path that it cannot decode.
+    if (isOddlySpelled(pathname)) {
+      return notFound(request, { params: Promise.resolve({ path: pathname.split('/').slice(1) }) });
+    }
     const response = await authState(sdk, withoutSdkControls(request), event);
     const shielded = new NextResponse(response.body, response);
     for (const name of SDK_RESPONSE_HEADERS) shielded.headers.delete(name);

@@ -74,4 +74,8 @@ test('a burst of 100 first requests of one user in one process costs at most 5 s
   );
   expect(answers.every(({ status }) => status === 200)).toBe(true);
   expect(service.database.takeStatements().length).toBeLessThanOrEqual(5);
+  const created = answers.filter(({ headers }) =>
+    headers.get('server-timing')?.includes('caller;desc=created'),
+  );
+  expect(created, 'one of them says that it created the user').toHaveLength(1);
 });

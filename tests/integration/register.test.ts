@@ -64,6 +64,13 @@ describe('POST /auth/v1/register', () => {
     const withId = (id: string) =>
       send(`${service.url}/auth/v1/register`, { method: 'POST', headers: { 'x-request-id': id } });
     expect((await withId('trace-1.a:b_C')).headers.get('x-request-id')).toBe('trace-1.a:b_C');
+    const oddlySpelled = await send(`${service.url}/auth/v1/registe%72`, {
+      headers: { 'x-request-id': 'trace-2' },
+    });
+    expect(oddlySpelled.headers.get('x-request-id')).toBe('trace-2');
+    expect(service.processes[0]?.output()).toContain(
+      '"requestId":"trace-2","route":"GET /[path]","status":404',
+    );
     for (const id of ['a'.repeat(65), 'with space', '<script>']) {
       expect((await withId(id)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
     }

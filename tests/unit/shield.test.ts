@@ -27,19 +27,19 @@ test.each([
   '/users/v1/me',
   '/x',
   '//',
-  '/__clerkx',
+  '/__clerk/x',
 ])('a path that is not known as a page is an API path: %s', (pathname) => {
   expect(isPage(pathname)).toBe(false);
 });
 
 const event: NextFetchEvent = Object.create(null);
-const seenBy = async (request: NextRequest) => {
+const seenBy = async (request: NextRequest, isProxy = false) => {
   const middleware = vi.fn<NextMiddleware>(() => {
     const response = NextResponse.next();
     for (const name of ['status', 'reason', 'message']) response.headers.set(`x-clerk-auth-${name}`, 'x');
     return response;
   });
-  const response = await shield(middleware)(request, event);
+  const response = await shield(middleware, { isProxy: () => isProxy })(request, event);
   return { seen: middleware.mock.calls[0]?.[0], headers: new Headers(response?.headers) };
 };
 
@@ -84,18 +84,21 @@ test('a page whose parameters the SDK fails over is the page without them', asyn
   const sdk = vi.fn<NextMiddleware>(() => {
     throw new Error('handshake');
   });
-  const response = await shield(sdk)(
+  const response = await shield(sdk, { isProxy: () => false })(
     new NextRequest('http://localhost:3000/account?__clerk_handshake=x'),
     event,
   );
   expect(response?.headers.get('location')).toBe('http://localhost:3000/account');
 });
 
-test("the proxy of the local stack is the SDK's own", async () => {
-  const request = new NextRequest('http://localhost:3000/__clerk/v1/client', {
-    headers: { authorization: 'x' },
+test("the proxy of the local stack is the SDK's own, and elsewhere its path is an API path", async () => {
+  const request = new NextRequest('http://localhost:3000/__clerk/v1/client?__clerk_redirect_url=x', {
+    headers: { authorization: 'Bearer ak_0123' },
   });
-  expect((await seenBy(request)).seen).toBe(request);
+  expect((await seenBy(request, true)).seen).toBe(request);
+  const { seen } = await seenBy(request, false);
+  expect(seen?.url).toBe('http://localhost:3000/__clerk/v1/client');
+  expect(seen?.headers.get('authorization')).toBe('Bearer refused');
 });
 
 test.each<[string, () => Response | Promise<Response>]>([
@@ -115,7 +118,7 @@ test.each<[string, () => Response | Promise<Response>]>([
   );
   const headers = { authorization: 'Bearer x', cookie: 'a=b' };
   const request = new NextRequest('http://localhost:3000/users/v1/me', { headers });
-  const response = Promise.resolve(shield(sdk)(request, event));
+  const response = Promise.resolve(shield(sdk, { isProxy: () => false })(request, event));
   await vi.advanceTimersByTimeAsync(5_000);
   vi.useRealTimers();
   expect((await response)?.headers.get('location')).toBeNull();

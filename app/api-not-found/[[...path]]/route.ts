@@ -1,8 +1,4 @@
-import { HttpError, route } from '../../../lib/http';
-
-const notFound = route(() => {
-  throw new HttpError(404, 'Not found');
-});
+import { notFound } from '../../../lib/http';
 
 /** What next.config.ts makes of an unknown path below an API root: JSON, as every answer there. */
 export {

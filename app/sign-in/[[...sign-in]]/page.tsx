@@ -8,6 +8,7 @@ export const metadata: Metadata = {
   description: 'Sign in to see which internal user id your account is linked to.',
 };
 
+/** The provider's own sign-in, which leads on to the account or to where the user was headed. */
 export default function SignInPage() {
   return (
     <SignInFrame title="Sign in" size="sign-in">

@@ -8,6 +8,7 @@ export const metadata: Metadata = {
   description: 'Create an account and see it linked to an internal user id.',
 };
 
+/** The provider's own sign-up, which leads on to the account. */
 export default function SignUpPage() {
   return (
     <SignInFrame title="Sign up" size="sign-up">
