@@ -18,6 +18,11 @@ const FAULTS: readonly Fault[] = [
 
 /** A request may meet what a fault left behind: a connection gone dark is noticed after 3 s, on a busy machine later. */
 const AFTERMATH_MILLISECONDS = 6_000;
+/** Calm before, between and after the faults, each for as long as a fault. */
+const TURNS = 2 * FAULTS.length + 1;
+
+/** Of a run whose calm turns outlast the aftermath of a fault: in a shorter one every failure would be explained. */
+export const SHORTEST_SECONDS = (TURNS * AFTERMATH_MILLISECONDS) / 1000;
 
 interface Window extends Fault {
   readonly from: number;
@@ -34,7 +39,7 @@ export interface FaultLog {
 export function breakThings(service: TestService, milliseconds: number): FaultLog & { done: Promise<void> } {
   const windows: Window[] = [];
   const proxies = { cache: service.kv.proxy, database: service.database.proxy };
-  const turn = milliseconds / (2 * FAULTS.length + 1);
+  const turn = milliseconds / TURNS;
   const run = async () => {
     for (const fault of FAULTS) {
       await pause(turn);

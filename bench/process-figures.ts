@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { TestService } from '../tests/support/service';
 
+if (process.platform !== 'linux') throw new Error('Linux only: what a process uses is read from /proc.');
+
 /** Linux counts processor time in ticks of a hundredth of a second, whatever the kernel's own. */
 const TICK_MILLISECONDS = 10;
 
@@ -28,11 +30,29 @@ export const boundedHeap = { NODE_OPTIONS: '--max-old-space-size=192' } as const
 
 const SAMPLE_MILLISECONDS = 500;
 
+/** Memory of each process: the medians of the first and of the last quarter of a time, in megabytes. */
+export type MemoryFigures = readonly { readonly first: number; readonly last: number }[];
+
+const MAX_MEMORY_GROWTH = 1.25;
+
+/** Whether a process held a quarter more at the end. Means something only of processes that had warmed up. */
+export function memoryGrew(memory: MemoryFigures): boolean {
+  return memory.some(({ first, last }) => last > MAX_MEMORY_GROWTH * first);
+}
+
+/** The memory of each process as two lines of a table. */
+export function memoryLines(memory: MemoryFigures): Record<string, string> {
+  return {
+    'megabytes, first quarter': memory.map(({ first }) => Math.round(first)).join(', '),
+    'megabytes, last quarter': memory.map(({ last }) => Math.round(last)).join(', '),
+  };
+}
+
 /**
- * Samples the memory of a service's processes until the result is called: it returns, for each process, the medians of
- * the first and of the last quarter, in megabytes. It also empties what the test's own parts remember of the traffic.
+ * Samples the memory of a service's processes until the result is called, which returns the figures. It also empties
+ * what the test's own parts remember of the traffic.
  */
-export function watchMemory(service: TestService): () => { first: number; last: number }[] {
+export function watchMemory(service: TestService): () => MemoryFigures {
   const samples: number[][] = [];
   const sampling = setInterval(() => {
     samples.push(service.processes.map(({ pid }) => residentMegabytes(pid)));

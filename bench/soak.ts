@@ -1,14 +1,14 @@
 import { parseArgs } from 'node:util';
 import type { TestService } from '../tests/support/service';
-import { breakThings, type FaultLog } from './faults';
-import { boundedHeap, percentile, watchMemory } from './process-figures';
+import { breakThings, type FaultLog, SHORTEST_SECONDS } from './faults';
+import { boundedHeap, memoryGrew, memoryLines, percentile, watchMemory } from './process-figures';
 import { type Kind, prepareTraffic, type Traffic } from './traffic';
 import { withService } from './with-service';
 
 /**
  * `npm run soak`: mixed traffic at the highest rate that the machine holds, while cache and database fail and come
  * back. Ends with 1 if a request failed that no fault explains, if memory grew, or if a user has not exactly one row.
- * `-- --seconds 30` shortens it; with `--ids 100000` it goes on, undisturbed, until so many users were seen.
+ * `-- --seconds 600` prolongs it; with `--ids 100000` it goes on, undisturbed, until so many users were seen.
  */
 const { values } = parseArgs({
   options: {
@@ -18,7 +18,11 @@ const { values } = parseArgs({
     concurrency: { type: 'string', default: '24' },
   },
 });
-const MAX_MEMORY_GROWTH = 1.25;
+if (!(Number(values.seconds) >= SHORTEST_SECONDS)) {
+  throw new Error(
+    `--seconds: at least ${SHORTEST_SECONDS}; in less, the faults would explain nearly every failure.`,
+  );
+}
 
 interface Outcome {
   readonly kind: Kind;
@@ -119,15 +123,14 @@ await withService({ processes: Number(values.processes), environment: boundedHea
     'acknowledged users without a row': missing.length,
     'users with several internal ids': ambiguous.length,
     'events never delivered': traffic.undelivered.size,
-    'megabytes, first quarter': memory.map(({ first }) => Math.round(first)).join(', '),
-    'megabytes, last quarter': memory.map(({ last }) => Math.round(last)).join(', '),
+    ...memoryLines(memory),
   });
   const broken = [
     ...(unexplained > 0 ? [`${unexplained} failures that no fault explains`] : []),
     ...(rows.length !== idsOf.size || missing.length + ambiguous.length + traffic.undelivered.size > 0
       ? ['not exactly one row a user']
       : []),
-    ...(memory.some(({ first, last }) => last > MAX_MEMORY_GROWTH * first) ? ['memory grew'] : []),
+    ...(memoryGrew(memory) ? ['memory grew'] : []),
   ];
   if (broken.length > 0) {
     console.error(`Broken: ${broken.join('; ')}.`);

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { messageOf } from './errors';
 import { waitUntil } from './processes';
 import { loadEnvironmentFiles, readSettings } from './settings';
 import { findStack, type StackDetails } from './stack-file';
@@ -114,6 +115,6 @@ async function main([command, argument]: readonly string[]): Promise<void> {
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {
-  console.error(error instanceof Error ? error.message : error);
+  console.error(messageOf(error));
   process.exitCode = 1;
 });

@@ -1,3 +1,4 @@
+import { messageOf } from './errors';
 import { answers, choosePort, type NextProcess, startNext } from './next';
 import { type Part, startDatabase, startKv, startStandIn } from './parts';
 import { loadEnvironmentFiles, readSettings, type Settings } from './settings';
@@ -93,10 +94,6 @@ async function stopAll(stops: Stop[]): Promise<void> {
   for (const stop of stops.reverse()) {
     await stop().catch((error: unknown) => console.error('While stopping:', messageOf(error)));
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 async function main(): Promise<void> {

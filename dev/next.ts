@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
-import { endProcess, endWithThisProcess, errorCode, waitUntil } from './processes';
+import { errorCode } from './errors';
+import { endProcess, endWithThisProcess, waitUntil } from './processes';
 import { projectFolder } from './settings';
 
 /** One run of the Next.js command line. */

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { deployMigrations } from '../prisma/deploy';
+import { messageOf } from './errors';
 import { prefetchClerkJs } from './idp/clerk-js';
 import { startIdentityProvider } from './idp/server';
 import { localKeys } from './keys';
@@ -80,7 +81,7 @@ export async function startStandIn(settings: Settings, app: string): Promise<Par
     console: { preferredPort: consolePort },
   });
   // Once, in the background: no page waits for the registry later, and the stack runs offline from then on.
-  prefetchClerkJs().catch((error: unknown) => console.warn(error instanceof Error ? error.message : error));
+  prefetchClerkJs().catch((error: unknown) => console.warn(messageOf(error)));
   return {
     line: `${provider.url} (stand-in)`,
     details: {

@@ -14,7 +14,8 @@ import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
-import { errorCode } from './processes';
+import { errorCode } from './errors';
+import { removeLeftovers } from './leftovers';
 
 /** The account a server is started under; absent fields mean this process's own. */
 export interface ServiceUser {
@@ -90,6 +91,7 @@ function copyForService(native: string): string {
   const copy = path.join(folder, 'native');
   makePrivateFolder(folder);
   if (existsSync(copy)) return copy;
+  removeLeftovers(folder, 'native-');
   const unfinished = `${copy}-${process.pid}`;
   cpSync(native, unfinished, { recursive: true, verbatimSymlinks: true });
   for (const binary of Object.values(binariesIn(unfinished))) chmodSync(binary, 0o755);

@@ -18,13 +18,14 @@ import { createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { Client, escapeIdentifier } from 'pg';
+import { errorCode } from './errors';
 import {
   findPostgresBinaries,
   makePrivateFolder,
   type PostgresBinaries,
   type ServiceUser,
 } from './postgres-binaries';
-import { endProcess, endWithThisProcess, errorCode, isAlive, waitUntil } from './processes';
+import { commandLine, endProcess, endWithThisProcess, isAlive, waitUntil } from './processes';
 
 /** A running PostgreSQL of this project's own. */
 export interface EmbeddedPostgres {
@@ -170,21 +171,23 @@ function substituteFolder(wanted: string): string {
 /** The server over this cluster that an earlier process left, waiting for one that is starting up or shutting down. */
 async function findRunning(cluster: Cluster, signal?: AbortSignal): Promise<RunningServer | undefined> {
   let found: RunningServer | undefined;
-  const refusedLimit = Date.now() + 3_000;
   await waitUntil(
     async () => {
       const server = readPidFile(cluster);
       if (!server || !isAlive(server.pid)) return true;
+      if (isAnotherProgram(cluster, server.pid)) {
+        // PostgreSQL would take the process for a server, and refuse to start.
+        rmSync(pidFile(cluster), { force: true });
+        return true;
+      }
       const owner = Number(readIfPresent(path.join(cluster.folder, 'owner')));
       if (owner > 0 && owner !== process.pid && isAlive(owner)) {
         throw new Error(
           `The database in ${cluster.folder} is in use by process ${owner}; stop that one first.`,
         );
       }
-      const answer = await ask(cluster, server.port);
-      if (answer === 'ours') found = server;
-      // Nobody listens there: the id in the file is by now that of some other process.
-      return answer === 'ours' || (answer === 'refused' && Date.now() > refusedLimit);
+      if (await answersAt(cluster, server.port)) found = server;
+      return found !== undefined;
     },
     20_000,
     signal,
@@ -192,12 +195,18 @@ async function findRunning(cluster: Cluster, signal?: AbortSignal): Promise<Runn
   return found;
 }
 
-async function ask(cluster: Cluster, port: number): Promise<'ours' | 'refused' | 'not now'> {
+/** After a crash or a reboot the id in the file may by now be that of some other process. */
+function isAnotherProgram(cluster: Cluster, pid: number): boolean {
+  const command = commandLine(pid);
+  return command !== undefined && !command.includes(cluster.data);
+}
+
+async function answersAt(cluster: Cluster, port: number): Promise<boolean> {
   try {
     const [row] = await queryOnce(connectionString(cluster, port, 'postgres'), 'SHOW data_directory');
-    return row?.['data_directory'] === cluster.data ? 'ours' : 'not now';
-  } catch (error) {
-    return errorCode(error) === 'ECONNREFUSED' ? 'refused' : 'not now';
+    return row?.['data_directory'] === cluster.data;
+  } catch {
+    return false; // not yet, or not any more
   }
 }
 
@@ -319,9 +328,13 @@ function spawnError(child: ChildProcess): Promise<Error> {
   });
 }
 
+function pidFile(cluster: Cluster): string {
+  return path.join(cluster.data, 'postmaster.pid');
+}
+
 /** What the server says of itself in postmaster.pid: line 1 its process id, 4 its port, 8 its state. */
 function readPidFile(cluster: Cluster): (RunningServer & { ready: boolean }) | undefined {
-  const lines = readIfPresent(path.join(cluster.data, 'postmaster.pid')).split('\n');
+  const lines = readIfPresent(pidFile(cluster)).split('\n');
   const [pid, port] = [Number(lines[0]), Number(lines[3])];
   return pid > 0 && port > 0 ? { pid, port, ready: lines[7]?.trim() === 'ready' } : undefined;
 }

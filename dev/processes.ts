@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { errorCode } from './errors';
 
 /** True while the process, or for a negative id any process of that group, runs. */
 export function isAlive(pid: number): boolean {
@@ -29,9 +30,20 @@ function hasOnlyZombies(pid: number): boolean {
   });
 }
 
-/** The `code` of a system error, such as ENOENT; undefined for anything else. */
-export function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+/** The program that a process runs and its arguments; undefined if the system does not tell. */
+export function commandLine(pid: number): string | undefined {
+  if (process.platform !== 'linux') {
+    const { status, stdout } = spawnSync('ps', ['-ww', '-o', 'args=', '-p', String(pid)], {
+      encoding: 'utf8',
+      timeout: 10_000,
+    });
+    return status === 0 ? stdout : undefined;
+  }
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { connect, createServer } from 'node:net';
 import path from 'node:path';
 import { z } from 'zod';
-import { errorCode } from './processes';
+import { errorCode } from './errors';
 
 /** What `npm run local` needs to know of the stack that runs. */
 const StackDetails = z.object({
@@ -63,7 +63,7 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
   }
   return {
     publish(details) {
-      const unfinished = `${file}.${process.pid}`;
+      const unfinished = `${file}.new`;
       writeFileSync(unfinished, `${JSON.stringify({ ...own, details }, null, 2)}\n`, { mode: 0o600 });
       renameSync(unfinished, file);
     },

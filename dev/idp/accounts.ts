@@ -111,7 +111,7 @@ export function issueToken(
   {
     origin,
     seconds = instance.sessionTokenSeconds,
-  }: { origin?: string | undefined; seconds?: number | undefined },
+  }: { origin?: string | undefined; seconds?: number | undefined } = {},
 ): string {
   return sessionToken(instance.signingKey, session, {
     issuer: instance.publishableKey.issuer,

@@ -7,6 +7,8 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { extract } from 'tar';
+import { messageOf } from '../errors';
+import { removeLeftovers } from '../leftovers';
 
 /** The browser SDK and its prebuilt components, as the provider would serve them from its own host. */
 const PACKAGES = {
@@ -24,6 +26,7 @@ type PackageName = keyof typeof PACKAGES;
 /** A file of one of the two packages, in whatever version the application's SDK asks for: one is pinned here. */
 const SCRIPT_PATH = /^\/npm\/@clerk\/(?<name>clerk-js|ui)@[^/]+\/dist\/(?<file>[\w.-]+\.js)$/;
 const FETCH_BOUND_MILLISECONDS = 120_000;
+const UNFINISHED = '.fetching-';
 /** By default npm goes on for over a minute after the network is gone, while somebody waits for a page. */
 const NPM_OPTIONS = [
   '--ignore-scripts',
@@ -57,7 +60,7 @@ export function clerkJsFrom(folder: string): ClerkJs {
         if (script === undefined) response.writeHead(404).end();
         else response.writeHead(200, scriptHeaders(name, file)).end(script);
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error);
+        const message = messageOf(error);
         console.error(message);
         response.writeHead(503, { 'content-type': 'text/plain; charset=utf-8' }).end(message);
       }
@@ -70,6 +73,7 @@ export function clerkJsFrom(folder: string): ClerkJs {
  * what to do if it cannot be had.
  */
 export async function prefetchClerkJs(folder: string = DEFAULT_CLERK_JS_FOLDER): Promise<void> {
+  removeLeftovers(folder, UNFINISHED);
   const fetches = [packageFolder('clerk-js', folder), packageFolder('ui', folder)];
   await Promise.allSettled(fetches);
   await Promise.all(fetches);
@@ -96,7 +100,7 @@ function packageFolder(name: PackageName, folder: string): Promise<string> {
  */
 async function fetchPackage(name: PackageName, folder: string, target: string): Promise<void> {
   await mkdir(folder, { recursive: true });
-  const temporary = await mkdtemp(join(folder, '.fetching-'));
+  const temporary = await mkdtemp(join(folder, UNFINISHED));
   const removeAtExit = () => rmSync(temporary, { recursive: true, force: true });
   process.once('exit', removeAtExit);
   try {

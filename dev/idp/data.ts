@@ -12,6 +12,7 @@ const Verification = z.object({
   expireAt: Time,
 });
 
+/** One account; `password` is a hash. */
 const User = z.object({
   id: z.string(),
   emailId: z.string(),
@@ -41,6 +42,7 @@ const Client = z.object({
   updatedAt: Time,
 });
 
+/** One user on one client, from the sign-in on. One past `expireAt` may still say active. */
 const Session = z.object({
   id: z.string(),
   userId: z.string(),
@@ -52,6 +54,7 @@ const Session = z.object({
   updatedAt: Time,
 });
 
+/** An attempt to sign in, as far as it has come. */
 const SignIn = z.object({
   id: z.string(),
   clientId: z.string(),
@@ -63,6 +66,7 @@ const SignIn = z.object({
   abandonAt: Time,
 });
 
+/** An attempt to sign up, as far as it has come; the user is created when it is complete. `password` is a hash. */
 const SignUp = z.object({
   id: z.string(),
   clientId: z.string(),

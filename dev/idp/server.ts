@@ -20,6 +20,7 @@ import { openStore, type Store } from './store';
 import { signingKey, signToken } from './tokens';
 import { startWebhooks, type Webhooks } from './webhooks';
 
+/** What a stand-in is told at its start; what is absent is as the provider's own instances have it. */
 export interface IdentityProviderOptions {
   /** On 127.0.0.1; absent: any free port. */
   readonly port?: number;
@@ -41,6 +42,7 @@ export interface IdentityProviderOptions {
   readonly clock?: Clock;
 }
 
+/** A running stand-in: the provider's two APIs over HTTP, and its dashboard's actions as functions. */
 export interface IdentityProvider {
   /** Address of the Backend API and of the Frontend API. */
   readonly url: string;

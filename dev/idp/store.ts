@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { z } from 'zod';
+import { errorCode, messageOf } from '../errors';
 import {
   type Client,
   Data,
@@ -154,11 +153,9 @@ function table<Row extends { readonly id: string }>(rows: Row[] = [], changed: (
   };
 }
 
-const FileError = z.object({ code: z.string() });
-
 async function readDataFile(file: string): Promise<Data | undefined> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    if (FileError.safeParse(error).data?.code === 'ENOENT') return undefined;
+    if (errorCode(error) === 'ENOENT') return undefined;
     throw error;
   });
   if (text === undefined) return undefined;
@@ -175,7 +172,8 @@ async function readDataFile(file: string): Promise<Data | undefined> {
 /** The file holds password hashes and the signing key: nobody else on the machine may read it. */
 async function replaceFile(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
-  const temporary = `${file}.${randomBytes(6).toString('hex')}.tmp`;
+  // One store writes a file: what a crash leaves under this name, the next write replaces.
+  const temporary = `${file}.tmp`;
   try {
     await writeFile(temporary, text, { mode: 0o600 });
     await rename(temporary, file);
@@ -183,8 +181,4 @@ async function replaceFile(file: string, text: string): Promise<void> {
     await rm(temporary, { force: true });
     throw error;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -16,7 +16,7 @@ export interface Webhooks {
   settled(id: string): Promise<Delivery>;
   /** Resolves once no delivery is pending, which a paused or missing endpoint puts off. */
   idle(): Promise<void>;
-  /** While paused, deliveries wait; they are sent on resume. */
+  /** While paused, deliveries wait; they are sent on resume. The provider has no such thing: it disables endpoints. */
   pause(): void;
   resume(): void;
   readonly paused: boolean;

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -153,6 +153,29 @@ test('a server that was left running all the same is adopted, and stopped by its
   expect(isAlive(pid)).toBe(false);
 });
 
+test('a process id that a crash left behind, and that is by now that of another program, does not keep the server from starting', async () => {
+  const folder = newFolder();
+  const first = await start(folder);
+  await first.createDatabase('kept');
+  await first.stop();
+  // Of the server's own user: PostgreSQL takes any live process of that user for a server.
+  const { uid, gid } = statSync(first.dataFolder);
+  const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 60_000)'], {
+    cwd: '/',
+    stdio: 'ignore',
+    ...(process.getuid?.() === 0 ? { uid, gid } : {}),
+  });
+  children.push(other);
+  await once(other, 'spawn');
+  const stale = [other.pid, first.dataFolder, 0, 1, '', '127.0.0.1', 0, 'ready', ''].join('\n');
+  writeFileSync(path.join(first.dataFolder, 'postmaster.pid'), stale);
+
+  const second = await start(folder);
+  expect(second.adopted).toBe(false);
+  expect(await query(second.url('kept'), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  expect(isAlive(other.pid ?? 0)).toBe(true);
+});
+
 test('a folder in use by another process is refused, and that process keeps its server', async () => {
   const folder = newFolder();
   const { child, pid } = await startInAnotherProcess(folder);
@@ -175,6 +198,9 @@ test('a start that is called off leaves no server, and the folder is usable', as
   const whole = await start(folder);
   const { dataFolder } = whole;
   await whole.stop();
+  // As a standby it is never ready, however late this test looks.
+  const standby = path.join(dataFolder, 'standby.signal');
+  writeFileSync(standby, '');
   const abort = new AbortController();
   const starting = start(folder, { signal: abort.signal });
   const failed = expect(starting).rejects.toThrow('called off');
@@ -190,5 +216,6 @@ test('a start that is called off leaves no server, and the folder is usable', as
   abort.abort(new Error('called off'));
   await failed;
   expect(isAlive(pid)).toBe(false);
+  rmSync(standby);
   await start(folder);
 });

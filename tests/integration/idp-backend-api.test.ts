@@ -86,9 +86,23 @@ test('a password is checked by its hash', async () => {
   });
 });
 
+test('a user without a password is refused, unless the call says that none is required', async () => {
+  const emailAddress = ['without@example.com'];
+  for (const skipPasswordRequirement of [undefined, false]) {
+    const refused = clerk.users.createUser({
+      emailAddress,
+      ...(skipPasswordRequirement === undefined ? {} : { skipPasswordRequirement }),
+    });
+    expect(await failure(refused)).toMatchObject({ status: 422, code: 'form_data_missing' });
+  }
+  const created = await clerk.users.createUser({ emailAddress, skipPasswordRequirement: true });
+  expect(created.passwordEnabled).toBe(false);
+});
+
 test('a taken address, a weak password, a missing address and an unknown field are refused by name', async () => {
   provider.createUser({ email: 'taken@example.com' });
-  expect(await failure(clerk.users.createUser({ emailAddress: ['TAKEN@example.com'] }))).toEqual({
+  const taken = { emailAddress: ['TAKEN@example.com'], skipPasswordRequirement: true };
+  expect(await failure(clerk.users.createUser(taken))).toEqual({
     status: 422,
     code: 'form_identifier_exists',
     parameter: 'email_address',

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { Webhook } from 'svix';
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Clock } from '../../dev/idp/clock';
 import { type IdentityProviderOptions, startIdentityProvider } from '../../dev/idp/server';
+import { manualClock } from '../support/moved-clock';
 
 const publishableKey = `pk_test_${Buffer.from('local.clerk.accounts.dev$').toString('base64')}`;
 const secretKey = 'sk_test_webhooks';
@@ -41,30 +41,6 @@ async function receiver(...statuses: number[]) {
   const { port } = z.object({ port: z.number() }).parse(server.address());
   closing.push(async () => server.close());
   return { url: `http://127.0.0.1:${port}/hook`, received };
-}
-
-/** A clock whose timers fire only when it is told to go on. */
-function manualClock(): Clock & { advance(): number } {
-  let time = Date.now();
-  const timers = new Map<() => void, number>();
-  return {
-    now: () => time,
-    after(milliseconds, callback) {
-      timers.set(callback, time + milliseconds);
-      return () => timers.delete(callback);
-    },
-    /** Goes on to the next timer and says by how much. */
-    advance() {
-      const [next] = [...timers].sort(([, one], [, other]) => one - other);
-      if (next === undefined) throw new Error('No timer is set');
-      const [callback, at] = next;
-      const waited = at - time;
-      timers.delete(callback);
-      time = at;
-      callback();
-      return waited;
-    },
-  };
 }
 
 async function start(url: string, options: Partial<IdentityProviderOptions> = {}) {

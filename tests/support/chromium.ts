@@ -6,10 +6,12 @@ import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress } from 'node:zlib';
 import { type Browser, chromium } from 'playwright';
 import { extract } from 'tar';
+import { removeLeftovers } from '../../dev/leftovers';
 
 const PACKAGE = '@sparticuz/chromium';
 /** Git ignores it; 190 MB that would take seconds to unpack in every run. */
 const FOLDER = path.resolve('.local/chromium');
+const UNFINISHED = '.unpacking-';
 
 /** The package's font before the system's, so that a page looks alike on every machine. */
 const FONTS = `<?xml version="1.0"?>
@@ -36,12 +38,20 @@ async function unpack(into: string): Promise<void> {
   await writeFile(path.join(into, 'fonts.conf'), FONTS);
 }
 
-/** The folder of the unpacked browser. Test files that arrive at once each unpack, and the first one's stays. */
+const isPackaged = process.platform === 'linux' && process.arch === 'x64';
+
+/** Unpacks the browser where it comes from a package, unless it is there; elsewhere there is nothing to do. */
+export async function prepareBrowser(): Promise<void> {
+  removeLeftovers(FOLDER, UNFINISHED);
+  if (isPackaged) await unpacked();
+}
+
+/** The folder of the unpacked browser. Processes that arrive at once each unpack, and the first one's stays. */
 async function unpacked(): Promise<string> {
   const target = path.join(FOLDER, 'unpacked');
   if (existsSync(target)) return target;
   await mkdir(FOLDER, { recursive: true });
-  const temporary = await mkdtemp(path.join(FOLDER, '.unpacking-'));
+  const temporary = await mkdtemp(path.join(FOLDER, UNFINISHED));
   try {
     await unpack(temporary);
     await rename(temporary, target).catch((error: unknown) => {
@@ -81,7 +91,7 @@ async function launchFromPackage(): Promise<Browser> {
  * it is Playwright's own. Throws an error that says how to install that one if it is missing.
  */
 export async function launchBrowser(): Promise<Browser> {
-  if (process.platform === 'linux' && process.arch === 'x64') return launchFromPackage();
+  if (isPackaged) return launchFromPackage();
   return chromium.launch({ args: ARGUMENTS }).catch((cause: unknown) => {
     throw new Error(
       'Playwright could not start its Chromium. If it is not installed: npx playwright install chromium',

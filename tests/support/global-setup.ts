@@ -3,9 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { startPostgres } from '../../dev/postgres';
+import { messageOf } from '../../dev/errors';
+import { prefetchClerkJs } from '../../dev/idp/clerk-js';
+import { removeLeftovers } from '../../dev/leftovers';
+import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres';
 import { deployMigrations } from '../../prisma/deploy';
 import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from './build';
+import { prepareBrowser } from './chromium';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -18,11 +22,24 @@ declare module 'vitest' {
 
 const TEMPLATE = 'template_migrated';
 
-/** Once a run: one PostgreSQL server, one migrated template database, one production build. */
+/**
+ * Once a run: one PostgreSQL server, one migrated template database, one production build. In a fresh clone also the
+ * browser and the browser SDK, which no page of a test then has to wait for.
+ */
 export default async function setUp({ provide }: TestProject): Promise<() => Promise<void>> {
+  removeLeftovers(os.tmpdir(), 'identity-link-tests-');
+  for (const result of await Promise.allSettled([prepareBrowser(), prefetchClerkJs()])) {
+    // Most tests do without; those that do not, say so themselves.
+    if (result.status === 'rejected') process.stderr.write(`${messageOf(result.reason)}\n`);
+  }
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-'));
-  const postgres = await startPostgres({ folder: path.join(folder, 'postgres'), durable: false });
+  let postgres: EmbeddedPostgres | undefined;
+  const tearDown = async () => {
+    await postgres?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
   try {
+    postgres = await startPostgres({ folder: path.join(folder, 'postgres'), durable: false });
     await postgres.createDatabase(TEMPLATE);
     await deployMigrations(postgres.url(TEMPLATE));
     execFileSync(process.execPath, ['node_modules/next/dist/bin/next', 'build'], {
@@ -30,14 +47,11 @@ export default async function setUp({ provide }: TestProject): Promise<() => Pro
       stdio: ['ignore', 'ignore', 'inherit'],
       timeout: 300_000,
     });
+    provide('postgresUrl', postgres.url('postgres'));
+    provide('templateDatabase', TEMPLATE);
   } catch (error) {
-    await postgres.stop();
+    await tearDown();
     throw error;
   }
-  provide('postgresUrl', postgres.url('postgres'));
-  provide('templateDatabase', TEMPLATE);
-  return async () => {
-    await postgres.stop();
-    rmSync(folder, { recursive: true, force: true });
-  };
+  return tearDown;
 }

@@ -3,10 +3,14 @@ import os from 'node:os';
 import path from 'node:path';
 import type { Clock } from '../../dev/idp/clock';
 
-/** One clock for the identity provider and for the service's processes; its timers fire when it is told to go on. */
-export interface MovedClock extends Clock {
+/** A clock whose timers fire when it is told to go on. */
+export interface ManualClock extends Clock {
   /** Goes on to the next timer that is at least so far away, fires it, and says how far that was. */
-  advance(atLeast: number): number;
+  advance(atLeast?: number): number;
+}
+
+/** One clock for the identity provider and for the service's processes. */
+export interface MovedClock extends ManualClock {
   /** The processes' clock stands still at a time, until it goes on. */
   stand(at: number): void;
   go(): void;
@@ -15,9 +19,43 @@ export interface MovedClock extends Clock {
   remove(): void;
 }
 
-/** Starts with the real time. */
+/** A clock for this process that stands still until it is told to go on. Starts with the real time. */
+export function manualClock(): ManualClock {
+  let time = Date.now();
+  return timersOf(
+    () => time,
+    (at) => {
+      time = at;
+    },
+  );
+}
+
+function timersOf(now: () => number, goTo: (at: number) => void): ManualClock {
+  const timers = new Map<() => void, number>();
+  return {
+    now,
+    after(milliseconds, callback) {
+      timers.set(callback, now() + milliseconds);
+      return () => timers.delete(callback);
+    },
+    advance(atLeast = 0) {
+      const started = now();
+      const [next] = [...timers]
+        .filter(([, at]) => at - started >= atLeast)
+        .sort(([, one], [, other]) => one - other);
+      if (next === undefined) throw new Error('No timer is set');
+      const [callback, at] = next;
+      timers.delete(callback);
+      goTo(at);
+      callback();
+      return at - started;
+    },
+  };
+}
+
+/** A clock that moves on with the real time, and is put forward when it is told to go on. */
 export function movedClock(): MovedClock {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-clock-'));
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-clock-'));
   const file = path.join(folder, 'offset');
   let offset = 0;
   const write = (content: string) => {
@@ -30,25 +68,8 @@ export function movedClock(): MovedClock {
   };
   move(0);
   const now = () => Date.now() + offset;
-  const timers = new Map<() => void, number>();
   return {
-    now,
-    after(milliseconds, callback) {
-      timers.set(callback, now() + milliseconds);
-      return () => timers.delete(callback);
-    },
-    advance(atLeast) {
-      const started = now();
-      const [next] = [...timers]
-        .filter(([, at]) => at - started >= atLeast)
-        .sort(([, one], [, other]) => one - other);
-      if (next === undefined) throw new Error('No timer is set');
-      const [callback, at] = next;
-      timers.delete(callback);
-      move(at - started);
-      callback();
-      return at - started;
-    },
+    ...timersOf(now, (at) => move(at - now())),
     stand: (at) => write(`at ${at}`),
     go: () => move(0),
     environment: {

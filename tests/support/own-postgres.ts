@@ -19,7 +19,7 @@ export interface OwnPostgres extends DatabaseServer {
 
 /** Starts a server with a migrated template database. */
 export async function startOwnPostgres(): Promise<OwnPostgres> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-postgres-'));
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-postgres-'));
   const options = { folder: path.join(folder, 'postgres'), durable: false };
   let server = await startPostgres(options);
   await server.createDatabase(TEMPLATE);

@@ -22,7 +22,7 @@ const NOBODY = 65534;
 export async function startPgBouncer(serverUrl: string): Promise<PgBouncer> {
   const server = new URL(serverUrl);
   const port = await freePort();
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-pgbouncer-'));
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-pgbouncer-'));
   const users = path.join(folder, 'users.txt');
   const settings = path.join(folder, 'pgbouncer.ini');
   await writeFile(users, `"${server.username}" "${decodeURIComponent(server.password)}"\n`);

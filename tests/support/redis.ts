@@ -26,7 +26,7 @@ export interface TestRedis {
 
 /** Starts a Redis of the caller's own that keeps nothing; rejects if there is none on PATH or it does not listen. */
 export async function startRedis(wantedPort?: number): Promise<TestRedis> {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-redis-'));
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-redis-'));
   const port = wantedPort ?? (await freePort());
   const child = spawn(
     PROGRAM,

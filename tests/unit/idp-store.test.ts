@@ -33,6 +33,16 @@ test('what was put is there after closing and opening, in its order, with the sa
   expect(await readdir(join(folder, 'kept'))).toEqual(['data.json']);
 });
 
+test('what a crash in the middle of a write left behind is gone after the next write', async () => {
+  const file = join(folder, 'crashed', 'data.json');
+  await (await openStore(file)).close();
+  await writeFile(`${file}.tmp`, '{"version":1,');
+  const store = await openStore(file);
+  store.mails.put(mail('ema_1'));
+  await store.close();
+  expect(await readdir(join(folder, 'crashed'))).toEqual(['data.json']);
+});
+
 test('nobody else on the machine may read the file', async () => {
   const file = join(folder, 'secret.json');
   const store = await openStore(file);

@@ -43,8 +43,9 @@ const UserOrder = z.enum([
 export function userRoutes(instance: Instance): Routes {
   return {
     'POST /v1/users': ({ body }) => {
-      const { email_address, ...fields } = parse(CreateUser, body);
+      const { email_address, skip_password_requirement, ...fields } = parse(CreateUser, body);
       const [email = ''] = email_address;
+      if (fields.password === undefined && !skip_password_requirement) throw passwordRequired();
       return { body: userResource(createUser(instance, { email, ...userChanges(fields) })) };
     },
     'GET /v1/users': ({ url }) => {
@@ -86,6 +87,12 @@ export function userRoutes(instance: Instance): Routes {
       return { body: deletedUserResource(user) };
     },
   };
+}
+
+/** An instance that signs in by password, as this one says in its settings, asks for one unless told to skip that. */
+function passwordRequired(): ApiError {
+  const message = '["password"] data doesn\'t match user requirements set for this instance';
+  return new ApiError(422, 'form_data_missing', message);
 }
 
 function userChanges(fields: z.output<typeof UpdateUser>): Partial<User> {

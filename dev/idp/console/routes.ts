@@ -7,12 +7,12 @@ import {
   deleteUser,
   EmailAddress,
   endSession,
+  issueToken,
   requireUser,
 } from '../accounts';
 import { ApiError, notFound, type Routes } from '../http';
 import { newId } from '../ids';
 import type { Instance } from '../instance';
-import { sessionToken } from '../tokens';
 import { sampleEventData } from './sample-events';
 
 const NewUser = z.strictObject({ email: EmailAddress, password: z.string().optional() });
@@ -55,13 +55,7 @@ export function consoleRoutes(instance: Instance, announce: () => void): Routes 
       parse(Nothing, body);
       const session = activeSession(instance, id);
       if (session === undefined) throw new ApiError(409, 'session_over', 'This session is over.');
-      const token = sessionToken(instance.signingKey, session, {
-        issuer: instance.publishableKey.issuer,
-        seconds: instance.sessionTokenSeconds,
-        now: instance.clock.now(),
-        origin: undefined,
-      });
-      return { body: { token, seconds: instance.sessionTokenSeconds } };
+      return { body: { token: issueToken(instance, session), seconds: instance.sessionTokenSeconds } };
     },
     'GET /api/sample-events/:id': ({ id }) => ({ body: sampleEventData(instance, id) }),
     'POST /api/deliveries': ({ body }) => {

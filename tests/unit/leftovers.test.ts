@@ -1,0 +1,29 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { removeLeftovers } from '../../dev/leftovers';
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'leftovers-test-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const HOUR = 3600;
+
+function make(name: string, hoursOld: number): void {
+  mkdirSync(path.join(folder, name));
+  writeFileSync(path.join(folder, name, 'content'), '');
+  const time = Date.now() / 1000 - hoursOld * HOUR;
+  utimesSync(path.join(folder, name), time, time);
+}
+
+test('of the entries with the prefix those older than a day go, and nothing else does', () => {
+  make('.part-old', 25);
+  make('.part-young', 23);
+  make('whole-old', 25);
+  removeLeftovers(folder, '.part-');
+  expect(readdirSync(folder).sort()).toEqual(['.part-young', 'whole-old']);
+});
+
+test('a folder that is not there has no leftovers', () => {
+  expect(() => removeLeftovers(path.join(folder, 'none'), '')).not.toThrow();
+});
