@@ -5,8 +5,6 @@ import { me, tokenFor } from '../support/requests';
 import { startTestService, type TestService } from '../support/service';
 import type { Treatment } from '../support/tcp-proxy';
 
-const KV_BOUND_MS = 500;
-
 let service: TestService;
 /** Stands where the KV server should be and answers as the test at hand says. */
 let answer: RequestListener = (_request, response) => response.end();
@@ -48,6 +46,9 @@ const json =
     response.writeHead(status, { 'content-type': 'application/json' }).end(body);
   };
 
+const output = () => service.processes[0]?.output() ?? '';
+const count = (message: string) => output().split(`"msg":"${message}"`).length - 1;
+
 const transport = (treatment: Treatment) => () => service.kv.proxy.treat(treatment);
 const odd = (listener: RequestListener) => () => {
   answer = listener;
@@ -66,34 +67,38 @@ describe('while the cache fails, the guard answers from the database', () => {
     ['429', odd(json(429, '{"error":"ERR max requests limit exceeded"}'))],
     ['500', odd(json(500, 'internal error'))],
     ['garbage', odd(json(200, '<html>not what you want</html>'))],
-  ])('%s: correct, the first within the bound, the later ones without the cache', async (what, fail) => {
+  ])('%s: correct, soon given up, and not called any more', async (what, fail) => {
+    const { proxy } = service.kv;
     const id = `user_outage_${what.replaceAll(' ', '_')}`;
     const token = tokenFor(service.idp, id);
     const { body } = await me(service.url, token);
+    const skipped = count('cache skipped');
     await fail();
-    const started = performance.now();
+    // How long a call may take is the matter of tests/unit/kv.test.ts; here a request that hangs is ended by `send`.
     expect(await me(service.url, token)).toMatchObject({ status: 200, body });
-    const waited = performance.now() - started;
-    // No exact timing on a shared machine: without the bound, an answer that never comes takes minutes.
-    expect(waited).toBeLessThan(10 * KV_BOUND_MS);
     expect(await me(service.url, tokenFor(service.idp, `${id}_new`))).toMatchObject({ status: 200 });
     for (let request = 0; request < 5; request += 1) {
       expect(await me(service.url, token)).toMatchObject({ status: 200, body });
     }
-    const lines = () => service.processes[0]?.output().match(/"msg":"cache skipped"/g)?.length ?? 0;
-    const opened = lines();
-    let calls = 0;
-    service.kv.proxy.onClientData = () => {
-      calls += 1;
+    const lines = () => count('cache skipped') - skipped;
+    await expect.poll(lines, { message: 'given up' }).toBe(1);
+    // Where nothing listens no call can be counted.
+    if (what === 'refused') await proxy.treat('reset');
+    const connections = proxy.connections;
+    let chunks = 0;
+    proxy.onClientData = () => {
+      chunks += 1;
     };
     const began = performance.now();
     for (let user = 0; user < 12; user += 1) {
       expect((await me(service.url, tokenFor(service.idp, `${id}_${user}`))).status).toBe(200);
     }
-    service.kv.proxy.onClientData = undefined;
+    proxy.onClientData = undefined;
+    // A call is a connection that is reset at once, or data on a connection that may be an older one.
+    const calls = Math.max(proxy.connections - connections, chunks);
     const probes = 2 + Math.ceil((performance.now() - began) / 1000);
     expect(calls, 'calls to a cache that is being skipped: a probe a second').toBeLessThanOrEqual(probes);
-    expect(lines(), 'no further line in the log').toBe(opened);
+    expect(lines(), 'no further line in the log').toBe(1);
   });
 
   test('garbage that is shaped like an answer is a miss', async () => {
@@ -108,8 +113,6 @@ test('a value of the wrong type under our key is a miss and no outage, however o
 });
 
 test('the log has one line when the cache is given up and one when it is back, not one a request', async () => {
-  const output = () => service.processes[0]?.output() ?? '';
-  const count = (message: string) => output().split(`"msg":"${message}"`).length - 1;
   const before = { skipped: count('cache skipped'), back: count('cache in use again') };
   await service.kv.proxy.treat('refuse');
   for (let request = 0; request < 20; request += 1) await me(service.url, tokenFor(service.idp, 'user_log'));

@@ -5,7 +5,10 @@ import { type OwnPostgres, startOwnPostgres } from '../support/own-postgres';
 import { type Answer, deliver, me, register, tokenFor, userCreated } from '../support/requests';
 import { startTestService, type TestService } from '../support/service';
 
-/** What the service promises. A test allows twice as much: an answer that never comes takes minutes. */
+/**
+ * What the service promises, from the point of view of its own log: its bounds add up to 4.5 s, 0.5 s for the cache and
+ * 4 s for the database. How long a client waits on a busy machine is another matter; `send` waits 30 s at most.
+ */
 const BOUND_MS = 5_000;
 const ROLE = 'service_role';
 const POOL_CONNECTIONS = 10;
@@ -47,17 +50,14 @@ const recovers = () =>
 afterEach(async () => {
   await service.database.proxy.treat('forward');
   expect(await recovers(), 'serves again, with no restart').toBe(true);
+  const output = service.processes[0]?.output() ?? '';
+  const durations = [...output.matchAll(/"ms":(\d+)/g)].map(([, ms]) => Number(ms));
+  expect(durations.length).toBeGreaterThan(0);
+  expect(Math.max(...durations), 'milliseconds of the slowest request').toBeLessThan(BOUND_MS);
 });
 
 const internalError = { status: 500, body: { message: 'Internal Server Error' } };
 const told = ({ status, body }: Answer) => ({ status, body });
-
-async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
-  const started = performance.now();
-  const result = await work;
-  expect(performance.now() - started).toBeLessThan(milliseconds);
-  return result;
-}
 
 /** Sends an event through the provider's sender and resolves once an attempt to deliver it has failed. */
 async function failedDelivery(id: string): Promise<string> {
@@ -97,16 +97,13 @@ describe('while the database is out, cached users are served and the rest is a 5
       const cached = await me(service.url, token(id('cached')));
       await deliver(service.url, userCreated(id('uncached')));
       await fail();
-      const [served, ...others] = await within(
-        2 * BOUND_MS,
-        Promise.all([
-          me(service.url, token(id('cached'))),
-          me(service.url, token(id('uncached'))),
-          me(service.url, token(id('new'))),
-          register(service.url, token(id('cached')), { identityProviderUserId: id('registered') }),
-          deliver(service.url, userCreated(id('announced'))),
-        ]),
-      );
+      const [served, ...others] = await Promise.all([
+        me(service.url, token(id('cached'))),
+        me(service.url, token(id('uncached'))),
+        me(service.url, token(id('new'))),
+        register(service.url, token(id('cached')), { identityProviderUserId: id('registered') }),
+        deliver(service.url, userCreated(id('announced'))),
+      ]);
       expect(told(served)).toEqual({ status: 200, body: cached.body });
       expect(others.map(told)).toEqual(Array(4).fill(internalError));
       const event = await failedDelivery(id('event'));
@@ -132,7 +129,7 @@ describe('while the database is out, cached users are served and the rest is a 5
       status: 200,
       body: cached.body,
     });
-    const answers = await within(2 * BOUND_MS, Promise.all(underWay));
+    const answers = await Promise.all(underWay);
     expect(answers.map(told)).toEqual(Array(14).fill(internalError));
     await row.release();
     await service.database.proxy.treat('forward');
@@ -147,7 +144,7 @@ test('connections that the server ends in the middle of a query are a 500 once, 
   const underWay = me(service.url, token('user_ended'));
   expect(await row.waiting(1)).toBe(true);
   await endConnections();
-  expect(told(await within(2 * BOUND_MS, underWay))).toEqual(internalError);
+  expect(told(await underWay)).toEqual(internalError);
   await row.release();
   expect((await me(service.url, token('user_ended'))).status).toBe(200);
   const lost = () => service.processes[0]?.output().split('idle database connection lost').length ?? 0;

@@ -1,31 +1,23 @@
 import { createHmac, generateKeyPairSync } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { freePort } from '../../dev/postgres';
 import { bearer, me, send, tokenFor } from '../support/requests';
 import { PUBLISHABLE_KEY, SECRET_KEY, startTestService, type TestService } from '../support/service';
+import { type SilentBackendApi, startSilentBackendApi } from '../support/silent-backend-api';
 
 const unauthorized = { status: 401, body: { message: 'Unauthorized' } };
 const TTL_SECONDS = 600;
 
 let service: TestService;
-let backendApi: Server;
-/** What the service asked of the provider's Backend API: with IDP_JWT_KEY it has no reason to ask anything. */
-const backendCalls: string[] = [];
+/** With IDP_JWT_KEY the service has no reason to ask it anything. */
+let backendApi: SilentBackendApi;
 
 beforeAll(async () => {
-  const port = await freePort();
-  backendApi = createServer((request, response) => {
-    backendCalls.push(`${request.method} ${request.url}`);
-    response.writeHead(404, { 'content-type': 'application/json' }).end('{"errors":[]}');
-  });
-  await new Promise<void>((resolve) => backendApi.listen(port, '127.0.0.1', resolve));
-  service = await startTestService({ environment: { CLERK_API_URL: `http://127.0.0.1:${port}` } });
+  backendApi = await startSilentBackendApi();
+  service = await startTestService({ environment: { CLERK_API_URL: backendApi.url } });
 });
 afterAll(async () => {
   await service?.stop();
-  backendApi.closeAllConnections();
-  await new Promise((resolve) => backendApi.close(resolve));
+  await backendApi.stop();
 });
 beforeEach(() => {
   service.kv.takeCommands();
@@ -211,7 +203,7 @@ describe('a request without a verified session', () => {
       }
       expect(service.kv.takeCommands()).toEqual([]);
       expect(service.database.takeStatements()).toEqual([]);
-      expect(backendCalls).toEqual([]);
+      expect(backendApi.calls).toEqual([]);
     },
   );
 
@@ -229,7 +221,7 @@ describe('a request without a verified session', () => {
     ]) {
       expect(await getMe(headers, query)).toMatchObject(unauthorized);
     }
-    expect(backendCalls).toEqual([]);
+    expect(backendApi.calls).toEqual([]);
   });
 
   test('gets nowhere with forged headers of the SDK', async () => {
@@ -307,12 +299,14 @@ test('a page calls the provider for no machine token, and survives a broken hand
   for (const authorization of ['Bearer ak_0123456789', 'Bearer mt_0123456789', 'Bearer oat_0123456789']) {
     await send(`${service.url}/`, { headers: { authorization } });
   }
-  expect(backendCalls).toEqual([]);
+  expect(backendApi.calls).toEqual([]);
   expect((await send(`${service.url}/account?__clerk_handshake=abc`)).status).toBeLessThan(500);
 });
 
 test('a token within the clock skew, or with the issuer of a proxy, is a session', async () => {
   expect((await me(service.url, token('user_skew', { exp: now() - 1 }))).status).toBe(200);
+  const iss = 'https://app.example.com/__clerk';
+  expect((await me(service.url, token('user_of_proxy', { iss }))).status).toBe(200);
 });
 
 test('the query and the body of an API request reach the route as they were sent', async () => {

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deliver, me, register, signatureHeaders, tokenFor, userCreated } from '../support/requests';
+import { bearer, deliver, me, register, signatureHeaders, tokenFor, userCreated } from '../support/requests';
 import { startTestService, type TestService } from '../support/service';
 
 const REGISTER = '/auth/v1/register';
@@ -171,6 +171,8 @@ interface Soup {
   readonly method: string;
   readonly path: string;
   readonly headers: Record<string, string>;
+  /** Of a POST; `{}` unless told. */
+  readonly body?: string;
 }
 
 /** Sends headers that `fetch` would not, a Host of one's own choice included. */
@@ -178,6 +180,7 @@ function sendSoup({
   method,
   path,
   headers,
+  body = '{}',
 }: Soup): Promise<{ status: number; headers: IncomingHttpHeaders; text: string }> {
   return new Promise((resolve, reject) => {
     const { port } = new URL(service.url);
@@ -197,7 +200,7 @@ function sendSoup({
       },
     );
     request.on('error', reject).setTimeout(20_000, () => request.destroy(new Error('No answer')));
-    request.end(method === 'POST' ? '{}' : undefined);
+    request.end(method === 'POST' ? body : undefined);
   });
 }
 
@@ -309,28 +312,64 @@ describe('no header, however odd, makes an API path fail, redirect or answer HTM
     '?_rsc=1&__nextLocale=xx&nxtPx=1',
     '?%00=%ff&a[]=b&__proto__[x]=y',
   );
+  const Headers = fc.dictionary(fc.constantFrom(...NAMES), Value, { maxKeys: 8 });
+  const expectPlain = ({ headers, text }: Awaited<ReturnType<typeof sendSoup>>) => {
+    expect(headers.location).toBeUndefined();
+    expect(headers['content-type'] ?? '').not.toContain('html');
+    expect(text).not.toContain('evil.example');
+    expect(Object.keys(headers).filter((name) => name.startsWith('x-clerk'))).toEqual([]);
+  };
   const Request = fc
     .record({
       method: fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD'),
       pathname: fc.constantFrom(REGISTER, HOOK, ME, '/users/v1/unknown', '/auth/v1', '/webhooks/x'),
       query: Query,
-      headers: fc.dictionary(fc.constantFrom(...NAMES), Value, { maxKeys: 8 }),
+      headers: Headers,
     })
     .map(({ method, pathname, query, headers }) => ({ method, path: pathname + query, headers }));
 
   test('any mixture of them', async () => {
     await fc.assert(
       fc.asyncProperty(Request, async (soup) => {
-        const { status, headers, text } = await sendSoup(soup);
-        expect([400, 401, 404, 405, 408, 417]).toContain(status);
-        expect(headers.location).toBeUndefined();
-        expect(headers['content-type'] ?? '').not.toContain('html');
-        expect(text).not.toContain('evil.example');
-        expect(Object.keys(headers).filter((name) => name.startsWith('x-clerk'))).toEqual([]);
+        const answer = await sendSoup(soup);
+        expect([400, 401, 404, 405, 408, 417]).toContain(answer.status);
+        expectPlain(answer);
       }),
       runs(250),
     );
     expect(await stored('user_soup')).toEqual([]);
+  });
+
+  test('any mixture of them around a good session or signature: it is served, as if they were not there', async () => {
+    const event = userCreated('user_good_announced');
+    // Signed anew each time: a signature is good for minutes.
+    const good = () => ({
+      [ME]: { method: 'GET', headers: bearer(token), answer: '"identityProviderUserId":"user_caller"' },
+      [REGISTER]: {
+        method: 'POST',
+        headers: bearer(token),
+        body: '{"identityProviderUserId":"user_good_registered"}',
+        answer: '"identityProviderUserId":"user_good_registered"',
+      },
+      [HOOK]: { method: 'POST', headers: signatureHeaders(event), body: event, answer: '"received":true' },
+    });
+    const seen = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(ME, REGISTER, HOOK), Query, Headers, async (pathname, query, odd) => {
+        const { answer: expected, ...request } = good()[pathname];
+        const headers = { ...odd, ...request.headers };
+        const answer = await sendSoup({ ...request, path: pathname + query, headers });
+        seen.add(`${pathname} ${answer.status}`);
+        expect([200, 201]).toContain(answer.status);
+        expect(answer.text).toContain(expected);
+        expectPlain(answer);
+      }),
+      runs(250),
+    );
+    expect(seen).toEqual(new Set([`${ME} 200`, `${REGISTER} 201`, `${REGISTER} 200`, `${HOOK} 200`]));
+    expect(new Set(await stored('user_good%'))).toEqual(
+      new Set(['user_good_announced', 'user_good_registered']),
+    );
   });
 
   test.each(NAMES.filter((name) => name.startsWith('x-middleware') || name.startsWith('x-invoke')))(

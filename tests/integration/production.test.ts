@@ -1,8 +1,7 @@
-import { createServer, type Server } from 'node:http';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { freePort } from '../../dev/postgres';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { send } from '../support/requests';
 import { startTestService, type TestService } from '../support/service';
+import { type SilentBackendApi, startSilentBackendApi } from '../support/silent-backend-api';
 
 const INSTANCE = { test: 'https://tests.clerk.accounts.dev', live: 'https://clerk.tests.example' } as const;
 
@@ -10,28 +9,18 @@ describe.each(['test', 'live'] as const)(
   'with %s keys, and no Frontend API behind its own origin',
   (keys) => {
     let service: TestService;
-    let backendApi: Server;
-    const backendCalls: string[] = [];
+    let backendApi: SilentBackendApi;
 
     beforeAll(async () => {
-      const port = await freePort();
-      backendApi = createServer((request, response) => {
-        backendCalls.push(`${request.method} ${request.url}`);
-        response.writeHead(404, { 'content-type': 'application/json' }).end('{"errors":[]}');
-      });
-      await new Promise<void>((resolve) => backendApi.listen(port, '127.0.0.1', resolve));
+      backendApi = await startSilentBackendApi();
       service = await startTestService({
         keys,
-        environment: { CLERK_FAPI_URL: '', CLERK_API_URL: `http://127.0.0.1:${port}` },
+        environment: { CLERK_FAPI_URL: '', CLERK_API_URL: backendApi.url },
       });
     });
     afterAll(async () => {
       await service?.stop();
-      backendApi.closeAllConnections();
-      await new Promise((resolve) => backendApi.close(resolve));
-    });
-    beforeEach(() => {
-      backendCalls.length = 0;
+      await backendApi.stop();
     });
 
     test('nothing is proxied, and pages name no host but the instance’s', async () => {
@@ -59,7 +48,7 @@ describe.each(['test', 'live'] as const)(
       expect(
         [...answered.keys()].filter((name) => name === 'location' || name.startsWith('x-clerk')),
       ).toEqual([]);
-      expect(backendCalls).toEqual([]);
+      expect(backendApi.calls).toEqual([]);
     });
   },
 );

@@ -22,6 +22,9 @@ const MARKS = {
   databasePassword: mark('password'),
 } as const;
 
+/** The id of each good delivery: it tells whose line in the log belongs to which at the sender. */
+const MESSAGE_ID = 'msg_of_the_good_delivery';
+
 let service: TestService;
 let expired: string;
 let token: string;
@@ -81,7 +84,8 @@ async function hostileTraffic(): Promise<void> {
     register(url, token, { identityProviderUserId: 7, email: MARKS.registerBody }),
     register(url, token, { identityProviderUserId: `${mark('a')}\0`, email: MARKS.registerBody }),
     register(url, token, ' '.repeat(17_000) + MARKS.registerBody),
-    deliver(url, event),
+    deliver(url, event, signatureHeaders(event, { id: MESSAGE_ID })),
+    register(url, token, { identityProviderUserId: MARKS.identityProviderUserId }),
     deliver(url, event, { ...signatureHeaders(event), 'svix-signature': `v1,${MARKS.signature}` }),
     deliver(url, `${event}${MARKS.eventBody}`, signatureHeaders(event)),
     deliver(url, JSON.stringify({ type: 7, note: MARKS.eventBody })),
@@ -155,20 +159,20 @@ describe('after good, bad and hostile traffic, with cache and database up and do
       .map((line) => Line.parse(line));
     expect(lines.length).toBeGreaterThan(60);
     const outcomes = new Set(
-      lines.flatMap(({ status, cache, caller, registered, eventType, error }) => [
+      lines.flatMap(({ status, cache, caller, registered, eventType, messageId, error }) => [
         String(status),
         `cache ${cache}`,
         `caller ${caller}`,
         `registered ${registered}`,
-        `event ${eventType}`,
+        `event ${eventType} of ${messageId}`,
         `error ${error !== undefined}`,
       ]),
     );
     for (const outcome of [
       ...['200', '400', '401', '404', '413', '500'],
       ...['cache hit', 'cache miss', 'cache bypass', 'caller created', 'caller existing'],
-      ...['registered created'],
-      ...['event user.created', 'error true'],
+      ...['registered created', 'registered existing'],
+      ...[`event user.created of ${MESSAGE_ID}`, 'error true'],
     ]) {
       expect(outcomes).toContain(outcome);
     }

@@ -7,6 +7,8 @@ export interface Hold {
   waiting(inserts: number, milliseconds?: number): Promise<boolean>;
   /** Lets the waiting inserts go on. Twice is once. */
   release(): Promise<void>;
+  /** Instead: makes what was inserted here stay, so that the waiting inserts find that another was first. */
+  commit(): Promise<void>;
 }
 
 async function hold(database: TestDatabase, statement: string, values: string[]): Promise<Hold> {
@@ -14,9 +16,9 @@ async function hold(database: TestDatabase, statement: string, values: string[])
   await holder.query('BEGIN');
   await holder.query(statement, values);
   const { rows } = await holder.query('SELECT pg_backend_pid() AS pid');
-  let released: Promise<void> | undefined;
-  const release = async () => {
-    await holder.query('ROLLBACK');
+  let ended: Promise<void> | undefined;
+  const end = async (command: 'COMMIT' | 'ROLLBACK') => {
+    await holder.query(command);
     holder.release();
   };
   return {
@@ -29,13 +31,17 @@ async function hold(database: TestDatabase, statement: string, values: string[])
         return (rowCount ?? 0) >= inserts;
       }, milliseconds),
     release() {
-      released ??= release();
-      return released;
+      ended ??= end('ROLLBACK');
+      return ended;
+    },
+    commit() {
+      ended ??= end('COMMIT');
+      return ended;
     },
   };
 }
 
-/** Holds every insert of one user back, by an uncommitted row that is never there in the end. */
+/** Holds every insert of one user back, by an uncommitted row. */
 export function holdRow(database: TestDatabase, identityProviderUserId: string): Promise<Hold> {
   const insert = 'INSERT INTO users (id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)';
   return hold(database, insert, [identityProviderUserId]);

@@ -31,6 +31,7 @@ export interface ServiceProcess {
   output(): string;
   /** Resolves with the exit code, or null if a signal ended the process. */
   readonly exited: Promise<number | null>;
+  /** Ends the process, and then rejects if it printed a secret, a session token or an e-mail address. */
   stop(): Promise<void>;
 }
 
@@ -56,6 +57,30 @@ export interface TestService {
 
 /** The tests run over the production build, or with SERVICE_MODE=dev over `next dev`, one test file at a time. */
 const MODE = process.env['SERVICE_MODE'] === 'dev' ? 'dev' : 'start';
+
+/** A token of three parts, and an e-mail address. */
+const PRIVATE = [/eyJ[\w-]+\.[\w-]*\./, /[\w.+-]+@(?:[a-z\d-]+\.)+[a-z]{2,}/i];
+
+/** The lines that hold a secret of the process, a session token or an e-mail address. */
+function indiscreetLines(output: string, environment: Readonly<Record<string, string>>): string[] {
+  const {
+    IDP_SECRET_KEY = '',
+    IDP_WEBHOOK_SIGNING_SECRET = '',
+    KV_REST_API_TOKEN = '',
+    DATABASE_URL = '',
+  } = environment;
+  const password = /:([^:@]+)@/.exec(DATABASE_URL)?.[1] ?? '';
+  const signingSecrets = IDP_WEBHOOK_SIGNING_SECRET.split(/\s+/).map((word) => word.replace('whsec_', ''));
+  const secrets = [IDP_SECRET_KEY, ...signingSecrets, KV_REST_API_TOKEN, DATABASE_URL, password].filter(
+    Boolean,
+  );
+  return output
+    .split('\n')
+    .filter(
+      (line) =>
+        PRIVATE.some((pattern) => pattern.test(line)) || secrets.some((secret) => line.includes(secret)),
+    );
+}
 
 /** Starts Next.js and resolves once the service answers; rejects with its output if it ends instead. */
 export async function startServiceProcess(
@@ -109,7 +134,13 @@ export async function startServiceProcess(
     pid,
     output,
     exited,
-    stop: () => endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 10_000 }]),
+    async stop() {
+      await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 10_000 }]);
+      // `next dev` prints the address of each request, in which the provider's SDK passes tokens.
+      const indiscreet = MODE === 'dev' ? [] : indiscreetLines(output(), environment);
+      if (indiscreet.length > 0)
+        throw new Error(`The service printed what is private:\n${indiscreet.join('\n')}`);
+    },
   };
 }
 
@@ -183,11 +214,12 @@ export async function startTestService({
     environment,
     async stop() {
       await idp.stop();
-      await Promise.all(processes.map((process) => process.stop()));
+      const stopped = await Promise.allSettled(processes.map((process) => process.stop()));
       await kvProxy.stop();
       await kvServer.stop();
       await redis?.stop();
       await database.drop();
+      for (const each of stopped) if (each.status === 'rejected') throw each.reason;
     },
   };
 }

@@ -21,6 +21,8 @@ export interface Address {
 
 export interface TcpProxy {
   readonly port: number;
+  /** How many connections were accepted so far, those that were reset at once included. */
+  readonly connections: number;
   treat(treatment: Treatment): Promise<void>;
   /** Where connections lead from now on; those that are open are reset. */
   lead(target: Address): void;
@@ -35,6 +37,7 @@ const HALF_AN_ANSWER_BYTES = 20;
 export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
   let treatment: Treatment = 'forward';
   let target = initialTarget;
+  let connections = 0;
   const sockets = new Set<Socket>();
   const track = (socket: Socket) => {
     sockets.add(socket);
@@ -45,6 +48,7 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
     for (const socket of sockets) socket.resetAndDestroy();
   };
   const server = createServer((client) => {
+    connections += 1;
     track(client);
     if (treatment === 'reset') {
       client.resetAndDestroy();
@@ -82,6 +86,9 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
   const { port } = address;
   const proxy: TcpProxy = {
     port,
+    get connections() {
+      return connections;
+    },
     async treat(next) {
       treatment = next;
       if (next === 'refuse' && server.listening) await close();

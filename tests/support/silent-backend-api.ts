@@ -1,0 +1,29 @@
+import { createServer } from 'node:http';
+
+/** Stands where the provider's Backend API should be, knows nothing, and remembers what it was asked. */
+export interface SilentBackendApi {
+  readonly url: string;
+  /** Method and path of each request so far. */
+  readonly calls: string[];
+  stop(): Promise<void>;
+}
+
+/** Listens on a port of its own: with it a test shows that the service asks the provider nothing. */
+export async function startSilentBackendApi(): Promise<SilentBackendApi> {
+  const calls: string[] = [];
+  const server = createServer((request, response) => {
+    calls.push(`${request.method} ${request.url}`);
+    response.writeHead(404, { 'content-type': 'application/json' }).end('{"errors":[]}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('No port');
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    calls,
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
