@@ -93,7 +93,7 @@ export default function HomePage() {
     <div className={`shell ${styles['home']}`}>
       <section className={styles['hero']}>
         <div className={styles['pitch']}>
-          <h1>One user, one&nbsp;id, whichever comes first.</h1>
+          <h1>One user, one id, whichever comes first.</h1>
           <p className={styles['lead']}>
             When somebody signs up at your identity provider, your service hears of it twice: by that person’s
             first request and by the provider’s webhook. This service turns both into one internal user id,

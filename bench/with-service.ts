@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from '../tests/support/build';
+import { build } from '../tests/support/build';
 import { startOwnPostgres } from '../tests/support/own-postgres';
 import { startTestService, type TestService, type TestServiceOptions } from '../tests/support/service';
 
@@ -12,20 +11,17 @@ export async function withService(
   work: (service: TestService) => Promise<void>,
 ): Promise<void> {
   process.stdout.write('building\n');
-  execFileSync(process.execPath, ['node_modules/next/dist/bin/next', 'build'], {
-    env: { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  const postgres = await startOwnPostgres();
+  build();
+  const starting = startOwnPostgres();
   let service: TestService | undefined;
   const stop = async () => {
     await service?.stop();
-    await postgres.stop();
+    await (await starting).stop();
   };
   const interrupted = () => void stop().finally(() => process.exit(130));
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
   try {
-    service = await startTestService({ ...options, server: postgres });
+    service = await startTestService({ ...options, server: await starting });
     process.stdout.write(`running ${service.processes.length} processes\n`);
     await work(service);
   } finally {

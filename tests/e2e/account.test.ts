@@ -1,6 +1,15 @@
 import type { Browser, Page } from 'playwright';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { PASSWORD, shownLink, signIn, signUp, visit } from '../support/browser';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  axeViolations,
+  mailedCode,
+  PASSWORD,
+  shownLink,
+  signIn,
+  signUp,
+  storedUsers,
+  visit,
+} from '../support/browser';
 import { launchBrowser } from '../support/chromium';
 import { startTestService, type TestService } from '../support/service';
 
@@ -19,21 +28,14 @@ async function signInUnseen(page: Page, email: string): Promise<string> {
   return id;
 }
 
-async function rows(identityProviderUserId: string) {
-  const { rows } = await service.database.pool.query(
-    'SELECT * FROM users WHERE identity_provider_user_id = $1',
-    [identityProviderUserId],
-  );
-  return rows;
-}
-
 test('with the webhook paused the first request registers, and the late webhook changes nothing', () =>
   visit(browser, service, {}, async (page) => {
     service.idp.webhooks.pause();
-    await signUp(page, service, 'paused@example.com');
+    const email = 'paused@example.com';
+    await signUp(page, email, () => mailedCode(email, service.idp));
     const first = await shownLink(page);
     expect(first.origin).toBe('Registered by this request.');
-    const registered = await rows(first.identityProviderUserId);
+    const registered = await storedUsers(service, first.identityProviderUserId);
     expect(registered).toHaveLength(1);
     const delivery = service.idp.webhooks
       .list()
@@ -42,36 +44,66 @@ test('with the webhook paused the first request registers, and the late webhook 
     service.idp.webhooks.resume();
     const late = await service.idp.webhooks.settled(delivery?.id ?? '');
     expect(late).toMatchObject({ status: 'delivered', attempts: [{ status: 200 }] });
-    expect(await rows(first.identityProviderUserId)).toEqual(registered);
+    expect(await storedUsers(service, first.identityProviderUserId)).toEqual(registered);
     await page.getByRole('button', { name: 'Ask again' }).click();
     await page.getByText('Read from the cache.').waitFor();
     expect((await shownLink(page)).userId).toBe(first.userId);
   }));
 
-test('with the database down the page says so, and it recovers by itself without a reload', () =>
-  visit(browser, service, { expected: [/status of 500 .*\/users\/v1\/me/] }, async (page) => {
-    await service.database.proxy.treat('refuse');
-    try {
-      await signInUnseen(page, 'outage@example.com');
-      await page.getByRole('heading', { name: 'The service has trouble' }).waitFor();
-      await page.getByText('It answered with status 500.').waitFor();
-      await page.getByText('Request id:').waitFor();
-      await page.getByRole('status').getByText('asked again by itself').waitFor({ state: 'attached' });
-    } finally {
-      await service.database.proxy.treat('forward');
-    }
-    expect((await shownLink(page)).origin).toBe('Registered by this request.');
-  }));
+describe.each(['light', 'dark'] as const)('in %s, with nothing for axe to find,', (colorScheme) => {
+  test('with the database down the page says so, and it recovers by itself without a reload', () =>
+    visit(browser, service, { colorScheme, expected: [/status of 500 .*\/users\/v1\/me/] }, async (page) => {
+      await service.database.proxy.treat('refuse');
+      try {
+        await signInUnseen(page, `outage@${colorScheme}.example`);
+        await page.getByRole('heading', { name: 'The service has trouble' }).waitFor();
+        await page.getByText('It answered with status 500.').waitFor();
+        await page.getByText('Request id:').waitFor();
+        await page.getByRole('status').getByText('asked again by itself').waitFor({ state: 'attached' });
+        expect(await axeViolations(page)).toEqual([]);
+      } finally {
+        await service.database.proxy.treat('forward');
+      }
+      expect((await shownLink(page)).origin).toBe('Registered by this request.');
+    }));
 
-test('with the service out of reach the page says so, and asks again when told', () =>
-  visit(browser, service, { expected: [/ERR_CONNECTION_REFUSED .*\/users\/v1\/me/] }, async (page) => {
-    await page.route('/users/v1/me', (route) => route.abort('connectionrefused'));
-    await signInUnseen(page, 'offline@example.com');
-    await page.getByRole('heading', { name: 'The service cannot be reached' }).waitFor();
-    await page.unroute('/users/v1/me');
-    await page.getByRole('button', { name: 'Ask now' }).click();
-    await shownLink(page);
-  }));
+  test('with the service out of reach the page says so, and asks again when told', () =>
+    visit(
+      browser,
+      service,
+      { colorScheme, expected: [/ERR_CONNECTION_REFUSED .*\/users\/v1\/me/] },
+      async (page) => {
+        await page.route('/users/v1/me', (route) => route.abort('connectionrefused'));
+        await signInUnseen(page, `offline@${colorScheme}.example`);
+        await page.getByRole('heading', { name: 'The service cannot be reached' }).waitFor();
+        expect(await axeViolations(page)).toEqual([]);
+        await page.unroute('/users/v1/me');
+        await page.getByRole('button', { name: 'Ask now' }).click();
+        await shownLink(page);
+      },
+    ));
+
+  test('a session that was ended elsewhere leads back to signing in', () =>
+    visit(browser, service, { colorScheme, expected: [/status of 401/] }, async (page) => {
+      const id = await signInUnseen(page, `ended@${colorScheme}.example`);
+      const { userId } = await shownLink(page);
+      await page.getByRole('button', { name: 'Open user menu' }).waitFor();
+      for (const session of service.idp.store.sessions.all()) {
+        if (session.userId === id) service.idp.revokeSession(session.id);
+      }
+      await page.route('/users/v1/me', (route) =>
+        route.fulfill({ status: 401, json: { message: 'Unauthorized' } }),
+      );
+      await page.getByRole('button', { name: 'Ask again' }).click();
+      await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
+      expect(await axeViolations(page)).toEqual([]);
+      await page.unroute('/users/v1/me');
+      await page.getByRole('link', { name: 'Sign in again' }).click();
+      await page.getByLabel('Email address').waitFor();
+      await signIn(page, `ended@${colorScheme}.example`);
+      expect((await shownLink(page)).userId).toBe(userId);
+    }));
+});
 
 test('a 401 is asked again once with a new token before the user hears of it', () =>
   visit(browser, service, { expected: [/status of 401 .*\/users\/v1\/me/] }, async (page) => {
@@ -87,26 +119,6 @@ test('a 401 is asked again once with a new token before the user hears of it', (
     await page.getByRole('button', { name: 'Ask again' }).click();
     expect((await renewed).status()).toBe(200);
     await page.getByText('Read from the cache.').waitFor();
-  }));
-
-test('a session that was ended elsewhere leads back to signing in', () =>
-  visit(browser, service, { expected: [/status of 401/] }, async (page) => {
-    const id = await signInUnseen(page, 'ended@example.com');
-    const { userId } = await shownLink(page);
-    await page.getByRole('button', { name: 'Open user menu' }).waitFor();
-    for (const session of service.idp.store.sessions.all()) {
-      if (session.userId === id) service.idp.revokeSession(session.id);
-    }
-    await page.route('/users/v1/me', (route) =>
-      route.fulfill({ status: 401, json: { message: 'Unauthorized' } }),
-    );
-    await page.getByRole('button', { name: 'Ask again' }).click();
-    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
-    await page.unroute('/users/v1/me');
-    await page.getByRole('link', { name: 'Sign in again' }).click();
-    await page.getByLabel('Email address').waitFor();
-    await signIn(page, 'ended@example.com');
-    expect((await shownLink(page)).userId).toBe(userId);
   }));
 
 test('the API is called as typed, and request and answer are shown as they are', () =>
@@ -133,7 +145,7 @@ test('the API is called as typed, and request and answer are shown as they are',
     expect((await sent.innerText()).split('\n\n').at(-1)).toBe(
       '{"identityProviderUserId":"user_somebody_else"}',
     );
-    expect(await rows('user_somebody_else')).toHaveLength(1);
+    expect(await storedUsers(service, 'user_somebody_else')).toHaveLength(1);
 
     await field.fill('');
     await field.press('Enter');

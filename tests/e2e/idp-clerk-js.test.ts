@@ -6,6 +6,7 @@ import type { Browser, BrowserContext, Page } from 'playwright';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
+import { mailedCode } from '../support/browser';
 import { launchBrowser } from '../support/chromium';
 
 const secretKey = 'sk_test_browser';
@@ -134,18 +135,6 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     return { tab, profile, foreign, errors };
   }
 
-  /** The code of the mail that the step before has sent, as soon as it is sent. */
-  const mailedCode = (to: string): Promise<string> =>
-    new Promise((resolve) => {
-      const look = () => {
-        const mail = provider.store.mails.all().findLast((each) => each.to === to);
-        if (mail === undefined) return;
-        unsubscribe();
-        resolve(mail.code);
-      };
-      const unsubscribe = provider.store.onChange(look);
-      look();
-    });
   const typeCode = async (tab: Page, code: string) => {
     await tab.locator('input[autocomplete="one-time-code"]').first().focus();
     await tab.keyboard.type(code);
@@ -173,7 +162,7 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await tab.waitForURL('**/verify-email-address');
     await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
     expect(provider.store.users.all()).toEqual([]);
-    await typeCode(tab, await mailedCode('new@example.com'));
+    await typeCode(tab, await mailedCode('new@example.com', provider));
     await tab.waitForURL(`${application.url}/`);
 
     const userId = await signedInAs(tab);
@@ -202,7 +191,10 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await submit(tab);
     await tab.waitForURL('**/verify-email-address');
     await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
-    await typeCode(tab, (await mailedCode('wrong-code@example.com')) === '000000' ? '111111' : '000000');
+    await typeCode(
+      tab,
+      (await mailedCode('wrong-code@example.com', provider)) === '000000' ? '111111' : '000000',
+    );
     await says(/Incorrect code/);
     expect(provider.store.users.all().map(({ email }) => email)).not.toContain('wrong-code@example.com');
 
@@ -229,7 +221,7 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await tab.getByText('Use another method').click();
     await tab.getByText('Email code to').click();
     await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
-    await typeCode(tab, await mailedCode('code@example.com'));
+    await typeCode(tab, await mailedCode('code@example.com', provider));
     expect(await signedInAs(tab)).toBe(user.id);
   });
 
@@ -243,7 +235,7 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await tab.getByText('Forgot password?').click();
     await tab.getByRole('button', { name: 'Reset your password' }).click();
     await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
-    await typeCode(tab, await mailedCode('forgot@example.com'));
+    await typeCode(tab, await mailedCode('forgot@example.com', provider));
     await tab.waitForURL('**/reset-password');
     await tab.fill('input[name=password]', password);
     await tab.fill('input[name=confirmPassword]', password);

@@ -1,8 +1,6 @@
-import axe from 'axe-core';
 import type { Browser, Page } from 'playwright';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { z } from 'zod';
-import { PASSWORD, shownLink, signIn, visit } from '../support/browser';
+import { axeViolations, PASSWORD, shownLink, signIn, visit } from '../support/browser';
 import { launchBrowser } from '../support/chromium';
 import { startTestService, type TestService } from '../support/service';
 
@@ -24,19 +22,6 @@ const signedOutPages = [
   ['/no-such-page', (page: Page) => page.getByRole('heading', { name: 'There is no page here.' }).waitFor()],
 ] as const;
 
-const AxeResult = z.object({
-  violations: z.array(z.object({ id: z.string(), nodes: z.array(z.object({ html: z.string() })) })),
-});
-
-/** What axe-core finds wrong, by rule. Evaluated from outside the page, where its policy has no say. */
-async function axeViolations(page: Page): Promise<string[]> {
-  // After a navigation on the client the title comes a moment later than the page.
-  await expect.poll(() => page.title()).not.toBe('');
-  await page.evaluate(axe.source);
-  const { violations } = AxeResult.parse(await page.evaluate('axe.run()'));
-  return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
-}
-
 const scrollsSideways = (page: Page) =>
   page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
 
@@ -57,16 +42,6 @@ describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
       await page.goto('/');
       await page.getByText('You are signed in.').waitFor();
       expect(await axeViolations(page), '/ signed in').toEqual([]);
-    }));
-
-  test('axe finds nothing wrong with the account page when the service is down', () =>
-    visit(browser, service, { colorScheme, expected: [/status of 500 .*\/users\/v1\/me/] }, async (page) => {
-      await page.route('/users/v1/me', (route) =>
-        route.fulfill({ status: 500, json: { message: 'Internal Server Error' } }),
-      );
-      await signIn(page, 'pages@example.com');
-      await page.getByRole('heading', { name: 'The service has trouble' }).waitFor();
-      expect(await axeViolations(page)).toEqual([]);
     }));
 });
 

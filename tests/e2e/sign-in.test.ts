@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { PASSWORD, shownLink, signIn, signUp, visit } from '../support/browser';
+import { mailedCode, PASSWORD, shownLink, signIn, signUp, storedUsers, visit } from '../support/browser';
 import { launchBrowser } from '../support/chromium';
 import { me } from '../support/requests';
 import { startTestService, type TestService } from '../support/service';
@@ -13,14 +13,6 @@ beforeAll(async () => {
 afterAll(() => browser.close());
 
 const Claims = z.looseObject({ iat: z.number(), nbf: z.number(), exp: z.number() });
-
-async function linksOf({ database }: TestService, identityProviderUserId: string): Promise<string[]> {
-  const { rows } = await database.pool.query<{ id: string }>(
-    'SELECT id FROM users WHERE identity_provider_user_id = $1',
-    [identityProviderUserId],
-  );
-  return rows.map(({ id }) => id);
-}
 
 /** Status and body of GET /users/v1/me with the cookies of the browser. */
 async function meByCookie(page: Page) {
@@ -53,7 +45,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
   test('signing up registers the user, and page, API and database agree on the internal id', () =>
     visit(browser, service, {}, async (page) => {
       const email = `sign-up@${keys}.example`;
-      await signUp(page, service, email);
+      await signUp(page, email, () => mailedCode(email, service.idp));
       const { identityProviderUserId, userId } = await shownLink(page);
       expect(service.idp.store.users.all().find((user) => user.email === email)?.id).toBe(
         identityProviderUserId,
@@ -67,7 +59,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       expect(await meByCookie(page)).toEqual({ status: 200, body: context });
       const session = service.idp.createSession(identityProviderUserId);
       expect((await me(service.url, service.idp.sessionToken(session.id))).body).toEqual(context);
-      expect(await linksOf(service, identityProviderUserId)).toEqual([userId]);
+      expect(await storedUsers(service, identityProviderUserId)).toMatchObject([{ id: userId }]);
     }));
 
   test('a wrong password is told, and the right one signs in', () =>

@@ -1,91 +1,29 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import os from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { waitUntil } from '../../dev/processes';
-import { BUILD_FOLDER, withoutServiceVariables } from '../support/build';
+import { codeOnConsole, shownLink, signUp, visit } from '../support/browser';
+import { launchBrowser } from '../support/chromium';
+import { createLocalStack, type Details } from '../support/stack';
 
-const project = fileURLToPath(new URL('../..', import.meta.url));
-const folder = path.join(mkdtempSync(path.join(os.tmpdir(), 'dev-stack-test-')), 'local');
-const children: ChildProcess[] = [];
-
-/** Empty counts as not set, and keeps out what an `.env.local` of this checkout may hold. */
-const nothingGiven = Object.fromEntries(
-  [
-    ...['DATABASE_URL', 'KV_REST_API_URL', 'KV_REST_API_TOKEN', 'REDIS_URL', 'PORT'],
-    ...['IDP_SECRET_KEY', 'IDP_PUBLISHABLE_KEY', 'IDP_WEBHOOK_SIGNING_SECRET', 'IDP_AUTHORIZED_PARTIES'],
-    ...['IDP_KEY_STYLE', 'IDP_RETRY_SCALE'],
-  ].map((name) => [name, '']),
-);
-const environment = {
-  ...withoutServiceVariables(),
-  ...nothingGiven,
-  LOCAL_FOLDER: folder,
-  NEXT_DIST_DIR: BUILD_FOLDER,
-};
-
-const Details = z.object({
-  app: z.string(),
-  databaseUrl: z.string(),
-  kv: z.object({ url: z.string() }),
-  identityProvider: z.object({ url: z.string() }),
-});
 const Me = z.object({ isAuthenticated: z.boolean(), userId: z.string(), identityProviderUserId: z.string() });
 
-afterAll(async () => {
-  for (const { pid, exitCode, signalCode } of children) {
-    if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, 'SIGKILL');
-  }
-  await waitUntil(() => processesOfTheStack().length === 0, 20_000);
-  rmSync(path.dirname(folder), { recursive: true, force: true });
-});
-
-/** In a process group of its own, as a terminal starts it, so that Ctrl-C can be sent to all of it. */
-function run(command: string, args: readonly string[], more: Record<string, string> = {}) {
-  const child = spawn(command, args, {
-    cwd: project,
-    env: { ...environment, ...more },
-    detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  children.push(child);
-  const written = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (chunk) => {
-      written[name] += chunk;
-    });
-  }
-  const exited = once(child, 'close').then(([code, signal]) => code ?? signal);
-  return { child, written, exited };
-}
-
-const runStack = (more: Record<string, string> = {}) =>
-  run(process.execPath, ['--import', 'tsx', 'dev/main.ts', 'dev'], more);
+const local = createLocalStack();
+afterAll(() => local.remove());
 
 async function startStack() {
-  const stack = runStack();
-  const settled = () =>
-    stack.written.stdout.includes('Ctrl-C stops everything') || stack.child.exitCode !== null;
-  await waitUntil(settled, 120_000);
-  if (stack.child.exitCode !== null) throw new Error(`The stack ended:\n${stack.written.stderr}`);
-  const printed = [...stack.written.stdout.matchAll(/^ {2}(npm run .*)$/gm)].map(
-    ([, command = '']) => command,
-  );
-  const { details } = z
-    .object({ details: Details })
-    .parse(JSON.parse(readFileSync(path.join(folder, 'stack.json'), 'utf8')));
-  return { ...stack, printed, details };
+  const stack = await local.start('dev');
+  const commands = [...stack.printed.matchAll(/^ {2}(npm run .*)$/gm)].map(([, command = '']) => command);
+  return { ...stack, commands };
 }
 
 /** Runs a line as a shell does into which it was pasted. */
 async function paste(line = '') {
-  const { written, exited } = run('sh', ['-c', line]);
+  const { written, exited } = local.run('sh', ['-c', line]);
   return { code: await exited, ...written };
 }
 
@@ -101,20 +39,6 @@ async function storedUsers(databaseUrl: string) {
   }
 }
 
-/** Every process that was started with this test's folder in its environment: what the stack started, and they. */
-function processesOfTheStack(): string[] {
-  if (!existsSync('/proc/self/environ')) return [];
-  return readdirSync('/proc').filter((name) => {
-    try {
-      return (
-        /^\d+$/.test(name) && readFileSync(`/proc/${name}/environ`, 'utf8').includes(`LOCAL_FOLDER=${folder}`)
-      );
-    } catch {
-      return false;
-    }
-  });
-}
-
 async function isRefused(url: string): Promise<boolean> {
   const { hostname, port } = new URL(url);
   try {
@@ -125,15 +49,15 @@ async function isRefused(url: string): Promise<boolean> {
   }
 }
 
-async function nothingIsLeft({ app, databaseUrl, kv, identityProvider }: z.infer<typeof Details>) {
-  expect(await waitUntil(() => processesOfTheStack().length === 0, 20_000)).toBe(true);
+async function nothingIsLeft({ app, databaseUrl, kv, identityProvider }: Details) {
+  expect(await waitUntil(() => local.processes().length === 0, 20_000)).toBe(true);
   for (const url of [app, databaseUrl, kv.url, identityProvider.url]) expect(await isRefused(url)).toBe(true);
 }
 
 test('with no environment the stack comes up, the printed commands work as pasted, and Ctrl-C leaves nothing', async () => {
   const stack = await startStack();
-  expect(stack.printed).toHaveLength(3);
-  const [createUser, token, me] = stack.printed;
+  expect(stack.commands).toHaveLength(3);
+  const [createUser, token, me] = stack.commands;
 
   const created = await paste(createUser);
   expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^user_\w+\n$/) });
@@ -155,7 +79,7 @@ test('with no environment the stack comes up, the printed commands work as paste
     stdout: '{"message":"Unauthorized"}\n',
   });
 
-  const second = runStack();
+  const second = local.launch('dev');
   expect(await second.exited).toBe(1);
   expect(second.written.stderr).toContain(`already runs at ${stack.details.app}`);
 
@@ -167,9 +91,37 @@ test('with no environment the stack comes up, the printed commands work as paste
   expect(late.stderr).toContain('The local stack does not run');
 });
 
+test('a newcomer signs up in the browser at the printed addresses, and sees the link and the webhook that made it', async () => {
+  const stack = await startStack();
+  const browser = await launchBrowser();
+  onTestFinished(() => browser.close());
+  const address = (name: string) =>
+    new RegExp(`^ {2}${name} +(http\\S+)$`, 'm').exec(stack.printed)?.[1] ?? 'not printed';
+  const email = 'newcomer@example.com';
+  await visit(browser, { url: new URL(address('Its console')).origin }, {}, (console) =>
+    visit(browser, { url: address('Application') }, {}, async (page) => {
+      await console.goto(address('Its console'));
+      await page.goto('/');
+      await page.getByText('You are signed out.').waitFor();
+      await signUp(page, email, () => codeOnConsole(console, email));
+      const { identityProviderUserId, userId } = await shownLink(page);
+      expect(await storedUsers(stack.details.databaseUrl)).toContainEqual({ userId, identityProviderUserId });
+
+      const delivery = console.locator('.deliveries > li').filter({ hasText: email });
+      expect(await delivery.locator('summary').innerText()).toContain('user.created');
+      await delivery.getByText('Delivered').waitFor();
+      await delivery.locator('summary').getByText('HTTP 200').waitFor();
+      await delivery.locator('summary').click();
+      await delivery.getByText('{"received":true,"eventType":"user.created"}').waitFor();
+    }),
+  );
+  stack.child.kill('SIGINT');
+  expect(await stack.exited).toBe(0);
+});
+
 test('a killed stack leaves nothing running, and the next start knows its users', async () => {
   const first = await startStack();
-  const created = await paste(first.printed[0]);
+  const created = await paste(first.commands[0]);
   expect(created.code).toBe(0);
   const users = await storedUsers(first.details.databaseUrl);
   first.child.kill('SIGKILL');
@@ -178,16 +130,16 @@ test('a killed stack leaves nothing running, and the next start knows its users'
 
   const next = await startStack();
   expect(await storedUsers(next.details.databaseUrl)).toEqual(users);
-  const seen = await paste(next.printed[2]);
+  const seen = await paste(next.commands[2]);
   expect(users).toContainEqual({
     userId: Me.parse(JSON.parse(seen.stdout)).userId,
     identityProviderUserId: created.stdout.trim(),
   });
 
   // The application ends by itself: so does everything else, and the stack says why.
-  const application = processesOfTheStack().find((pid) =>
-    readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('next/dist/bin/next'),
-  );
+  const application = local
+    .processes()
+    .find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('next/dist/bin/next'));
   process.kill(Number(application), 'SIGKILL');
   expect(await next.exited).toBe(1);
   expect(next.written.stderr).toContain('Next.js ended by itself');
@@ -203,7 +155,7 @@ test.each([
   ],
   [{ REDIS_URL: 'http://hidden' }, /REDIS_URL: is no redis:\/\/ URL/],
 ])('half an environment is refused with what is missing: %j', async (more, words) => {
-  const { written, exited } = runStack(more);
+  const { written, exited } = local.launch('dev', more);
   expect(await exited).toBe(1);
   expect(written.stderr).toMatch(words);
   expect(written.stderr).not.toContain('hidden');
@@ -215,8 +167,8 @@ test('a wanted port that is taken is refused, and nothing was started', async ()
   await once(occupied, 'listening');
   const address = occupied.address();
   const port = String(address && typeof address === 'object' ? address.port : 0);
-  const { written, exited } = runStack({ PORT: port });
+  const { written, exited } = local.launch('dev', { PORT: port });
   expect(await exited).toBe(1);
   expect(written.stderr).toContain(`Port ${port} is taken`);
-  expect(existsSync(path.join(folder, 'stack.json'))).toBe(false);
+  expect(existsSync(path.join(local.folder, 'stack.json'))).toBe(false);
 });

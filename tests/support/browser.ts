@@ -1,11 +1,15 @@
+import axe from 'axe-core';
 import type { Browser, BrowserContextOptions, Page } from 'playwright';
 import { expect, vi } from 'vitest';
+import { z } from 'zod';
+import type { IdentityProvider } from '../../dev/idp/server';
+import { waitUntil } from '../../dev/processes';
 import type { TestService } from './service';
 
 export const PASSWORD = 'correct horse battery staple';
 
 interface Visit extends BrowserContextOptions {
-  /** Console errors that the test is about, such as the browser's own line for an answer of 500. */
+  /** Errors that the test is about, such as the browser's own line for an answer of 500. */
   readonly expected?: readonly RegExp[];
 }
 
@@ -22,11 +26,13 @@ export async function visit(
   const problems: string[] = [];
   const context = await browser.newContext({ baseURL: url, reducedMotion: 'reduce', ...options });
   context.setDefaultTimeout(60_000);
+  const logged = (text: string) => {
+    if (!expected.some((pattern) => pattern.test(text))) problems.push(text);
+  };
   context.on('console', (message) => {
-    const text = `${message.text()} (${message.location().url})`;
-    if (message.type() === 'error' && !expected.some((pattern) => pattern.test(text))) problems.push(text);
+    if (message.type() === 'error') logged(`${message.text()} (${message.location().url})`);
   });
-  context.on('weberror', (thrown) => problems.push(`thrown: ${thrown.error().message}`));
+  context.on('weberror', (thrown) => logged(`thrown: ${thrown.error().message}`));
   context.on('request', (request) => {
     const { protocol, origin } = new URL(request.url());
     if (/^(?:https?|wss?):$/.test(protocol) && origin !== url) problems.push(`foreign: ${request.url()}`);
@@ -47,29 +53,40 @@ export async function visit(
   expect(problems, 'what the page did wrong').toEqual([]);
 }
 
-/** Signs up through the prebuilt form, with the code that the identity provider mailed; ends on /account. */
-export async function signUp(page: Page, { idp }: TestService, email: string): Promise<void> {
+/** Signs up through the prebuilt form, with the code that was mailed; ends on /account. */
+export async function signUp(page: Page, email: string, readCode: () => Promise<string>): Promise<void> {
   await page.goto('/sign-up');
   await page.getByLabel('Email address').fill(email);
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
   await page.getByRole('button', { name: 'Continue' }).click();
-  const code = page.getByLabel('Enter verification code');
-  await code.waitFor();
+  const field = page.getByLabel('Enter verification code');
+  await field.waitFor();
   // The form shows the field before it asks for the mail.
-  const mail = () => idp.store.mails.all().findLast(({ to }) => to === email);
-  await expect.poll(mail).toBeDefined();
+  const code = await readCode();
+  const enterCode = async () => {
+    if (new URL(page.url()).pathname !== '/account') {
+      await field.fill('', { timeout: 2_000 });
+      await field.fill(code, { timeout: 2_000 });
+    }
+    await page.waitForURL('/account', { timeout: 5_000 });
+  };
   // The form may replace the field while the mail is under way, and with it what was typed.
-  await vi.waitFor(
-    async () => {
-      if (new URL(page.url()).pathname !== '/account') {
-        await code.fill('', { timeout: 2_000 });
-        await code.fill(mail()?.code ?? '', { timeout: 2_000 });
-      }
-      await page.waitForURL('/account', { timeout: 5_000 });
-    },
-    { timeout: 60_000, interval: 100 },
-  );
+  const arrives = () =>
+    enterCode().then(
+      () => true,
+      () => false,
+    );
+  if (!(await waitUntil(arrives, 60_000)))
+    throw new Error(`The code did not lead to /account: ${page.url()}`);
 }
+
+/** The code that was last mailed to an address, as soon as there is one. */
+export const mailedCode = (email: string, { store }: Pick<IdentityProvider, 'store'>): Promise<string> =>
+  vi.waitUntil(() => store.mails.all().findLast(({ to }) => to === email)?.code, { timeout: 60_000 });
+
+/** The same, as the provider's console shows it. */
+export const codeOnConsole = (console: Page, email: string): Promise<string> =>
+  console.getByRole('listitem').filter({ hasText: email }).locator('.mail-code').innerText();
 
 /** Signs in through the prebuilt form; ends where the form leads. */
 export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
@@ -88,4 +105,26 @@ export async function shownLink(page: Page) {
     userId: await value('Internal user id').locator('code').innerText(),
     origin: await value('How this answer came about').locator('strong').innerText(),
   };
+}
+
+/** The rows of a user of the identity provider. */
+export async function storedUsers(
+  { database }: Pick<TestService, 'database'>,
+  identityProviderUserId: string,
+) {
+  const statement = 'SELECT * FROM users WHERE identity_provider_user_id = $1';
+  return (await database.pool.query(statement, [identityProviderUserId])).rows;
+}
+
+const AxeResult = z.object({
+  violations: z.array(z.object({ id: z.string(), nodes: z.array(z.object({ html: z.string() })) })),
+});
+
+/** What axe-core finds wrong, by rule. Evaluated from outside the page, where its policy has no say. */
+export async function axeViolations(page: Page): Promise<string[]> {
+  // After a navigation on the client the title comes a moment later than the page.
+  await expect.poll(() => page.title()).not.toBe('');
+  await page.evaluate(axe.source);
+  const { violations } = AxeResult.parse(await page.evaluate('axe.run()'));
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
 }

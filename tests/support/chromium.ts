@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress } from 'node:zlib';
-import { type Browser, chromium } from 'playwright';
+import { type Browser, chromium, type LaunchOptions } from 'playwright';
 import { extract } from 'tar';
 import { removeLeftovers } from '../../dev/leftovers';
 
@@ -73,28 +73,26 @@ const ARGUMENTS = [
   '--disable-sync',
 ];
 
-async function launchFromPackage(): Promise<Browser> {
+/**
+ * How to start a Chromium that needs no download besides the npm registry: on Linux x64 it comes from a package,
+ * elsewhere it is Playwright's own.
+ */
+export async function chromiumOptions(): Promise<LaunchOptions> {
+  if (!isPackaged) return { args: ARGUMENTS };
   const folder = await unpacked();
-  return chromium.launch({
+  return {
     executablePath: path.join(folder, 'chromium'),
     args: ARGUMENTS,
-    env: {
-      ...Object.fromEntries(Object.entries(process.env).filter((entry) => entry[1] !== undefined)),
-      LD_LIBRARY_PATH: path.join(folder, 'lib'),
-      FONTCONFIG_PATH: folder,
-    },
-  });
+    env: { ...process.env, LD_LIBRARY_PATH: path.join(folder, 'lib'), FONTCONFIG_PATH: folder },
+  };
 }
 
-/**
- * Starts a Chromium that needs no download besides the npm registry: on Linux x64 it comes from a package, elsewhere
- * it is Playwright's own. Throws an error that says how to install that one if it is missing.
- */
-export async function launchBrowser(): Promise<Browser> {
-  if (isPackaged) return launchFromPackage();
-  return chromium.launch({ args: ARGUMENTS }).catch((cause: unknown) => {
+/** Starts that Chromium. Throws an error that says how to install Playwright's own if it is missing. */
+export async function launchBrowser(options: LaunchOptions = {}): Promise<Browser> {
+  const launchOptions = { ...(await chromiumOptions()), ...options };
+  return chromium.launch(launchOptions).catch((cause: unknown) => {
     throw new Error(
-      'Playwright could not start its Chromium. If it is not installed: npx playwright install chromium',
+      'Playwright could not start Chromium. If its own is not installed: npx playwright install chromium',
       { cause },
     );
   });

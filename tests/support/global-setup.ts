@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -8,7 +7,7 @@ import { prefetchClerkJs } from '../../dev/idp/clerk-js';
 import { removeLeftovers } from '../../dev/leftovers';
 import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres';
 import { deployMigrations } from '../../prisma/deploy';
-import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from './build';
+import { build } from './build';
 import { prepareBrowser } from './chromium';
 
 declare module 'vitest' {
@@ -42,11 +41,7 @@ export default async function setUp({ provide }: TestProject): Promise<() => Pro
     postgres = await startPostgres({ folder: path.join(folder, 'postgres'), durable: false });
     await postgres.createDatabase(TEMPLATE);
     await deployMigrations(postgres.url(TEMPLATE));
-    execFileSync(process.execPath, ['node_modules/next/dist/bin/next', 'build'], {
-      env: { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER },
-      stdio: ['ignore', 'ignore', 'inherit'],
-      timeout: 300_000,
-    });
+    build();
     provide('postgresUrl', postgres.url('postgres'));
     provide('templateDatabase', TEMPLATE);
   } catch (error) {

@@ -1,0 +1,113 @@
+import { spawn } from 'node:child_process';
+import { type BrowserContext, chromium } from 'playwright';
+import { z } from 'zod';
+import { freePort } from '../dev/postgres';
+import { endProcess, endWithThisProcess } from '../dev/processes';
+import { PASSWORD, shownLink, signIn } from '../tests/support/browser';
+import { chromiumOptions } from '../tests/support/chromium';
+import { withService } from './with-service';
+
+/**
+ * `npm run lighthouse`: accessibility and best practices of the pages over the production build, as Lighthouse counts
+ * them. Ends with 1 unless every score is 100. npm fetches Lighthouse for the run: as a dependency it would be heavier
+ * than the project. Newer ones need Node 22.
+ */
+const LIGHTHOUSE = 'lighthouse@12.8.2';
+const CATEGORIES = ['accessibility', 'best-practices'];
+const AUDIT_MILLISECONDS = 300_000;
+const EMAIL = 'lighthouse@example.com';
+
+const Report = z.object({
+  finalDisplayedUrl: z.string(),
+  categories: z.record(
+    z.string(),
+    z.object({
+      score: z.number().nullable(),
+      auditRefs: z.array(z.object({ id: z.string(), weight: z.number() })),
+    }),
+  ),
+  audits: z.record(z.string(), z.object({ score: z.number().nullable(), title: z.string() })),
+});
+
+/** The project's browser with one profile for all its windows, which another program can open windows in. */
+async function launchReachable(port: number, baseURL: string): Promise<BrowserContext> {
+  const { args = [], ...options } = await chromiumOptions();
+  return chromium.launchPersistentContext('', {
+    ...options,
+    baseURL,
+    args: [...args, `--remote-debugging-port=${port}`],
+    handleSIGINT: false,
+    handleSIGTERM: false,
+  });
+}
+
+/** Runs Lighthouse in a window of the browser at the port, with the browser's cookies. */
+async function audit(url: string, port: number): Promise<z.infer<typeof Report>> {
+  const child = spawn(
+    'npx',
+    [
+      ...['--yes', LIGHTHOUSE, url, `--port=${port}`, '--disable-storage-reset'],
+      ...[
+        `--only-categories=${CATEGORIES.join()}`,
+        '--output=json',
+        '--quiet',
+        '--no-enable-error-reporting',
+      ],
+    ],
+    { detached: true, stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  if (child.pid === undefined) throw new Error('npx could not be run');
+  const group = -child.pid;
+  const forget = endWithThisProcess(group, 'SIGTERM');
+  const bound = setTimeout(() => void endProcess(group, []), AUDIT_MILLISECONDS);
+  try {
+    const chunks: Buffer[] = [];
+    for await (const chunk of child.stdout) chunks.push(Buffer.from(chunk));
+    return Report.parse(JSON.parse(Buffer.concat(chunks).toString()));
+  } catch (cause) {
+    throw new Error(`Lighthouse made no report of ${url}`, { cause });
+  } finally {
+    clearTimeout(bound);
+    await endProcess(group, []);
+    forget();
+  }
+}
+
+/** What cost points, by name. */
+function faults({ categories, audits }: z.infer<typeof Report>): string[] {
+  return Object.values(categories)
+    .flatMap(({ auditRefs }) => auditRefs)
+    .filter(({ id, weight }) => weight > 0 && (audits[id]?.score ?? 1) < 1)
+    .map(({ id }) => `${id}: ${audits[id]?.title}`);
+}
+
+await withService({}, async (service) => {
+  service.idp.createUser({ email: EMAIL, password: PASSWORD });
+  const port = await freePort();
+  const context = await launchReachable(port, service.url);
+  try {
+    const page = await context.newPage();
+    const table: Record<string, Record<string, number>> = {};
+    for (const path of ['/', '/sign-in', '/account']) {
+      if (path === '/account') {
+        await signIn(page, EMAIL);
+        await shownLink(page);
+      }
+      const report = await audit(`${service.url}${path}`, port);
+      if (report.finalDisplayedUrl !== `${service.url}${path}`) {
+        throw new Error(`${path} led to ${report.finalDisplayedUrl}`);
+      }
+      table[path] = Object.fromEntries(
+        CATEGORIES.map((name) => [name, Math.round((report.categories[name]?.score ?? 0) * 100)]),
+      );
+      for (const fault of faults(report)) console.error(`${path}: ${fault}`);
+    }
+    console.table(table);
+    const perfect = Object.values(table).every((scores) =>
+      Object.values(scores).every((each) => each === 100),
+    );
+    if (!perfect) process.exitCode = 1;
+  } finally {
+    await context.close();
+  }
+});

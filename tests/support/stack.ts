@@ -1,0 +1,126 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { endProcess, endWithThisProcess, waitUntil } from '../../dev/processes';
+import { BUILD_FOLDER, withoutServiceVariables } from './build';
+
+const project = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Empty counts as not set, and keeps out what an `.env.local` of this checkout may hold. */
+const nothingGiven = Object.fromEntries(
+  [
+    ...['DATABASE_URL', 'KV_REST_API_URL', 'KV_REST_API_TOKEN', 'REDIS_URL', 'PORT'],
+    ...['IDP_SECRET_KEY', 'IDP_PUBLISHABLE_KEY', 'IDP_WEBHOOK_SIGNING_SECRET', 'IDP_AUTHORIZED_PARTIES'],
+    ...['IDP_KEY_STYLE', 'IDP_RETRY_SCALE'],
+  ].map((name) => [name, '']),
+);
+
+const Details = z.object({
+  app: z.string(),
+  databaseUrl: z.string(),
+  kv: z.object({ url: z.string() }),
+  identityProvider: z.object({ url: z.string(), secretKey: z.string(), consoleUrl: z.string() }),
+});
+
+/** Addresses and keys of a stack that is up. */
+export type Details = z.infer<typeof Details>;
+
+type Variables = Readonly<Record<string, string>>;
+
+/** A local stack in a folder of its own, with nothing given by the environment. */
+export interface LocalStack {
+  readonly folder: string;
+  /** Runs a command of the project beside the stack. It ends with this process, however that ends. */
+  run(command: string, args: readonly string[], more?: Variables): Run;
+  /** What `npm run dev` or `npm run preview` runs. */
+  launch(mode: 'dev' | 'preview', more?: Variables): Run;
+  /** The same, once it is up; rejects with its errors if it ends instead. */
+  start(mode: 'dev' | 'preview'): Promise<Run & { printed: string; details: Details }>;
+  /** The ids of all processes that run with this stack's folder in their environment; on Linux only. */
+  processes(): string[];
+  /** Ends what still runs, and removes the folder. */
+  remove(): Promise<void>;
+}
+
+interface Run {
+  readonly child: ChildProcess;
+  readonly written: { readonly stdout: string; readonly stderr: string };
+  /** The exit code, or the signal that ended it. */
+  readonly exited: Promise<unknown>;
+}
+
+export function createLocalStack(): LocalStack {
+  const folder = path.join(mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-stack-')), 'local');
+  const children: ChildProcess[] = [];
+
+  /** In a process group of its own, as a terminal starts it, so that Ctrl-C can be sent to all of it. */
+  const run = (command: string, args: readonly string[], more: Variables = {}): Run => {
+    const child = spawn(command, args, {
+      cwd: project,
+      env: {
+        ...withoutServiceVariables(),
+        ...nothingGiven,
+        LOCAL_FOLDER: folder,
+        NEXT_DIST_DIR: BUILD_FOLDER,
+        ...more,
+      },
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    children.push(child);
+    if (child.pid !== undefined) child.once('exit', endWithThisProcess(-child.pid, 'SIGTERM'));
+    const written = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name].setEncoding('utf8').on('data', (chunk) => {
+        written[name] += chunk;
+      });
+    }
+    return { child, written, exited: once(child, 'close').then(([code, signal]) => code ?? signal) };
+  };
+
+  const launch: LocalStack['launch'] = (mode, more) =>
+    run(process.execPath, ['--import', 'tsx', 'dev/main.ts', mode], more);
+
+  const processes = () => {
+    if (!existsSync('/proc/self/environ')) return [];
+    return readdirSync('/proc').filter((name) => {
+      try {
+        return (
+          /^\d+$/.test(name) &&
+          readFileSync(`/proc/${name}/environ`, 'utf8').includes(`LOCAL_FOLDER=${folder}`)
+        );
+      } catch {
+        return false;
+      }
+    });
+  };
+
+  return {
+    folder,
+    run,
+    launch,
+    async start(mode) {
+      const stack = launch(mode);
+      const { child, written } = stack;
+      const up = () => written.stdout.includes('Ctrl-C stops everything');
+      await waitUntil(() => up() || child.exitCode !== null, mode === 'dev' ? 120_000 : 300_000);
+      if (!up()) throw new Error(`The stack did not come up:\n${written.stderr}`);
+      const file = readFileSync(path.join(folder, 'stack.json'), 'utf8');
+      const { details } = z.object({ details: Details }).parse(JSON.parse(file));
+      return { ...stack, printed: written.stdout, details };
+    },
+    processes,
+    async remove() {
+      const running = children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+      await Promise.all(
+        running.map(({ pid }) => pid && endProcess(-pid, [{ signal: 'SIGTERM', milliseconds: 40_000 }])),
+      );
+      await waitUntil(() => processes().length === 0, 20_000);
+      rmSync(path.dirname(folder), { recursive: true, force: true });
+    },
+  };
+}
