@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   axeViolations,
   mailedCode,
@@ -50,60 +50,53 @@ test('with the webhook paused the first request registers, and the late webhook 
     expect((await shownLink(page)).userId).toBe(first.userId);
   }));
 
-describe.each(['light', 'dark'] as const)('in %s, with nothing for axe to find,', (colorScheme) => {
-  test('with the database down the page says so, and it recovers by itself without a reload', () =>
-    visit(browser, service, { colorScheme, expected: [/status of 500 .*\/users\/v1\/me/] }, async (page) => {
-      await service.database.proxy.treat('refuse');
-      try {
-        await signInUnseen(page, `outage@${colorScheme}.example`);
-        await page.getByRole('heading', { name: 'The service has trouble' }).waitFor();
-        await page.getByText('It answered with status 500.').waitFor();
-        await page.getByText('Request id:').waitFor();
-        await page.getByRole('status').getByText('asked again by itself').waitFor({ state: 'attached' });
-        expect(await axeViolations(page)).toEqual([]);
-      } finally {
-        await service.database.proxy.treat('forward');
-      }
-      expect((await shownLink(page)).origin).toBe('Registered by this request.');
-    }));
-
-  test('with the service out of reach the page says so, and asks again when told', () =>
-    visit(
-      browser,
-      service,
-      { colorScheme, expected: [/ERR_CONNECTION_REFUSED .*\/users\/v1\/me/] },
-      async (page) => {
-        await page.route('/users/v1/me', (route) => route.abort('connectionrefused'));
-        await signInUnseen(page, `offline@${colorScheme}.example`);
-        await page.getByRole('heading', { name: 'The service cannot be reached' }).waitFor();
-        expect(await axeViolations(page)).toEqual([]);
-        await page.unroute('/users/v1/me');
-        await page.getByRole('button', { name: 'Ask now' }).click();
-        await shownLink(page);
-      },
-    ));
-
-  test('a session that was ended elsewhere leads back to signing in', () =>
-    visit(browser, service, { colorScheme, expected: [/status of 401/] }, async (page) => {
-      const id = await signInUnseen(page, `ended@${colorScheme}.example`);
-      const { userId } = await shownLink(page);
-      await page.getByRole('button', { name: 'Open user menu' }).waitFor();
-      for (const session of service.idp.store.sessions.all()) {
-        if (session.userId === id) service.idp.revokeSession(session.id);
-      }
-      await page.route('/users/v1/me', (route) =>
-        route.fulfill({ status: 401, json: { message: 'Unauthorized' } }),
-      );
-      await page.getByRole('button', { name: 'Ask again' }).click();
-      await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
+test('with the database down the page says so, and it recovers by itself without a reload', () =>
+  visit(browser, service, { expected: [/status of 500 .*\/users\/v1\/me/] }, async (page) => {
+    await service.database.proxy.treat('refuse');
+    try {
+      await signInUnseen(page, 'outage@example.com');
+      await page.getByRole('heading', { name: 'The service has trouble' }).waitFor();
+      await page.getByText('It answered with status 500.').waitFor();
+      await page.getByText('Request id:').waitFor();
+      await page.getByRole('status').getByText('asked again by itself').waitFor({ state: 'attached' });
       expect(await axeViolations(page)).toEqual([]);
-      await page.unroute('/users/v1/me');
-      await page.getByRole('link', { name: 'Sign in again' }).click();
-      await page.getByLabel('Email address').waitFor();
-      await signIn(page, `ended@${colorScheme}.example`);
-      expect((await shownLink(page)).userId).toBe(userId);
-    }));
-});
+    } finally {
+      await service.database.proxy.treat('forward');
+    }
+    expect((await shownLink(page)).origin).toBe('Registered by this request.');
+  }));
+
+test('with the service out of reach the page says so, and asks again when told', () =>
+  visit(browser, service, { expected: [/ERR_CONNECTION_REFUSED .*\/users\/v1\/me/] }, async (page) => {
+    await page.route('/users/v1/me', (route) => route.abort('connectionrefused'));
+    await signInUnseen(page, 'offline@example.com');
+    await page.getByRole('heading', { name: 'The service cannot be reached' }).waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    await page.unroute('/users/v1/me');
+    await page.getByRole('button', { name: 'Ask now' }).click();
+    await shownLink(page);
+  }));
+
+test('a session that was ended elsewhere leads back to signing in', () =>
+  visit(browser, service, { expected: [/status of 401/] }, async (page) => {
+    const id = await signInUnseen(page, 'ended@example.com');
+    const { userId } = await shownLink(page);
+    await page.getByRole('button', { name: 'Open user menu' }).waitFor();
+    for (const session of service.idp.store.sessions.all()) {
+      if (session.userId === id) service.idp.revokeSession(session.id);
+    }
+    await page.route('/users/v1/me', (route) =>
+      route.fulfill({ status: 401, json: { message: 'Unauthorized' } }),
+    );
+    await page.getByRole('button', { name: 'Ask again' }).click();
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    await page.unroute('/users/v1/me');
+    await page.getByRole('link', { name: 'Sign in again' }).click();
+    await page.getByLabel('Email address').waitFor();
+    await signIn(page, 'ended@example.com');
+    expect((await shownLink(page)).userId).toBe(userId);
+  }));
 
 test('a 401 is asked again once with a new token before the user hears of it', () =>
   visit(browser, service, { expected: [/status of 401 .*\/users\/v1\/me/] }, async (page) => {

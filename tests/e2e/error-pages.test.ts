@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { axeViolations, PASSWORD, signIn, visit } from '../support/browser';
 import { launchBrowser } from '../support/chromium';
 import { startTestService, type TestService } from '../support/service';
@@ -37,33 +37,29 @@ async function failToOpenAccount(page: Page): Promise<void> {
   await page.getByRole('heading', { name: 'This page could not be shown.' }).waitFor();
 }
 
-describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
-  const how = { colorScheme, expected: [CONNECTION_CLOSED] };
+test('a page whose answer breaks off says so, and is asked for anew by its button', () =>
+  visit(browser, service, { expected: [CONNECTION_CLOSED] }, async (page) => {
+    await failToOpenAccount(page);
+    await page.getByRole('alert').getByText('it is safe to try again').waitFor();
+    expect(await axeViolations(page)).toEqual([]);
 
-  test('a page whose answer breaks off says so, and is asked for anew by its button', () =>
-    visit(browser, service, how, async (page) => {
-      await failToOpenAccount(page);
-      await page.getByRole('alert').getByText('it is safe to try again').waitFor();
-      expect(await axeViolations(page)).toEqual([]);
+    await page.unroute(ROUTER_REQUEST);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('heading', { name: 'Your link' }).waitFor();
+    expect(new URL(page.url()).pathname).toBe('/account');
+  }));
 
-      await page.unroute(ROUTER_REQUEST);
-      await page.getByRole('button', { name: 'Try again' }).click();
-      await page.getByRole('heading', { name: 'Your link' }).waitFor();
-      expect(new URL(page.url()).pathname).toBe('/account');
-    }));
+test('when the frame of all pages breaks off, what is left says so and leads to the start page', () =>
+  visit(browser, service, { expected: [CONNECTION_CLOSED] }, async (page) => {
+    await failToOpenAccount(page);
+    await breakOffBefore(page, 'Skip to content');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('heading', { name: 'The site could not be shown.' }).waitFor();
+    await page.getByText('it is safe to try again').waitFor();
+    expect(await page.title()).toBe('Something failed · Identity link');
+    expect(await axeViolations(page)).toEqual([]);
 
-  test('when the frame of all pages breaks off, what is left says so and leads to the start page', () =>
-    visit(browser, service, how, async (page) => {
-      await failToOpenAccount(page);
-      await breakOffBefore(page, 'Skip to content');
-      await page.getByRole('button', { name: 'Try again' }).click();
-      await page.getByRole('heading', { name: 'The site could not be shown.' }).waitFor();
-      await page.getByText('it is safe to try again').waitFor();
-      expect(await page.title()).toBe('Something failed · Identity link');
-      expect(await axeViolations(page)).toEqual([]);
-
-      // By keyboard, as `next dev` lays a window of its own over the page.
-      await page.getByRole('link', { name: 'Load the start page' }).press('Enter');
-      await page.getByText('You are signed in.').waitFor();
-    }));
-});
+    // By keyboard, as `next dev` lays a window of its own over the page.
+    await page.getByRole('link', { name: 'Load the start page' }).press('Enter');
+    await page.getByText('You are signed in.').waitFor();
+  }));

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { Browser, Page } from 'playwright';
 import { Webhook } from 'svix';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
 import { axeViolations, visit } from '../support/browser';
@@ -57,7 +57,6 @@ function start(preferredPort: number): Promise<IdentityProvider> {
 }
 
 interface Visit {
-  readonly colorScheme?: 'light' | 'dark';
   readonly viewport?: { width: number; height: number };
   readonly permissions?: string[];
   readonly expected?: RegExp[];
@@ -259,29 +258,27 @@ test('when the stack is gone the page says so, and it goes on when the stack is 
     await page.getByRole('heading', { name: 'after@example.com' }).waitFor();
   }));
 
-describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
-  test.each([1280, 360])('axe finds nothing wrong at %i px, empty or full, and nothing is cut off', (width) =>
-    open({ colorScheme, viewport: { width, height: 900 } }, async (page) => {
-      const check = async () => {
-        expect(await axeViolations(page)).toEqual([]);
-        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
-      };
-      await check();
-      const user = provider.createUser({ email: `${'very-long-'.repeat(5)}address@example.com` });
-      provider.createSession(user.id);
-      provider.revokeSession(provider.createSession(user.id).id);
-      mailTo('somebody@example.com', '123456');
-      await provider.webhooks.idle();
-      provider.webhooks.breakSignature(true);
-      const refused = provider.webhooks.send('organization.membership.created', {});
-      await deliveries(page).first().locator('summary').getByText('HTTP 400').waitFor();
-      provider.webhooks.pause();
-      await page.getByText('Send an event', { exact: true }).click();
-      await page.locator('summary').filter({ hasText: 'organization' }).click();
-      await page.getByText(refused.id).first().waitFor();
-      await page.getByRole('button', { name: 'Delete' }).click();
-      await expect.poll(() => page.getByLabel('Data').inputValue()).toContain('user_');
-      await check();
-    }),
-  );
-});
+test.each([1280, 360])('axe finds nothing wrong at %i px, empty or full, and nothing is cut off', (width) =>
+  open({ viewport: { width, height: 900 } }, async (page) => {
+    const check = async () => {
+      expect(await axeViolations(page)).toEqual([]);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+    };
+    await check();
+    const user = provider.createUser({ email: `${'very-long-'.repeat(5)}address@example.com` });
+    provider.createSession(user.id);
+    provider.revokeSession(provider.createSession(user.id).id);
+    mailTo('somebody@example.com', '123456');
+    await provider.webhooks.idle();
+    provider.webhooks.breakSignature(true);
+    const refused = provider.webhooks.send('organization.membership.created', {});
+    await deliveries(page).first().locator('summary').getByText('HTTP 400').waitFor();
+    provider.webhooks.pause();
+    await page.getByText('Send an event', { exact: true }).click();
+    await page.locator('summary').filter({ hasText: 'organization' }).click();
+    await page.getByText(refused.id).first().waitFor();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await expect.poll(() => page.getByLabel('Data').inputValue()).toContain('user_');
+    await check();
+  }),
+);

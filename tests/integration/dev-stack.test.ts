@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { Client } from 'pg';
-import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { waitUntil } from '../../dev/processes';
 import { codeOnConsole, shownLink, signUp, visit } from '../support/browser';
@@ -54,96 +54,105 @@ async function nothingIsLeft({ app, databaseUrl, kv, identityProvider }: Details
   for (const url of [app, databaseUrl, kv.url, identityProvider.url]) expect(await isRefused(url)).toBe(true);
 }
 
-test('with no environment the stack comes up, the printed commands work as pasted, and Ctrl-C leaves nothing', async () => {
-  const stack = await startStack();
-  expect(stack.commands).toHaveLength(3);
-  const [createUser, token, me] = stack.commands;
-
-  const created = await paste(createUser);
-  expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^user_\w+\n$/) });
-  expect(created.stderr).toContain('200 {"received":true,"eventType":"user.created"}');
-  const identityProviderUserId = created.stdout.trim();
-  const byWebhook = await storedUsers(stack.details.databaseUrl);
-  expect(byWebhook).toEqual([{ userId: expect.any(String), identityProviderUserId }]);
-
-  expect(await paste(token)).toMatchObject({
-    code: 0,
-    stdout: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+\n$/),
+describe('with no environment', () => {
+  let stack: Awaited<ReturnType<typeof startStack>>;
+  beforeAll(async () => {
+    stack = await startStack();
   });
 
-  const seen = await paste(me);
-  expect(seen.stderr).toContain('/users/v1/me: 200');
-  expect(Me.parse(JSON.parse(seen.stdout))).toEqual({ isAuthenticated: true, ...byWebhook[0] });
-  expect(await paste('npm run -s local me nonsense')).toMatchObject({
-    code: 1,
-    stdout: '{"message":"Unauthorized"}\n',
+  test('the stack comes up, and the printed commands work as pasted', async () => {
+    expect(stack.commands).toHaveLength(3);
+    const [createUser, token, me] = stack.commands;
+
+    const created = await paste(createUser);
+    expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^user_\w+\n$/) });
+    expect(created.stderr).toContain('200 {"received":true,"eventType":"user.created"}');
+    const identityProviderUserId = created.stdout.trim();
+    const byWebhook = await storedUsers(stack.details.databaseUrl);
+    expect(byWebhook).toEqual([{ userId: expect.any(String), identityProviderUserId }]);
+
+    expect(await paste(token)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+\n$/),
+    });
+
+    const seen = await paste(me);
+    expect(seen.stderr).toContain('/users/v1/me: 200');
+    expect(Me.parse(JSON.parse(seen.stdout))).toEqual({ isAuthenticated: true, ...byWebhook[0] });
+    expect(await paste('npm run -s local me nonsense')).toMatchObject({
+      code: 1,
+      stdout: '{"message":"Unauthorized"}\n',
+    });
+
+    const second = local.launch('dev');
+    expect(await second.exited).toBe(1);
+    expect(second.written.stderr).toContain(`already runs at ${stack.details.app}`);
   });
 
-  const second = local.launch('dev');
-  expect(await second.exited).toBe(1);
-  expect(second.written.stderr).toContain(`already runs at ${stack.details.app}`);
+  test('a newcomer signs up in the browser at the printed addresses, and sees the link and the webhook that made it', async () => {
+    const browser = await launchBrowser();
+    onTestFinished(() => browser.close());
+    const address = (name: string) =>
+      new RegExp(`^ {2}${name} +(http\\S+)$`, 'm').exec(stack.printed)?.[1] ?? 'not printed';
+    const email = 'newcomer@example.com';
+    await visit(browser, { url: new URL(address('Its console')).origin }, {}, (console) =>
+      visit(browser, { url: address('Application') }, {}, async (page) => {
+        await console.goto(address('Its console'));
+        await page.goto('/');
+        await page.getByText('You are signed out.').waitFor();
+        await signUp(page, email, () => codeOnConsole(console, email));
+        const { identityProviderUserId, userId } = await shownLink(page);
+        expect(await storedUsers(stack.details.databaseUrl)).toContainEqual({
+          userId,
+          identityProviderUserId,
+        });
 
-  if (stack.child.pid !== undefined) process.kill(-stack.child.pid, 'SIGINT');
-  expect(await stack.exited).toBe(0);
-  await nothingIsLeft(stack.details);
-  const late = await paste(me);
-  expect(late).toMatchObject({ code: 1, stdout: '' });
-  expect(late.stderr).toContain('The local stack does not run');
-});
+        const delivery = console.locator('.deliveries > li').filter({ hasText: email });
+        expect(await delivery.locator('summary').innerText()).toContain('user.created');
+        await delivery.getByText('Delivered').waitFor();
+        await delivery.locator('summary').getByText('HTTP 200').waitFor();
+        await delivery.locator('summary').click();
+        await delivery.getByText('{"received":true,"eventType":"user.created"}').waitFor();
+      }),
+    );
+  });
 
-test('a newcomer signs up in the browser at the printed addresses, and sees the link and the webhook that made it', async () => {
-  const stack = await startStack();
-  const browser = await launchBrowser();
-  onTestFinished(() => browser.close());
-  const address = (name: string) =>
-    new RegExp(`^ {2}${name} +(http\\S+)$`, 'm').exec(stack.printed)?.[1] ?? 'not printed';
-  const email = 'newcomer@example.com';
-  await visit(browser, { url: new URL(address('Its console')).origin }, {}, (console) =>
-    visit(browser, { url: address('Application') }, {}, async (page) => {
-      await console.goto(address('Its console'));
-      await page.goto('/');
-      await page.getByText('You are signed out.').waitFor();
-      await signUp(page, email, () => codeOnConsole(console, email));
-      const { identityProviderUserId, userId } = await shownLink(page);
-      expect(await storedUsers(stack.details.databaseUrl)).toContainEqual({ userId, identityProviderUserId });
+  test('a killed stack leaves nothing running, the next start knows its users, and Ctrl-C leaves nothing', async () => {
+    const users = await storedUsers(stack.details.databaseUrl);
+    stack.child.kill('SIGKILL');
+    await stack.exited;
+    await nothingIsLeft(stack.details);
 
-      const delivery = console.locator('.deliveries > li').filter({ hasText: email });
-      expect(await delivery.locator('summary').innerText()).toContain('user.created');
-      await delivery.getByText('Delivered').waitFor();
-      await delivery.locator('summary').getByText('HTTP 200').waitFor();
-      await delivery.locator('summary').click();
-      await delivery.getByText('{"received":true,"eventType":"user.created"}').waitFor();
-    }),
+    const next = await startStack();
+    expect(await storedUsers(next.details.databaseUrl)).toEqual(users);
+    const me = next.commands[2];
+    const seen = await paste(me);
+    const { isAuthenticated, ...user } = Me.parse(JSON.parse(seen.stdout));
+    expect(isAuthenticated).toBe(true);
+    expect(users).toContainEqual(user);
+
+    if (next.child.pid !== undefined) process.kill(-next.child.pid, 'SIGINT');
+    expect(await next.exited).toBe(0);
+    await nothingIsLeft(next.details);
+    const late = await paste(me);
+    expect(late).toMatchObject({ code: 1, stdout: '' });
+    expect(late.stderr).toContain('The local stack does not run');
+  });
+
+  // Without /proc the application's process is not found.
+  test.runIf(existsSync('/proc/self/cmdline'))(
+    'when the application ends by itself, so does everything else, and the stack says why',
+    async () => {
+      const last = await startStack();
+      const application = local
+        .processes()
+        .find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('next/dist/bin/next'));
+      process.kill(Number(application), 'SIGKILL');
+      expect(await last.exited).toBe(1);
+      expect(last.written.stderr).toContain('Next.js ended by itself');
+      await nothingIsLeft(last.details);
+    },
   );
-  stack.child.kill('SIGINT');
-  expect(await stack.exited).toBe(0);
-});
-
-test('a killed stack leaves nothing running, and the next start knows its users', async () => {
-  const first = await startStack();
-  const created = await paste(first.commands[0]);
-  expect(created.code).toBe(0);
-  const users = await storedUsers(first.details.databaseUrl);
-  first.child.kill('SIGKILL');
-  await first.exited;
-  await nothingIsLeft(first.details);
-
-  const next = await startStack();
-  expect(await storedUsers(next.details.databaseUrl)).toEqual(users);
-  const seen = await paste(next.commands[2]);
-  expect(users).toContainEqual({
-    userId: Me.parse(JSON.parse(seen.stdout)).userId,
-    identityProviderUserId: created.stdout.trim(),
-  });
-
-  // The application ends by itself: so does everything else, and the stack says why.
-  const application = local
-    .processes()
-    .find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('next/dist/bin/next'));
-  process.kill(Number(application), 'SIGKILL');
-  expect(await next.exited).toBe(1);
-  expect(next.written.stderr).toContain('Next.js ended by itself');
-  await nothingIsLeft(next.details);
 });
 
 test.each([

@@ -120,11 +120,30 @@ const AxeResult = z.object({
   violations: z.array(z.object({ id: z.string(), nodes: z.array(z.object({ html: z.string() })) })),
 });
 
-/** What axe-core finds wrong, by rule. Evaluated from outside the page, where its policy has no say. */
-export async function axeViolations(page: Page): Promise<string[]> {
-  // After a navigation on the client the title comes a moment later than the page.
-  await expect.poll(() => page.title()).not.toBe('');
+const SETTLED_MS = 5_000;
+const SCHEMES = ['light', 'dark'] as const;
+
+/** What axe-core finds wrong now, by rule. Evaluated from outside the page, where its policy has no say. */
+async function violationsNow(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const { violations } = AxeResult.parse(await page.evaluate('axe.run()'));
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
+}
+
+/**
+ * What axe-core finds wrong with the page in light and in dark, by rule, and still finds some seconds later: after a
+ * navigation on the client a page has no title for a moment.
+ */
+export async function axeViolations(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const colorScheme of SCHEMES) {
+    await page.emulateMedia({ colorScheme });
+    let violations: string[] = [];
+    await waitUntil(async () => {
+      violations = await violationsNow(page);
+      return violations.length === 0;
+    }, SETTLED_MS);
+    found.push(...violations.map((violation) => `${colorScheme}: ${violation}`));
+  }
+  return found;
 }
