@@ -1,7 +1,8 @@
 import { TimeoutStrategy, timeout } from 'cockatiel';
-import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
+import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
 import { notFound } from '../http';
 import { describeError, log } from '../log';
+import { withoutCredentials, withoutForeignControls, withoutSdkControls } from './sdk-controls';
 
 /** Where a person's browser navigates to. Every other path is an API path, so a new one is shielded at once. */
 const PAGE = /^\/(?:$|(?:sign-in|sign-up)(?:\/|$)|account\/?$)/;
@@ -27,52 +28,7 @@ function isOddlySpelled(pathname: string): boolean {
   }
 }
 
-const MACHINE_TOKEN = /^(?:Bearer +)?(?:ak|mt|oat)_/i;
-const SDK_COOKIE = /^__(?:clerk_handshake|clerk_redirect_count|refresh)/;
 const SDK_RESPONSE_HEADERS = ['x-clerk-auth-status', 'x-clerk-auth-reason', 'x-clerk-auth-message'];
-
-/**
- * What the SDK may see of an API request: the session token, by header or cookie, and nothing that makes it answer
- * in our place. A request with `Accept: text/html` would be redirected, `__clerk_*` parameters redirect or fail,
- * and machine tokens or refresh cookies cause a call to the provider with our secret key.
- */
-function withoutSdkControls(request: NextRequest): NextRequest {
-  const url = new URL(request.url);
-  for (const name of [...url.searchParams.keys()]) {
-    if (name.startsWith('__clerk_')) url.searchParams.delete(name);
-  }
-  const headers = new Headers(request.headers);
-  headers.set('sec-fetch-dest', 'empty');
-  // With it Next.js answers 200 `{}` in the route's place.
-  headers.delete('x-middleware-prefetch');
-  // Trimmed as generously as the SDK's own parser does it.
-  const cookies = (headers.get('cookie') ?? '').split(';').map((cookie) => cookie.trim());
-  headers.set('cookie', cookies.filter((cookie) => !SDK_COOKIE.test(cookie)).join('; '));
-  // Not deleted: a session cookie must not stand in for a bearer that the caller chose to send.
-  if (MACHINE_TOKEN.test(headers.get('authorization') ?? '')) headers.set('authorization', 'Bearer refused');
-  return new NextRequest(url, { headers, method: request.method });
-}
-
-/**
- * What the SDK may see of a page request: all that renews a browser's session, and nothing that leads the session to
- * another host (with test keys) or makes the service call the provider with its secret key at anybody's word.
- */
-function withoutForeignControls(request: NextRequest): NextRequest {
-  const url = new URL(request.url);
-  url.searchParams.delete('__clerk_redirect_url');
-  const headers = new Headers(request.headers);
-  headers.delete('authorization');
-  const cookies = (headers.get('cookie') ?? '').split(';').map((cookie) => cookie.trim());
-  headers.set('cookie', cookies.filter((cookie) => !cookie.startsWith('__refresh')).join('; '));
-  return new NextRequest(url, { headers, method: request.method });
-}
-
-function withoutCredentials(request: NextRequest): NextRequest {
-  const headers = new Headers(request.headers);
-  headers.delete('authorization');
-  headers.delete('cookie');
-  return new NextRequest(request.url, { headers, method: request.method });
-}
 
 /** The SDK fetches the provider's keys without a time-out when IDP_JWT_KEY is not set. */
 const deadline = timeout(4_000, TimeoutStrategy.Aggressive);

@@ -173,6 +173,17 @@ describe('a request without a verified session', () => {
       () => bearer(service.idp.signToken(claims(), { header: { typ: 'at+jwt' } })),
     ],
     ['the subject of a machine', () => bearer(token('mch_machine'))],
+    ...[' x', ' Bearer ', '==', ' ='].flatMap((behind): [string, () => Record<string, string>][] => [
+      [
+        `the type of an OAuth token, with "${behind}" behind it`,
+        () => bearer(service.idp.signToken(claims(), { header: { typ: 'at+jwt' } }) + behind),
+      ],
+      [`the subject of a machine, with "${behind}" behind it`, () => bearer(token('mch_machine') + behind)],
+      [
+        `the same in a cookie, with "${behind}" behind it`,
+        () => cookies(`__session=${token('mch_machine')}${behind}`),
+      ],
+    ]),
     ['an API key', () => bearer('ak_0123456789abcdef')],
     ['a machine token', () => bearer('mt_0123456789abcdef')],
     ['an OAuth access token', () => bearer('oat_0123456789abcdef')],
@@ -301,6 +312,26 @@ test('a page calls the provider for no machine token, and survives a broken hand
   }
   expect(backendApi.calls).toEqual([]);
   expect((await send(`${service.url}/account?__clerk_handshake=abc`)).status).toBeLessThan(500);
+});
+
+test('no header makes the service print a session, and no request a line of its own', async () => {
+  const { status } = await getMe({ ...bearer(token('user_debug')), 'x-clerk-debug': 'true' });
+  expect(status).toBe(200);
+  await send(`${service.url}/account`, {
+    headers: {
+      cookie: `__session=${token('user_debug')}; __client_uat=1; __clerk_db_jwt=x`,
+      'x-clerk-debug': '1',
+    },
+  });
+  const forged = encodeURIComponent('\n{"msg":"forged"}');
+  expect((await send(`${service.url}/_next/image?w=640&q=75&url=%2Ficon.svg${forged}`)).status).toBe(404);
+  const odd = Buffer.from(JSON.stringify({ alg: 'RS256', typ: 'JWT', kid: '\n{"msg":"forged"}' })).toString(
+    'base64url',
+  );
+  expect((await send(`${service.url}/account?__clerk_handshake=${odd}.e30.x`)).status).toBeLessThan(500);
+  await send(`${service.url}/account`, { headers: { cookie: `__clerk_handshake=${odd}.e30.x` } });
+  const output = service.processes[0]?.output() ?? '';
+  expect(output).not.toMatch(/clerk debug|forged/);
 });
 
 test('a token within the clock skew, or with the issuer of a proxy, is a session', async () => {

@@ -48,34 +48,37 @@ test('on an API path the SDK sees the session token and none of its own controls
     new NextRequest('http://localhost:3000/users/v1/me?__clerk_handshake=x&a=b&__clerk_db_jwt=y', {
       headers: {
         cookie:
-          '__session=token; __clerk_handshake=x; __clerk_handshake_nonce=x; __refresh_abc=x; theme=a%20b',
+          '__session=a.b.c; __clerk_handshake=x; __clerk_handshake_nonce=x; __refresh_abc=x; theme=a%20b',
         'sec-fetch-dest': 'document',
         authorization: 'Bearer ak_0123',
       },
     }),
   );
   expect(seen?.url).toBe('http://localhost:3000/users/v1/me?a=b');
-  expect(seen?.headers.get('cookie')).toBe('__session=token; theme=a%20b');
+  expect(seen?.headers.get('cookie')).toBe('__session=a.b.c; theme=a%20b');
   expect(seen?.headers.get('sec-fetch-dest')).toBe('empty');
   expect(seen?.headers.get('authorization')).toBe('Bearer refused');
   expect([...headers.keys()].filter((name) => name.startsWith('x-clerk'))).toEqual([]);
 });
 
+const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const handshake = `${encoded({ alg: 'RS256', typ: 'JWT', kid: 'ins_1' })}.${encoded({})}.x`;
+
 test('on a page the SDK sees its own parameters, but none that leads elsewhere or calls the provider', async () => {
   const { seen, headers } = await seenBy(
     new NextRequest(
-      'http://localhost:3000/account?__clerk_handshake=x&__clerk_redirect_url=https://evil.example',
+      `http://localhost:3000/account?__clerk_handshake=${handshake}&__clerk_redirect_url=https://evil.example`,
       {
         headers: {
           authorization: 'Bearer ak_0123',
-          cookie: '__session=a; __refresh_abc=b; __clerk_db_jwt=c',
+          cookie: '__session=a.b.c; __refresh_abc=b; __clerk_db_jwt=c',
         },
       },
     ),
   );
-  expect(seen?.url).toBe('http://localhost:3000/account?__clerk_handshake=x');
+  expect(seen?.url).toBe(`http://localhost:3000/account?__clerk_handshake=${handshake}`);
   expect(seen?.headers.get('authorization')).toBeNull();
-  expect(seen?.headers.get('cookie')).toBe('__session=a; __clerk_db_jwt=c');
+  expect(seen?.headers.get('cookie')).toBe('__session=a.b.c; __clerk_db_jwt=c');
   expect(headers.get('x-clerk-auth-status')).toBe('x');
 });
 
@@ -85,10 +88,23 @@ test('a page whose parameters the SDK fails over is the page without them', asyn
     throw new Error('handshake');
   });
   const response = await shield(sdk, { isProxy: () => false })(
-    new NextRequest('http://localhost:3000/account?__clerk_handshake=x'),
+    new NextRequest(`http://localhost:3000/account?__clerk_handshake=${handshake}`),
     event,
   );
   expect(response?.headers.get('location')).toBe('http://localhost:3000/account');
+});
+
+test('on a page the SDK sees no handshake that cannot be one, and nothing in place of a session token', async () => {
+  const odd = `${encoded({ alg: 'RS256', typ: 'JWT', kid: 'a\nb' })}.${encoded({})}.x`;
+  const cookie = `__clerk_handshake=${odd}; __session=a.b.c==; __session_x=a.b; __clerk_handshake_nonce=y; __client_uat=1`;
+  const { seen } = await seenBy(
+    new NextRequest(`http://localhost:3000/account?__clerk_handshake=${odd}&a=b`, {
+      headers: { cookie, 'x-clerk-debug': 'true' },
+    }),
+  );
+  expect(seen?.url).toBe('http://localhost:3000/account?a=b');
+  expect(seen?.headers.get('cookie')).toBe('__clerk_handshake_nonce=y; __client_uat=1');
+  expect(seen?.headers.has('x-clerk-debug')).toBe(false);
 });
 
 test("the proxy of the local stack is the SDK's own, and elsewhere its path is an API path", async () => {
