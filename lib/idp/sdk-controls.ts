@@ -3,10 +3,11 @@ import { z } from 'zod';
 
 /**
  * A JWT spelled as the standard has it, and nothing behind it. With a word or a padding more, the SDK's middleware
- * and its `auth()` would read two different things, and a token of another kind would pass for a session's.
+ * and its `auth()` would read two different things, and a token of another kind would pass for a session's. A JSON
+ * object in base64url begins with `ey`: API keys and machine tokens, whatever follows their prefix, do not.
  */
-const BEARER = /^(?:Bearer +)?([\w-]+\.[\w-]+\.[\w-]+) *$/i;
-const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
+const BEARER = /^(?:Bearer +)?(\S+) *$/i;
 /** Of a proxy, say: the session is then in the cookie. */
 const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
 
@@ -14,10 +15,11 @@ const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
 function keepSessionTokenOnly(headers: Headers): void {
   const authorization = headers.get('authorization');
   if (authorization === null) return;
-  const token = BEARER.exec(authorization)?.[1];
-  if (token === undefined && OTHER_SCHEME.test(authorization)) headers.delete('authorization');
+  const token = BEARER.exec(authorization)?.[1] ?? '';
+  if (JWT.test(token)) headers.set('authorization', `Bearer ${token}`);
+  else if (OTHER_SCHEME.test(authorization)) headers.delete('authorization');
   // Not deleted: a session cookie must not stand in for a bearer that the caller chose to send.
-  else headers.set('authorization', `Bearer ${token ?? 'refused'}`);
+  else headers.set('authorization', 'Bearer refused');
 }
 
 const HandshakeHeader = z.object({

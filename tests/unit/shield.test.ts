@@ -48,17 +48,33 @@ test('on an API path the SDK sees the session token and none of its own controls
     new NextRequest('http://localhost:3000/users/v1/me?__clerk_handshake=x&a=b&__clerk_db_jwt=y', {
       headers: {
         cookie:
-          '__session=a.b.c; __clerk_handshake=x; __clerk_handshake_nonce=x; __refresh_abc=x; theme=a%20b',
+          '__session=ey.b.c; __clerk_handshake=x; __clerk_handshake_nonce=x; __refresh_abc=x; theme=a%20b',
         'sec-fetch-dest': 'document',
         authorization: 'Bearer ak_0123',
       },
     }),
   );
   expect(seen?.url).toBe('http://localhost:3000/users/v1/me?a=b');
-  expect(seen?.headers.get('cookie')).toBe('__session=a.b.c; theme=a%20b');
+  expect(seen?.headers.get('cookie')).toBe('__session=ey.b.c; theme=a%20b');
   expect(seen?.headers.get('sec-fetch-dest')).toBe('empty');
   expect(seen?.headers.get('authorization')).toBe('Bearer refused');
   expect([...headers.keys()].filter((name) => name.startsWith('x-clerk'))).toEqual([]);
+});
+
+test.each([
+  ['Bearer ey.b.c', 'Bearer ey.b.c'],
+  ['bearer  ey.b.c', 'Bearer ey.b.c'],
+  ['ey.b.c', 'Bearer ey.b.c'],
+  ['Bearer ey.b.c x', 'Bearer refused'],
+  ['Bearer ey.b.c==', 'Bearer refused'],
+  ['Bearer ak_a.b.c', 'Bearer refused'],
+  ['mt_a.b.c', 'Bearer refused'],
+  ['Basic YTpi', null],
+])('of an authorization the SDK sees a session token or none: %s', async (given, expected) => {
+  const { seen } = await seenBy(
+    new NextRequest('http://localhost:3000/users/v1/me', { headers: { authorization: given } }),
+  );
+  expect(seen?.headers.get('authorization')).toBe(expected);
 });
 
 const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -71,14 +87,14 @@ test('on a page the SDK sees its own parameters, but none that leads elsewhere o
       {
         headers: {
           authorization: 'Bearer ak_0123',
-          cookie: '__session=a.b.c; __refresh_abc=b; __clerk_db_jwt=c',
+          cookie: '__session=ey.b.c; __refresh_abc=b; __clerk_db_jwt=c',
         },
       },
     ),
   );
   expect(seen?.url).toBe(`http://localhost:3000/account?__clerk_handshake=${handshake}`);
   expect(seen?.headers.get('authorization')).toBeNull();
-  expect(seen?.headers.get('cookie')).toBe('__session=a.b.c; __clerk_db_jwt=c');
+  expect(seen?.headers.get('cookie')).toBe('__session=ey.b.c; __clerk_db_jwt=c');
   expect(headers.get('x-clerk-auth-status')).toBe('x');
 });
 
