@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod/mini';
 
 const MIN_SIGNING_SECRET_BYTES = 24;
 const MAX_SIGNING_SECRET_BYTES = 64;
@@ -9,7 +9,7 @@ const words = (value: string) => value.split(/\s+/);
 /** What can stand in a header. */
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
-const required = z.string({ error: 'is missing' }).trim().min(1, 'is empty');
+const required = z.string({ error: 'is missing' }).check(z.trim(), z.minLength(1, 'is empty'));
 
 function isPublishableKey(key: string): boolean {
   const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1];
@@ -44,64 +44,79 @@ function isOrigin(value: string): boolean {
 }
 
 const url = (protocols: RegExp, problem: string) =>
-  required.refine((value) => {
-    if (!URL.canParse(value)) return false;
-    const { protocol, hostname } = new URL(value);
-    return protocols.test(protocol) && hostname !== '';
-  }, problem);
+  required.check(
+    z.refine((value) => {
+      if (!URL.canParse(value)) return false;
+      const { protocol, hostname } = new URL(value);
+      return protocols.test(protocol) && hostname !== '';
+    }, problem),
+  );
 
 /** An address that only a process on the same machine can serve: what a stand-in of the local stack has. */
-const loopbackUrl = required.refine(
-  (value) =>
-    URL.canParse(value) && /^http:\/\/(?:127\.0\.0\.1|localhost|\[::1\]):\d+$/.test(new URL(value).origin),
-  'must be an http:// address of this machine: it is for the local stack only',
+const loopbackUrl = required.check(
+  z.refine(
+    (value) =>
+      URL.canParse(value) && /^http:\/\/(?:127\.0\.0\.1|localhost|\[::1\]):\d+$/.test(new URL(value).origin),
+    'must be an http:// address of this machine: it is for the local stack only',
+  ),
 );
+
+const listOf = (isMember: (word: string) => boolean, problem: string) =>
+  z.pipe(required, z.transform(words)).check(z.refine((list) => list.every(isMember), problem));
 
 /** Every variable that the service reads. `.env.example` lists the same names. */
 export const environmentSchema = z
   .object({
-    IDP_SECRET_KEY: required.regex(
-      /^sk_(?:test|live)_[\x21-\x7e]{10,}$/,
-      'is not a secret key (sk_test_… or sk_live_…)',
+    IDP_SECRET_KEY: required.check(
+      z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, 'is not a secret key (sk_test_… or sk_live_…)'),
     ),
-    IDP_PUBLISHABLE_KEY: required.refine(
-      isPublishableKey,
-      'is not a publishable key (pk_test_… or pk_live_…)',
+    IDP_PUBLISHABLE_KEY: required.check(
+      z.refine(isPublishableKey, 'is not a publishable key (pk_test_… or pk_live_…)'),
     ),
-    IDP_WEBHOOK_SIGNING_SECRET: required
-      .transform(words)
-      .refine(
-        (secrets) => secrets.every(isSigningSecret),
-        `must hold signing secrets (whsec_…) of ${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes, separated by white space`,
+    IDP_WEBHOOK_SIGNING_SECRET: listOf(
+      isSigningSecret,
+      `must hold signing secrets (whsec_…) of ${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes, separated by white space`,
+    ),
+    IDP_JWT_KEY: z.optional(
+      z.pipe(
+        required,
+        z.transform((pem, context) => {
+          const key = toPublicKeyPem(pem);
+          if (key !== undefined) return key;
+          context.issues.push({
+            code: 'custom',
+            input: pem,
+            message: 'is not an RSA-2048 public key in PEM format',
+          });
+          return z.NEVER;
+        }),
       ),
-    IDP_JWT_KEY: required
-      .transform((pem, context) => {
-        const key = toPublicKeyPem(pem);
-        if (key === undefined) context.addIssue('is not an RSA-2048 public key in PEM format');
-        return key ?? z.NEVER;
-      })
-      .optional(),
-    IDP_AUTHORIZED_PARTIES: required
-      .transform(words)
-      .refine(
-        (origins) => origins.every(isOrigin),
-        'must hold origins (https://app.example.com), separated by white space',
-      )
-      .optional(),
+    ),
+    IDP_AUTHORIZED_PARTIES: z.optional(
+      listOf(isOrigin, 'must hold origins (https://app.example.com), separated by white space'),
+    ),
     DATABASE_URL: url(/^postgres(?:ql)?:$/, 'is not a postgresql:// URL'),
     KV_REST_API_URL: url(/^https?:$/, 'is not an http(s):// URL'),
-    KV_REST_API_TOKEN: required.regex(PRINTABLE, 'must be printable ASCII without spaces'),
-    USER_ID_CACHE_TTL_SECONDS: z
-      .string()
-      .regex(/^[1-9]\d{0,5}$/, 'must be a whole number of seconds, 1 to 999999')
-      .transform(Number)
-      .default(600),
-    CLERK_API_URL: loopbackUrl.optional(),
-    CLERK_FAPI_URL: loopbackUrl.optional(),
+    KV_REST_API_TOKEN: required.check(z.regex(PRINTABLE, 'must be printable ASCII without spaces')),
+    USER_ID_CACHE_TTL_SECONDS: z._default(
+      z.pipe(
+        z.string().check(z.regex(/^[1-9]\d{0,5}$/, 'must be a whole number of seconds, 1 to 999999')),
+        z.transform(Number),
+      ),
+      600,
+    ),
+    CLERK_API_URL: z.optional(loopbackUrl),
+    CLERK_FAPI_URL: z.optional(loopbackUrl),
   })
-  .refine(
-    (environment) => environment.IDP_SECRET_KEY.slice(3, 8) === environment.IDP_PUBLISHABLE_KEY.slice(3, 8),
-    { path: ['IDP_SECRET_KEY'], error: 'and IDP_PUBLISHABLE_KEY are of different instances (test and live)' },
+  .check(
+    z.refine(
+      ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }) =>
+        IDP_SECRET_KEY.slice(3, 8) === IDP_PUBLISHABLE_KEY.slice(3, 8),
+      {
+        path: ['IDP_SECRET_KEY'],
+        error: 'and IDP_PUBLISHABLE_KEY are of different instances (test and live)',
+      },
+    ),
   );
 
 /** A valid environment: every variable in the form in which the code uses it. */
@@ -128,10 +143,13 @@ export function parseEnvironment(source: Readonly<Record<string, string | undefi
   );
 }
 
-let parsedOnce: Environment | undefined;
+declare global {
+  /** Next.js bundles start-up, middleware and routes apart: a variable of this module would not be the same in all. */
+  var parsedEnvironment: Environment | undefined;
+}
 
 /** The environment of this process, parsed on first use and the same ever after (SPEC 8.2). */
 export function environment(): Environment {
-  parsedOnce ??= parseEnvironment(process.env);
-  return parsedOnce;
+  globalThis.parsedEnvironment ??= parseEnvironment(process.env);
+  return globalThis.parsedEnvironment;
 }

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { unstable_rethrow } from 'next/navigation';
 import type { NextRequest } from 'next/server';
-import type { z } from 'zod';
+import * as z from 'zod/mini';
 import { collectFacts, describeError, log, type RequestFacts } from './log';
 
 /** An answer other than success. The message is public: it helps the caller and tells nothing else. */
@@ -58,10 +57,11 @@ async function routeName(request: NextRequest, { params }: Segment): Promise<str
 }
 
 /** The one place where a failure becomes an answer (SPEC 7). */
-function failure(error: unknown): Response {
-  // `redirect()` and `notFound()` of Next.js are thrown, and are no failures.
-  unstable_rethrow(error);
+async function failure(error: unknown): Promise<Response> {
   if (error instanceof HttpError) return json({ message: error.message }, error.status);
+  // `redirect()` and `notFound()` of Next.js are thrown, and are no failures.
+  const { unstable_rethrow } = await import('next/navigation');
+  unstable_rethrow(error);
   return json({ message: 'Internal Server Error' }, 500);
 }
 
@@ -196,12 +196,12 @@ export function parseJson(text: string): unknown {
 const MAX_JSON_BYTES = 16 * 1024;
 
 /** The request's JSON body in the shape of `schema`, or an HttpError: 400 that says what is wrong, or 413. */
-export async function readJson<T>(request: Request, schema: z.ZodType<T>): Promise<T> {
+export async function readJson<T>(request: Request, schema: z.core.$ZodType<T>): Promise<T> {
   const notJson = 'The request body must be JSON in UTF-8';
   const text = await bounded(request, { maxBytes: MAX_JSON_BYTES, notUtf8: notJson }).text();
   const value = parseJson(text);
   if (value === undefined) throw new HttpError(400, notJson);
-  const parsed = schema.safeParse(value);
+  const parsed = z.safeParse(schema, value);
   if (parsed.success) return parsed.data;
   throw new HttpError(400, parsed.error.issues[0]?.message ?? notJson);
 }

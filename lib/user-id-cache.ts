@@ -1,11 +1,11 @@
-import { z } from 'zod';
+import * as z from 'zod/mini';
 import { environment } from './env';
 import { withKv } from './kv';
 
 const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
 
 /** What this service stores. Anything else under our key was not written by it. */
-const InternalUserId = z.uuidv7().lowercase();
+const InternalUserId = z.uuidv7().check(z.lowercase());
 
 /** How the store says that our key holds a list, a set or the like: it answers, so that is no fault. */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;

@@ -1,5 +1,5 @@
 import { Webhook, WebhookVerificationError } from 'svix';
-import { z } from 'zod';
+import * as z from 'zod/mini';
 import { environment } from './env';
 import { HttpError, parseJson } from './http';
 import { IdentityProviderUserId } from './identity-provider-user-id';
@@ -52,8 +52,8 @@ function verifySignature(payload: string, headers: Headers): void {
 }
 
 /** What a verified event says as far as this service reads it (SPEC 2.4, 6.1). */
-const WebhookEvent = z.object({ type: z.string(), data: z.unknown().optional() });
-const EventUser = z.object({ id: z.unknown().optional() });
+const WebhookEvent = z.object({ type: z.string(), data: z.optional(z.unknown()) });
+const EventUser = z.object({ id: z.optional(z.unknown()) });
 
 /** The user to register: only `user.created` has one, and only if its `data.id` is non-empty. */
 function userToRegister({ type, data }: z.infer<typeof WebhookEvent>): string | undefined {

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod/mini';
 import { guard } from '../../../../lib/guard';
 import { json, readJson } from '../../../../lib/http';
 import { IdentityProviderUserId } from '../../../../lib/identity-provider-user-id';
