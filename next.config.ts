@@ -1,4 +1,5 @@
 import type { NextConfig } from 'next';
+import { API_ROOTS } from './lib/paths';
 
 /** On every answer, pages and API alike. The Content-Security-Policy has a nonce and comes from middleware.ts. */
 const securityHeaders = {
@@ -19,6 +20,8 @@ const config: NextConfig = {
   // A redirect is a failure to the sender of webhooks: an address with a slash too many is served as it is.
   skipTrailingSlashRedirect: true,
   experimental: {
+    // A process loads a route when it is first asked for: most of them never serve a page.
+    preloadEntriesOnStart: false,
     // Otherwise a header that only the framework's own client sends makes an API path answer a redirect.
     validateRSCRequestHeaders: false,
     // What Next.js keeps of a body before a route sees it: above the 1 MiB that a route takes, far below its 10 MB.
@@ -33,7 +36,9 @@ const config: NextConfig = {
   rewrites: async () => ({
     beforeFiles: [],
     afterFiles: [],
-    fallback: [{ source: '/:root(auth|users|webhooks)/:path*', destination: '/api-not-found/:root/:path*' }],
+    fallback: [
+      { source: `/:root(${API_ROOTS.join('|')})/:path*`, destination: '/api-not-found/:root/:path*' },
+    ],
   }),
   headers: async () => [
     { source: '/:path*', headers: Object.entries(securityHeaders).map(([key, value]) => ({ key, value })) },

@@ -1,8 +1,9 @@
 import type { MetadataRoute } from 'next';
+import { API_ROOTS } from '../lib/paths';
 
 /** GET /robots.txt: crawlers read the pages and leave the API alone. */
 export default function robots(): MetadataRoute.Robots {
   return {
-    rules: { userAgent: '*', allow: '/', disallow: ['/auth/', '/users/', '/webhooks/', '/__clerk/'] },
+    rules: { userAgent: '*', allow: '/', disallow: [...API_ROOTS, '__clerk'].map((root) => `/${root}/`) },
   };
 }
