@@ -1,7 +1,7 @@
-import { TimeoutStrategy, timeout } from 'cockatiel';
 import { v7 as uuidV7 } from 'uuid';
-import { database } from './db';
+import { batched } from './batch';
 import { shareUnderWay } from './share-under-way';
+import { within } from './within';
 
 /** The one link of an identity-provider user, and whether this call made it. */
 export interface Registration {
@@ -12,32 +12,45 @@ export interface Registration {
 }
 
 /** Bounds a registration as a whole: each of its statements may wait for a connection and for the answer. */
-const deadline = timeout(4_000, TimeoutStrategy.Aggressive);
+const DEADLINE_MS = 4_000;
+
+/** Loaded when first needed: a process that finds its users in the cache never does. */
+const users = async () => (await import('./db')).database().user;
+
+const findUserId = batched(async (identityProviderUserIds) => {
+  const found = await (await users()).findMany({
+    where: { identityProviderUserId: { in: [...identityProviderUserIds] } },
+    select: { id: true, identityProviderUserId: true },
+  });
+  return new Map(found.map(({ id, identityProviderUserId }) => [identityProviderUserId, id]));
+});
 
 async function findOrCreate(identityProviderUserId: string): Promise<Registration> {
-  const { user } = database();
-  const existing = await user.findUnique({ where: { identityProviderUserId } });
-  if (existing) return { userId: existing.id, created: false };
+  const existing = await findUserId(identityProviderUserId);
+  if (existing !== undefined) return { userId: existing, created: false };
   // ON CONFLICT DO NOTHING: a row comes back only to the call that inserted it.
-  const [inserted] = await user.createManyAndReturn({
+  const [inserted] = await (await users()).createManyAndReturn({
     data: [{ id: uuidV7(), identityProviderUserId }],
     skipDuplicates: true,
+    select: { id: true },
   });
   if (inserted) return { userId: inserted.id, created: true };
-  const winner = await user.findUniqueOrThrow({ where: { identityProviderUserId } });
-  return { userId: winner.id, created: false };
+  const winner = await findUserId(identityProviderUserId);
+  if (winner === undefined) throw new Error('A user was neither found nor created');
+  return { userId: winner, created: false };
 }
 
 const sharedFindOrCreate = shareUnderWay((identityProviderUserId: string) =>
-  deadline.execute(() => findOrCreate(identityProviderUserId)),
+  within(DEADLINE_MS, findOrCreate(identityProviderUserId)),
 );
 
 /**
  * Links an identity-provider user to an internal user exactly once and returns the link (SPEC 4.1, 5.2, 6.1).
  *
  * The unique column decides every race, also between processes: an existing user costs one statement, a new one two,
- * and a lost race three. Concurrent calls for one user in one process share these, failure included. Ends within 4 s;
- * throws what the database throws. Nothing is half done then, and the call can be repeated.
+ * and a lost race three. Concurrent calls for one user in one process share these, failure included, and under load one
+ * look-up serves many users. Ends within 4 s; throws what the database throws. Nothing is half done then, and the call
+ * can be repeated.
  */
 export async function registerByIdentityProviderUserId(
   identityProviderUserId: string,

@@ -2,8 +2,7 @@ import './idp/credentials';
 import { subscribe } from 'node:diagnostics_channel';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Server } from 'node:net';
-import { z } from 'zod';
-import { drainDatabase } from './db';
+import * as z from 'zod/mini';
 import { environment, InvalidEnvironmentError } from './env';
 import { requestsDone } from './http';
 
@@ -69,5 +68,5 @@ process.once('SIGTERM', async () => {
   });
   setTimeout(() => process.exit(), SHUTDOWN_MS).unref();
   await requestsDone();
-  await drainDatabase();
+  if (globalThis.databaseConnection) await (await import('./db')).drainDatabase();
 });
