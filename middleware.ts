@@ -1,34 +1,39 @@
 import './lib/idp/credentials';
 import { clerkMiddleware } from '@clerk/nextjs/server';
 import { environment } from './lib/env';
-import { withContentSecurityPolicy } from './lib/idp/content-security-policy';
+import { passForDocument } from './lib/idp/content-security-policy';
 import { shield } from './lib/idp/shield';
 
+const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
+
+function options() {
+  const { IDP_PUBLISHABLE_KEY, IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES } = environment();
+  return {
+    // Under the SDK's own name, a value that was set at build time would win.
+    publishableKey: IDP_PUBLISHABLE_KEY,
+    ...(IDP_JWT_KEY ? { jwtKey: IDP_JWT_KEY } : {}),
+    ...(IDP_AUTHORIZED_PARTIES ? { authorizedParties: IDP_AUTHORIZED_PARTIES } : {}),
+    telemetry: { disabled: true },
+  };
+}
+
+const passWithPolicy = (headers: Headers) =>
+  passForDocument(headers, {
+    publishableKey: environment().IDP_PUBLISHABLE_KEY,
+    sameOrigin: isProxy(),
+    development: process.env.NODE_ENV === 'development',
+  });
+
 /** Supplies the identity provider's auth state to every route (SPEC 1, 5.1). It rejects nothing: the guard does. */
-export default shield(
-  clerkMiddleware(
-    (_auth, request) => {
-      const { IDP_PUBLISHABLE_KEY, CLERK_FAPI_URL } = environment();
-      return withContentSecurityPolicy(request, {
-        publishableKey: IDP_PUBLISHABLE_KEY,
-        sameOrigin: CLERK_FAPI_URL !== undefined,
-        development: process.env.NODE_ENV === 'development',
-      });
-    },
-    () => {
-      const { IDP_PUBLISHABLE_KEY, IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES, CLERK_FAPI_URL } = environment();
-      return {
-        // Under the SDK's own name, a value that was set at build time would win.
-        publishableKey: IDP_PUBLISHABLE_KEY,
-        ...(IDP_JWT_KEY ? { jwtKey: IDP_JWT_KEY } : {}),
-        ...(IDP_AUTHORIZED_PARTIES ? { authorizedParties: IDP_AUTHORIZED_PARTIES } : {}),
-        ...(CLERK_FAPI_URL ? { frontendApiProxy: { enabled: true } } : {}),
-        telemetry: { disabled: true },
-      };
-    },
+export default shield({
+  pages: clerkMiddleware(
+    (_auth, request) => passWithPolicy(request.headers),
+    () => ({ ...options(), ...(isProxy() ? { frontendApiProxy: { enabled: true } } : {}) }),
   ),
-  { isProxy: () => environment().CLERK_FAPI_URL !== undefined },
-);
+  api: clerkMiddleware(() => undefined, options),
+  passForDocument: passWithPolicy,
+  isProxy,
+});
 
 // Only files that no handler reads may stay outside: `auth()` believes forged headers where this did not run.
 export const config = { runtime: 'nodejs', matcher: ['/((?!_next/static/).*)'] };

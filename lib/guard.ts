@@ -2,8 +2,10 @@ import './idp/credentials';
 import { auth } from '@clerk/nextjs/server';
 import type { NextRequest } from 'next/server';
 import { environment } from './env';
-import { HttpError, type RouteHandler, route, type Segment } from './http';
+import { json, type RouteHandler, route, type Segment } from './http';
 import { IdentityProviderUserId } from './identity-provider-user-id';
+import { authStateOf, SIGNED_IN } from './idp/auth-state';
+import { credentialMemory } from './idp/credential-memory';
 import { resolveUserId } from './resolve-user-id';
 
 /**
@@ -26,18 +28,30 @@ export type GuardedHandler<S extends Segment> = (
   segment: S,
 ) => Promise<Response> | Response;
 
+/** The user ids of sessions that the SDK has verified. */
+const verified = credentialMemory();
+
 /** The verified session's user, or undefined. */
-async function sessionUserId(): Promise<string | undefined> {
+async function sessionUserId({ headers }: NextRequest): Promise<string | undefined> {
+  const state = authStateOf(headers);
+  if (state?.status !== SIGNED_IN) return undefined;
+  // All that `auth()` judges by: it refuses an OAuth or machine token as a bearer, which the middleware lets pass.
+  const credential = [state.token, state.signature, headers.get('authorization') ?? ''];
+  const remembered = verified.recall(credential);
+  if (remembered !== undefined) return remembered;
   // With an empty secret the SDK would believe auth headers that anyone can sign: no valid environment, no answer.
   environment();
-  const { isAuthenticated, userId } = await auth();
-  return isAuthenticated ? IdentityProviderUserId.safeParse(userId).data : undefined;
+  const { isAuthenticated, userId, sessionClaims } = await auth();
+  const identityProviderUserId = IdentityProviderUserId.safeParse(userId).data;
+  if (!isAuthenticated || identityProviderUserId === undefined) return undefined;
+  verified.keep(credential, identityProviderUserId, sessionClaims.exp * 1000);
+  return identityProviderUserId;
 }
 
-/** SPEC 5.2, rules 2 to 4. */
-async function authenticate(): Promise<AuthenticatedContext> {
-  const identityProviderUserId = await sessionUserId();
-  if (!identityProviderUserId) throw new HttpError(401, 'Unauthorized');
+/** SPEC 5.2, rules 2 to 4; undefined without a verified session. */
+async function authenticate(request: NextRequest): Promise<AuthenticatedContext | undefined> {
+  const identityProviderUserId = await sessionUserId(request);
+  if (identityProviderUserId === undefined) return undefined;
   const userId = await resolveUserId(identityProviderUserId);
   return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId });
 }
@@ -53,6 +67,7 @@ async function authenticate(): Promise<AuthenticatedContext> {
 export function guard<S extends Segment>(handler: GuardedHandler<S>): RouteHandler<S> {
   return route(async (request, segment) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
-    return handler(request, await authenticate(), segment);
+    const context = await authenticate(request);
+    return context ? handler(request, context, segment) : json({ message: 'Unauthorized' }, 401);
   });
 }

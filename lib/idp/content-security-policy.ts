@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type NextRequest, NextResponse } from 'next/server';
+import { NextResponse } from 'next/server';
 
 interface Sources {
   readonly nonce: string;
@@ -48,18 +48,25 @@ export function contentSecurityPolicy({ nonce, publishableKey, sameOrigin, devel
     .join('; ');
 }
 
-/** Lets a request pass with a fresh nonce in the `x-nonce` header, and its policy on the request and on the answer. */
-export function withContentSecurityPolicy(
-  request: NextRequest,
-  sources: Omit<Sources, 'nonce'>,
-): NextResponse {
+/** Lets a request pass with these headers; its answer may be a document, whose scripts run by a fresh nonce (`x-nonce`). */
+export function passForDocument(given: Headers, sources: Omit<Sources, 'nonce'>): NextResponse {
   const nonce = randomBytes(16).toString('base64');
   const policy = contentSecurityPolicy({ ...sources, nonce });
-  const headers = new Headers(request.headers);
+  const headers = new Headers(given);
   headers.set('x-nonce', nonce);
   // Next.js reads the nonce for its own scripts from here.
   headers.set('content-security-policy', policy);
   const response = NextResponse.next({ request: { headers } });
   response.headers.set('content-security-policy', policy);
+  return response;
+}
+
+/** The policy of an answer that is no document: opened as one, it may do nothing. */
+const DATA_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** Lets a request pass with these headers; its answer is no document. */
+export function passForData(headers: Headers): NextResponse {
+  const response = NextResponse.next({ request: { headers } });
+  response.headers.set('content-security-policy', DATA_POLICY);
   return response;
 }

@@ -1,19 +1,20 @@
-import { TimeoutStrategy, timeout } from 'cockatiel';
 import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
 import { notFound } from '../http';
 import { describeError, log } from '../log';
-import { withoutCredentials, withoutForeignControls, withoutSdkControls } from './sdk-controls';
-
-/** Where a person's browser navigates to. Every other path is an API path, so a new one is shielded at once. */
-const PAGE = /^\/(?:$|(?:sign-in|sign-up)(?:\/|$)|account\/?$)/;
+import { isApi, isPage } from '../paths';
+import { within } from '../within';
+import { type AuthState, authStateMemory, setAuthState, suppliedAuthState } from './auth-state';
+import { passForData } from './content-security-policy';
+import { type Credential, credentialOf } from './credential';
+import {
+  withCredentialOnly,
+  withoutCredentials,
+  withoutForeignControls,
+  withoutSdkHeaders,
+} from './sdk-controls';
 
 /** The same-origin way to the Frontend API: the SDK's own traffic, where it runs a proxy. */
 const PROXY = /^\/__clerk(?:\/|$)/;
-
-/** True if the path is a page, where the identity provider may redirect a browser to renew its session. */
-export function isPage(pathname: string): boolean {
-  return PAGE.test(pathname);
-}
 
 /** A letter, digit, `-`, `.`, `_` or `~`, percent-encoded without need. */
 const NEEDLESSLY_ENCODED = /%(?:2[de]|3\d|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/i;
@@ -28,28 +29,57 @@ function isOddlySpelled(pathname: string): boolean {
   }
 }
 
-const SDK_RESPONSE_HEADERS = ['x-clerk-auth-status', 'x-clerk-auth-reason', 'x-clerk-auth-message'];
-
 /** The SDK fetches the provider's keys without a time-out when IDP_JWT_KEY is not set. */
-const deadline = timeout(4_000, TimeoutStrategy.Aggressive);
+const DEADLINE_MS = 4_000;
 
 async function answerOf(sdk: NextMiddleware, request: NextRequest, event: NextFetchEvent): Promise<Response> {
-  return (await deadline.execute(() => sdk(request, event))) ?? NextResponse.next();
+  return (await within(DEADLINE_MS, Promise.resolve(sdk(request, event)))) ?? NextResponse.next();
 }
 
-/** The auth state of a request, as the SDK's instructions to Next.js to go on; a credential it fails over is none. */
-async function authState(
-  sdk: NextMiddleware,
+type AuthStateOf = (
   request: NextRequest,
   event: NextFetchEvent,
-): Promise<Response> {
-  try {
-    const response = await answerOf(sdk, request, event);
-    if (!response.headers.has('location')) return response;
-  } catch (error) {
-    log.warn({ error: describeError(error) }, 'credential not verified');
-  }
-  return answerOf(sdk, withoutCredentials(request), event);
+  credential: Credential,
+) => Promise<AuthState>;
+
+/** Makes the SDK's middleware tell the auth state of API requests; a credential that it fails over is none. */
+function authStates(sdk: NextMiddleware): AuthStateOf {
+  const memory = authStateMemory();
+  return async function authState(request, event, credential) {
+    const remembered = memory.recall(credential);
+    if (remembered) return remembered;
+    try {
+      const supplied = suppliedAuthState(await answerOf(sdk, withCredentialOnly(request, credential), event));
+      if (supplied === undefined) throw new Error('The SDK supplied no auth state');
+      memory.remember(credential, supplied);
+      return supplied;
+    } catch (error) {
+      if (credential === undefined) throw error;
+      log.warn({ error: describeError(error) }, 'credential not verified');
+      return authState(request, event, undefined);
+    }
+  };
+}
+
+/** What comes signed needs no session. */
+const SIGNED = /^\/webhooks\//;
+
+/** The headers with which a request goes on: with its auth state, which no header of its own can forge. */
+async function headersForRoute(
+  authState: AuthStateOf,
+  request: NextRequest,
+  event: NextFetchEvent,
+): Promise<Headers> {
+  const credential = SIGNED.test(request.nextUrl.pathname) ? undefined : credentialOf(request.headers);
+  const state = await authState(request, event, credential);
+  const headers = withoutSdkHeaders(request.headers);
+  // With it Next.js answers 200 `{}` in the route's place.
+  headers.delete('x-middleware-prefetch');
+  // `auth()` looks at it again: it shall find what the state is about.
+  if (credential?.header === 'authorization') headers.set('authorization', credential.value);
+  else headers.delete('authorization');
+  setAuthState(headers, state);
+  return headers;
 }
 
 /** The SDK's answer to a page request; where it fails over a parameter or takes too long, the page without that. */
@@ -68,24 +98,34 @@ async function pageState(
   }
 }
 
+/** What the shield stands in front of. */
+export interface Shielded {
+  /** The SDK's middleware for pages, and for its own traffic where it runs a proxy. */
+  readonly pages: NextMiddleware;
+  /** The SDK's middleware for every other path: it is asked for the auth state only. */
+  readonly api: NextMiddleware;
+  /** Lets a request pass whose answer may be a document. */
+  readonly passForDocument: (headers: Headers) => NextResponse;
+  readonly isProxy: () => boolean;
+}
+
 /**
- * Runs the SDK's middleware so that on an API path its answer is only ever an auth state: no redirect, no page, no
+ * Runs the SDK's middleware so that of an API request it says only whose session it is: no redirect, no page, no
  * failure and no header that tells why a credential was refused. It ends within 4 s, then as for a request without
  * credential. An oddly spelled path names nothing (404). On a page the SDK may redirect to renew a session, to no other
  * host than its own. Only where it proxies its Frontend API does it see a request as it came.
  */
-export function shield(sdk: NextMiddleware, { isProxy }: { isProxy: () => boolean }): NextMiddleware {
+export function shield({ pages, api, passForDocument, isProxy }: Shielded): NextMiddleware {
+  const authState = authStates(api);
   return async (request: NextRequest, event: NextFetchEvent) => {
     const { pathname } = request.nextUrl;
-    if (PROXY.test(pathname) && isProxy()) return sdk(request, event);
-    if (isPage(pathname)) return pageState(sdk, withoutForeignControls(request), event);
+    if (PROXY.test(pathname) && isProxy()) return pages(request, event);
+    if (isPage(pathname)) return pageState(pages, withoutForeignControls(request), event);
     // Next.js itself fails over a path that it cannot decode.
     if (isOddlySpelled(pathname)) {
       return notFound(request, { params: Promise.resolve({ path: pathname.split('/').slice(1) }) });
     }
-    const response = await authState(sdk, withoutSdkControls(request), event);
-    const shielded = new NextResponse(response.body, response);
-    for (const name of SDK_RESPONSE_HEADERS) shielded.headers.delete(name);
-    return shielded;
+    const headers = await headersForRoute(authState, request, event);
+    return isApi(pathname) ? passForData(headers) : passForDocument(headers);
   };
 }

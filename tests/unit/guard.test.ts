@@ -14,13 +14,25 @@ vi.mock('../../lib/log', async (original) => ({
 }));
 
 const authState = vi.mocked<() => Promise<unknown>>(auth);
-const request = (method = 'GET') => new NextRequest('http://localhost:3000/things/v1/42', { method });
+let requests = 0;
+/** A request that the middleware let pass; the session is another one each time. */
+const request = ({ method = 'GET', status = 'signed-in', token = `token ${++requests}` } = {}) =>
+  new NextRequest('http://localhost:3000/things/v1/42', {
+    method,
+    headers: { 'x-clerk-auth-status': status, 'x-clerk-auth-token': token, 'x-clerk-auth-signature': 'x' },
+  });
+/** What the SDK makes of a good session. */
+const session = (userId: unknown = 'user_1', exp = Date.now() / 1000 + 60) => ({
+  isAuthenticated: true,
+  userId,
+  sessionClaims: { exp },
+});
 const segment = { params: Promise.resolve({ thingId: '42' }) };
 
 beforeEach(() => {
   vi.resetAllMocks();
   vi.mocked(resolveUserId).mockResolvedValue('internal-id');
-  authState.mockResolvedValue({ isAuthenticated: true, userId: 'user_1' });
+  authState.mockResolvedValue(session());
 });
 
 describe('guard', () => {
@@ -40,7 +52,7 @@ describe('guard', () => {
 
   test('skips OPTIONS: no auth state is asked for, and the handler does not run without a context', async () => {
     const handler = vi.fn(() => json({}));
-    const response = await guard(handler)(request('OPTIONS'), segment);
+    const response = await guard(handler)(request({ method: 'OPTIONS' }), segment);
     expect(response.status).toBe(204);
     expect(handler).not.toHaveBeenCalled();
     expect(auth).not.toHaveBeenCalled();
@@ -49,8 +61,9 @@ describe('guard', () => {
   test.each([
     ['not authenticated', { isAuthenticated: false, userId: null }],
     ['a user id without authentication', { isAuthenticated: false, userId: 'user_1' }],
-    ['no user id', { isAuthenticated: true, userId: null }],
-    ['an empty user id', { isAuthenticated: true, userId: '' }],
+    ['no user id', session(null)],
+    ['an empty user id', session('')],
+    ['a user id that is none', session('a\0b')],
   ])('answers 401 and does not run the handler: %s', async (_what, state) => {
     authState.mockResolvedValue(state);
     const handler = vi.fn(() => json({}));
@@ -59,6 +72,36 @@ describe('guard', () => {
     expect(await response.text()).toBe('{"message":"Unauthorized"}');
     expect(handler).not.toHaveBeenCalled();
     expect(resolveUserId).not.toHaveBeenCalled();
+  });
+
+  test.each(['signed-out', 'handshake', ''])(
+    'answers 401 where the auth state is not that of a session, and does not ask the SDK: %j',
+    async (status) => {
+      const response = await guard(() => json({}))(request({ status }), segment);
+      expect(response.status).toBe(401);
+      expect(auth).not.toHaveBeenCalled();
+    },
+  );
+
+  test('answers 401 where the middleware did not run', async () => {
+    const bare = new NextRequest('http://localhost:3000/things/v1/42');
+    expect((await guard(() => json({}))(bare, segment)).status).toBe(401);
+  });
+
+  test('asks the SDK once for a session, and anew for another, an expired or a refused one', async () => {
+    const guarded = guard((_request, { identityProviderUserId }) => json({ identityProviderUserId }));
+    const userOf = async (token: string) => (await guarded(request({ token }), segment)).json();
+    expect(await userOf('one')).toEqual({ identityProviderUserId: 'user_1' });
+    authState.mockResolvedValue(session('user_2', Date.now() / 1000 - 1));
+    expect(await userOf('one')).toEqual({ identityProviderUserId: 'user_1' });
+    expect(auth).toHaveBeenCalledTimes(1);
+    expect(await userOf('other')).toEqual({ identityProviderUserId: 'user_2' });
+    expect(await userOf('other'), 'expired').toEqual({ identityProviderUserId: 'user_2' });
+    expect(auth).toHaveBeenCalledTimes(3);
+    authState.mockResolvedValue(session(''));
+    for (let attempt = 0; attempt < 2; attempt += 1)
+      expect(await userOf('refused')).toEqual({ message: 'Unauthorized' });
+    expect(auth).toHaveBeenCalledTimes(5);
   });
 
   test('turns a failure of the look-up into the 500 that tells nothing', async () => {

@@ -1,0 +1,75 @@
+import * as z from 'zod/mini';
+
+/** What decides who makes an API request: the one header that the SDK may judge it by. Undefined: nobody says. */
+export type Credential =
+  | {
+      readonly header: 'authorization' | 'cookie';
+      readonly value: string;
+      /** The session token in it; undefined where cookies hold several, of which the SDK takes its pick. */
+      readonly token: string | undefined;
+    }
+  | undefined;
+
+/**
+ * A JWT spelled as the standard has it, and nothing behind it. With a word or a padding more, the SDK's middleware
+ * and its `auth()` would read two different things, and a token of another kind would pass for a session's. A JSON
+ * object in base64url begins with `ey`: API keys and machine tokens, whatever follows their prefix, do not.
+ */
+const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
+const BEARER = /^(?:Bearer +)?(\S+) *$/i;
+/** Of a proxy, say: the session is then in the cookie. */
+const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
+
+interface Cookie {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** The cookies of a request, trimmed as generously as the SDK's own parser does it. */
+export function cookiesOf(headers: Headers): Cookie[] {
+  return (headers.get('cookie') ?? '').split(';').map((cookie) => {
+    const [name = '', ...rest] = cookie.split('=');
+    return { name: name.trim(), value: rest.join('=').trim() };
+  });
+}
+
+/** A `cookie` header of the cookies. */
+export const cookieHeader = (cookies: readonly Cookie[]): string =>
+  cookies.map(({ name, value }) => `${name}=${value}`).join('; ');
+
+const isSession = ({ name }: Cookie) => /^__session(?:_|$)/.test(name);
+
+/** False of a session cookie that holds no token. */
+export const isNoOddSession = (cookie: Cookie): boolean => !isSession(cookie) || JWT.test(cookie.value);
+
+/** The cookies by which the SDK tells a session, also under the name of one instance among several. */
+const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
+
+function sessionCookies(headers: Headers): Credential {
+  const cookies = cookiesOf(headers).filter(
+    (cookie) => SDK_COOKIE.test(cookie.name) && isNoOddSession(cookie),
+  );
+  const tokens = new Set(cookies.filter(isSession).map(({ value }) => value));
+  if (tokens.size === 0) return undefined;
+  const [token] = tokens;
+  return { header: 'cookie', value: cookieHeader(cookies), token: tokens.size === 1 ? token : undefined };
+}
+
+/**
+ * The credential of an API request. API keys and machine tokens, which make the SDK ask the provider with our secret
+ * key, are none. Who sends a bearer is judged by it alone: no cookie stands in for one that is refused.
+ */
+export function credentialOf(headers: Headers): Credential {
+  const authorization = headers.get('authorization');
+  if (authorization === null || OTHER_SCHEME.test(authorization)) return sessionCookies(headers);
+  const token = BEARER.exec(authorization)?.[1] ?? '';
+  return JWT.test(token) ? { header: 'authorization', value: `Bearer ${token}`, token } : undefined;
+}
+
+const Expiring = z.object({ exp: z.number() });
+
+/** When a verified session token expires, in milliseconds since 1970. */
+export function expiryOf(token: string): number {
+  const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString();
+  return Expiring.parse(JSON.parse(payload)).exp * 1000;
+}
