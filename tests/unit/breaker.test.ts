@@ -1,0 +1,123 @@
+import { beforeEach, expect, test, vi } from 'vitest';
+import { type Breaker, circuitBreaker } from '../../lib/breaker';
+
+const FAULTS = 5;
+const REST_MS = 1_000;
+
+let time = 0;
+const probe = vi.fn<() => Promise<unknown>>();
+const onOpen = vi.fn();
+const onClose = vi.fn();
+let breaker: Breaker;
+
+beforeEach(() => {
+  vi.resetAllMocks();
+  time = 0;
+  breaker = circuitBreaker({
+    faultsUntilOpen: FAULTS,
+    restMs: REST_MS,
+    probe,
+    now: () => time,
+    onOpen,
+    onClose,
+  });
+});
+
+const fault = new Error('no answer');
+/** A call that is under way until the test ends it. */
+function underWay() {
+  let end: { resolve: (value: string) => void; reject: (fault: Error) => void } | undefined;
+  const call = breaker(() => new Promise<string>((resolve, reject) => (end = { resolve, reject })));
+  return { call: call.catch(() => undefined), end };
+}
+
+/** Makes one call, and says whether it reached the part. A millisecond passes. */
+async function isCalled(outcome: () => Promise<unknown>): Promise<boolean> {
+  const call = vi.fn(outcome);
+  await breaker(call).catch(() => undefined);
+  time += 1;
+  return call.mock.calls.length > 0;
+}
+const fails = () => isCalled(() => Promise.reject(fault));
+const succeeds = () => isCalled(() => Promise.resolve());
+async function failTimes(count: number): Promise<void> {
+  for (let index = 0; index < count; index += 1) await fails();
+}
+
+test('what a call comes to is what the part says', async () => {
+  expect(await breaker(async () => 'stored')).toBe('stored');
+  await expect(breaker(() => Promise.reject(fault))).rejects.toBe(fault);
+});
+
+test('four faults in a row change nothing, after the fifth the part is called no more', async () => {
+  await failTimes(FAULTS - 1);
+  expect(onOpen).not.toHaveBeenCalled();
+  expect(await fails(), 'the fifth').toBe(true);
+  expect(onOpen).toHaveBeenCalledExactlyOnceWith(fault);
+  expect(await succeeds()).toBe(false);
+  await expect(breaker(async () => 'stored')).rejects.toThrow('Not called');
+});
+
+test('a success between them counts them anew', async () => {
+  await failTimes(FAULTS - 1);
+  await succeeds();
+  await failTimes(FAULTS - 1);
+  expect(onOpen).not.toHaveBeenCalled();
+  await fails();
+  expect(onOpen).toHaveBeenCalledTimes(1);
+});
+
+test('faults of calls that were under way together count once', async () => {
+  const burst = Array.from({ length: 20 }, () => {
+    time += 1;
+    return underWay();
+  });
+  time += 500;
+  for (const { end } of burst) end?.reject(fault);
+  await Promise.all(burst.map(({ call }) => call));
+  time += 1;
+  await failTimes(FAULTS - 2);
+  expect(onOpen).not.toHaveBeenCalled();
+  await fails();
+  expect(onOpen).toHaveBeenCalledTimes(1);
+});
+
+test('while it is open, one probe at a time asks for the part, after a rest and only if there are calls', async () => {
+  await failTimes(FAULTS);
+  let endProbe = (_fault: Error) => {};
+  probe.mockReturnValue(new Promise((_resolve, reject) => (endProbe = reject)));
+  time += REST_MS - 2;
+  await succeeds();
+  expect(probe, 'too early').not.toHaveBeenCalled();
+  time += 60_000;
+  expect(probe, 'no call').not.toHaveBeenCalled();
+  for (let call = 0; call < 3; call += 1) expect(await succeeds(), 'waits for no probe').toBe(false);
+  expect(probe).toHaveBeenCalledTimes(1);
+  endProbe(fault);
+  await vi.waitFor(async () => {
+    time += REST_MS;
+    await succeeds();
+    expect(probe).toHaveBeenCalledTimes(2);
+  });
+  expect(onOpen).toHaveBeenCalledTimes(1);
+  expect(onClose).not.toHaveBeenCalled();
+});
+
+test('a probe that is answered puts the part in use again, with its faults forgotten', async () => {
+  await failTimes(FAULTS);
+  probe.mockResolvedValue('PONG');
+  time += REST_MS;
+  expect(await succeeds()).toBe(false);
+  await vi.waitFor(() => expect(onClose).toHaveBeenCalledTimes(1));
+  await failTimes(FAULTS - 1);
+  expect(onOpen).toHaveBeenCalledTimes(1);
+  expect(await succeeds()).toBe(true);
+});
+
+test('a call from before the outage, answered during it, changes nothing', async () => {
+  const early = underWay();
+  await failTimes(FAULTS);
+  early.end?.resolve('late');
+  expect(await early.call).toBe('late');
+  expect(await succeeds()).toBe(false);
+});

@@ -1,0 +1,187 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { VercelKV } from '@vercel/kv';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { kvRequester } from '../../lib/kv-http';
+
+const TIMEOUT_MS = 500;
+
+interface Arrival {
+  readonly commands: unknown[];
+  readonly authorization: string | undefined;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** The store: answers each request as the test says, by default every command with its own last word. */
+let answer: (arrival: Arrival) => void;
+const arrivals: Arrival[] = [];
+const server = createServer(async (request, response) => {
+  const arrival = {
+    commands: JSON.parse(await text(request)),
+    authorization: request.headers.authorization,
+    request,
+    response,
+  };
+  arrivals.push(arrival);
+  answer(arrival);
+});
+const echo = ({ commands, response }: Arrival) =>
+  response.end(JSON.stringify(commands.map((command) => ({ result: [command].flat().at(-1) }))));
+
+let kv: VercelKV;
+
+beforeEach(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('No port');
+  answer = echo;
+  arrivals.length = 0;
+  kv = new VercelKV(
+    kvRequester({ url: `http://127.0.0.1:${address.port}/`, token: 'the-token', timeoutMs: TIMEOUT_MS }),
+  );
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+/** The event loop once around. */
+const turn = () => new Promise(setImmediate);
+const sockets = () => new Set(arrivals.map(({ request }) => request.socket)).size;
+
+test('commands of one turn are one round trip, each with its own answer, and the token goes with them', async () => {
+  expect(await Promise.all([kv.get('one'), kv.get('two'), kv.set('key', 'three', { ex: 600 })])).toEqual([
+    'one',
+    'two',
+    600,
+  ]);
+  expect(arrivals.map(({ commands, authorization }) => ({ commands, authorization }))).toEqual([
+    {
+      commands: [
+        ['get', 'one'],
+        ['get', 'two'],
+        ['set', 'key', 'three', 'ex', 600],
+      ],
+      authorization: 'Bearer the-token',
+    },
+  ]);
+});
+
+test.each(['123', 'true', 'null', '"quoted"', '{"a":1}', '', 'ünïcode ☃', 'OK'])(
+  'a string comes back as it was stored: %j',
+  async (value) => {
+    expect(await kv.get(value)).toBe(value);
+  },
+);
+
+test('what is no string comes back as it is', async () => {
+  answer = ({ response }) => response.end('[{"result":null}]');
+  expect(await kv.get('absent')).toBeNull();
+  answer = ({ response }) => response.end('[{"result":["a",1]}]');
+  expect(await kv.get('list')).toEqual(['a', 1]);
+});
+
+test('one command at fault is no fault of the others', async () => {
+  answer = ({ response }) => response.end('[{"error":"WRONGTYPE of that key"},{"result":"two"}]');
+  const [one, two] = await Promise.allSettled([kv.get('one'), kv.get('two')]);
+  expect(one).toMatchObject({ reason: { message: expect.stringContaining('WRONGTYPE of that key') } });
+  expect(two).toMatchObject({ value: 'two' });
+});
+
+describe('a call is a fault, and made once', () => {
+  test.each<[string, (arrival: Arrival) => void]>([
+    ['500', ({ response }) => response.writeHead(500).end('internal error')],
+    ['401', ({ response }) => response.writeHead(401).end('{"error":"WRONGPASS"}')],
+    ['no JSON', ({ response }) => response.end('<html>')],
+    ['another shape', ({ response }) => response.end('{"result":"x"}')],
+    ['too few answers', ({ response }) => response.end('[]')],
+    ['too many answers', ({ response }) => response.end('[{"result":"x"},{"result":"y"}]')],
+    ['neither result nor error', ({ response }) => response.end('[{}]')],
+    ['far too much', ({ response }) => response.end(`[{"result":"${'x'.repeat(2_000_000)}"}]`)],
+    ['a reset', ({ request }) => request.socket.resetAndDestroy()],
+    [
+      'half an answer',
+      ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy()),
+    ],
+  ])('%s', async (_what, behave) => {
+    answer = behave;
+    await expect(kv.get('key')).rejects.toThrow();
+    expect(arrivals).toHaveLength(1);
+  });
+
+  test('nobody listens', async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await expect(kv.get('key')).rejects.toThrow('ECONNREFUSED');
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+});
+
+describe('a store that does not answer', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  });
+
+  test.each<[string, (arrival: Arrival) => void]>([
+    ['nothing', () => undefined],
+    ['never the end', ({ response }) => response.write('[{"result":')],
+  ])('is given up after 500 ms: %s', async (_what, behave) => {
+    answer = behave;
+    const ended = vi.fn();
+    const call = kv.get('key').catch(ended);
+    while (arrivals.length === 0) await turn();
+    vi.advanceTimersByTime(TIMEOUT_MS - 1);
+    await turn();
+    expect(ended).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(1);
+    await call;
+    expect(ended).toHaveBeenCalledTimes(1);
+    expect(arrivals).toHaveLength(1);
+  });
+
+  test('takes the idle connections with it: they may have gone dark as well', async () => {
+    await Promise.all([kv.get('one'), turn().then(() => kv.get('two'))]);
+    await turn();
+    answer = () => undefined;
+    const call = kv.get('key').catch(() => undefined);
+    while (arrivals.length === 2) await turn();
+    expect(sockets(), 'one of the two is used, the other is idle').toBe(2);
+    vi.advanceTimersByTime(TIMEOUT_MS);
+    await call;
+    answer = echo;
+    expect(await kv.get('key')).toBe('key');
+    expect(sockets(), 'a new connection').toBe(3);
+  });
+});
+
+describe('a kept connection', () => {
+  test('is used again', async () => {
+    for (let call = 0; call < 5; call += 1) await kv.get('key');
+    expect(sockets()).toBe(1);
+  });
+
+  test('that the store has closed meanwhile costs no call, not even several of them', async () => {
+    await Promise.all([
+      kv.get('one'),
+      turn().then(() => kv.get('two')),
+      turn()
+        .then(turn)
+        .then(() => kv.get('three')),
+    ]);
+    await turn();
+    const before = sockets();
+    expect(before).toBeGreaterThan(1);
+    for (const { request } of arrivals) request.socket.resetAndDestroy();
+    expect(await kv.get('key')).toBe('key');
+    expect(sockets()).toBe(before + 1);
+  });
+
+  test('on which an answer had begun is not asked again', async () => {
+    await kv.get('key');
+    answer = ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy());
+    await expect(kv.get('key')).rejects.toThrow();
+    expect(arrivals).toHaveLength(2);
+  });
+});
