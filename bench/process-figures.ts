@@ -1,21 +1,37 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import type { TestService } from '../tests/support/service';
 
 if (process.platform !== 'linux') throw new Error('Linux only: what a process uses is read from /proc.');
 
-/** Linux counts processor time in ticks of a hundredth of a second, whatever the kernel's own. */
-const TICK_MILLISECONDS = 10;
+/** A process and all that it started, directly or not. */
+function processTree(root: number): number[] {
+  const parents = readdirSync('/proc').flatMap((name) => {
+    try {
+      // After the name, which is in parentheses: state, parent.
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+      return [{ pid: Number(name), parent: Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) }];
+    } catch {
+      return []; // no process, or gone meanwhile
+    }
+  });
+  const below = (pid: number): number[] => [
+    pid,
+    ...parents.filter(({ parent }) => parent === pid).flatMap((child) => below(child.pid)),
+  ];
+  return below(root);
+}
 
-/** Processor time that a process has used so far, user and system. */
-export function cpuMilliseconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // After the name, which is in parentheses: the 12th and 13th fields are user and system time.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * TICK_MILLISECONDS;
+/** Processor time that the threads of a process tree have used so far, user and system. */
+export function cpuMilliseconds(root: number): number {
+  const threads = processTree(root).flatMap((pid) =>
+    readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}/schedstat`),
+  );
+  // The first field: nanoseconds on a processor.
+  return threads.reduce((sum, file) => sum + Number(readFileSync(file, 'utf8').split(' ')[0]) / 1e6, 0);
 }
 
 /** Memory that a process holds. */
-function residentMegabytes(pid: number): number {
+export function residentMegabytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 }
 

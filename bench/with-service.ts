@@ -11,7 +11,7 @@ export async function withService(
   work: (service: TestService) => Promise<void>,
 ): Promise<void> {
   process.stdout.write('building\n');
-  build();
+  await build();
   const starting = startOwnPostgres();
   let service: TestService | undefined;
   const stop = async () => {

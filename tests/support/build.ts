@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 
 /** The production build that all test files share. A build folder of its own: `npm run dev` may run meanwhile. */
 export const BUILD_FOLDER = '.next-test';
@@ -23,11 +24,12 @@ export function withoutServiceVariables(): NodeJS.ProcessEnv {
   };
 }
 
-/** Makes that build. Throws when it fails, having printed why, or after five minutes. */
-export function build(): void {
-  execFileSync(process.execPath, ['node_modules/next/dist/bin/next', 'build'], {
+const execute = promisify(execFile);
+
+/** Makes that build. Rejects with what it said when it fails, or after five minutes. */
+export async function build(): Promise<void> {
+  await execute(process.execPath, ['node_modules/next/dist/bin/next', 'build'], {
     env: { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER },
-    stdio: ['ignore', 'ignore', 'inherit'],
     timeout: 300_000,
   });
 }

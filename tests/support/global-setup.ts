@@ -41,7 +41,7 @@ export default async function setUp({ provide }: TestProject): Promise<() => Pro
     postgres = await startPostgres({ folder: path.join(folder, 'postgres'), durable: false });
     await postgres.createDatabase(TEMPLATE);
     await deployMigrations(postgres.url(TEMPLATE));
-    build();
+    await build();
     provide('postgresUrl', postgres.url('postgres'));
     provide('templateDatabase', TEMPLATE);
   } catch (error) {

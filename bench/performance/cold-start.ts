@@ -1,0 +1,78 @@
+import { cpuMilliseconds } from '../process-figures';
+import { type Figures, spreadOf } from './figures';
+import { type LoadRequest, openLoad } from './load';
+import { hello, scenariosFor } from './scenarios';
+import type { Surroundings } from './surroundings';
+import { bare, emptyMiddleware, service, type Target, tutorial } from './targets';
+
+const HIT = 'hit, bearer, known credential';
+const NOBODY = '401, no credential';
+const WEBHOOK = 'webhook, duplicate';
+
+/** Processor time that a fresh process takes until it has answered its first request. */
+async function untilFirstAnswer(
+  target: Target,
+  surroundings: Surroundings,
+  request: LoadRequest,
+): Promise<number> {
+  const server = await target.start(surroundings);
+  const load = openLoad(server, 1);
+  try {
+    await load.send([request]);
+    return cpuMilliseconds(server.pid);
+  } finally {
+    await load.close();
+    await server.stop();
+  }
+}
+
+/** The first answers of fresh processes: each round starts all of them, one after the other. */
+export async function measureColdStart(
+  surroundings: Surroundings,
+  rounds: number,
+): Promise<NonNullable<Figures['coldStart']>> {
+  const [greeting] = hello(1);
+  if (!greeting) throw new Error('No request');
+  const kinds: { target: Target; request: string; send: () => Promise<LoadRequest> }[] = [
+    { target: bare, request: 'GET /hello', send: async () => greeting },
+    { target: emptyMiddleware, request: 'GET /hello', send: async () => greeting },
+  ];
+  for (const target of [tutorial, service]) {
+    const scenarios = await scenariosFor({ ...target, name: `${target.name}_cold` }, surroundings);
+    const prepare = async (name: string, count = 1) =>
+      (await scenarios.find((scenario) => scenario.name === name)?.prepare(count)) ?? [];
+    // The users of the hits are put into the cache.
+    const warm = await target.start(surroundings);
+    const load = openLoad(warm, 1);
+    await load.send(await prepare(HIT, 100));
+    await load.close();
+    await warm.stop();
+    for (const request of [HIT, NOBODY, WEBHOOK]) {
+      kinds.push({
+        target,
+        request,
+        send: async () => {
+          const [first] = await prepare(request);
+          if (!first) throw new Error(`No scenario ${request}`);
+          return first;
+        },
+      });
+    }
+  }
+  const measured = kinds.map((): number[] => []);
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [index, { target, send }] of kinds.entries()) {
+      measured[index]?.push(await untilFirstAnswer(target, surroundings, await send()));
+    }
+  }
+  const [reference = []] = measured;
+  return kinds.map(({ target, request }, index) => {
+    const own = measured[index] ?? [];
+    return {
+      target: target.name,
+      request,
+      ratio: spreadOf(own.map((milliseconds, round) => milliseconds / (reference[round] ?? Number.NaN))),
+      cpuMilliseconds: spreadOf(own).median,
+    };
+  });
+}

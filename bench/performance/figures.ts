@@ -1,0 +1,73 @@
+import { z } from 'zod';
+
+const Spread = z.object({ median: z.number(), least: z.number(), most: z.number() });
+/** A figure of several rounds. */
+export type Spread = z.infer<typeof Spread>;
+
+const RequestFigures = z.object({
+  scenario: z.string(),
+  connections: z.number(),
+  target: z.string(),
+  /** Processor time a request, as a multiple of the bare route's in the same round. */
+  ratio: Spread,
+  cpuMicroseconds: z.number(),
+  perSecond: z.number(),
+  p50Milliseconds: z.number(),
+  p99Milliseconds: z.number(),
+});
+export type RequestFigures = z.infer<typeof RequestFigures>;
+
+const ColdStart = z.object({
+  target: z.string(),
+  request: z.string(),
+  ratio: Spread,
+  cpuMilliseconds: z.number(),
+});
+const Memory = z.object({ target: z.string(), atRestMegabytes: z.number(), afterMegabytes: z.number() });
+const Statement = z.object({
+  statement: z.string(),
+  poolMicroseconds: z.number(),
+  prismaMicroseconds: z.number(),
+});
+const Page = z.object({
+  path: z.string(),
+  scripts: z.number(),
+  kilobytes: z.number(),
+  ofTheProvider: z.number(),
+});
+
+/** All that one run, or several of its sections, measured on one line of Node.js. */
+export const Figures = z.object({
+  machine: z.string(),
+  node: z.string(),
+  versions: z.record(z.string(), z.string()),
+  /** Of each section: the commit that was measured, and when. */
+  measured: z.record(z.string(), z.object({ commit: z.string(), on: z.string() })),
+  requests: z.array(RequestFigures).optional(),
+  coldStart: z.array(ColdStart).optional(),
+  growth: z.array(z.object({ users: z.number(), rows: z.array(RequestFigures) })).optional(),
+  memory: z.object({ users: z.number(), targets: z.array(Memory) }).optional(),
+  statements: z.array(Statement).optional(),
+  sizes: z
+    .object({
+      serverMegabytes: z.number(),
+      functions: z.record(z.string(), z.number()),
+      pages: z.array(Page),
+    })
+    .optional(),
+});
+export type Figures = z.infer<typeof Figures>;
+
+const median = (values: readonly number[]) => {
+  const sorted = [...values].sort((one, other) => one - other);
+  const middle = Math.floor(sorted.length / 2);
+  const [low = Number.NaN, high = Number.NaN] = [sorted[Math.ceil(sorted.length / 2) - 1], sorted[middle]];
+  return (low + high) / 2;
+};
+
+/** The median of the values and how far they lie apart. */
+export const spreadOf = (values: readonly number[]): Spread => ({
+  median: median(values),
+  least: Math.min(...values),
+  most: Math.max(...values),
+});

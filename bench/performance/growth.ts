@@ -1,0 +1,41 @@
+import type { Figures } from './figures';
+import type { Server } from './launch';
+import { measureRequests } from './requests';
+import type { Surroundings } from './surroundings';
+import { service, type Target } from './targets';
+
+const CHUNK = 500_000;
+
+/** The service over tables of growing size. */
+export async function measureGrowth(
+  surroundings: Surroundings,
+  sizes: readonly number[],
+  options: { rounds: number; sample: number; warmUp: number; start: (target: Target) => Promise<Server> },
+): Promise<NonNullable<Figures['growth']>> {
+  const { pool } = surroundings;
+  const growth: NonNullable<Figures['growth']> = [];
+  let rows = 0;
+  for (const users of sizes) {
+    for (; rows < users; rows += CHUNK) {
+      await pool.query(
+        `INSERT INTO users (id, identity_provider_user_id)
+         SELECT gen_random_uuid(), 'user_row_' || n FROM generate_series($1::bigint, $2::bigint) AS n
+         ON CONFLICT DO NOTHING`,
+        [rows + 1, Math.min(rows + CHUNK, users)],
+      );
+    }
+    rows = users;
+    await pool.query('VACUUM ANALYZE users');
+    process.stdout.write(`${users} users are in the table\n`);
+    growth.push({
+      users,
+      rows: await measureRequests(surroundings, {
+        ...options,
+        targets: [{ ...service, name: `${service.name}_${users}` }],
+        connections: [32],
+        rows: { count: users, name: (index) => `user_row_${index + 1}` },
+      }),
+    });
+  }
+  return growth;
+}

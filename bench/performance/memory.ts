@@ -1,0 +1,40 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { residentMegabytes } from '../process-figures';
+import type { Figures } from './figures';
+import type { Server } from './launch';
+import { openLoad } from './load';
+import { hello, scenariosFor } from './scenarios';
+import type { Surroundings } from './surroundings';
+import { bare, service, type Target, tutorial } from './targets';
+
+const BATCH = 2_000;
+const CONNECTIONS = 32;
+/** After a burst, what is garbage is freed within seconds. */
+const SETTLE_MILLISECONDS = 10_000;
+
+/** Memory of a process that has answered one request, and of the same process after so many users, each a new one. */
+export async function measureMemory(
+  surroundings: Surroundings,
+  users: number,
+  start: (target: Target) => Promise<Server>,
+): Promise<NonNullable<Figures['memory']>> {
+  const targets: NonNullable<Figures['memory']>['targets'] = [];
+  for (const target of [bare, tutorial, service]) {
+    const server = await start(target);
+    const scenarios = target.hasRoutes
+      ? await scenariosFor({ ...target, name: `${target.name}_memory` }, surroundings)
+      : [];
+    const prepare = async (name: string, count: number) =>
+      (await scenarios.find((scenario) => scenario.name === name)?.prepare(count)) ?? hello(count);
+    const load = openLoad(server, CONNECTIONS);
+    await load.send(await prepare('hit, bearer, known credential', 1));
+    await pause(SETTLE_MILLISECONDS);
+    const atRestMegabytes = residentMegabytes(server.pid);
+    for (let seen = 0; seen < users; seen += BATCH) await load.send(await prepare('first sight', BATCH));
+    await pause(SETTLE_MILLISECONDS);
+    targets.push({ target: target.name, atRestMegabytes, afterMegabytes: residentMegabytes(server.pid) });
+    await load.close();
+    await server.stop();
+  }
+  return { users, targets };
+}

@@ -1,0 +1,84 @@
+import type { RequestFigures } from './figures';
+
+interface Scheme {
+  readonly ink: string;
+  readonly soft: string;
+  readonly line: string;
+  readonly bars: Readonly<Record<string, string>>;
+}
+
+/** The colours of a plot on a light and on a dark page. */
+export const SCHEMES: Readonly<Record<'light' | 'dark', Scheme>> = {
+  light: {
+    ink: '#1b1c1e',
+    soft: '#5c6066',
+    line: '#d9dbdf',
+    bars: { fastify: '#9aa0a8', tutorial: '#b7791f', service: '#2455c3' },
+  },
+  dark: {
+    ink: '#ecedef',
+    soft: '#a2a7ae',
+    line: '#3a3d42',
+    bars: { fastify: '#6b7078', tutorial: '#d69e2e', service: '#7aa2ff' },
+  },
+};
+
+const LABELS = 250;
+const WIDTH = 860;
+const BAR = 13;
+const GROUP = 3 * BAR + 14;
+const TOP = 54;
+
+/** Bars of the processor time of each scenario, as multiples of a bare Next.js route, in SVG. */
+export function plot(
+  figures: readonly RequestFigures[],
+  titles: ReadonlyMap<string, string>,
+  scheme: Scheme,
+): string {
+  const names = [...new Set(figures.map(({ scenario }) => scenario))].filter((name) => name !== 'GET /hello');
+  const targets = Object.keys(scheme.bars);
+  const highest = Math.ceil(Math.max(...figures.map(({ ratio }) => ratio.median)));
+  const x = (ratio: number) => LABELS + (ratio / highest) * (WIDTH - LABELS - 50);
+  const height = TOP + names.length * GROUP + 30;
+  const text = (left: number, top: number, words: string, rest = '') =>
+    `<text x="${left.toFixed(1)}" y="${top.toFixed(1)}" ${rest}>${words}</text>`;
+  const ticks = Array.from({ length: highest + 1 }, (_, ratio) => ratio);
+  const lines = [
+    ...ticks.map(
+      (ratio) =>
+        `<line x1="${x(ratio).toFixed(1)}" x2="${x(ratio).toFixed(1)}" y1="${TOP - 8}" y2="${height - 26}" stroke="${
+          ratio === 1 ? scheme.soft : scheme.line
+        }" ${ratio === 1 ? 'stroke-dasharray="4 3"' : ''}/>`,
+    ),
+    ...ticks.map((ratio) =>
+      text(x(ratio), height - 10, `${ratio}×`, `fill="${scheme.soft}" text-anchor="middle"`),
+    ),
+    ...targets.map((target, index) => {
+      const left = LABELS + index * 200;
+      return (
+        `<rect x="${left}" y="14" width="12" height="12" fill="${scheme.bars[target]}"/>` +
+        text(left + 18, 24, titles.get(target) ?? target, `fill="${scheme.ink}"`)
+      );
+    }),
+    ...names.flatMap((name, group) => {
+      const top = TOP + group * GROUP;
+      return [
+        text(LABELS - 10, top + 1.5 * BAR + 4, name, `fill="${scheme.ink}" text-anchor="end"`),
+        ...targets.map((target, index) => {
+          const found = figures.find((each) => each.scenario === name && each.target === target);
+          if (!found) return '';
+          const { median } = found.ratio;
+          const y = top + index * BAR;
+          return (
+            `<rect x="${LABELS}" y="${y}" width="${(x(median) - LABELS).toFixed(1)}" height="${BAR - 2}" fill="${scheme.bars[target]}"/>` +
+            text(x(median) + 5, y + BAR - 4, median.toFixed(1), `fill="${scheme.soft}" font-size="10"`)
+          );
+        }),
+      ];
+    }),
+  ];
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12" role="img" aria-label="Processor time of each kind of request as a multiple of a bare Next.js route">
+${lines.join('\n')}
+</svg>
+`;
+}

@@ -1,0 +1,77 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { z } from 'zod';
+import { BUILD_FOLDER } from '../../tests/support/build';
+import type { Figures } from './figures';
+import type { Server } from './launch';
+import { service, type Target } from './targets';
+
+const PAGES = ['/', '/sign-in', '/sign-up', '/no-such-page'];
+const FUNCTIONS = {
+  middleware: 'middleware.js',
+  'GET /users/v1/me': 'app/users/v1/me/route.js',
+  'POST /auth/v1/register': 'app/auth/v1/register/route.js',
+  'POST /webhooks/idp/v1/user-created': 'app/webhooks/idp/v1/user-created/route.js',
+  'GET /': 'app/page.js',
+};
+
+const Trace = z.object({ files: z.array(z.string()) });
+const bytesOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+
+/** What the server's files hold, without the maps that no process reads. */
+function serverBytes(folder: string): number {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => !name.endsWith('.map'))
+    .map((name) => path.join(folder, name))
+    .filter((file) => statSync(file).isFile())
+    .reduce((total, file) => total + bytesOf(file), 0);
+}
+
+/** A file and all that it may load, as Next.js has traced it: what a platform packs into the function. */
+function functionBytes(file: string): number {
+  const { files } = Trace.parse(JSON.parse(readFileSync(`${file}.nft.json`, 'utf8')));
+  return [...files.map((each) => path.resolve(path.dirname(file), each)), file].reduce(
+    (total, each) => total + (each.endsWith('.map') ? 0 : bytesOf(each)),
+    0,
+  );
+}
+
+/** The scripts of each page, compressed as they are sent; those of the identity provider come from its own host. */
+async function pageScripts(url: string, page: string) {
+  const html = await (await fetch(url + page)).text();
+  const sources = [...html.matchAll(/<script\b[^>]*\bsrc="([^"]+)"/g)].map(([, source = '']) => source);
+  const own = sources.filter((source) => source.startsWith('/'));
+  let bytes = 0;
+  for (const source of own) {
+    const script = await (await fetch(url + source)).arrayBuffer();
+    bytes += gzipSync(Buffer.from(script)).length;
+  }
+  return {
+    path: page,
+    scripts: own.length,
+    kilobytes: bytes / 1024,
+    ofTheProvider: sources.length - own.length,
+  };
+}
+
+export async function measureSizes(
+  start: (target: Target) => Promise<Server>,
+): Promise<NonNullable<Figures['sizes']>> {
+  const folder = path.join(BUILD_FOLDER, 'server');
+  const { url, stop } = await start(service);
+  const pages = [];
+  for (const page of PAGES) pages.push(await pageScripts(url, page));
+  await stop();
+  const megabytes = (bytes: number) => bytes / 1024 / 1024;
+  return {
+    serverMegabytes: megabytes(serverBytes(folder)),
+    functions: Object.fromEntries(
+      Object.entries(FUNCTIONS).map(([name, file]) => [
+        name,
+        megabytes(functionBytes(path.join(folder, file))),
+      ]),
+    ),
+    pages,
+  };
+}

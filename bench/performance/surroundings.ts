@@ -1,0 +1,75 @@
+import { randomBytes } from 'node:crypto';
+import { Pool } from 'pg';
+import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
+import { startOwnPostgres } from '../../tests/support/own-postgres';
+import { hasRedis, startRedis } from '../../tests/support/redis';
+import { launch } from './launch';
+
+/** What all targets share: one database, one cache store, one identity provider. */
+export interface Surroundings {
+  readonly databaseUrl: string;
+  readonly pool: Pool;
+  /** The store, by its own protocol. */
+  readonly redisUrl: string;
+  /** The same store, by the REST protocol of the KV client. */
+  readonly kv: { readonly url: string; readonly token: string };
+  readonly idp: IdentityProvider;
+  readonly keys: { readonly secret: string; readonly publishable: string; readonly signing: string };
+}
+
+const KEYS = {
+  secret: `sk_live_${randomBytes(20).toString('hex')}`,
+  publishable: `pk_live_${Buffer.from('clerk.bench.example$').toString('base64')}`,
+  signing: `whsec_${randomBytes(32).toString('base64')}`,
+} as const;
+
+/** Runs `work` with everything up; when this settles or is interrupted, all of it is stopped. */
+export async function withSurroundings(work: (surroundings: Surroundings) => Promise<void>): Promise<void> {
+  if (!hasRedis()) {
+    throw new Error(
+      'The cache store of this comparison is a Redis: install redis-server (Debian: the package of that name).',
+    );
+  }
+  const stops: (() => Promise<unknown>)[] = [];
+  let stopped: Promise<void> | undefined;
+  const stopAll = async () => {
+    for (const stop of stops.reverse()) await stop();
+  };
+  const stop = () => {
+    stopped ??= stopAll();
+    return stopped;
+  };
+  const interrupted = () => void stop().finally(() => process.exit(130));
+  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  try {
+    const postgres = await startOwnPostgres();
+    stops.push(postgres.stop);
+    const redis = await startRedis();
+    stops.push(redis.stop);
+    const databaseUrl = new URL(postgres.template, postgres.url).href;
+    const pool = new Pool({ connectionString: databaseUrl });
+    stops.push(() => pool.end());
+    const idp = await startIdentityProvider({
+      secretKey: KEYS.secret,
+      publishableKey: KEYS.publishable,
+      webhook: undefined,
+    });
+    stops.push(idp.stop);
+    const token = randomBytes(24).toString('base64url');
+    const kv = await launch({
+      args: ['--import', 'tsx', 'bench/performance/kv-process.ts'],
+      environment: { KV_TOKEN: token, REDIS_URL: redis.url },
+    });
+    stops.push(kv.stop);
+    await work({
+      databaseUrl,
+      pool,
+      redisUrl: redis.url,
+      kv: { url: kv.url, token },
+      idp,
+      keys: KEYS,
+    });
+  } finally {
+    await stop();
+  }
+}
