@@ -40,7 +40,7 @@ const quick = values.quick;
 const inPart = quick || values.only !== undefined || values.targets !== undefined || values['no-build'];
 const wantedSections = z
   .array(z.enum(SECTIONS))
-  .parse(values.sections?.split(',') ?? (quick ? ['requests'] : SECTIONS));
+  .parse(values.sections?.split(',') ?? (quick || values.only ? ['requests'] : SECTIONS));
 const rounds = Number(values.rounds ?? (quick ? 3 : 7));
 
 const Package = z.object({ dependencies: z.record(z.string(), z.string()) });

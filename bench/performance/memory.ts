@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { residentMegabytes } from '../process-figures';
 import type { Figures } from './figures';
 import type { Server } from './launch';
-import { openLoad } from './load';
+import { type Load, openLoad } from './load';
 import { hello, scenariosFor } from './scenarios';
 import type { Surroundings } from './surroundings';
 import { bare, service, type Target, tutorial } from './targets';
@@ -26,14 +26,21 @@ export async function measureMemory(
       : [];
     const prepare = async (name: string, count: number) =>
       (await scenarios.find((scenario) => scenario.name === name)?.prepare(count)) ?? hello(count);
-    const load = openLoad(server, CONNECTIONS);
-    await load.send(await prepare('hit, bearer, known credential', 1));
-    await pause(SETTLE_MILLISECONDS);
-    const atRestMegabytes = residentMegabytes(server.pid);
-    for (let seen = 0; seen < users; seen += BATCH) await load.send(await prepare('first sight', BATCH));
-    await pause(SETTLE_MILLISECONDS);
-    targets.push({ target: target.name, atRestMegabytes, afterMegabytes: residentMegabytes(server.pid) });
-    await load.close();
+    // The server ends connections that are idle while things settle: each time by new ones.
+    const settledAfter = async (work: (load: Load) => Promise<unknown>) => {
+      const load = openLoad(server, CONNECTIONS);
+      await work(load);
+      await load.close();
+      await pause(SETTLE_MILLISECONDS);
+      return residentMegabytes(server.pid);
+    };
+    const atRestMegabytes = await settledAfter(async (load) =>
+      load.send(await prepare('hit, bearer, known credential', 1)),
+    );
+    const afterMegabytes = await settledAfter(async (load) => {
+      for (let seen = 0; seen < users; seen += BATCH) await load.send(await prepare('first sight', BATCH));
+    });
+    targets.push({ target: target.name, atRestMegabytes, afterMegabytes });
     await server.stop();
   }
   return { users, targets };
