@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { Client } from 'pg';
+import { Client, escapeLiteral } from 'pg';
 
 interface Migration {
   readonly name: string;
@@ -30,7 +30,8 @@ const committedMigrations = fileURLToPath(new URL('./migrations', import.meta.ur
  *
  * Several instances may run it at once: each migration is applied by one of them. Lock and migration are parts of one
  * transaction, so a transaction pooler may stand in between. Hence a migration cannot hold what PostgreSQL refuses
- * inside a transaction, such as CREATE INDEX CONCURRENTLY, nor end the transaction itself.
+ * inside a transaction, such as CREATE INDEX CONCURRENTLY, nor end the transaction itself. Settings that it makes end
+ * with it.
  */
 export async function deployMigrations(databaseUrl: string, folder = committedMigrations): Promise<string[]> {
   const migrations = readMigrations(folder);
@@ -70,7 +71,6 @@ async function applyNext(client: Client, migrations: readonly Migration[]): Prom
     await client.query('COMMIT');
     return undefined;
   }
-  refuseTransactionControl(pending);
   const id = randomUUID();
   await client.query(
     'INSERT INTO _prisma_migrations (id, checksum, migration_name, started_at) VALUES ($1, $2, $3, clock_timestamp())',
@@ -78,7 +78,8 @@ async function applyNext(client: Client, migrations: readonly Migration[]): Prom
   );
   await client.query('SAVEPOINT before_migration');
   try {
-    await client.query(pending.sql);
+    await client.query(insideTransaction(pending));
+    await client.query('RESET ALL; RESET SESSION AUTHORIZATION');
   } catch (error) {
     await client.query('ROLLBACK TO SAVEPOINT before_migration');
     await client.query('UPDATE _prisma_migrations SET logs = $2 WHERE id = $1', [id, describe(error)]);
@@ -96,6 +97,14 @@ async function applyNext(client: Client, migrations: readonly Migration[]): Prom
   );
   await client.query('COMMIT');
   return pending.name;
+}
+
+/**
+ * The migration as the body of a block: there PostgreSQL itself refuses every statement that would begin or end a
+ * transaction, however it is written, and takes back what went before it.
+ */
+function insideTransaction({ sql }: Migration): string {
+  return `DO ${escapeLiteral(`BEGIN EXECUTE ${escapeLiteral(sql)}; END`)}`;
 }
 
 /** Held until the transaction ends; it excludes Prisma's session-wide lock of the same key as well. */
@@ -153,17 +162,6 @@ function firstPending(
   return migrations.find(({ name }) => !recorded.has(name));
 }
 
-function refuseTransactionControl({ name, sql }: Migration): void {
-  if (/^\s*(commit|rollback|end)(\s+(work|transaction))?\s*;/im.test(withoutDollarQuotes(sql))) {
-    throw new Error(`Migration ${name} ends its transaction itself; leave out BEGIN and COMMIT.`);
-  }
-}
-
-/** Function bodies have a BEGIN and END of their own. */
-function withoutDollarQuotes(sql: string): string {
-  return sql.replace(/(\$\w*\$).*?\1/gs, '');
-}
-
 function checksum(sql: string): string {
   return createHash('sha256').update(sql).digest('hex');
 }
@@ -188,7 +186,19 @@ function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** A preview is built for every pull request: over production's database, each would migrate production. */
+function isPreviewWithoutDatabase(): boolean {
+  const { VERCEL_ENV, MIGRATE_PREVIEW_DATABASE } = process.env;
+  return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production' && MIGRATE_PREVIEW_DATABASE !== '1';
+}
+
 async function main(): Promise<void> {
+  if (isPreviewWithoutDatabase()) {
+    console.warn(
+      'NOT MIGRATED: this build is no production build. If it has a database of its own, set MIGRATE_PREVIEW_DATABASE=1.',
+    );
+    return;
+  }
   // As the application does; what is set already stays.
   if (existsSync('.env.local')) process.loadEnvFile('.env.local');
   const databaseUrl = process.env['DATABASE_URL'];

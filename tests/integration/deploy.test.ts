@@ -77,8 +77,8 @@ const rowsOf = (url: string) =>
             finished_at >= started_at AS finished FROM _prisma_migrations ORDER BY started_at`,
   );
 
-function runScript(databaseUrl: string | undefined) {
-  const env = { ...process.env, DATABASE_URL: databaseUrl };
+function runScript(databaseUrl: string | undefined, variables: Record<string, string> = {}) {
+  const env = { ...process.env, DATABASE_URL: databaseUrl, ...variables };
   return new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
     const args = ['--import', 'tsx', 'prisma/deploy.ts'];
     execFile(process.execPath, args, { cwd: project, env, timeout: 60_000 }, (error, stdout, stderr) => {
@@ -189,12 +189,70 @@ test('other line endings are no edit', async () => {
   expect(await deployMigrations(url, folder)).toEqual([]);
 });
 
-test('a migration that would end its transaction is refused before it runs, a function body is not', async () => {
+test.each([
+  'COMMIT;',
+  'COMMIT; SELECT 1/0;',
+  '/* x */ COMMIT;',
+  'COMMIT AND CHAIN;',
+  'ABORT;',
+  'ROLLBACK; BEGIN;',
+  'END;',
+  'BEGIN;',
+  'SAVEPOINT before_migration; RELEASE before_migration;',
+  'DO $$ BEGIN COMMIT; END $$;',
+])(
+  'a migration that would end its transaction changes nothing, and its failure is recorded: %s',
+  async (end) => {
+    const url = await newDatabase();
+    const folder = newMigrations({ '1_end': `CREATE TABLE note (id INT); ${end}` });
+    await expect(deployMigrations(url, folder)).rejects.toThrow(
+      /^Migration 1_end failed and was rolled back: /,
+    );
+    expect(
+      await query(
+        url,
+        `SELECT to_regclass('note') AS note, finished_at, length(logs) > 10 AS logged FROM _prisma_migrations`,
+      ),
+    ).toEqual([{ note: null, finished_at: null, logged: true }]);
+  },
+);
+
+test.each<[string, string]>([
+  ['CASE', "CREATE VIEW answer AS SELECT CASE WHEN true THEN 1\nEND;\nSELECT 'it''s';"],
+  ['BEGIN ATOMIC', 'CREATE FUNCTION answer() RETURNS INT LANGUAGE sql BEGIN ATOMIC SELECT 1;\nEND;'],
+  ['a comment', '-- then\n-- commit;\n'],
+  ['a comment of several lines', '/*\ncommit;\n*/ SELECT 1;'],
+  [
+    'a function body',
+    'CREATE FUNCTION one() RETURNS INT AS $$\nBEGIN\n  RETURN 1;\nEND;\n$$ LANGUAGE plpgsql;',
+  ],
+  ['nothing at all', ''],
+  ['another schema', 'CREATE SCHEMA other; SET search_path = other; CREATE TABLE note (id INT);'],
+  ['another role', 'CREATE ROLE migrator_of_the_test; SET ROLE migrator_of_the_test;'],
+  ['another schema, as pg_dump does it', "SELECT pg_catalog.set_config('search_path', '', false);"],
+])(
+  'a migration may hold what only looks like the end of one, and settings of its own: %s',
+  async (_what, sql) => {
+    const url = await newDatabase();
+    const folder = newMigrations({ '1_odd': sql, '2_table': 'CREATE TABLE after (id INT);' });
+    expect(await deployMigrations(url, folder)).toEqual(['1_odd', '2_table']);
+    expect(await query(url, `SELECT to_regclass('public.after') IS NOT NULL AS after`)).toEqual([
+      { after: true },
+    ]);
+    expect(await deployMigrations(url, folder)).toEqual([]);
+  },
+);
+
+test('a preview migrates only a database that is said to be its own', async () => {
   const url = await newDatabase();
-  const body = 'CREATE FUNCTION one() RETURNS INT AS $$\nBEGIN\n  RETURN 1;\nEND;\n$$ LANGUAGE plpgsql;';
-  const folder = newMigrations({ '1_function': body, '2_commit': 'CREATE TABLE note (id INT);\nCOMMIT;' });
-  await expect(deployMigrations(url, folder)).rejects.toThrow('2_commit ends its transaction itself');
-  expect(await query(url, `SELECT one(), to_regclass('note') AS note`)).toEqual([{ one: 1, note: null }]);
+  const preview = { VERCEL_ENV: 'preview' };
+  const refused = await runScript(url, preview);
+  expect(refused).toMatchObject({ status: 0, stdout: '' });
+  expect(refused.stderr).toContain('NOT MIGRATED');
+  expect(await query(url, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
+  const own = await runScript(url, { ...preview, MIGRATE_PREVIEW_DATABASE: '1' });
+  expect(own.stdout).toMatch(/^applied /);
+  expect((await runScript(url, { VERCEL_ENV: 'production' })).stdout).toContain('up to date');
 });
 
 test('what a newer version applied is left alone', async () => {
