@@ -1,4 +1,5 @@
 import { v7 as uuidV7 } from 'uuid';
+import * as z from 'zod/mini';
 import { batched } from './batch';
 import { shareUnderWay } from './share-under-way';
 import { within } from './within';
@@ -40,15 +41,29 @@ async function findOrCreate(identityProviderUserId: string): Promise<Registratio
   return { userId: winner, created: false };
 }
 
+/** What Prisma says of a transaction that lost against another, in a database that isolates them by default. */
+const LostRace = z.object({ code: z.literal('P2034') });
+const MAX_ATTEMPTS = 5;
+
+/** Whoever won has committed: the next attempt finds the row. */
+async function findOrCreateInTheEnd(identityProviderUserId: string, attempt = 1): Promise<Registration> {
+  try {
+    return await findOrCreate(identityProviderUserId);
+  } catch (error) {
+    if (attempt === MAX_ATTEMPTS || !LostRace.safeParse(error).success) throw error;
+    return findOrCreateInTheEnd(identityProviderUserId, attempt + 1);
+  }
+}
+
 const sharedFindOrCreate = shareUnderWay((identityProviderUserId: string) =>
-  within(DEADLINE_MS, findOrCreate(identityProviderUserId)),
+  within(DEADLINE_MS, findOrCreateInTheEnd(identityProviderUserId)),
 );
 
 /**
  * Links an identity-provider user to an internal user exactly once and returns the link (SPEC 4.1, 5.2, 6.1).
  *
  * The unique column decides every race, also between processes: an existing user costs one statement, a new one two,
- * and a lost race three. Concurrent calls for one user in one process share these, failure included, and under load one
+ * and a lost race three, at any isolation level. Concurrent calls for one user in one process share these, failure included, and under load one
  * look-up serves many users. Ends within 4 s; throws what the database throws. Nothing is half done then, and the call
  * can be repeated.
  */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { holdRow } from '../support/held-row';
 import { type Answer, deliver, me, register, tokenFor, userCreated } from '../support/requests';
 import { startTestService, type TestService } from '../support/service';
@@ -44,6 +44,33 @@ test('of 200 concurrent registrations of one new id, in two processes, exactly o
   const count = (status: number) => answers.filter((answer) => answer.status === status).length;
   expect({ created: count(201), existing: count(200) }).toEqual({ created: 1, existing: 199 });
   expect(new Set(answers.map(userIdOf)).size).toBe(1);
+});
+
+test('registrations race as safely in a database that isolates transactions by default', async () => {
+  const isolated = await startTestService({
+    processes: 2,
+    async databaseUrl({ pool, url }) {
+      const name = new URL(url).pathname.slice(1);
+      await pool.query(`ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`);
+      return url;
+    },
+  });
+  onTestFinished(() => isolated.stop());
+  const url = (index: number) => isolated.processes[index % 2]?.url ?? isolated.url;
+  const token = tokenFor(isolated.idp, 'user_caller');
+  await me(url(0), token);
+  await me(url(1), token);
+  for (let round = 0; round < 5; round += 1) {
+    const identityProviderUserId = `user_isolated_${round}`;
+    const row = await holdRow(isolated.database, identityProviderUserId);
+    const answers = Array.from({ length: 20 }, (_, index) =>
+      register(url(index), token, { identityProviderUserId }),
+    );
+    expect(await row.waiting(2)).toBe(true);
+    // Somebody else was first: each of the waiting ones loses, in a transaction that began before.
+    await row.commit();
+    expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([200]));
+  }
 });
 
 test('300 concurrent first sights through guard, register and webhook, in two processes: one row, one internal id', async () => {
