@@ -60,6 +60,8 @@ function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise
         request.end(body);
         return request;
       };
+      // First: over an address that it cannot use, it throws.
+      let current = send();
       const timer = setTimeout(() => {
         timedOut = true;
         fail(new Error('KV store does not answer'));
@@ -67,7 +69,6 @@ function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise
         // The idle ones may have gone dark as well.
         for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
       }, timeoutMs);
-      let current = send();
     });
 }
 
@@ -93,8 +94,8 @@ interface Call {
  * The KV client's way to its store: kept connections, and one round trip for all commands that are given in one turn of
  * the event loop. Node's `fetch`, which the client has by itself, takes six times the processor time.
  *
- * Rejects when the store is out of reach, refuses, or has not answered after `timeoutMs`. A command is sent once; only
- * if the store had closed the kept connection before it answered anything, it is sent again.
+ * Rejects when the store is out of reach, refuses, answers more than 1 MiB, or has not answered after `timeoutMs`. A
+ * command is sent once; only if the store had closed the idle connection that it was given, it is sent again.
  */
 export function kvRequester(address: KvAddress): Requester {
   const post = poster(address);

@@ -185,3 +185,15 @@ describe('a kept connection', () => {
     expect(arrivals).toHaveLength(2);
   });
 });
+
+test('an address that cannot be used is a rejection, and nothing more when its time is over', async () => {
+  const uncaught: unknown[] = [];
+  const note = (error: unknown) => uncaught.push(error);
+  process.on('uncaughtException', note);
+  const url = 'http://default:50%off@127.0.0.1:1';
+  const unusable = new VercelKV(kvRequester({ url, token: 'the-token', timeoutMs: 1 }));
+  await expect(unusable.ping()).rejects.toThrow();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  process.off('uncaughtException', note);
+  expect(uncaught).toEqual([]);
+});
