@@ -16,6 +16,8 @@ export interface RequestFacts {
   caller?: 'created' | 'existing';
   /** What the registration that the request asked for came to. */
   registered?: 'created' | 'existing';
+  /** Why the guard found no verified session. */
+  reason?: string;
   eventType?: string;
   messageId?: string;
 }
@@ -42,21 +44,28 @@ interface ErrorDescription {
 
 const MAX_CAUSES = 3;
 
+/** Where an error was made. Its stack begins with its name and message as they were then, whose lines may look like frames. */
+function framesOf({ stack = '', message }: Error): string[] {
+  const start = stack.indexOf(message);
+  // A message that was changed afterwards leaves no way to tell where it ended.
+  if (start === -1) return [];
+  const lines = stack.slice(start + message.length).match(/^ +at .*/gm) ?? [];
+  return lines.slice(0, 6).map((line) => line.trim());
+}
+
 /**
  * Describes an error without quoting what it is about: drivers put statements, keys and values into their messages,
  * so a message is kept only if it is made of words alone.
  */
 export function describeError(error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { name: typeof error };
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-  // A stack begins with the message, whose own lines may look like frames.
-  const stack = error.stack?.replace(`${error.name}: ${error.message}`, '') ?? '';
-  const frames = stack.match(/^ +at .*/gm)?.slice(0, 6);
+  const code = 'code' in error && /^\w{1,40}$/.test(String(error.code)) ? String(error.code) : undefined;
+  const frames = framesOf(error);
   return {
     name: error.name,
     ...(code ? { code } : {}),
     ...(/^[A-Za-z ,.'-]{1,100}$/.test(error.message) ? { message: error.message } : {}),
-    ...(frames?.length ? { frames: frames.map((frame) => frame.trim()) } : {}),
+    ...(frames.length ? { frames } : {}),
     ...(error.cause !== undefined && depth < MAX_CAUSES
       ? { cause: describeError(error.cause, depth + 1) }
       : {}),

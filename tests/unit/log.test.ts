@@ -45,3 +45,18 @@ test('a message of several lines is no stack frame', () => {
   expect(JSON.stringify(described)).not.toMatch(/alice|sk_test/);
   expect(described.frames?.length).toBeGreaterThan(0);
 });
+
+test('a name that was changed after the stack was read, or a message, lets nothing of the message through', () => {
+  const renamed = new Error('x\n    at alice@example.com (sk_test_abc:1:1)');
+  expect(renamed.stack).toBeDefined();
+  renamed.name = 'Renamed';
+  expect(JSON.stringify(describeError(renamed))).not.toMatch(/alice|sk_test/);
+  expect(describeError(renamed).frames?.length).toBeGreaterThan(0);
+  renamed.message = 'another one';
+  expect(JSON.stringify(describeError(renamed))).not.toMatch(/alice|sk_test/);
+});
+
+test('a code that is no word is left out', () => {
+  const error = Object.assign(new Error('x'), { code: 'alice@example.com' });
+  expect(JSON.stringify(describeError(error))).not.toContain('alice');
+});
