@@ -9,6 +9,7 @@ const only = (name, packages, homes) => ({
 /** lib, from the top down: a module imports from its own line or from below. */
 const layers = [
   ['start'],
+  ['gate', 'console'],
   ['guard', 'webhook'],
   ['resolve-user-id'],
   ['register', 'user-id-cache'],
@@ -66,7 +67,11 @@ export default {
       to: { path: '^lib/(db|kv|user-id-cache|resolve-user-id|idp/shield|generated)' },
     },
     ...upward,
-    only('only-the-guard-and-lib-idp-know-clerk', ['@clerk'], ['^lib/idp/', '^lib/guard', '^middleware']),
+    only(
+      'only-the-doors-of-lib-idp-know-clerk',
+      ['@clerk'],
+      ['^lib/idp/(server|components|authentication-adapter)\\.ts$'],
+    ),
     only('only-lib-db-knows-prisma', ['@prisma', 'pg'], ['^lib/db', '^lib/generated/']),
     {
       name: 'only-lib-db-imports-the-generated-client',

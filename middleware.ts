@@ -1,7 +1,6 @@
-import './lib/idp/credentials';
-import { clerkMiddleware } from '@clerk/nextjs/server';
 import { environment } from './lib/env';
 import { passForDocument } from './lib/idp/content-security-policy';
+import { clerkMiddleware } from './lib/idp/server';
 import { shield } from './lib/idp/shield';
 
 const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
@@ -33,6 +32,7 @@ export default shield({
   api: clerkMiddleware(() => undefined, options),
   passForDocument: passWithPolicy,
   isProxy,
+  authorizedParties: () => environment().IDP_AUTHORIZED_PARTIES ?? [],
 });
 
 // Only files that no handler reads may stay outside: `auth()` believes forged headers where this did not run.

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { NextConfig } from 'next';
 import { API_ROOTS } from './lib/paths';
 
@@ -11,6 +12,13 @@ const securityHeaders = {
   // Browsers heed it over https only.
   'strict-transport-security': 'max-age=31536000',
 };
+
+// The platform's build tool would pack it into the functions.
+if (process.env['VERCEL'] && existsSync('.env.local')) {
+  throw new Error(
+    'A build for deployment must not find .env.local: its values would be part of what is deployed.',
+  );
+}
 
 const config: NextConfig = {
   poweredByHeader: false,
@@ -29,8 +37,6 @@ const config: NextConfig = {
     // After a restart of `next dev` a stale entry of this cache can make a page reload for ever.
     turbopackFileSystemCacheForDev: false,
   },
-  // `npm run check:types` checks every file of the project; a build need not do it again.
-  typescript: { ignoreBuildErrors: true },
   ...(process.env['NEXT_DIST_DIR'] ? { distDir: process.env['NEXT_DIST_DIR'] } : {}),
   // An API path that does not exist is answered in JSON, as every other one.
   rewrites: async () => ({

@@ -1,11 +1,11 @@
-import './idp/credentials';
-import { auth } from '@clerk/nextjs/server';
 import type { NextRequest } from 'next/server';
 import { environment } from './env';
 import { json, type RouteHandler, route, type Segment } from './http';
 import { IdentityProviderUserId } from './identity-provider-user-id';
 import { authStateOf, SIGNED_IN } from './idp/auth-state';
 import { credentialMemory } from './idp/credential-memory';
+import { auth } from './idp/server';
+import { noteFacts } from './log';
 import { resolveUserId } from './resolve-user-id';
 
 /**
@@ -34,16 +34,23 @@ const verified = credentialMemory();
 /** The verified session's user, or undefined. */
 async function sessionUserId({ headers }: NextRequest): Promise<string | undefined> {
   const state = authStateOf(headers);
-  if (state?.status !== SIGNED_IN) return undefined;
+  if (state?.status !== SIGNED_IN) {
+    noteFacts({ reason: state?.reason || 'no-auth-state' });
+    return undefined;
+  }
   // All that `auth()` judges by: it refuses an OAuth or machine token as a bearer, which the middleware lets pass.
   const credential = [state.token, state.signature, headers.get('authorization') ?? ''];
   const remembered = verified.recall(credential);
   if (remembered !== undefined) return remembered;
-  // With an empty secret the SDK would believe auth headers that anyone can sign: no valid environment, no answer.
+  // The SDK has read its secret when it was loaded, behind lib/idp/server.ts. With an empty one it would believe auth headers
+  // that anyone can sign: no valid environment, no answer.
   environment();
   const { isAuthenticated, userId, sessionClaims } = await auth();
   const identityProviderUserId = IdentityProviderUserId.safeParse(userId).data;
-  if (!isAuthenticated || identityProviderUserId === undefined) return undefined;
+  if (!isAuthenticated || identityProviderUserId === undefined) {
+    noteFacts({ reason: isAuthenticated ? 'no-user-id' : 'no-session-token' });
+    return undefined;
+  }
   verified.keep(credential, identityProviderUserId, sessionClaims.exp * 1000);
   return identityProviderUserId;
 }

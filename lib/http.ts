@@ -6,7 +6,7 @@ import { collectFacts, describeError, log, type RequestFacts } from './log';
 /** An answer other than success. The message is public: it helps the caller and tells nothing else. */
 export class HttpError extends Error {
   constructor(
-    readonly status: 400 | 401 | 404 | 413,
+    readonly status: 400 | 401 | 404 | 405 | 413,
     message: string,
   ) {
     super(message);
@@ -32,9 +32,15 @@ export type RouteHandler<S extends Segment> = (
 
 const PLAIN_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
 
+/** The id of a request: the caller's own, if it is short and plain. */
+export const requestIdOf = (given: unknown): string =>
+  typeof given === 'string' && PLAIN_REQUEST_ID.test(given) ? given : randomUUID();
+
+/** However often it was encoded. */
 function decoded(segment: string): string {
   try {
-    return decodeURIComponent(segment);
+    const once = decodeURIComponent(segment);
+    return once === segment ? segment : decoded(once);
   } catch {
     return segment;
   }
@@ -53,7 +59,8 @@ async function routeName(request: NextRequest, { params }: Segment): Promise<str
     // A catch-all value is one, however many segments it has.
     if (!isDynamic || name !== segments.at(-1)) segments.push(name);
   }
-  return `${request.method} ${segments.reverse().join('/')}`;
+  // A value that was not found may be anywhere in it.
+  return `${request.method} ${names.length === 0 ? segments.reverse().join('/') : '/'}`;
 }
 
 /** The one place where a failure becomes an answer (SPEC 7). */
@@ -92,7 +99,9 @@ async function answer<S extends Segment>(
 ): Promise<Response> {
   underWay.count += 1;
   try {
-    return await handler(request, segment);
+    const response = await handler(request, segment);
+    if (!(response instanceof Response)) throw new Error('A handler returned no response');
+    return response;
   } finally {
     underWay.count -= 1;
     if (underWay.count === 0) for (const resolve of underWay.whenIdle.splice(0)) resolve();
@@ -106,8 +115,7 @@ async function answer<S extends Segment>(
 export function route<S extends Segment>(handler: RouteHandler<S>): RouteHandler<S> {
   return async (request, segment) => {
     const started = performance.now();
-    const given = request.headers.get('x-request-id') ?? '';
-    const requestId = PLAIN_REQUEST_ID.test(given) ? given : randomUUID();
+    const requestId = requestIdOf(request.headers.get('x-request-id'));
     const facts: RequestFacts = {};
     let cause: unknown;
     const answered = await collectFacts(facts, () => answer(handler, request, segment)).catch(
@@ -139,6 +147,11 @@ export function route<S extends Segment>(handler: RouteHandler<S>): RouteHandler
 /** The route of a path that names nothing: 404, as JSON. */
 export const notFound = route(() => {
   throw new HttpError(404, 'Not found');
+});
+
+/** The route of a method that a path does not have: 405, as JSON. */
+export const methodNotAllowed = route(() => {
+  throw new HttpError(405, 'Method not allowed');
 });
 
 /** Ends when the body does: lib/start.ts bounds how long a sender may take. */

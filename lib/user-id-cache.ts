@@ -4,8 +4,8 @@ import { withKv } from './kv';
 
 const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
 
-/** What this service stores. Anything else under our key was not written by it. */
-const InternalUserId = z.uuidv7().check(z.lowercase());
+/** What this service stores: an id as the column returns it, also of a row that was imported. */
+const InternalUserId = z.guid().check(z.lowercase());
 
 /** How the store says that our key holds a list, a set or the like: it answers, so that is no fault. */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;

@@ -6,20 +6,32 @@ export interface AuthState {
   readonly status: string;
   readonly token: string;
   readonly signature: string;
+  /** Why there is no verified session, in the SDK's words or ours: for the log, never for the caller. */
+  readonly reason: string;
 }
 
 /** The status of a request with a verified session; every other one is without. */
 export const SIGNED_IN = 'signed-in';
 const SIGNED_OUT = 'signed-out';
+const NO_CREDENTIAL = 'no-credential';
 
 const headerOf = (part: keyof AuthState) => `x-clerk-auth-${part}`;
+/** One of the SDK's own words, and none of a caller's. */
+const REASON = /^[a-z-]{1,50}$/;
 
 function readAuthState(headers: Headers, prefix = ''): AuthState | undefined {
-  const part = (name: keyof AuthState) => headers.get(prefix + headerOf(name));
+  const part = (name: keyof AuthState) => headers.get(prefix + headerOf(name)) ?? '';
   const status = part('status');
-  return status === null
+  // The SDK tells the reason in its answer, not to the route.
+  const reason = headers.get(headerOf('reason')) ?? '';
+  return status === ''
     ? undefined
-    : { status, token: part('token') ?? '', signature: part('signature') ?? '' };
+    : {
+        status,
+        token: part('token'),
+        signature: part('signature'),
+        reason: REASON.test(reason) ? reason : '',
+      };
 }
 
 /** The auth state of a request that the middleware has let pass; undefined where it did not run. */
@@ -29,11 +41,10 @@ export const authStateOf = (headers: Headers): AuthState | undefined => readAuth
 export const suppliedAuthState = ({ headers }: Response): AuthState | undefined =>
   readAuthState(headers, 'x-middleware-request-');
 
-/** Puts the auth state where `auth()` looks for it. */
-export function setAuthState(headers: Headers, { status, token, signature }: AuthState): void {
-  headers.set(headerOf('status'), status);
-  headers.set(headerOf('token'), token);
-  headers.set(headerOf('signature'), signature);
+/** Puts the auth state where `auth()` looks for it, and the reason where the guard does. */
+export function setAuthState(headers: Headers, state: AuthState): void {
+  for (const part of ['status', 'token', 'signature'] as const) headers.set(headerOf(part), state[part]);
+  if (state.reason !== '') headers.set(headerOf('reason'), state.reason);
 }
 
 /** What the SDK supplied for a credential before. Why that may be remembered stands in credential-memory.ts. */
@@ -53,8 +64,8 @@ export function authStateMemory(): AuthStateMemory {
       const signature = signatures.recall(keyOf(credential));
       if (signature === undefined) return undefined;
       return credential?.token === undefined
-        ? { status: SIGNED_OUT, token: '', signature }
-        : { status: SIGNED_IN, token: credential.token, signature };
+        ? { status: SIGNED_OUT, token: '', signature, reason: NO_CREDENTIAL }
+        : { status: SIGNED_IN, token: credential.token, signature, reason: '' };
     },
     remember(credential, { status, token, signature }) {
       if (credential === undefined && status === SIGNED_OUT) {

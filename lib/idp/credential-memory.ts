@@ -20,13 +20,15 @@ const digest = (credential: readonly string[]) => hash('sha256', JSON.stringify(
  * A memory of what the SDK has made of a credential, so that it need not do it again at the next request.
  *
  * Why this is safe:
- * - The SDK's verdict over a session token is arithmetic: signature, times and parties, by keys that do not change while
- *   the process lives. It asks nobody, so the same token has the same verdict until it expires. A session that the
- *   provider revokes was accepted until then before, too (60 s by the provider's default).
+ * - The SDK's verdict over a session token is arithmetic: signature, times and parties. It asks nobody, so the same token
+ *   has the same verdict until it expires. A session that the provider revokes was accepted until then before, too (60 s
+ *   by the provider's default). With IDP_JWT_KEY the key is the same for as long as the process lives; without it, the SDK
+ *   keeps what it fetched for five minutes, and a token that it accepted by a key that is then withdrawn is accepted for
+ *   the rest of its life, 60 s at most.
  * - The key is the digest of all that the verdict hangs on, and of nothing else that a caller could choose: the SDK sees
  *   nothing more of an API request than that. Two credentials that differ anywhere are two entries.
  * - Only what was accepted is kept, or that there was no credential; a refusal is judged anew each time.
- * - Nothing outlives the token, 60 s, or the process: a new key, or another instance, begins with an empty memory.
+ * - Nothing is recalled after the token, 60 s, or the process: a new key, or another instance, begins with an empty one.
  * - No token is in it, only digests of tokens: from a dump of the heap, no session can be taken that was not under way.
  * - It is bounded in number and in bytes. Whoever fills it makes others slower, by what was normal without it.
  */

@@ -45,6 +45,28 @@ export const isNoOddSession = (cookie: Cookie): boolean => !isSession(cookie) ||
 /** The cookies by which the SDK tells a session, also under the name of one instance among several. */
 const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
 
+/** Methods that change nothing (RFC 9110, 9.2.1). */
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** True if the origin is that of the address which the request was sent to. */
+function isOwnOrigin(origin: string, headers: Headers): boolean {
+  return URL.canParse(origin) && new URL(origin).host === headers.get('host');
+}
+
+/**
+ * True if the cookies of a request are its own credential: a browser sends them with whatever any page makes it send. For
+ * a method that changes something the page must be of the same origin, or of an authorized party; a page of another
+ * site is refused for any method. Where no browser says where the request is from, no page has made it.
+ */
+function mayUseCookies(method: string, headers: Headers, authorizedParties: readonly string[]): boolean {
+  const site = headers.get('sec-fetch-site');
+  if (site === 'cross-site') return false;
+  if (SAFE.has(method) || site === 'same-origin') return true;
+  const origin = headers.get('origin');
+  if (origin === null) return site === null || site === 'none';
+  return authorizedParties.includes(origin) || (site === null && isOwnOrigin(origin, headers));
+}
+
 function sessionCookies(headers: Headers): Credential {
   const cookies = cookiesOf(headers).filter(
     (cookie) => SDK_COOKIE.test(cookie.name) && isNoOddSession(cookie),
@@ -59,9 +81,14 @@ function sessionCookies(headers: Headers): Credential {
  * The credential of an API request. API keys and machine tokens, which make the SDK ask the provider with our secret
  * key, are none. Who sends a bearer is judged by it alone: no cookie stands in for one that is refused.
  */
-export function credentialOf(headers: Headers): Credential {
+export function credentialOf(
+  { method, headers }: Pick<Request, 'method' | 'headers'>,
+  authorizedParties: readonly string[],
+): Credential {
   const authorization = headers.get('authorization');
-  if (authorization === null || OTHER_SCHEME.test(authorization)) return sessionCookies(headers);
+  if (authorization === null || OTHER_SCHEME.test(authorization)) {
+    return mayUseCookies(method, headers, authorizedParties) ? sessionCookies(headers) : undefined;
+  }
   const token = BEARER.exec(authorization)?.[1] ?? '';
   return JWT.test(token) ? { header: 'authorization', value: `Bearer ${token}`, token } : undefined;
 }

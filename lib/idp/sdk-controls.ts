@@ -35,6 +35,25 @@ function couldBeHandshake(token: string): boolean {
   }
 }
 
+/** How Next.js names a server action. */
+const ACTION = /^[0-9a-f]{40,64}$/;
+
+/**
+ * True of the one server action that there is, the SDK's: it takes nothing, and makes the browser forget the pages of
+ * another session. Over any other Next.js fails, and quotes what was sent.
+ */
+export async function isSdkAction(request: NextRequest): Promise<boolean> {
+  const { headers } = request;
+  const origin = headers.get('origin');
+  const host = headers.get('x-forwarded-host') ?? headers.get('host');
+  return (
+    ACTION.test(headers.get('next-action') ?? '') &&
+    /^text\/plain(?:;|$)/.test(headers.get('content-type') ?? '') &&
+    (origin === null || (URL.canParse(origin) && new URL(origin).host === host)) &&
+    (await request.text()) === '[]'
+  );
+}
+
 /** A copy of headers, of which those that only the SDK sends are gone. */
 export function withoutSdkHeaders(given: Headers): Headers {
   const headers = new Headers(given);

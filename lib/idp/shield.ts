@@ -1,33 +1,18 @@
 import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
-import { notFound } from '../http';
+import { methodNotAllowed, notFound, type RouteHandler, type Segment } from '../http';
 import { describeError, log } from '../log';
-import { isApi, isPage } from '../paths';
+import { isApi, isPage, isProxied, methodsAt } from '../paths';
 import { within } from '../within';
 import { type AuthState, authStateMemory, setAuthState, suppliedAuthState } from './auth-state';
 import { passForData } from './content-security-policy';
 import { type Credential, credentialOf } from './credential';
 import {
+  isSdkAction,
   withCredentialOnly,
   withoutCredentials,
   withoutForeignControls,
   withoutSdkHeaders,
 } from './sdk-controls';
-
-/** The same-origin way to the Frontend API: the SDK's own traffic, where it runs a proxy. */
-const PROXY = /^\/__clerk(?:\/|$)/;
-
-/** A letter, digit, `-`, `.`, `_` or `~`, percent-encoded without need. */
-const NEEDLESSLY_ENCODED = /%(?:2[de]|3\d|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/i;
-
-/** True if the path is not spelled as a route's address is, or not decodable at all. */
-function isOddlySpelled(pathname: string): boolean {
-  try {
-    decodeURIComponent(pathname);
-    return NEEDLESSLY_ENCODED.test(pathname);
-  } catch {
-    return true;
-  }
-}
 
 /** The SDK fetches the provider's keys without a time-out when IDP_JWT_KEY is not set. */
 const DEADLINE_MS = 4_000;
@@ -42,21 +27,37 @@ type AuthStateOf = (
   credential: Credential,
 ) => Promise<AuthState>;
 
+const WARN_EVERY_MS = 60_000;
+
+/** Warns that credentials cannot be verified, at most once a minute: anybody can send one. */
+function verificationWarning(): (about: object) => void {
+  let warned = Number.NEGATIVE_INFINITY;
+  return (about) => {
+    if (performance.now() - warned < WARN_EVERY_MS) return;
+    warned = performance.now();
+    log.warn(about, 'credential not verified');
+  };
+}
+
+/** The SDK could not get the provider's keys, which it asks for where IDP_JWT_KEY is not set, or got something else. */
+const NO_KEYS = /^(?:jwk-(?:remote|failed)|unexpected-error)/;
+
 /** Makes the SDK's middleware tell the auth state of API requests; a credential that it fails over is none. */
-function authStates(sdk: NextMiddleware): AuthStateOf {
+function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthStateOf {
   const memory = authStateMemory();
-  return async function authState(request, event, credential) {
+  return async function authState(request, event, credential): Promise<AuthState> {
     const remembered = memory.recall(credential);
     if (remembered) return remembered;
     try {
       const supplied = suppliedAuthState(await answerOf(sdk, withCredentialOnly(request, credential), event));
       if (supplied === undefined) throw new Error('The SDK supplied no auth state');
+      if (NO_KEYS.test(supplied.reason)) warn({ reason: supplied.reason });
       memory.remember(credential, supplied);
       return supplied;
     } catch (error) {
       if (credential === undefined) throw error;
-      log.warn({ error: describeError(error) }, 'credential not verified');
-      return authState(request, event, undefined);
+      warn({ error: describeError(error) });
+      return { ...(await authState(request, event, undefined)), reason: 'not-verified' };
     }
   };
 }
@@ -69,8 +70,11 @@ async function headersForRoute(
   authState: AuthStateOf,
   request: NextRequest,
   event: NextFetchEvent,
+  authorizedParties: readonly string[],
 ): Promise<Headers> {
-  const credential = SIGNED.test(request.nextUrl.pathname) ? undefined : credentialOf(request.headers);
+  const credential = SIGNED.test(request.nextUrl.pathname)
+    ? undefined
+    : credentialOf(request, authorizedParties);
   const state = await authState(request, event, credential);
   const headers = withoutSdkHeaders(request.headers);
   // With it Next.js answers 200 `{}` in the route's place.
@@ -87,16 +91,20 @@ async function pageState(
   sdk: NextMiddleware,
   request: NextRequest,
   event: NextFetchEvent,
+  warn: (about: object) => void,
 ): Promise<Response> {
   try {
     return await answerOf(sdk, request, event);
   } catch (error) {
-    log.warn({ error: describeError(error) }, 'credential not verified');
+    warn({ error: describeError(error) });
     const { pathname, search } = request.nextUrl;
     if (search !== '') return NextResponse.redirect(new URL(pathname, request.url));
     return answerOf(sdk, withoutCredentials(request), event);
   }
 }
+
+/** Next.js sets it where an address was `/_next/data/…`, which it takes for an alias of the route; of a caller it drops it. */
+const DATA_ALIAS = 'x-nextjs-data';
 
 /** What the shield stands in front of. */
 export interface Shielded {
@@ -107,25 +115,44 @@ export interface Shielded {
   /** Lets a request pass whose answer may be a document. */
   readonly passForDocument: (headers: Headers) => NextResponse;
   readonly isProxy: () => boolean;
+  /** Origins of the frontends whose cookies count, beside our own. */
+  readonly authorizedParties: () => readonly string[];
+}
+
+/** An answer in JSON, made in front of every route. */
+async function answer(handler: RouteHandler<Segment>, request: NextRequest): Promise<Response> {
+  return handler(request, {
+    params: Promise.resolve({ path: request.nextUrl.pathname.split('/').slice(1) }),
+  });
 }
 
 /**
  * Runs the SDK's middleware so that of an API request it says only whose session it is: no redirect, no page, no
  * failure and no header that tells why a credential was refused. It ends within 4 s, then as for a request without
- * credential. An oddly spelled path names nothing (404). On a page the SDK may redirect to renew a session, to no other
- * host than its own. Only where it proxies its Frontend API does it see a request as it came.
+ * credential. What is not served (lib/paths.ts) is a 404 or a 405 in JSON. On a page the SDK may redirect to renew a
+ * session, to no other host than its own. Only where it proxies its Frontend API does it see a request as it came.
  */
-export function shield({ pages, api, passForDocument, isProxy }: Shielded): NextMiddleware {
-  const authState = authStates(api);
+export function shield({
+  pages,
+  api,
+  passForDocument,
+  isProxy,
+  authorizedParties,
+}: Shielded): NextMiddleware {
+  const warn = verificationWarning();
+  const authState = authStates(api, warn);
   return async (request: NextRequest, event: NextFetchEvent) => {
-    const { pathname } = request.nextUrl;
-    if (PROXY.test(pathname) && isProxy()) return pages(request, event);
-    if (isPage(pathname)) return pageState(pages, withoutForeignControls(request), event);
-    // Next.js itself fails over a path that it cannot decode.
-    if (isOddlySpelled(pathname)) {
-      return notFound(request, { params: Promise.resolve({ path: pathname.split('/').slice(1) }) });
+    const { method, nextUrl, headers } = request;
+    const { pathname } = nextUrl;
+    const methods = headers.has(DATA_ALIAS) ? [] : methodsAt(pathname);
+    if (methods.length === 0 || (isProxied(pathname) && !isProxy())) return answer(notFound, request);
+    if (!methods.includes(method)) return answer(methodNotAllowed, request);
+    if (isProxied(pathname)) return pages(request, event);
+    if (isPage(pathname)) {
+      if (method === 'POST' && !(await isSdkAction(request))) return answer(methodNotAllowed, request);
+      return pageState(pages, withoutForeignControls(request), event, warn);
     }
-    const headers = await headersForRoute(authState, request, event);
-    return isApi(pathname) ? passForData(headers) : passForDocument(headers);
+    const passed = await headersForRoute(authState, request, event, authorizedParties());
+    return isApi(pathname) ? passForData(passed) : passForDocument(passed);
   };
 }

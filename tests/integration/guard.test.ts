@@ -87,6 +87,18 @@ describe('an authenticated request', () => {
     expect((await me(service.url, token('user_cached'))).body).toMatchObject({ userId: cached });
   });
 
+  test('caches any id that the column holds, also that of an imported row', async () => {
+    const imported = '5f0c9a7e-1b2d-4c3e-8f90-a1b2c3d4e5f6';
+    await service.database.pool.query('INSERT INTO users (id, identity_provider_user_id) VALUES ($1, $2)', [
+      imported,
+      'user_imported',
+    ]);
+    for (const _request of [1, 2, 3]) {
+      expect((await me(service.url, token('user_imported'))).body).toMatchObject({ userId: imported });
+    }
+    expect(service.database.takeStatements()).toHaveLength(1);
+  });
+
   test('on a miss for an existing user costs one SELECT and one KV write', async () => {
     const { body } = await me(service.url, token('user_missed'));
     await service.kv.engine.call('DEL', key('user_missed'));
@@ -259,9 +271,12 @@ describe('a request without a verified session', () => {
 });
 
 describe('an API path answers as itself, not as the framework', () => {
-  test.each(['/users/v1/me/', '/users/v1/me?_rsc=x'])('no redirect: %s', async (path) => {
+  test.each<[string, object]>([
+    ['/users/v1/me/', { status: 404, body: { message: 'Not found' } }],
+    ['/users/v1/me?_rsc=x', { status: 200, body: { identityProviderUserId: 'user_path' } }],
+  ])('no redirect: %s', async (path, expected) => {
     const answer = await send(`${service.url}${path}`, { headers: bearer(token('user_path')) });
-    expect(answer).toMatchObject({ status: 200, body: { identityProviderUserId: 'user_path' } });
+    expect(answer).toMatchObject(expected);
   });
 
   test.each([

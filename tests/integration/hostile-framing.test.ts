@@ -12,6 +12,10 @@ let service: TestService;
 let token: string;
 /** Bodies that come too slowly: under way for as long as the other tests run. */
 let slow: Promise<RawAnswer[]>;
+/** Requests that are answered before they are complete. */
+let slowAndAnswered: Promise<RawAnswer[]>;
+/** Headers that never end. */
+let slowHeaders: Promise<RawAnswer>;
 
 beforeAll(async () => {
   service = await startTestService();
@@ -30,6 +34,20 @@ beforeAll(async () => {
       endless: drip,
     }),
   ]);
+  const byteASecond = { chunk: 'x', pauseMilliseconds: 1_000 };
+  slowAndAnswered = Promise.all(
+    [`GET ${ME}`, `HEAD ${ME}`, 'GET /', 'GET /icon.svg', 'GET /_next/static/x.js', 'DELETE /unknown'].map(
+      (line) =>
+        exchange(service.url, {
+          bytes: `${line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n`,
+          endless: byteASecond,
+        }),
+    ),
+  );
+  slowHeaders = exchange(service.url, {
+    bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n`,
+    endless: { chunk: 'X-A: b\r\n', pauseMilliseconds: 1_000 },
+  });
 });
 afterAll(() => service?.stop());
 
@@ -223,6 +241,39 @@ test(`bodies that never end, by the dozen: others are answered meanwhile, and me
 test('a body that is not complete in time is a 408, and the connection is closed', async () => {
   for (const { statuses, closed } of await slow)
     expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
+});
+
+test('a request that is answered before it is complete keeps its connection no longer than another', async () => {
+  for (const { statuses, closed } of await slowAndAnswered) {
+    expect({ answers: statuses.length, closed }).toEqual({ answers: 1, closed: true });
+  }
+});
+
+test('headers that are not complete in time are a 408, and the connection is closed', async () => {
+  const { statuses, text, closed } = await slowHeaders;
+  expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
+  expect(text).toContain('{"message":"Request timeout"}');
+});
+
+test('what was no whole request has one line in the log, and its id in the answer', async () => {
+  const [{ text = '' } = {}] = await slow;
+  const [, id = 'no id'] = /x-request-id: ([\w-]+)/i.exec(text) ?? [];
+  const printed = () => service.processes[0]?.output() ?? '';
+  const linesOf = (route: string, status: number) =>
+    printed()
+      .split('\n')
+      .filter((line) => line.includes(`"route":"${route}","status":${status}`));
+  const before = linesOf('POST /auth', 400).length;
+  const aborted = exchange(service.url, {
+    bytes: `${requestHead(`POST ${REGISTER} HTTP/1.1`, { 'Content-Length': '100' })}{`,
+    milliseconds: 200,
+  });
+  await aborted;
+  await expect.poll(() => linesOf('POST /auth', 400)).toHaveLength(before + 1);
+  expect(linesOf('POST /auth', 408).filter((line) => line.includes(id))).toHaveLength(1);
+  expect(linesOf('POST /auth', 408)).toHaveLength(2);
+  expect(linesOf('POST /webhooks', 408)).toHaveLength(2);
+  expect(printed()).not.toMatch(/^Error: aborted/m);
 });
 
 test('after all of this the service serves as before, and nothing it logged is an unexpected failure', async () => {

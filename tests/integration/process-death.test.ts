@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -93,6 +94,26 @@ test('SIGKILL in the middle of a burst: nothing acknowledged is missing, and red
   expect(sorted(complete.filter((id) => id.startsWith('user_killed_announced')))).toEqual(sorted(announced));
 });
 
+interface Posted {
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly socket: unknown;
+}
+
+/** POST without a credential over the agent's one connection. */
+function post(agent: Agent, port: number) {
+  return new Promise<Posted>((resolve, reject) => {
+    const sent = request(
+      { agent, port, host: 'localhost', method: 'POST', path: '/auth/v1/register' },
+      (response) => {
+        const { statusCode: status, headers, socket } = response;
+        response.resume().once('end', () => resolve({ status, headers, socket }));
+      },
+    );
+    sent.once('error', reject).end('{}');
+  });
+}
+
 /** Whether somebody listens there. */
 async function listens(url: string): Promise<boolean> {
   const { port } = new URL(url);
@@ -144,6 +165,48 @@ test('SIGTERM: what is under way is answered, nothing new is taken, the pool is 
   expect(await exit).toBe(0);
   expect(proxy.connections).toBeGreaterThanOrEqual(3);
   expect(terminates, 'each connection was ended politely').toBe(proxy.connections);
+});
+
+test('SIGTERM under load: no client is cut off, and each is told that its connection ends', async () => {
+  const leaving = await start();
+  await me(leaving.url, caller());
+  const { port } = new URL(leaving.url);
+  const asked: string[] = [];
+  /** Posts back to back over one connection, and opens no other one, until the service ends it. */
+  const client = async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (let connection: unknown; ; ) {
+      const { status, headers, socket } = await post(agent, Number(port)).catch(
+        (): Posted => ({ status: 0, headers: {}, socket: undefined }),
+      );
+      const isKept = connection === undefined || connection === socket;
+      asked.push(`${status}, ${headers.connection}`);
+      if (!isKept || status !== 401 || headers.connection === 'close') break;
+      connection = socket;
+    }
+    agent.destroy();
+  };
+  const clients = Promise.all(Array.from({ length: 4 }, client));
+  expect(await waitUntil(() => asked.length > 100, 30_000)).toBe(true);
+  process.kill(leaving.pid, 'SIGTERM');
+  expect(await exitInTime(leaving)).toBe(0);
+  await clients;
+  expect(asked.filter((answer) => answer !== '401, keep-alive')).toEqual(Array(4).fill('401, close'));
+});
+
+test('a crash after SIGTERM is no exit 0', async () => {
+  const leaving = await start({
+    NODE_OPTIONS: `--import ${new URL('../support/crash-on-signal.mjs', import.meta.url).href}`,
+  });
+  const row = await holdRow(service.database, 'user_crashed');
+  const unanswered = deliver(leaving.url, userCreated('user_crashed')).catch(() => undefined);
+  expect(await row.waiting(1)).toBe(true);
+  process.kill(leaving.pid, 'SIGTERM');
+  expect(await waitUntil(async () => !(await listens(leaving.url)), SHUTDOWN_MS)).toBe(true);
+  process.kill(leaving.pid, 'SIGUSR2');
+  expect(await exitInTime(leaving)).toBe(7);
+  await unanswered;
+  await row.release();
 });
 
 test('SIGTERM with a request whose body never ends, and one that the database never answers: exit 0 in time', async () => {

@@ -138,12 +138,17 @@ describe('after good, bad and hostile traffic, with cache and database up and do
     level: z.enum(['info', 'error']),
     time: z.iso.datetime(),
     requestId: z.string().regex(/^[A-Za-z0-9_.:-]{1,64}$/),
-    route: z.string().regex(/^(GET|POST|OPTIONS|PUT|PATCH|DELETE|HEAD) \//),
+    // None: what came was no request.
+    route: z.string().regex(/^(?:(?:GET|POST|OPTIONS|PUT|PATCH|DELETE|HEAD) \/|none$)/),
     status: z.int().min(200).max(599),
     ms: z.int().min(0),
     cache: z.enum(['hit', 'miss', 'bypass']).optional(),
     caller: z.enum(['created', 'existing']).optional(),
     registered: z.enum(['created', 'existing']).optional(),
+    reason: z
+      .string()
+      .regex(/^[a-z-]+$/)
+      .optional(),
     eventType: z.string().max(64).optional(),
     messageId: z.string().max(64).optional(),
     error: z.record(z.string(), z.unknown()).optional(),

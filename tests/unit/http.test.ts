@@ -27,6 +27,9 @@ describe('the log names a route as its folder is named', () => {
     ['/a/b/c', { first: 'a', second: 'b' }, 'GET /[first]/[second]/c'],
     ['/x/a/b/c', { path: ['a', 'b', 'c'] }, 'GET /x/[path]'],
     ['/a/a', {}, 'GET /a/a'],
+    ['/notes/v1/%2561lice', { noteId: '%2561lice' }, 'GET /notes/v1/[noteId]'],
+    ['/notes/v1/%2561lice', { noteId: '%61lice' }, 'GET /notes/v1/[noteId]'],
+    ['/notes/v1/alice.rsc', { noteId: 'alice' }, 'GET /'],
   ])('%s', async (path, params, name) => {
     await call(path, params);
     expect(vi.mocked(log.info).mock.calls[0]?.[0]).toMatchObject({ route: name });
@@ -54,6 +57,15 @@ describe('a handler that throws', () => {
       expect(JSON.stringify(vi.mocked(log.error).mock.calls)).not.toContain('10.0.0.1');
     },
   );
+
+  test('and one that returns no response gets the same', async () => {
+    const returning = route(Object.create({ call: () => undefined }).call);
+    const response = await returning(new NextRequest('http://localhost:3000/x'), {
+      params: Promise.resolve({}),
+    });
+    expect(response.status).toBe(500);
+    expect(await response.text()).toBe('{"message":"Internal Server Error"}');
+  });
 
   test("Next.js's own control flow passes through", async () => {
     await expect(

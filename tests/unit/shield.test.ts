@@ -4,7 +4,7 @@ import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } f
 import { describe, expect, test, vi } from 'vitest';
 import { shield } from '../../lib/idp/shield';
 import { log } from '../../lib/log';
-import { API_ROOTS, isApi, isPage } from '../../lib/paths';
+import { API_ROOTS, isApi, isPage, methodsAt } from '../../lib/paths';
 
 /** The paths of the app's files of that name, a dynamic segment as some value. */
 const paths = (fileName: string) =>
@@ -30,7 +30,6 @@ test.each([
   '/auth/v1/register',
   '/users/v1/me',
   '/x',
-  '//',
   '/__clerk/x',
 ])('a path that is not known as a page is an API path: %s', (pathname) => {
   expect(isPage(pathname)).toBe(false);
@@ -64,6 +63,7 @@ function front({ isProxy = false, sdk = acceptingSdk() } = {}) {
     api: sdk,
     passForDocument: (headers) => NextResponse.next({ request: { headers } }),
     isProxy: () => isProxy,
+    authorizedParties: () => [],
   });
   return {
     sdk,
@@ -326,10 +326,75 @@ describe('on a page', () => {
   });
 });
 
-test("the proxy of the local stack is the SDK's own, and elsewhere its path is an API path", async () => {
+test("the proxy of the local stack is the SDK's own, and elsewhere its path names nothing", async () => {
   const request = api({ authorization: 'Bearer ak_0123' }, '/__clerk/v1/client?__clerk_redirect_url=x');
   expect((await front({ isProxy: true }).pass(request)).seen).toBe(request);
-  const { seen } = await front().pass(request);
-  expect(seen?.url).toBe('http://localhost:3000/__clerk/v1/client');
-  expect(seen?.headers.get('authorization')).toBeNull();
+  expect((await front().pass(request)).seen).toBeUndefined();
+});
+
+test.each(['status', 'token', 'signature', 'reason', 'message', 'whatever-comes-next'])(
+  'no x-clerk-auth-%s of a caller reaches a route',
+  async (part) => {
+    const forged = { [`x-clerk-auth-${part}`]: 'forged', 'x-clerk-request-data': 'forged' };
+    const { route } = await front().pass(api({ ...forged, ...bearer(sessionToken()) }));
+    expect([...route].filter(([, value]) => value === 'forged')).toEqual([]);
+  },
+);
+
+describe('what is not served is refused in front of everything', () => {
+  const methods = (pathname: string) => methodsAt(pathname).join(' ');
+
+  test.each([
+    '/users/v1/me/',
+    '/users/v1/me.rsc',
+    '/users/v1/me.segments/_tree.segment.rsc',
+    '/users/v1/%6de',
+    '/users/v1/%ff',
+    '/users//me',
+    '/users/../me',
+    '/users/v1/a\\b',
+    '/users/v1/a\tb',
+    '/_next/data/x/users/v1/me.json',
+    '/_next/image',
+    '/_global-error',
+    '/sign-in/%ff',
+    '/account.rsc',
+    '//',
+    '',
+    'users',
+  ])('no method at %j', (pathname) => {
+    expect(methods(pathname)).toBe('');
+  });
+
+  test.each([
+    ['/users/v1/me', 'GET HEAD POST PUT PATCH DELETE OPTIONS'],
+    ['/users/v1/caf%C3%A9', 'GET HEAD POST PUT PATCH DELETE OPTIONS'],
+    ['/users/v1/a%20b', 'GET HEAD POST PUT PATCH DELETE OPTIONS'],
+    ['/account/', 'GET HEAD POST OPTIONS'],
+    ['/', 'GET HEAD POST OPTIONS'],
+    ['/_next/static/chunks/a.js', 'GET HEAD'],
+    ['/icon.svg', 'GET HEAD'],
+    ['/unknown', 'GET HEAD'],
+  ])('%s: %s', (pathname, expected) => {
+    expect(methods(pathname)).toBe(expected);
+  });
+
+  test('a 404 or a 405 in JSON, and the SDK is not asked', async () => {
+    vi.spyOn(log, 'info').mockReturnValue();
+    const sdk = acceptingSdk();
+    const middleware = shield({
+      pages: sdk,
+      api: sdk,
+      passForDocument: () => NextResponse.next(),
+      isProxy: () => false,
+      authorizedParties: () => [],
+    });
+    const statusOf = async (path: string, init: { method?: string; body?: string } = {}) =>
+      (await middleware(new NextRequest(`http://localhost:3000${path}`, init), event))?.status;
+    expect(await statusOf('/users/v1/me.rsc')).toBe(404);
+    expect(await statusOf('/_global-error')).toBe(404);
+    expect(await statusOf('/unknown', { method: 'POST' })).toBe(405);
+    expect(await statusOf('/sign-in', { method: 'POST', body: '[]' })).toBe(405);
+    expect(sdk).not.toHaveBeenCalled();
+  });
 });

@@ -1,0 +1,30 @@
+import { describeError, log } from './log';
+
+/** What kind of error it was, where it was made, and the hash that the page shows in its place; no word of its message. */
+function describePrinted(error: Error): object {
+  const { name, code, frames } = describeError(error);
+  const digest = 'digest' in error ? String(error.digest) : '';
+  return {
+    error: { name, ...(code ? { code } : {}), ...(frames ? { frames } : {}) },
+    ...(/^\d+(?:@E\d+)?$/.test(digest) ? { digest } : {}),
+  };
+}
+
+/**
+ * From here on, nothing that a library prints reaches the log word by word: the framework and the provider's SDK quote
+ * paths, headers and bodies there, with line breaks and all. What stays is what kind of error it was, and who said so.
+ * Under `next dev`, whose requests are the developer's own, everything is printed as it is.
+ */
+export function withholdConsole(): void {
+  if (process.env.NODE_ENV === 'development') return;
+  for (const level of ['error', 'warn'] as const) {
+    console[level] = (...values: unknown[]) => {
+      const error = values.find((value) => value instanceof Error);
+      const printed = error
+        ? describePrinted(error)
+        : { frames: describeError(new Error('printed')).frames?.slice(1) };
+      log[level](printed, 'printed by a library');
+    };
+  }
+  for (const level of ['log', 'info', 'debug', 'trace'] as const) console[level] = () => undefined;
+}

@@ -1,0 +1,4 @@
+/** The one door to the provider's SDK on the server: its keys are set before it is loaded, for then it reads them. */
+import './credentials';
+
+export { auth, clerkMiddleware } from '@clerk/nextjs/server';
