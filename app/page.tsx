@@ -1,6 +1,5 @@
-import '../lib/idp/credentials';
-import { Show } from '@clerk/nextjs';
 import Link from 'next/link';
+import { Show } from '../lib/idp/components';
 import styles from './home.module.css';
 
 function SignedInState() {

@@ -1,7 +1,6 @@
-import '../../lib/idp/credentials';
-import { auth } from '@clerk/nextjs/server';
 import type { Metadata } from 'next';
 import { redirect } from 'next/navigation';
+import { auth } from '../../lib/idp/server';
 import styles from './account.module.css';
 import { ApiConsole } from './api-console';
 import { LinkPanel } from './link-panel';

@@ -1,5 +1,5 @@
-import { SignUp } from '@clerk/nextjs';
 import type { Metadata } from 'next';
+import { SignUp } from '../../../lib/idp/components';
 import { fillingAppearance } from '../../_ui/clerk-appearance';
 import { SignInFrame } from '../../_ui/sign-in-frame';
 
