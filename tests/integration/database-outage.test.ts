@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil } from '../../dev/processes';
 import { holdInserts, holdRow } from '../support/held-row';
@@ -137,6 +138,24 @@ describe('while the database is out, cached users are served and the rest is a 5
     expect((await deliver(service.url, userCreated('user_dark_0'))).status).toBe(200);
     expect(await rowsOf('user_dark_0')).toBe(1);
   });
+});
+
+test('a registration that waits first for a connection and then for its answer ends in time as well', async () => {
+  const busy = Array.from({ length: POOL_CONNECTIONS }, (_, index) => `user_busy_${index}`);
+  const rows = await holdRow(service.database, ...busy);
+  const last = await holdRow(service.database, 'user_behind');
+  const underWay = busy.map((id) => deliver(service.url, userCreated(id)));
+  expect(await rows.waiting(POOL_CONNECTIONS)).toBe(true);
+  const behind = deliver(service.url, userCreated('user_behind'));
+  // Less than it may wait for a connection, and with the time of a query more than a registration may take.
+  await pause(1_500);
+  await rows.release();
+  await Promise.all(underWay);
+  expect(told(await behind)).toEqual(internalError);
+  await last.release();
+  expect(service.processes[0]?.output(), 'it was the deadline of the registration').toContain(
+    'The time is up',
+  );
 });
 
 test('connections that the server ends in the middle of a query are a 500 once, and idle ones not even that', async () => {

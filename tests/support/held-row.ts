@@ -11,7 +11,7 @@ export interface Hold {
   commit(): Promise<void>;
 }
 
-async function hold(database: TestDatabase, statement: string, values: string[]): Promise<Hold> {
+async function hold(database: TestDatabase, statement: string, values: unknown[]): Promise<Hold> {
   const holder = await database.pool.connect();
   await holder.query('BEGIN');
   await holder.query(statement, values);
@@ -41,10 +41,11 @@ async function hold(database: TestDatabase, statement: string, values: string[])
   };
 }
 
-/** Holds every insert of one user back, by an uncommitted row. */
-export function holdRow(database: TestDatabase, identityProviderUserId: string): Promise<Hold> {
-  const insert = 'INSERT INTO users (id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)';
-  return hold(database, insert, [identityProviderUserId]);
+/** Holds every insert of these users back, by uncommitted rows. */
+export function holdRow(database: TestDatabase, ...identityProviderUserIds: string[]): Promise<Hold> {
+  const insert =
+    'INSERT INTO users (id, identity_provider_user_id) SELECT gen_random_uuid(), unnest($1::text[])';
+  return hold(database, insert, [identityProviderUserIds]);
 }
 
 /** Holds every insert of any user back. Users are still found. */
