@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { residentMegabytes } from '../process-figures';
 import type { Figures } from './figures';
 import type { Server } from './launch';
-import { type Load, openLoad } from './load';
+import { type LoadRequest, openLoad } from './load';
 import { hello, scenariosFor } from './scenarios';
 import type { Surroundings } from './surroundings';
 import { bare, service, type Target, tutorial } from './targets';
@@ -11,6 +11,13 @@ const BATCH = 2_000;
 const CONNECTIONS = 32;
 /** After a burst, what is garbage is freed within seconds. */
 const SETTLE_MILLISECONDS = 10_000;
+
+/** Over new connections each time: while the next requests are prepared, the server ends those that are idle. */
+async function send(server: Server, requests: readonly LoadRequest[]): Promise<void> {
+  const load = openLoad(server, CONNECTIONS);
+  await load.send(requests);
+  await load.close();
+}
 
 /** Memory of a process that has answered one request, and of the same process after so many users, each a new one. */
 export async function measureMemory(
@@ -26,21 +33,14 @@ export async function measureMemory(
       : [];
     const prepare = async (name: string, count: number) =>
       (await scenarios.find((scenario) => scenario.name === name)?.prepare(count)) ?? hello(count);
-    // The server ends connections that are idle while things settle: each time by new ones.
-    const settledAfter = async (work: (load: Load) => Promise<unknown>) => {
-      const load = openLoad(server, CONNECTIONS);
-      await work(load);
-      await load.close();
+    const settledMegabytes = async () => {
       await pause(SETTLE_MILLISECONDS);
       return residentMegabytes(server.pid);
     };
-    const atRestMegabytes = await settledAfter(async (load) =>
-      load.send(await prepare('hit, bearer, known credential', 1)),
-    );
-    const afterMegabytes = await settledAfter(async (load) => {
-      for (let seen = 0; seen < users; seen += BATCH) await load.send(await prepare('first sight', BATCH));
-    });
-    targets.push({ target: target.name, atRestMegabytes, afterMegabytes });
+    await send(server, await prepare('hit, bearer, known credential', 1));
+    const atRestMegabytes = await settledMegabytes();
+    for (let seen = 0; seen < users; seen += BATCH) await send(server, await prepare('first sight', BATCH));
+    targets.push({ target: target.name, atRestMegabytes, afterMegabytes: await settledMegabytes() });
     await server.stop();
   }
   return { users, targets };
