@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { NextConfig } from 'next';
+import { PHASE_PRODUCTION_BUILD } from 'next/constants';
 import { API_ROOTS } from './lib/paths';
 
 /** On every answer, pages and API alike. The Content-Security-Policy has a nonce and comes from middleware.ts. */
@@ -13,19 +14,12 @@ const securityHeaders = {
   'strict-transport-security': 'max-age=31536000',
 };
 
-// The platform's build tool would pack it into the functions.
-if (process.env['VERCEL'] && existsSync('.env.local')) {
-  throw new Error(
-    'A build for deployment must not find .env.local: its values would be part of what is deployed.',
-  );
-}
-
 const config: NextConfig = {
   poweredByHeader: false,
   reactStrictMode: true,
   // Nothing uses the optimizer, whose address fetches what it is told and logs it.
   images: { unoptimized: true },
-  // A redirect is a failure to the sender of webhooks: an address with a slash too many is served as it is.
+  // A redirect is a failure to the sender of webhooks: an address with a slash too many is a 404 that tells of the mistake.
   skipTrailingSlashRedirect: true,
   experimental: {
     // A process loads a route when it is first asked for: most of them never serve a page.
@@ -51,4 +45,12 @@ const config: NextConfig = {
   ],
 };
 
-export default config;
+export default function configure(phase: string): NextConfig {
+  // The platform's build tool would pack it into the functions.
+  if (phase === PHASE_PRODUCTION_BUILD && process.env['VERCEL'] && existsSync('.env.local')) {
+    throw new Error(
+      'A build for deployment must not find .env.local: its values would be part of what is deployed.',
+    );
+  }
+  return config;
+}

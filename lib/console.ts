@@ -1,11 +1,15 @@
-import { describeError, log } from './log';
+import { describeError, type ErrorDescription, log } from './log';
 
-/** What kind of error it was, where it was made, and the hash that the page shows in its place; no word of its message. */
+/** An error as the log describes it, without a word of its message, which may be all a caller's. */
+function withoutMessage({ message: _message, cause, ...described }: ErrorDescription): ErrorDescription {
+  return cause ? { ...described, cause: withoutMessage(cause) } : described;
+}
+
+/** What kind of error it was, where it was made, and the hash that the page shows in its place. */
 function describePrinted(error: Error): object {
-  const { name, code, frames } = describeError(error);
   const digest = 'digest' in error ? String(error.digest) : '';
   return {
-    error: { name, ...(code ? { code } : {}), ...(frames ? { frames } : {}) },
+    error: withoutMessage(describeError(error)),
     ...(/^\d+(?:@E\d+)?$/.test(digest) ? { digest } : {}),
   };
 }

@@ -122,12 +122,17 @@ function logBrokenUpload(exchange: Exchange): void {
   });
 }
 
+/** Responses under way, to end their connections with them once the process is asked to leave. */
+const underWay = new Set<ServerResponse>();
+
 /** Node found no request on a connection, or not in time: says so once, unless an answer is on its way. */
 function onClientError(error: Error & { code?: string }, socket: unknown): void {
   if (!(socket instanceof Socket)) return;
   const exchange = latest.get(socket);
   const isIncomplete = exchange?.request.complete === false;
-  const isAnswered = exchange?.response.headersSent && (isIncomplete || !exchange.response.writableFinished);
+  const isAnswered =
+    (isIncomplete && exchange.response.headersSent) ||
+    [...underWay].some((response) => response.socket === socket && response.headersSent);
   if (!socket.writable || isAnswered || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
@@ -136,8 +141,8 @@ function onClientError(error: Error & { code?: string }, socket: unknown): void 
   hangUp(socket, NO_REQUEST[error.code ?? ''] ?? BAD_REQUEST, isIncomplete ? exchange : {});
 }
 
-/** Responses under way, to end their connections with them once the process is asked to leave. */
-const underWay = new Set<ServerResponse>();
+/** Connections, each until it ends. */
+const connections = new Set<Socket>();
 const servers = new Set<Server>();
 let isLeaving = false;
 
@@ -182,28 +187,44 @@ export function standInFront(): void {
   subscribe('net.server.socket', (message) => {
     const socket = typeof message === 'object' && message !== null && 'socket' in message && message.socket;
     const server = socket instanceof Socket && 'server' in socket && socket.server;
-    if (server instanceof Server && !servers.has(server)) stand(server);
+    if (!(server instanceof Server && socket instanceof Socket)) return;
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+    if (!servers.has(server)) stand(server);
   });
 }
 
 /** How long a connection may be silent before it counts as idle: a client that is about to send is not cut off. */
 const IDLE_MS = 1_000;
 
+/** Ends connections on which nothing is asked, also those on which nothing ever was: browsers open some ahead. */
+function endIdleConnections(): void {
+  for (const server of servers) server.closeIdleConnections();
+  for (const socket of connections) if (!latest.has(socket)) socket.destroy();
+}
+
+/** Takes no connection any more; resolves once those that there are have ended. */
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    // Of `net`, for that of `http` ends idle connections at once.
+    NetServer.prototype.close.call(server, () => resolve());
+    // Next.js closes it again, and prints that it is closed.
+    server.close = (callback) => {
+      callback?.();
+      return server;
+    };
+  });
+}
+
 /**
- * Takes no connection any more, answers what still comes on those that there are, each answer the last on its connection,
- * and resolves once all are gone. A connection that is silent for a second is ended.
+ * Takes no connection any more, answers what still comes on those that there are, the last answer under way on each being
+ * its end, and resolves once all are gone. A connection on which nothing is asked for a second is ended.
  */
 export async function leave(): Promise<void> {
   isLeaving = true;
-  for (const response of underWay) if (!response.headersSent) response.shouldKeepAlive = false;
-  await Promise.all(
-    [...servers].map(
-      (server) =>
-        new Promise<void>((resolve) => {
-          // Of `net`, for that of `http` ends idle connections at once.
-          NetServer.prototype.close.call(server, () => resolve());
-          setInterval(() => server.closeIdleConnections(), IDLE_MS).unref();
-        }),
-    ),
-  );
+  for (const { response } of [...connections].flatMap((socket) => latest.get(socket) ?? [])) {
+    if (!response.headersSent) response.shouldKeepAlive = false;
+  }
+  setInterval(endIdleConnections, IDLE_MS).unref();
+  await Promise.all([...servers].map(close));
 }

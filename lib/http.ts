@@ -36,11 +36,11 @@ const PLAIN_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
 export const requestIdOf = (given: unknown): string =>
   typeof given === 'string' && PLAIN_REQUEST_ID.test(given) ? given : randomUUID();
 
-/** However often it was encoded. */
-function decoded(segment: string): string {
+/** Decoded as often as a proxy and the framework may do it; more often would be a caller's way to keep us busy. */
+function decoded(segment: string, times = 3): string {
   try {
     const once = decodeURIComponent(segment);
-    return once === segment ? segment : decoded(once);
+    return once === segment || times === 1 ? once : decoded(once, times - 1);
   } catch {
     return segment;
   }
@@ -154,7 +154,7 @@ export const methodNotAllowed = route(() => {
   throw new HttpError(405, 'Method not allowed');
 });
 
-/** Ends when the body does: lib/start.ts bounds how long a sender may take. */
+/** Ends when the body does: lib/gate.ts bounds how long a sender may take. */
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -34,7 +34,8 @@ export function noteFacts(facts: RequestFacts): void {
   Object.assign(requestFacts.getStore() ?? {}, facts);
 }
 
-interface ErrorDescription {
+/** What the log says of an error. */
+export interface ErrorDescription {
   name: string;
   code?: string;
   message?: string;

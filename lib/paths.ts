@@ -48,9 +48,9 @@ const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[
   { at: API, methods: ALL },
   { at: /^\/_next\/static\/./, methods: READ },
   { at: PROXY, methods: ALL },
-  // POST: the one server action of the identity provider's SDK.
+  // POST: the one server action of the identity provider's SDK, also from the page of an address that names nothing.
   { at: PAGE, methods: [...READ, 'POST', 'OPTIONS'] },
-  { at: /^\/[^_]/, methods: READ },
+  { at: /^\/[^_]/, methods: [...READ, 'POST'] },
 ];
 
 /** The methods that are served at this path; none: the path names nothing. */

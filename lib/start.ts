@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { withholdConsole } from './console';
 import { environment, InvalidEnvironmentError } from './env';
 import { leave, standInFront } from './gate';
@@ -24,6 +25,8 @@ function warnOfEnvironment(): void {
 
 /** Below what platforms grant before they kill. */
 const SHUTDOWN_MS = 9_000;
+/** How long clients may keep it from draining the pool. */
+const LEAVE_MS = 7_000;
 /** The exit code of Next.js after a SIGTERM, as if killed. */
 const NEXT_EXIT_CODE = 143;
 
@@ -32,14 +35,20 @@ const NEXT_EXIT_CODE = 143;
  * 0, within 9 s. Next.js by itself cuts off clients that are about to send.
  */
 function leaveOnSigterm(): void {
+  // The development server ends its own way, and at once.
+  if (process.env.NODE_ENV === 'development') return;
   const ofNext = process.rawListeners('SIGTERM');
   process.removeAllListeners('SIGTERM');
-  process.once('SIGTERM', async (signal) => {
+  let isLeaving = false;
+  process.on('SIGTERM', async (signal) => {
+    // A process group gets it twice: where nobody listens, Node would end the process there and then.
+    if (isLeaving) return;
+    isLeaving = true;
     process.once('exit', (code) => {
       if (code === NEXT_EXIT_CODE) process.exitCode = 0;
     });
     setTimeout(() => process.exit(0), SHUTDOWN_MS).unref();
-    await leave();
+    await Promise.race([leave(), pause(LEAVE_MS)]);
     await requestsDone();
     if (globalThis.databaseConnection) await (await import('./db')).drainDatabase();
     for (const listener of ofNext) listener.call(process, signal);

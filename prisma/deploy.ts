@@ -30,8 +30,8 @@ const committedMigrations = fileURLToPath(new URL('./migrations', import.meta.ur
  *
  * Several instances may run it at once: each migration is applied by one of them. Lock and migration are parts of one
  * transaction, so a transaction pooler may stand in between. Hence a migration cannot hold what PostgreSQL refuses
- * inside a transaction, such as CREATE INDEX CONCURRENTLY, nor end the transaction itself. Settings that it makes end
- * with it.
+ * inside a transaction or a function, such as CREATE INDEX CONCURRENTLY, COPY … FROM STDIN or a last SELECT … INTO, nor
+ * end the transaction itself. Settings that it makes end with it.
  */
 export async function deployMigrations(databaseUrl: string, folder = committedMigrations): Promise<string[]> {
   const migrations = readMigrations(folder);

@@ -56,12 +56,12 @@ function isOwnOrigin(origin: string, headers: Headers): boolean {
 /**
  * True if the cookies of a request are its own credential: a browser sends them with whatever any page makes it send. For
  * a method that changes something the page must be of the same origin, or of an authorized party; a page of another
- * site is refused for any method. Where no browser says where the request is from, no page has made it.
+ * site is refused for any method. A request that names neither site nor origin is taken for one that no page has made.
  */
 function mayUseCookies(method: string, headers: Headers, authorizedParties: readonly string[]): boolean {
   const site = headers.get('sec-fetch-site');
   if (site === 'cross-site') return false;
-  if (SAFE.has(method) || site === 'same-origin') return true;
+  if (site === 'same-origin' || (site === 'same-site' && SAFE.has(method))) return true;
   const origin = headers.get('origin');
   if (origin === null) return site === null || site === 'none';
   return authorizedParties.includes(origin) || (site === null && isOwnOrigin(origin, headers));
@@ -84,13 +84,18 @@ function sessionCookies(headers: Headers): Credential {
 export function credentialOf(
   { method, headers }: Pick<Request, 'method' | 'headers'>,
   authorizedParties: readonly string[],
-): Credential {
+): { readonly credential: Credential; readonly refused?: 'foreign-cookie' | 'no-session-token' } {
   const authorization = headers.get('authorization');
   if (authorization === null || OTHER_SCHEME.test(authorization)) {
-    return mayUseCookies(method, headers, authorizedParties) ? sessionCookies(headers) : undefined;
+    const credential = sessionCookies(headers);
+    return credential === undefined || mayUseCookies(method, headers, authorizedParties)
+      ? { credential }
+      : { credential: undefined, refused: 'foreign-cookie' };
   }
   const token = BEARER.exec(authorization)?.[1] ?? '';
-  return JWT.test(token) ? { header: 'authorization', value: `Bearer ${token}`, token } : undefined;
+  return JWT.test(token)
+    ? { credential: { header: 'authorization', value: `Bearer ${token}`, token } }
+    : { credential: undefined, refused: 'no-session-token' };
 }
 
 const Expiring = z.object({ exp: z.number() });

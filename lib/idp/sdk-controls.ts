@@ -45,11 +45,12 @@ const ACTION = /^[0-9a-f]{40,64}$/;
 export async function isSdkAction(request: NextRequest): Promise<boolean> {
   const { headers } = request;
   const origin = headers.get('origin');
-  const host = headers.get('x-forwarded-host') ?? headers.get('host');
+  // As Next.js reads them.
+  const hosts = [headers.get('x-forwarded-host')?.split(',')[0]?.trim(), headers.get('host')];
   return (
     ACTION.test(headers.get('next-action') ?? '') &&
     /^text\/plain(?:;|$)/.test(headers.get('content-type') ?? '') &&
-    (origin === null || (URL.canParse(origin) && new URL(origin).host === host)) &&
+    (origin === null || (URL.canParse(origin) && hosts.includes(new URL(origin).host))) &&
     (await request.text()) === '[]'
   );
 }

@@ -72,8 +72,8 @@ async function headersForRoute(
   event: NextFetchEvent,
   authorizedParties: readonly string[],
 ): Promise<Headers> {
-  const credential = SIGNED.test(request.nextUrl.pathname)
-    ? undefined
+  const { credential, refused } = SIGNED.test(request.nextUrl.pathname)
+    ? { credential: undefined, refused: undefined }
     : credentialOf(request, authorizedParties);
   const state = await authState(request, event, credential);
   const headers = withoutSdkHeaders(request.headers);
@@ -82,7 +82,7 @@ async function headersForRoute(
   // `auth()` looks at it again: it shall find what the state is about.
   if (credential?.header === 'authorization') headers.set('authorization', credential.value);
   else headers.delete('authorization');
-  setAuthState(headers, state);
+  setAuthState(headers, refused ? { ...state, reason: refused } : state);
   return headers;
 }
 
@@ -148,10 +148,10 @@ export function shield({
     if (methods.length === 0 || (isProxied(pathname) && !isProxy())) return answer(notFound, request);
     if (!methods.includes(method)) return answer(methodNotAllowed, request);
     if (isProxied(pathname)) return pages(request, event);
-    if (isPage(pathname)) {
-      if (method === 'POST' && !(await isSdkAction(request))) return answer(methodNotAllowed, request);
-      return pageState(pages, withoutForeignControls(request), event, warn);
+    if (method === 'POST' && !isApi(pathname) && !(await isSdkAction(request))) {
+      return answer(methodNotAllowed, request);
     }
+    if (isPage(pathname)) return pageState(pages, withoutForeignControls(request), event, warn);
     const passed = await headersForRoute(authState, request, event, authorizedParties());
     return isApi(pathname) ? passForData(passed) : passForDocument(passed);
   };

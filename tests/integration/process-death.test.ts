@@ -194,6 +194,23 @@ test('SIGTERM under load: no client is cut off, and each is told that its connec
   expect(asked.filter((answer) => answer !== '401, keep-alive')).toEqual(Array(4).fill('401, close'));
 });
 
+test('SIGTERM twice, and connections on which nothing was ever asked: the pool is drained all the same', async () => {
+  const leaving = await start();
+  const silent = connect(Number(new URL(leaving.url).port), 'localhost').on('error', () => undefined);
+  await once(silent, 'connect');
+  const row = await holdRow(service.database, 'user_twice');
+  const underWay = deliver(leaving.url, userCreated('user_twice'));
+  expect(await row.waiting(1)).toBe(true);
+  process.kill(leaving.pid, 'SIGTERM');
+  expect(await waitUntil(async () => !(await listens(leaving.url)), SHUTDOWN_MS)).toBe(true);
+  process.kill(leaving.pid, 'SIGTERM');
+  await once(silent, 'close');
+  await row.release();
+  expect((await underWay).status).toBe(200);
+  expect(await exitInTime(leaving)).toBe(0);
+  expect(leaving.output()).not.toContain('printed by a library');
+});
+
 test('a crash after SIGTERM is no exit 0', async () => {
   const leaving = await start({
     NODE_OPTIONS: `--import ${new URL('../support/crash-on-signal.mjs', import.meta.url).href}`,

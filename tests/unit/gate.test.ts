@@ -1,6 +1,10 @@
 import { channel } from 'node:diagnostics_channel';
-import { expect, test } from 'vitest';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { expect, test, vi } from 'vitest';
 import { standInFront } from '../../lib/gate';
+import { log } from '../../lib/log';
 
 test('what else is told of connections in this process is not taken for one, and ends nothing', async () => {
   const uncaught: unknown[] = [];
@@ -14,4 +18,32 @@ test('what else is told of connections in this process is not taken for one, and
   await new Promise(setImmediate);
   process.off('uncaughtException', note);
   expect(uncaught).toEqual([]);
+});
+
+test('an answer that is under way is not broken into, whatever comes behind its request', async () => {
+  vi.spyOn(log, 'info').mockReturnValue();
+  standInFront();
+  const sockets: Socket[] = [];
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') response.writeHead(200).write('begun');
+  });
+  server.on('connection', (socket: Socket) => sockets.push(socket)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const client = connect(typeof address === 'object' ? (address?.port ?? 0) : 0, '127.0.0.1');
+  let received = '';
+  client.setEncoding('utf8').on('data', (text: string) => {
+    received += text;
+  });
+  client.write(
+    'GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST /auth/x HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{',
+  );
+  await expect.poll(() => received).toContain('begun');
+  const ended = once(client, 'close');
+  // As Node says it when the second one has not come whole in time.
+  const error = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+  server.emit('clientError', error, sockets[0]);
+  await ended;
+  expect(received.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+  server.close();
 });

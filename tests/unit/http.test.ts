@@ -36,6 +36,14 @@ describe('the log names a route as its folder is named', () => {
   });
 });
 
+test('a value that is encoded over and over keeps nobody busy', async () => {
+  const decode = vi.spyOn(globalThis, 'decodeURIComponent');
+  const value = `%${'25'.repeat(5_000)}`;
+  await call(`/notes/v1/${value}`, { noteId: value });
+  expect(decode.mock.calls.length).toBeLessThan(30);
+  decode.mockRestore();
+});
+
 const failing = (error: unknown) =>
   route(() => {
     throw error;

@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { describe, expect, test, vi } from 'vitest';
+import { isSdkAction } from '../../lib/idp/sdk-controls';
 import { shield } from '../../lib/idp/shield';
 import { log } from '../../lib/log';
 import { API_ROOTS, isApi, isPage, methodsAt } from '../../lib/paths';
@@ -341,6 +342,27 @@ test.each(['status', 'token', 'signature', 'reason', 'message', 'whatever-comes-
   },
 );
 
+test.each([
+  [{}, true],
+  [{ origin: 'https://app.example' }, true],
+  [{ origin: 'https://app.example', 'x-forwarded-host': 'app.example, inner.proxy' }, true],
+  [{ origin: 'https://app.example', 'x-forwarded-host': 'inner.proxy' }, true],
+  [{ origin: 'https://evil.example' }, false],
+  [{ origin: 'null' }, false],
+])("the SDK's action is one from the page's own origin: %j", async (headers, expected) => {
+  const request = new NextRequest('http://localhost:3000/sign-in', {
+    method: 'POST',
+    headers: {
+      host: 'app.example',
+      'next-action': '7f'.repeat(21),
+      'content-type': 'text/plain',
+      ...headers,
+    },
+    body: '[]',
+  });
+  expect(await isSdkAction(request)).toBe(expected);
+});
+
 describe('what is not served is refused in front of everything', () => {
   const methods = (pathname: string) => methodsAt(pathname).join(' ');
 
@@ -373,8 +395,7 @@ describe('what is not served is refused in front of everything', () => {
     ['/account/', 'GET HEAD POST OPTIONS'],
     ['/', 'GET HEAD POST OPTIONS'],
     ['/_next/static/chunks/a.js', 'GET HEAD'],
-    ['/icon.svg', 'GET HEAD'],
-    ['/unknown', 'GET HEAD'],
+    ['/unknown', 'GET HEAD POST'],
   ])('%s: %s', (pathname, expected) => {
     expect(methods(pathname)).toBe(expected);
   });
@@ -394,6 +415,7 @@ describe('what is not served is refused in front of everything', () => {
     expect(await statusOf('/users/v1/me.rsc')).toBe(404);
     expect(await statusOf('/_global-error')).toBe(404);
     expect(await statusOf('/unknown', { method: 'POST' })).toBe(405);
+    expect(await statusOf('/unknown', { method: 'PUT' })).toBe(405);
     expect(await statusOf('/sign-in', { method: 'POST', body: '[]' })).toBe(405);
     expect(sdk).not.toHaveBeenCalled();
   });
