@@ -10,6 +10,7 @@ const only = (name, packages, homes) => ({
 const layers = [
   ['start'],
   ['gate', 'console'],
+  ['admission'],
   ['guard', 'webhook'],
   ['resolve-user-id'],
   ['register', 'user-id-cache'],

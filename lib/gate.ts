@@ -1,73 +1,71 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { type IncomingMessage, Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { Server as NetServer, Socket } from 'node:net';
-import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/parse-and-validate-flight-router-state';
+import { setTimeout as pause } from 'node:timers/promises';
+import { BAD_REQUEST, type Refusal, refusal } from './admission';
 import { requestIdOf } from './http';
 import { log } from './log';
-import { isApi, methodsAt } from './paths';
+import { isApi } from './paths';
 
-/** How long a sender may take to send a request whole. */
-const REQUEST_MS = 10_000;
+/** How long a sender may take to send a request whole, or to take what it is sent. */
+const PATIENCE_MS = 10_000;
 /** How often that is looked at; Node's own default is 30 s. */
 const LOOK_EVERY_MS = 1_000;
+/** So many requests may wait on a connection for the answer to the one before. */
+const MAX_WAITING = 32;
 
-interface Refusal {
-  readonly status: number;
-  readonly message: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-const NOT_FOUND: Refusal = { status: 404, message: 'Not found' };
-const BAD_REQUEST: Refusal = { status: 400, message: 'Bad request' };
+const EXPECTATION_FAILED: Refusal = { status: 417, message: 'Expectation failed' };
+const NO_TUNNEL: Refusal = { status: 405, message: 'Method not allowed' };
 /** What Node says of a connection on which it found no request; anything else is a bad one. */
 const NO_REQUEST: Readonly<Record<string, Refusal>> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'Request timeout' },
   HPE_HEADER_OVERFLOW: { status: 431, message: 'Request header fields too large' },
 };
 
-/** What only the framework's own client and its own servers send, and no route of the API has a use for. */
-const FRAMEWORK_HEADER = /^(?:rsc|next-.*|x-nextjs-.*|x-middleware-.*|x-action-.*)$/;
-
-const isDevelopment = process.env.NODE_ENV === 'development';
-/** What the browser asks the development server for, and this service serves in no other way. */
-const DEVELOPMENT = /^\/(?:_next\/|__nextjs)/;
-
-/** A page's request by the framework's client says what the browser shows already. */
-function hasReadableState({ headers }: IncomingMessage): boolean {
-  try {
-    parseAndValidateFlightRouterState(headers['next-router-state-tree']);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/**
- * Lets a request in only if it is one that this service serves: `undefined`. Whatever else the framework would make of it
- * is refused. Of an API request, what only the framework would read is dropped.
- */
-function refusal(request: IncomingMessage): Refusal | undefined {
-  const { method = '', url = '', headers } = request;
-  const [pathname = ''] = url.split('?', 1);
-  // `*`, or an address of another host.
-  if (!url.startsWith('/')) return BAD_REQUEST;
-  if (isDevelopment && DEVELOPMENT.test(pathname)) return undefined;
-  const methods = methodsAt(pathname);
-  if (methods.length === 0) return NOT_FOUND;
-  if (!methods.includes(method)) {
-    return { status: 405, message: 'Method not allowed', headers: { allow: methods.join(', ') } };
-  }
-  if (isApi(pathname)) {
-    for (const name of Object.keys(headers)) if (FRAMEWORK_HEADER.test(name)) delete headers[name];
-  } else if (!hasReadableState(request)) return BAD_REQUEST;
-  return undefined;
-}
-
 /** A request that has come, as far as its headers. */
 interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly started: number;
+  /** Hands it on. */
+  readonly next: () => void;
+}
+
+/** A connection, and what is under way on it: one exchange at a time. */
+interface Connection {
+  current: Exchange | undefined;
+  /** The one that was begun last: under way, or answered and perhaps not complete. */
+  last: Exchange | undefined;
+  readonly waiting: Exchange[];
+  /** When it last had nothing under way. */
+  idleSince: number;
+  /** How much of its answers the client has taken, and when that was last more, or all. */
+  taken: number;
+  takenAt: number;
+  /** The end of it was said on the bare connection. */
+  hungUp: boolean;
+}
+
+const connections = new Map<Socket, Connection>();
+const servers = new Set<Server>();
+let isLeaving = false;
+
+function connectionOf(socket: Socket): Connection {
+  const known = connections.get(socket);
+  if (known) return known;
+  const now = performance.now();
+  const connection = {
+    current: undefined,
+    last: undefined,
+    waiting: [],
+    idleSince: now,
+    taken: 0,
+    takenAt: now,
+    hungUp: false,
+  };
+  connections.set(socket, connection);
+  socket.once('close', () => connections.delete(socket));
+  return connection;
 }
 
 /** One line for a request that no route has answered: of its path, only whose it was. */
@@ -96,7 +94,8 @@ function refuse(exchange: Exchange, refused: Refusal): void {
 }
 
 /** What there was no whole request for is answered on the bare connection, which then ends. */
-function hangUp(socket: Socket, refused: Refusal, exchange: Partial<Exchange>): void {
+function hangUp(socket: Socket, refused: Refusal, exchange: Partial<Exchange> = {}): void {
+  connectionOf(socket).hungUp = true;
   const body = bodyOf(refused);
   const lines = Object.entries({
     ...headersOf(refused, logRequest(refused.status, exchange)),
@@ -107,100 +106,151 @@ function hangUp(socket: Socket, refused: Refusal, exchange: Partial<Exchange>): 
   socket.destroySoon();
 }
 
-const hasBody = ({ headers }: IncomingMessage) =>
-  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
-
-/** Each connection's latest exchange. */
-const latest = new WeakMap<object, Exchange>();
-const hungUp = new WeakSet<object>();
-
-/** Tells of an upload that broke off: no route has seen it, so none has logged it. */
-function logBrokenUpload(exchange: Exchange): void {
-  const { request, response } = exchange;
+/** Handles an exchange, and behind it those that came meanwhile: Node never ends the answers of a connection that is gone. */
+function handle(socket: Socket, connection: Connection, exchange: Exchange): void {
+  const { request, response, next } = exchange;
+  connection.current = exchange;
+  connection.last = exchange;
+  connection.takenAt = performance.now();
+  if (isLeaving && connection.waiting.length === 0) response.shouldKeepAlive = false;
   response.once('close', () => {
-    if (!request.complete && !response.headersSent && !hungUp.has(request.socket)) logRequest(400, exchange);
+    // An upload that broke off: no route has seen it, so none has logged it.
+    if (!request.complete && !response.headersSent && !connection.hungUp) logRequest(400, exchange);
+    connection.current = undefined;
+    connection.idleSince = performance.now();
+    const following = connection.waiting.shift();
+    if (following && !socket.destroyed) handle(socket, connection, following);
   });
+  next();
 }
 
-/** Responses under way, to end their connections with them once the process is asked to leave. */
-const underWay = new Set<ServerResponse>();
+function receive(
+  request: IncomingMessage,
+  response: ServerResponse,
+  next: (exchange: Exchange) => void,
+): void {
+  const { socket } = request;
+  const connection = connectionOf(socket);
+  const exchange = { request, response, started: performance.now(), next: () => next(exchange) };
+  if (!connection.current) handle(socket, connection, exchange);
+  else if (connection.waiting.length < MAX_WAITING) connection.waiting.push(exchange);
+  else socket.destroy();
+}
 
-/** Node found no request on a connection, or not in time: says so once, unless an answer is on its way. */
+/** Node found no request on a connection, or not in time: says so once, and in no other answer. */
 function onClientError(error: Error & { code?: string }, socket: unknown): void {
   if (!(socket instanceof Socket)) return;
-  const exchange = latest.get(socket);
-  const isIncomplete = exchange?.request.complete === false;
-  const isAnswered =
-    (isIncomplete && exchange.response.headersSent) ||
-    [...underWay].some((response) => response.socket === socket && response.headersSent);
-  if (!socket.writable || isAnswered || error.code === 'ECONNRESET') {
+  const { current, last, waiting } = connectionOf(socket);
+  const incomplete = last?.request.complete ? undefined : last;
+  if (!socket.writable || error.code === 'ECONNRESET' || incomplete?.response.headersSent) {
     socket.destroy();
-    return;
+  } else if (current && !incomplete) {
+    // What came behind it was no request: its own answer is the last.
+    waiting.splice(0);
+    current.response.shouldKeepAlive = false;
+    current.response.once('close', () => socket.destroySoon());
+  } else {
+    hangUp(socket, NO_REQUEST[error.code ?? ''] ?? BAD_REQUEST, incomplete);
   }
-  hungUp.add(socket);
-  hangUp(socket, NO_REQUEST[error.code ?? ''] ?? BAD_REQUEST, isIncomplete ? exchange : {});
 }
 
-/** Connections, each until it ends. */
-const connections = new Set<Socket>();
-const servers = new Set<Server>();
-let isLeaving = false;
+/**
+ * Ends connections whose clients take nothing of their answer for 10 s, and those that are kept alive by bytes which are no
+ * request: Node counts such bytes as life.
+ */
+function endStuck({ keepAliveTimeout }: Server): void {
+  const now = performance.now();
+  for (const [socket, connection] of connections) {
+    const taken = socket.bytesWritten - socket.writableLength;
+    if (taken !== connection.taken || socket.writableLength === 0) {
+      Object.assign(connection, { taken, takenAt: now });
+    }
+    const isStuck = connection.current && now - connection.takenAt > PATIENCE_MS;
+    const isIdle = !connection.current && now - connection.idleSince > keepAliveTimeout + PATIENCE_MS;
+    if (isStuck || isIdle) socket.destroy();
+  }
+}
 
 function stand(server: Server): void {
-  const [next] = server.listeners('request');
-  if (!next) return;
+  const [inside] = server.listeners('request');
+  if (!inside) return;
   servers.add(server);
-  server.removeAllListeners('request').on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const exchange = { request, response, started: performance.now() };
-    latest.set(request.socket, exchange);
-    underWay.add(response);
-    response.once('close', () => underWay.delete(response));
-    if (isLeaving) response.shouldKeepAlive = false;
-    const refused = refusal(request);
-    if (refused) {
-      refuse(exchange, refused);
-      return;
-    }
-    if (hasBody(request)) logBrokenUpload(exchange);
-    next.call(server, request, response);
+  server.removeAllListeners('request');
+  server.on('request', (request, response) => {
+    receive(request, response, (exchange) => {
+      const refused = refusal(request);
+      if (refused) refuse(exchange, refused);
+      else inside.call(server, request, response);
+    });
+  });
+  server.on('checkExpectation', (request, response) => {
+    receive(request, response, (exchange) => refuse(exchange, EXPECTATION_FAILED));
+  });
+  server.on('connect', (_request, socket) => {
+    if (socket instanceof Socket) hangUp(socket, NO_TUNNEL);
   });
   server.on('clientError', onClientError);
-  server.headersTimeout = REQUEST_MS;
-  server.requestTimeout = REQUEST_MS;
-  // Node reads how often to look when it begins to listen: this makes it begin anew.
-  Object.assign(server, { connectionsCheckingInterval: LOOK_EVERY_MS });
+  server.headersTimeout = PATIENCE_MS;
+  server.requestTimeout = PATIENCE_MS;
+  // Node reads how often to look when it begins to listen: this makes it begin anew. A missing Host is refused as all else.
+  Object.assign(server, { connectionsCheckingInterval: LOOK_EVERY_MS, requireHostHeader: false });
   server
     .listeners('listening')
     .find(({ name }) => name === 'setupConnectionsTracking')
     ?.call(server);
-  // Nothing but the development server of Next.js upgrades a connection, yet Next.js always listens for it and leaves a
-  // connection to an unknown path open for ever. Where nobody listens, Node answers the request as any other.
-  if (!isDevelopment) server.removeAllListeners('upgrade');
+  // The development server keeps connections for its own news.
+  if (process.env.NODE_ENV === 'development') return;
+  setInterval(endStuck, LOOK_EVERY_MS, server).unref();
+  // Nothing else upgrades a connection, yet Next.js always listens for it and leaves a connection to an unknown path open
+  // for ever. Where nobody listens, Node answers the request as any other.
+  server.removeAllListeners('upgrade');
 }
 
+/** When the last connection came. */
+let connectedAt = 0;
+
 /**
- * Stands in front of Next.js on every server of this process: only what this service serves is let in, a request that is
- * not complete after 10 s is a 408 and the end of its connection, answered or not, and one that breaks off has its line
- * in the log. It begins with the first connection.
+ * Stands in front of Next.js on every server of this process: only what this service serves is let in, one request of a
+ * connection after the other. A request that is not complete after 10 s is a 408 and the end of its connection, answered or
+ * not; so is an answer of which nothing is taken for as long. One that breaks off has its line in the log. It begins with
+ * the first connection.
  */
 export function standInFront(): void {
   subscribe('net.server.socket', (message) => {
     const socket = typeof message === 'object' && message !== null && 'socket' in message && message.socket;
     const server = socket instanceof Socket && 'server' in socket && socket.server;
     if (!(server instanceof Server && socket instanceof Socket)) return;
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
+    connectedAt = performance.now();
+    connectionOf(socket);
     if (!servers.has(server)) stand(server);
   });
 }
 
 /** How long a connection may be silent before it counts as idle: a client that is about to send is not cut off. */
 const IDLE_MS = 1_000;
+/** How long nobody may have connected before nobody else is waiting to be let in, and how long that may take. */
+const QUIET_MS = 100;
+const ACCEPT_MS = 1_000;
+
+/** Resolves behind the events that wait: after a busy moment, timers come before what has arrived meanwhile. */
+const whatHasCome = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Resolves once those who had connected before are let in: the kernel resets them when the server stops to listen. */
+async function acceptTheLast(): Promise<void> {
+  const until = performance.now() + ACCEPT_MS;
+  do {
+    await pause(QUIET_MS);
+    await whatHasCome();
+  } while (performance.now() < until && performance.now() - connectedAt < QUIET_MS);
+}
 
 /** Ends connections on which nothing is asked, also those on which nothing ever was: browsers open some ahead. */
-function endIdleConnections(): void {
-  for (const server of servers) server.closeIdleConnections();
-  for (const socket of connections) if (!latest.has(socket)) socket.destroy();
+async function endIdle(): Promise<void> {
+  await whatHasCome();
+  const now = performance.now();
+  for (const [socket, { current, idleSince }] of connections) {
+    if (!current && now - idleSince > IDLE_MS) socket.destroy();
+  }
 }
 
 /** Takes no connection any more; resolves once those that there are have ended. */
@@ -217,14 +267,16 @@ function close(server: Server): Promise<void> {
 }
 
 /**
- * Takes no connection any more, answers what still comes on those that there are, the last answer under way on each being
- * its end, and resolves once all are gone. A connection on which nothing is asked for a second is ended.
+ * Takes no connection any more, answers what comes on those that there are, the last answer on each being its end, and
+ * resolves once all are gone. A connection on which nothing is asked for a second is ended.
  */
 export async function leave(): Promise<void> {
   isLeaving = true;
-  for (const { response } of [...connections].flatMap((socket) => latest.get(socket) ?? [])) {
-    if (!response.headersSent) response.shouldKeepAlive = false;
+  for (const { current, waiting } of connections.values()) {
+    if (current && waiting.length === 0 && !current.response.headersSent)
+      current.response.shouldKeepAlive = false;
   }
-  setInterval(endIdleConnections, IDLE_MS).unref();
+  await acceptTheLast();
+  setInterval(endIdle, QUIET_MS).unref();
   await Promise.all([...servers].map(close));
 }

@@ -21,8 +21,8 @@ const PROXY = /^\/__clerk(?:\/|$)/;
 /** True if the path is the identity provider's own traffic. */
 export const isProxied = (pathname: string): boolean => PROXY.test(pathname);
 
-/** A letter, digit, `-`, `.`, `_` or `~` (RFC 3986, 2.3), percent-encoded without need. */
-const NEEDLESSLY_ENCODED = /%(?:2[de]|3\d|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/i;
+/** A letter, digit, `-`, `.`, `_` or `~` (RFC 3986, 2.3), percent-encoded without need; or a slash, of either kind. */
+const ODDLY_ENCODED = /%(?:2[def]|3\d|4[1-9a-f]|5[0-9acf]|6[1-9a-f]|7[0-9ae])/i;
 /** Begins with one slash, and has no empty segment, backslash, fragment or control character. */
 const SEGMENTS = /^\/(?:[^/\\?#\p{Cc}]+\/)*[^/\\?#\p{Cc}]*$/u;
 /** What the framework takes for another address of a route, and a segment that leads elsewhere. */
@@ -35,7 +35,7 @@ function isPlain(pathname: string): boolean {
   } catch {
     return false;
   }
-  return SEGMENTS.test(pathname) && !NEEDLESSLY_ENCODED.test(pathname) && !ALIAS.test(pathname);
+  return SEGMENTS.test(pathname) && !ODDLY_ENCODED.test(pathname) && !ALIAS.test(pathname);
 }
 
 const READ = ['GET', 'HEAD'] as const;

@@ -25,6 +25,8 @@ const aliases = (address: string) => [
   `/x/%2e%2e${address}`,
   `/.${address}`,
   address.replace('v1', '%761'),
+  address.replace('/v1/', '/v1%2f'),
+  address.replace('/v1/', '%5Cv1/'),
 ];
 
 describe('a route has one address: another spelling of it is a 404 in JSON', () => {

@@ -1,5 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { connect } from 'node:net';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { BUILD_FOLDER } from '../support/build';
 import { exchange, type RawAnswer, requestHead } from '../support/raw-http';
 import { bearer, deliver, me, register, tokenFor, userCreated } from '../support/requests';
 import { startTestService, type TestService } from '../support/service';
@@ -16,6 +20,8 @@ let slow: Promise<RawAnswer[]>;
 let slowAndAnswered: Promise<RawAnswer[]>;
 /** Headers that never end. */
 let slowHeaders: Promise<RawAnswer>;
+/** Connections that are kept by what is no request, or whose client takes nothing of what it asked for. */
+let stuck: Promise<RawAnswer[]>;
 
 beforeAll(async () => {
   service = await startTestService();
@@ -44,6 +50,12 @@ beforeAll(async () => {
         }),
     ),
   );
+  stuck = Promise.all([
+    exchange(service.url, {
+      bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+      endless: { chunk: '\r\n', pauseMilliseconds: 2_000 },
+    }),
+  ]);
   slowHeaders = exchange(service.url, {
     bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n`,
     endless: { chunk: 'X-A: b\r\n', pauseMilliseconds: 1_000 },
@@ -249,6 +261,11 @@ test('a request that is answered before it is complete keeps its connection no l
   }
 });
 
+test('line breaks keep no connection alive', async () => {
+  for (const { statuses, closed } of await stuck)
+    expect({ statuses, closed }).toEqual({ statuses: [401], closed: true });
+});
+
 test('headers that are not complete in time are a 408, and the connection is closed', async () => {
   const { statuses, text, closed } = await slowHeaders;
   expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
@@ -274,6 +291,63 @@ test('what was no whole request has one line in the log, and its id in the answe
   expect(linesOf('POST /auth', 408)).toHaveLength(2);
   expect(linesOf('POST /webhooks', 408)).toHaveLength(2);
   expect(printed()).not.toMatch(/^Error: aborted/m);
+});
+
+describe('whatever is sent ahead, every answer is whole and what it took is given back', () => {
+  const pid = () => service.processes[0]?.pid;
+  const openFiles = () => (hasProc ? readdirSync(`/proc/${pid()}/fd`).length : 0);
+  /** A file of more than a connection takes at once. */
+  const file = () => {
+    const folder = path.join(BUILD_FOLDER, 'static/chunks');
+    const sizes = readdirSync(folder).map((name) => ({ name, size: statSync(path.join(folder, name)).size }));
+    const [largest] = sizes.sort((one, other) => other.size - one.size);
+    return `/_next/static/chunks/${largest?.name}`;
+  };
+
+  test.each([
+    ['requests that are refused', () => '/_', 1_000],
+    ['pages', () => '/', 100],
+    ['files', file, 300],
+  ])('%s, hundreds on a connection that is then reset', async (_what, address, count) => {
+    const before = openFiles();
+    for (let connection = 0; connection < 3; connection += 1) {
+      const socket = connect(Number(new URL(service.url).port), 'localhost').on('error', () => undefined);
+      await once(socket, 'connect');
+      socket.write(requestHead(`GET ${address()} HTTP/1.1`, { Connection: 'keep-alive' }).repeat(count));
+      await Promise.race([once(socket, 'data'), once(socket, 'close')]);
+      socket.resetAndDestroy();
+    }
+    await expect.poll(() => openFiles()).toBeLessThan(before + 20);
+    expect((await me(service.url, token)).status).toBe(200);
+  });
+
+  test('a bad chunk behind a request whose answer is under way', async () => {
+    const head = requestHead(`GET ${file()} HTTP/1.1`, { Connection: 'keep-alive' });
+    const { statuses, closed } = await sendRaw(
+      `${head}${requestHead(`POST ${REGISTER} HTTP/1.1`, { 'Transfer-Encoding': 'chunked' })}zz\r\n`,
+    );
+    expect({ statuses: statuses.slice(0, 1), closed }).toEqual({ statuses: [200], closed: true });
+    expect(statuses.length).toBeLessThanOrEqual(2);
+  });
+
+  test.each([
+    ['an expectation that nobody has', { Expect: 'a miracle' }, 417],
+    ['no Host', { Host: 'none' }, 400],
+  ])('%s is refused as all else', async (_what, headers, status) => {
+    const head = requestHead(`GET ${ME} HTTP/1.1`, headers);
+    const { statuses, text } = await sendRaw(head.replace('Host: none\r\n', ''));
+    expect(statuses).toEqual([status]);
+    expect(text).toMatch(/x-request-id/i);
+    expect(text).toMatch(/"message":/);
+  });
+
+  test('a state that is nested over and over is not read', async () => {
+    const state = encodeURI(`${'["a",{"b":'.repeat(150)}["",{}]${'}]'.repeat(150)}`);
+    const { statuses } = await sendRaw(
+      requestHead('GET / HTTP/1.1', { RSC: '1', 'Next-Router-State-Tree': state }),
+    );
+    expect(statuses).toEqual([400]);
+  });
 });
 
 test('after all of this the service serves as before, and nothing it logged is an unexpected failure', async () => {

@@ -194,6 +194,20 @@ test('SIGTERM under load: no client is cut off, and each is told that its connec
   expect(asked.filter((answer) => answer !== '401, keep-alive')).toEqual(Array(4).fill('401, close'));
 });
 
+test('SIGTERM: who had connected and asked before is answered, by the dozen', async () => {
+  const leaving = await start();
+  await me(leaving.url, caller());
+  const { port } = new URL(leaving.url);
+  const asked = Array.from({ length: 60 }, () => post(new Agent({ keepAlive: false }), Number(port)));
+  const answers = Promise.allSettled(asked);
+  process.kill(leaving.pid, 'SIGTERM');
+  const statuses = (await answers).map((each) =>
+    each.status === 'fulfilled' ? each.value.status : 'cut off',
+  );
+  expect(new Set(statuses)).toEqual(new Set([401]));
+  expect(await exitInTime(leaving)).toBe(0);
+});
+
 test('SIGTERM twice, and connections on which nothing was ever asked: the pool is drained all the same', async () => {
   const leaving = await start();
   const silent = connect(Number(new URL(leaving.url).port), 'localhost').on('error', () => undefined);

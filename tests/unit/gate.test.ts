@@ -1,6 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { standInFront } from '../../lib/gate';
@@ -24,8 +24,10 @@ test('an answer that is under way is not broken into, whatever comes behind its 
   vi.spyOn(log, 'info').mockReturnValue();
   standInFront();
   const sockets: Socket[] = [];
-  const server = createServer((request, response) => {
-    if (request.method === 'GET') response.writeHead(200).write('begun');
+  const responses: ServerResponse[] = [];
+  const server = createServer((_request, response) => {
+    responses.push(response);
+    response.writeHead(200).write('begun, ');
   });
   server.on('connection', (socket: Socket) => sockets.push(socket)).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -39,11 +41,14 @@ test('an answer that is under way is not broken into, whatever comes behind its 
     'GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST /auth/x HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{',
   );
   await expect.poll(() => received).toContain('begun');
+  expect(responses, 'the second request waits').toHaveLength(1);
   const ended = once(client, 'close');
   // As Node says it when the second one has not come whole in time.
   const error = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
   server.emit('clientError', error, sockets[0]);
+  responses[0]?.end('and whole');
   await ended;
+  expect(received).toContain('and whole');
   expect(received.match(/HTTP\/1\.1 /g)).toHaveLength(1);
   server.close();
 });

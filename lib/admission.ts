@@ -1,0 +1,70 @@
+import type { IncomingMessage } from 'node:http';
+import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/parse-and-validate-flight-router-state';
+import { isApi, methodsAt } from './paths';
+
+/** Why a request is not let in, as its sender is told. */
+export interface Refusal {
+  readonly status: number;
+  readonly message: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export const BAD_REQUEST: Refusal = { status: 400, message: 'Bad request' };
+const NOT_FOUND: Refusal = { status: 404, message: 'Not found' };
+
+/** What only the framework's own client and its own servers send, and no route of the API has a use for. */
+const FRAMEWORK_HEADER = /^(?:rsc|next-.*|x-nextjs-.*|x-middleware-.*|x-action-.*)$/;
+
+const isDevelopment = process.env.NODE_ENV === 'development';
+/** What the browser asks the development server for, and this service serves in no other way. */
+const DEVELOPMENT = /^\/(?:_next\/|__nextjs)/;
+
+/** Of a page's state, far above what these pages have: deep ones take the framework half a second to read. */
+const MAX_STATE_LENGTH = 8_000;
+const MAX_STATE_DEPTH = 64;
+
+function depthOf(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (const character of text) {
+    if (character === '[' || character === '{') deepest = Math.max(deepest, ++depth);
+    if (character === ']' || character === '}') depth -= 1;
+  }
+  return deepest;
+}
+
+/** What the framework's client says of the page that the browser shows: the framework fails over any that it cannot read. */
+function hasReadableState({ headers }: IncomingMessage): boolean {
+  const state = headers['next-router-state-tree'];
+  if (state === undefined) return true;
+  try {
+    if (state.length > MAX_STATE_LENGTH || depthOf(decodeURIComponent(String(state))) > MAX_STATE_DEPTH)
+      return false;
+    parseAndValidateFlightRouterState(state);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Lets a request in only if it is one that this service serves: `undefined`. Whatever else the framework would make of it
+ * is refused. Of an API request, what only the framework would read is dropped.
+ */
+export function refusal(request: IncomingMessage): Refusal | undefined {
+  const { method = '', url = '', headers } = request;
+  const [pathname = ''] = url.split('?', 1);
+  // `*`, or an address of another host; and what every request but the oldest must have (RFC 9112, 3.2).
+  if (!url.startsWith('/') || (headers.host === undefined && request.httpVersion !== '1.0'))
+    return BAD_REQUEST;
+  if (isDevelopment && DEVELOPMENT.test(pathname)) return undefined;
+  const methods = methodsAt(pathname);
+  if (methods.length === 0) return NOT_FOUND;
+  if (!methods.includes(method)) {
+    return { status: 405, message: 'Method not allowed', headers: { allow: methods.join(', ') } };
+  }
+  if (isApi(pathname)) {
+    for (const name of Object.keys(headers)) if (FRAMEWORK_HEADER.test(name)) delete headers[name];
+  } else if (!hasReadableState(request)) return BAD_REQUEST;
+  return undefined;
+}
