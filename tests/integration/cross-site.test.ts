@@ -69,7 +69,7 @@ describe('a session cookie does not count where the browser says that a foreign 
 
   test('the log says why', async () => {
     await call('POST', cookie(), site('cross-site'));
-    expect(service.processes[0]?.output()).toContain('"reason":"foreign-cookie"');
+    await expect.poll(() => service.processes[0]?.output()).toContain('"reason":"foreign-cookie"');
   });
 
   test.each(cases)('and a bearer counts always: %s', async (_whence, headers) => {

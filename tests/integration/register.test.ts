@@ -68,9 +68,9 @@ describe('POST /auth/v1/register', () => {
       headers: { 'x-request-id': 'trace-2' },
     });
     expect(oddlySpelled.headers.get('x-request-id')).toBe('trace-2');
-    expect(service.processes[0]?.output()).toContain(
-      '"requestId":"trace-2","route":"GET /auth","status":404',
-    );
+    await expect
+      .poll(() => service.processes[0]?.output())
+      .toContain('"requestId":"trace-2","route":"GET /auth","status":404');
     for (const id of ['a'.repeat(65), 'with space', '<script>']) {
       expect((await withId(id)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
     }
