@@ -23,7 +23,12 @@ const ColdStart = z.object({
   ratio: Spread,
   cpuMilliseconds: z.number(),
 });
-const Memory = z.object({ target: z.string(), atRestMegabytes: z.number(), afterMegabytes: z.number() });
+const Memory = z.object({
+  target: z.string(),
+  atRestMegabytes: z.number(),
+  /** Of the service only. */
+  afterMegabytes: z.number().optional(),
+});
 const Statement = z.object({
   statement: z.string(),
   poolMicroseconds: z.number(),

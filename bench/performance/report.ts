@@ -113,7 +113,7 @@ function sections(figures: Figures, major: string): string[] {
             memory.targets.map(({ target, atRestMegabytes, afterMegabytes }) => [
               titleOf(target),
               String(Math.round(atRestMegabytes)),
-              String(Math.round(afterMegabytes)),
+              afterMegabytes === undefined ? '' : String(Math.round(afterMegabytes)),
             ]),
           ),
         ]
