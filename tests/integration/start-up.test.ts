@@ -1,9 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../dev/postgres';
 import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from '../support/build';
+import { startTestService } from '../support/service';
 
 const start = async (environment: Record<string, string>) => {
   const { status, stdout, stderr } = spawnSync(
@@ -34,6 +35,20 @@ describe('the start', () => {
     for (const value of [secret, ...Object.values(BUILD_TIME_VALUES)]) expect(output).not.toContain(value);
   });
 });
+
+test.each([
+  ['live keys without authorized parties', 'live', {}, 1],
+  ['live keys with them', 'live', { IDP_AUTHORIZED_PARTIES: 'https://app.example.com' }, 0],
+  ['test keys', 'test', {}, 0],
+] as const)(
+  'the start recommends authorized parties once, where it matters: %s',
+  async (_what, keys, environment, times) => {
+    const service = await startTestService({ keys, environment });
+    onTestFinished(() => service.stop());
+    const output = service.processes[0]?.output() ?? '';
+    expect(output.match(/IDP_AUTHORIZED_PARTIES is not set/g) ?? []).toHaveLength(times);
+  },
+);
 
 describe('the build output', () => {
   const files = readdirSync(BUILD_FOLDER, { recursive: true, withFileTypes: true })
