@@ -7,6 +7,8 @@ import { requestIdOf } from './http';
 import { log } from './log';
 import { isApi } from './paths';
 
+/** The development server keeps connections for its own news. */
+const isDevelopment = process.env.NODE_ENV === 'development';
 /** How long a sender may take to send a request whole, or to take what it is sent. */
 const PATIENCE_MS = 10_000;
 /** How often that is looked at; Node's own default is 30 s. */
@@ -158,15 +160,17 @@ function onClientError(error: Error & { code?: string }, socket: unknown): void 
  * Ends connections whose clients take nothing of their answer for 10 s, and those that are kept alive by bytes which are no
  * request: Node counts such bytes as life.
  */
-function endStuck({ keepAliveTimeout }: Server): void {
+function endStuck(): void {
   const now = performance.now();
+  const keepAliveMs = Math.max(...[...servers].map(({ keepAliveTimeout }) => keepAliveTimeout));
   for (const [socket, connection] of connections) {
     const taken = socket.bytesWritten - socket.writableLength;
     if (taken !== connection.taken || socket.writableLength === 0) {
-      Object.assign(connection, { taken, takenAt: now });
+      connection.taken = taken;
+      connection.takenAt = now;
     }
     const isStuck = connection.current && now - connection.takenAt > PATIENCE_MS;
-    const isIdle = !connection.current && now - connection.idleSince > keepAliveTimeout + PATIENCE_MS;
+    const isIdle = !connection.current && now - connection.idleSince > keepAliveMs + PATIENCE_MS;
     if (isStuck || isIdle) socket.destroy();
   }
 }
@@ -198,12 +202,9 @@ function stand(server: Server): void {
     .listeners('listening')
     .find(({ name }) => name === 'setupConnectionsTracking')
     ?.call(server);
-  // The development server keeps connections for its own news.
-  if (process.env.NODE_ENV === 'development') return;
-  setInterval(endStuck, LOOK_EVERY_MS, server).unref();
   // Nothing else upgrades a connection, yet Next.js always listens for it and leaves a connection to an unknown path open
   // for ever. Where nobody listens, Node answers the request as any other.
-  server.removeAllListeners('upgrade');
+  if (!isDevelopment) server.removeAllListeners('upgrade');
 }
 
 /** When the last connection came. */
@@ -216,6 +217,7 @@ let connectedAt = 0;
  * the first connection.
  */
 export function standInFront(): void {
+  if (!isDevelopment) setInterval(endStuck, LOOK_EVERY_MS).unref();
   subscribe('net.server.socket', (message) => {
     const socket = typeof message === 'object' && message !== null && 'socket' in message && message.socket;
     const server = socket instanceof Socket && 'server' in socket && socket.server;

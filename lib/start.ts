@@ -48,7 +48,7 @@ function leaveOnSigterm(): void {
       if (code === NEXT_EXIT_CODE) process.exitCode = 0;
     });
     setTimeout(() => process.exit(0), SHUTDOWN_MS).unref();
-    await Promise.race([leave(), pause(LEAVE_MS)]);
+    await Promise.race([leave(), pause(LEAVE_MS, undefined, { ref: false })]);
     await requestsDone();
     if (globalThis.databaseConnection) await (await import('./db')).drainDatabase();
     for (const listener of ofNext) listener.call(process, signal);
