@@ -20,8 +20,18 @@ let slow: Promise<RawAnswer[]>;
 let slowAndAnswered: Promise<RawAnswer[]>;
 /** Headers that never end. */
 let slowHeaders: Promise<RawAnswer>;
-/** Connections that are kept by what is no request, or whose client takes nothing of what it asked for. */
-let stuck: Promise<RawAnswer[]>;
+/** A connection that is kept by what is no request. */
+let lineBreaks: Promise<RawAnswer>;
+/** A client that asks for much and takes nothing of it, until its connection has ended. */
+let takesNothing: Promise<RawAnswer>;
+
+/** A file of more than a connection takes at once. */
+function largestFile(): string {
+  const folder = path.join(BUILD_FOLDER, 'static/chunks');
+  const sizes = readdirSync(folder).map((name) => ({ name, size: statSync(path.join(folder, name)).size }));
+  const [largest] = sizes.sort((one, other) => other.size - one.size);
+  return `/_next/static/chunks/${largest?.name}`;
+}
 
 beforeAll(async () => {
   service = await startTestService();
@@ -50,12 +60,14 @@ beforeAll(async () => {
         }),
     ),
   );
-  stuck = Promise.all([
-    exchange(service.url, {
-      bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
-      endless: { chunk: '\r\n', pauseMilliseconds: 2_000 },
-    }),
-  ]);
+  lineBreaks = exchange(service.url, {
+    bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+    endless: { chunk: '\r\n', pauseMilliseconds: 2_000 },
+  });
+  takesNothing = exchange(service.url, {
+    bytes: requestHead(`GET ${largestFile()} HTTP/1.1`, { Connection: 'keep-alive' }).repeat(32),
+    takeAfterMilliseconds: 14_000,
+  });
   slowHeaders = exchange(service.url, {
     bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n`,
     endless: { chunk: 'X-A: b\r\n', pauseMilliseconds: 1_000 },
@@ -262,8 +274,15 @@ test('a request that is answered before it is complete keeps its connection no l
 });
 
 test('line breaks keep no connection alive', async () => {
-  for (const { statuses, closed } of await stuck)
-    expect({ statuses, closed }).toEqual({ statuses: [401], closed: true });
+  const { statuses, closed } = await lineBreaks;
+  expect({ statuses, closed }).toEqual({ statuses: [401], closed: true });
+});
+
+test('a client that takes nothing of its answers loses its connection', async () => {
+  const { statuses, closed } = await takesNothing;
+  expect(statuses[0]).toBe(200);
+  expect(statuses.length).toBeLessThan(32);
+  expect(closed).toBe(true);
 });
 
 test('headers that are not complete in time are a 408, and the connection is closed', async () => {
@@ -296,24 +315,13 @@ test('what was no whole request has one line in the log, and its id in the answe
 describe('whatever is sent ahead, every answer is whole and what it took is given back', () => {
   const pid = () => service.processes[0]?.pid;
   const openFiles = () => (hasProc ? readdirSync(`/proc/${pid()}/fd`).length : 0);
-  /** A file of more than a connection takes at once. */
-  const file = () => {
-    const folder = path.join(BUILD_FOLDER, 'static/chunks');
-    const sizes = readdirSync(folder).map((name) => ({ name, size: statSync(path.join(folder, name)).size }));
-    const [largest] = sizes.sort((one, other) => other.size - one.size);
-    return `/_next/static/chunks/${largest?.name}`;
-  };
 
-  test.each([
-    ['requests that are refused', () => '/_', 1_000],
-    ['pages', () => '/', 100],
-    ['files', file, 300],
-  ])('%s, hundreds on a connection that is then reset', async (_what, address, count) => {
+  test(`files, hundreds on a connection that is then reset${notRun}`, async () => {
     const before = openFiles();
     for (let connection = 0; connection < 3; connection += 1) {
       const socket = connect(Number(new URL(service.url).port), 'localhost').on('error', () => undefined);
       await once(socket, 'connect');
-      socket.write(requestHead(`GET ${address()} HTTP/1.1`, { Connection: 'keep-alive' }).repeat(count));
+      socket.write(requestHead(`GET ${largestFile()} HTTP/1.1`, { Connection: 'keep-alive' }).repeat(300));
       await Promise.race([once(socket, 'data'), once(socket, 'close')]);
       socket.resetAndDestroy();
     }
@@ -321,13 +329,12 @@ describe('whatever is sent ahead, every answer is whole and what it took is give
     expect((await me(service.url, token)).status).toBe(200);
   });
 
-  test('a bad chunk behind a request whose answer is under way', async () => {
-    const head = requestHead(`GET ${file()} HTTP/1.1`, { Connection: 'keep-alive' });
+  test('a bad chunk behind a request whose answer is under way: that answer is the last', async () => {
+    const head = requestHead(`GET ${largestFile()} HTTP/1.1`, { Connection: 'keep-alive' });
     const { statuses, closed } = await sendRaw(
       `${head}${requestHead(`POST ${REGISTER} HTTP/1.1`, { 'Transfer-Encoding': 'chunked' })}zz\r\n`,
     );
-    expect({ statuses: statuses.slice(0, 1), closed }).toEqual({ statuses: [200], closed: true });
-    expect(statuses.length).toBeLessThanOrEqual(2);
+    expect({ statuses, closed }).toEqual({ statuses: [200], closed: true });
   });
 
   test.each([
