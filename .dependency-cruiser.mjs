@@ -15,9 +15,14 @@ const layers = [
   ['resolve-user-id'],
   ['register', 'user-id-cache'],
   ['db', 'kv'],
-  ['http', 'identity-provider-user-id', 'idp/[^/]+', 'authentication/[^/]+', 'kv-http'],
-  ['log', 'env', 'paths', 'share-under-way', 'batch', 'breaker', 'within'],
+  ['identity-provider-user-id', 'idp/[^/]+', 'authentication/[^/]+', 'kv-http'],
+  ['http/route'],
+  ['http/body'],
+  ['http/error'],
+  ['log', 'env', 'paths', 'requests-under-way', 'share-under-way', 'batch', 'breaker', 'within'],
+  ['api-roots'],
 ];
+const standing = `^lib/(${layers.flat().join('|')})\\.ts$`;
 const upward = layers.map((modules, line) => ({
   name: `${modules.join('-and-').replaceAll('/[^/]+', '')}-imports-downward`,
   severity: 'error',
@@ -67,12 +72,14 @@ export default {
       from: { path: '^app/' },
       to: { path: '^lib/(db|kv|user-id-cache|resolve-user-id|idp/shield|generated)' },
     },
+    {
+      name: 'every-module-of-lib-has-its-layer',
+      severity: 'error',
+      from: {},
+      to: { path: '^lib/', pathNot: [standing, '^lib/generated/'] },
+    },
     ...upward,
-    only(
-      'only-the-doors-of-lib-idp-know-clerk',
-      ['@clerk'],
-      ['^lib/idp/(server|components|authentication-adapter)\\.ts$'],
-    ),
+    only('only-lib-idp-knows-clerk', ['@clerk'], ['^lib/idp/']),
     only('only-lib-db-knows-prisma', ['@prisma', 'pg'], ['^lib/db', '^lib/generated/']),
     {
       name: 'only-lib-db-imports-the-generated-client',

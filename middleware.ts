@@ -9,7 +9,7 @@ function options() {
   const { IDP_PUBLISHABLE_KEY, IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES } = environment();
   return {
     // Under the SDK's own name, a value that was set at build time would win.
-    publishableKey: IDP_PUBLISHABLE_KEY,
+    publishableKey: IDP_PUBLISHABLE_KEY.key,
     ...(IDP_JWT_KEY ? { jwtKey: IDP_JWT_KEY } : {}),
     ...(IDP_AUTHORIZED_PARTIES ? { authorizedParties: IDP_AUTHORIZED_PARTIES } : {}),
     telemetry: { disabled: true },
@@ -18,7 +18,7 @@ function options() {
 
 const passWithPolicy = (headers: Headers) =>
   passForDocument(headers, {
-    publishableKey: environment().IDP_PUBLISHABLE_KEY,
+    frontendApi: environment().IDP_PUBLISHABLE_KEY.frontendApi,
     sameOrigin: isProxy(),
     development: process.env.NODE_ENV === 'development',
   });

@@ -1,8 +1,8 @@
 import type { Metadata, Viewport } from 'next';
 import { headers } from 'next/headers';
 import type { ReactNode } from 'react';
-import { browserSettings } from '../lib/idp/browser-settings';
-import { ClerkProvider } from '../lib/idp/components';
+import { browserSettings } from '#lib/idp/browser-settings';
+import { ClerkProvider } from '#lib/idp/components';
 import { clerkAppearance } from './_ui/clerk-appearance';
 import { SiteFooter } from './_ui/site-footer';
 import { SiteHeader } from './_ui/site-header';

@@ -1,5 +1,5 @@
 import Link from 'next/link';
-import { Show } from '../lib/idp/components';
+import { Show } from '#lib/idp/components';
 import styles from './home.module.css';
 
 function SignedInState() {

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
-import { attack } from '../tests/support/attack';
-import { hostileRequests } from '../tests/support/hostile-request';
+import { attack } from '../tests/harness/hostile/attack';
+import { hostileRequests } from '../tests/harness/hostile/hostile-request';
 import { withService } from './with-service';
 
 /**

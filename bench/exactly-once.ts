@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { arrive } from '../tests/support/arrivals';
+import { arrive } from '../tests/harness/arrivals';
 import { boundedHeap, memoryGrew, memoryLines, watchMemory } from './process-figures';
 import { withService } from './with-service';
 

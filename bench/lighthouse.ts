@@ -3,8 +3,8 @@ import { type BrowserContext, chromium } from 'playwright';
 import { z } from 'zod';
 import { freePort } from '../dev/postgres';
 import { endProcess, endWithThisProcess } from '../dev/processes';
-import { PASSWORD, shownLink, signIn } from '../tests/support/browser';
-import { chromiumOptions } from '../tests/support/chromium';
+import { PASSWORD, shownLink, signIn } from '../tests/harness/browser/browser';
+import { chromiumOptions } from '../tests/harness/browser/chromium';
 import { withService } from './with-service';
 
 /**

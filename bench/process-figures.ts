@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { TestService } from '../tests/support/service';
+import type { TestService } from '../tests/harness/service';
 
 if (process.platform !== 'linux') throw new Error('Linux only: what a process uses is read from /proc.');
 

@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright';
-import { codeOnConsole, shownLink, signIn, signUp } from '../tests/support/browser';
-import { launchBrowser } from '../tests/support/chromium';
-import { createLocalStack, type Details } from '../tests/support/stack';
+import { codeOnConsole, shownLink, signIn, signUp } from '../tests/harness/browser/browser';
+import { launchBrowser } from '../tests/harness/browser/chromium';
+import { createLocalStack, type Details } from '../tests/harness/stack';
 
 /**
  * Makes a picture of every page in docs/screenshots, light, dark and 360 pixels wide, from the production build on a

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { TestService } from '../tests/support/service';
+import type { TestService } from '../tests/harness/service';
 import { breakThings, type FaultLog, SHORTEST_SECONDS } from './faults';
 import { boundedHeap, memoryGrew, memoryLines, percentile, watchMemory } from './process-figures';
 import { type Kind, prepareTraffic, type Traffic } from './traffic';

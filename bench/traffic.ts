@@ -8,8 +8,8 @@ import {
   signatureHeaders,
   tokenFor,
   userCreated,
-} from '../tests/support/requests';
-import type { TestService } from '../tests/support/service';
+} from '../tests/harness/requests';
+import type { TestService } from '../tests/harness/service';
 
 /** One kind of request of the mixture. */
 export interface Kind {

@@ -1,6 +1,6 @@
-import { build } from '../tests/support/build';
-import { startOwnPostgres } from '../tests/support/own-postgres';
-import { startTestService, type TestService, type TestServiceOptions } from '../tests/support/service';
+import { build } from '../tests/harness/build';
+import { startOwnPostgres } from '../tests/harness/parts/own-postgres';
+import { startTestService, type TestService, type TestServiceOptions } from '../tests/harness/service';
 
 /**
  * Builds the service, starts it over parts of its own and hands it to `work`; when this resolves, rejects or is

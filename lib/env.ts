@@ -11,11 +11,11 @@ const PRINTABLE = /^[\x21-\x7e]+$/;
 
 const required = z.string({ error: 'is missing' }).check(z.trim(), z.minLength(1, 'is empty'));
 
-function isPublishableKey(key: string): boolean {
-  const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1];
-  return (
-    encoded !== undefined && /^[a-z0-9.-]+\.[a-z0-9-]+\$$/i.test(Buffer.from(encoded, 'base64').toString())
-  );
+/** A publishable key and what it names: the instance's Frontend API, which also serves the browser SDK. */
+function toPublishableKey(key: string): { key: string; frontendApi: string } | undefined {
+  const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1] ?? '';
+  const host = /^([a-z0-9.-]+\.[a-z0-9-]+)\$$/i.exec(Buffer.from(encoded, 'base64').toString())?.[1];
+  return host === undefined ? undefined : { key, frontendApi: `https://${host}` };
 }
 
 function isSigningSecret(secret: string): boolean {
@@ -64,34 +64,30 @@ const loopbackUrl = required.check(
 const listOf = (isMember: (word: string) => boolean, problem: string) =>
   z.pipe(required, z.transform(words)).check(z.refine((list) => list.every(isMember), problem));
 
+/** What `read` makes of a value; undefined of it is the problem. */
+const readBy = <T>(read: (value: string) => T | undefined, problem: string) =>
+  z.pipe(
+    required,
+    z.transform((value, context) => {
+      const result = read(value);
+      if (result !== undefined) return result;
+      context.issues.push({ code: 'custom', input: value, message: problem });
+      return z.NEVER;
+    }),
+  );
+
 /** Every variable that the service reads. `.env.example` lists the same names. */
 export const environmentSchema = z
   .object({
     IDP_SECRET_KEY: required.check(
       z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, 'is not a secret key (sk_test_… or sk_live_…)'),
     ),
-    IDP_PUBLISHABLE_KEY: required.check(
-      z.refine(isPublishableKey, 'is not a publishable key (pk_test_… or pk_live_…)'),
-    ),
+    IDP_PUBLISHABLE_KEY: readBy(toPublishableKey, 'is not a publishable key (pk_test_… or pk_live_…)'),
     IDP_WEBHOOK_SIGNING_SECRET: listOf(
       isSigningSecret,
       `must hold signing secrets (whsec_…) of ${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes, separated by white space`,
     ),
-    IDP_JWT_KEY: z.optional(
-      z.pipe(
-        required,
-        z.transform((pem, context) => {
-          const key = toPublicKeyPem(pem);
-          if (key !== undefined) return key;
-          context.issues.push({
-            code: 'custom',
-            input: pem,
-            message: 'is not an RSA-2048 public key in PEM format',
-          });
-          return z.NEVER;
-        }),
-      ),
-    ),
+    IDP_JWT_KEY: z.optional(readBy(toPublicKeyPem, 'is not an RSA-2048 public key in PEM format')),
     IDP_AUTHORIZED_PARTIES: z.optional(
       listOf(isOrigin, 'must hold origins (https://app.example.com), separated by white space'),
     ),
@@ -111,7 +107,7 @@ export const environmentSchema = z
   .check(
     z.refine(
       ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }) =>
-        IDP_SECRET_KEY.slice(3, 8) === IDP_PUBLISHABLE_KEY.slice(3, 8),
+        IDP_SECRET_KEY.slice(3, 8) === IDP_PUBLISHABLE_KEY.key.slice(3, 8),
       {
         path: ['IDP_SECRET_KEY'],
         error: 'and IDP_PUBLISHABLE_KEY are of different instances (test and live)',

@@ -3,9 +3,8 @@ import { type IncomingMessage, Server, type ServerResponse, STATUS_CODES } from 
 import { Server as NetServer, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BAD_REQUEST, type Refusal, refusal } from './admission';
-import { requestIdOf } from './http';
-import { log } from './log';
-import { isApi } from './paths';
+import { log, requestIdOf } from './log';
+import { rootOf } from './paths';
 
 /** The development server keeps connections for its own news. */
 const isDevelopment = process.env.NODE_ENV === 'development';
@@ -73,8 +72,8 @@ function connectionOf(socket: Socket): Connection {
 /** One line for a request that no route has answered: of its path, only whose it was. */
 function logRequest(status: number, { request, started }: Partial<Exchange>): string {
   const requestId = requestIdOf(request?.headers['x-request-id']);
-  const [, root = ''] = /^(\/\w+)/.exec(request?.url ?? '') ?? [];
-  const route = request ? `${request.method} ${isApi(root) ? root : '/'}` : 'none';
+  const [pathname = ''] = (request?.url ?? '').split('?', 1);
+  const route = request ? `${request.method} ${rootOf(pathname)}` : 'none';
   const ms = started === undefined ? 0 : Math.round(performance.now() - started);
   log.info({ requestId, route, status, ms }, 'request');
   return requestId;

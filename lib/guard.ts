@@ -1,6 +1,6 @@
 import type { NextRequest } from 'next/server';
 import { environment } from './env';
-import { json, type RouteHandler, route, type Segment } from './http';
+import { json, type RouteHandler, route, type Segment } from './http/route';
 import { IdentityProviderUserId } from './identity-provider-user-id';
 import { authStateOf, SIGNED_IN } from './idp/auth-state';
 import { credentialMemory } from './idp/credential-memory';
@@ -69,12 +69,12 @@ async function authenticate(request: NextRequest): Promise<AuthenticatedContext 
  * nor database is asked. A failure of the database is the central 500; a failure of the cache is never seen.
  *
  * OPTIONS is not guarded (SPEC 5.2, rule 1). As it has no context, the handler does not run for it: the answer is 204.
- * A route that needs more for a preflight exports an OPTIONS of its own.
+ * A route that needs more for a preflight exports an OPTIONS of its own. The log names the route by `path`, its folder's.
  */
-export function guard<S extends Segment>(handler: GuardedHandler<S>): RouteHandler<S> {
+export function guard<S extends Segment>(handler: GuardedHandler<S>, path?: string): RouteHandler<S> {
   return route(async (request, segment) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
     const context = await authenticate(request);
     return context ? handler(request, context, segment) : json({ message: 'Unauthorized' }, 401);
-  });
+  }, path);
 }

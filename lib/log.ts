@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 
 /** Structured log lines on standard output, one JSON object each. Never a credential, e-mail or body. */
@@ -7,6 +8,12 @@ export const log = pino({
   timestamp: pino.stdTimeFunctions.isoTime,
   formatters: { level: (level) => ({ level }) },
 });
+
+const PLAIN_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
+
+/** The id of a request, in its answer and in its log line: the caller's own, if it is short and plain. */
+export const requestIdOf = (given: unknown): string =>
+  typeof given === 'string' && PLAIN_REQUEST_ID.test(given) ? given : randomUUID();
 
 /** What a request's log line says about its course, besides route, status and duration. */
 export interface RequestFacts {

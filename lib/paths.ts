@@ -1,10 +1,12 @@
-/** Where the API's routes lie: below these, every answer is JSON. A new root is added here and nowhere else. */
-export const API_ROOTS = ['auth', 'users', 'webhooks'] as const;
+import { API_ROOTS } from './api-roots';
 
-const API = new RegExp(`^/(?:${API_ROOTS.join('|')})(?:/|$)`);
+const API = new RegExp(`^(/(?:${API_ROOTS.join('|')}))(?:/|$)`);
 
 /** True if every answer at this path is JSON. */
 export const isApi = (pathname: string): boolean => API.test(pathname);
+
+/** The root of the API that a path lies below, else `/`: what may be told of a path, for a segment may be personal. */
+export const rootOf = (pathname: string): string => API.exec(pathname)?.[1] ?? '/';
 
 /** Where a person's browser navigates to. */
 const PAGE = /^\/(?:$|(?:sign-in|sign-up)(?:\/|$)|account\/?$)/;
@@ -21,8 +23,15 @@ const PROXY = /^\/__clerk(?:\/|$)/;
 /** True if the path is the identity provider's own traffic. */
 export const isProxied = (pathname: string): boolean => PROXY.test(pathname);
 
-/** A letter, digit, `-`, `.`, `_` or `~` (RFC 3986, 2.3), percent-encoded without need; or a slash, of either kind. */
-const ODDLY_ENCODED = /%(?:2[def]|3\d|4[1-9a-f]|5[0-9acf]|6[1-9a-f]|7[0-9ae])/i;
+/** "Unreserved characters" (RFC 3986, 2.3), which need no percent-encoding and mean the same with it; and slashes of either kind. */
+const OTHERWISE_SPELLED = /[A-Za-z0-9\-._~/\\]/;
+
+/** True if a character is percent-encoded that reads as itself: another spelling of the same address. */
+const isOddlyEncoded = (pathname: string): boolean =>
+  (pathname.match(/%[\da-f]{2}/gi) ?? []).some((octet) =>
+    OTHERWISE_SPELLED.test(String.fromCharCode(Number.parseInt(octet.slice(1), 16))),
+  );
+
 /** Begins with one slash, and has no empty segment, backslash, fragment or control character. */
 const SEGMENTS = /^\/(?:[^/\\?#\p{Cc}]+\/)*[^/\\?#\p{Cc}]*$/u;
 /** What the framework takes for another address of a route, and a segment that leads elsewhere. */
@@ -35,7 +44,7 @@ function isPlain(pathname: string): boolean {
   } catch {
     return false;
   }
-  return SEGMENTS.test(pathname) && !ODDLY_ENCODED.test(pathname) && !ALIAS.test(pathname);
+  return SEGMENTS.test(pathname) && !isOddlyEncoded(pathname) && !ALIAS.test(pathname);
 }
 
 const READ = ['GET', 'HEAD'] as const;

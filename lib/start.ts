@@ -2,8 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { withholdConsole } from './console';
 import { environment, InvalidEnvironmentError } from './env';
 import { leave, standInFront } from './gate';
-import { requestsDone } from './http';
 import { log } from './log';
+import { requestsDone } from './requests-under-way';
 
 /** Ends the process with one list of all problems: Next.js logs an error thrown at start-up and serves on. */
 function checkEnvironment(): void {

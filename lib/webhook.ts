@@ -1,7 +1,8 @@
 import { Webhook, WebhookVerificationError } from 'svix';
 import * as z from 'zod/mini';
 import { environment } from './env';
-import { HttpError, parseJson } from './http';
+import { parseJson } from './http/body';
+import { HttpError } from './http/error';
 import { IdentityProviderUserId } from './identity-provider-user-id';
 import { noteFacts } from './log';
 import { registerByIdentityProviderUserId } from './register';

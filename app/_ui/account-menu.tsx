@@ -1,7 +1,7 @@
 'use client';
 
-import { UserButton, useAuth } from '@clerk/nextjs';
 import Link from 'next/link';
+import { UserButton, useAuth } from '#lib/idp/browser';
 import styles from './ui.module.css';
 
 /** What a visitor can do next: sign in or up; or, signed in, see the account and leave. */

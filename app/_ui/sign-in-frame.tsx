@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { ClerkFailed, ClerkLoaded, ClerkLoading } from '../../lib/idp/components';
+import { ClerkFailed, ClerkLoaded, ClerkLoading } from '#lib/idp/components';
 import { FormPlaceholder } from './form-placeholder';
 import { ReloadButton } from './reload-button';
 import frame from './sign-in-frame.module.css';

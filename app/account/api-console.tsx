@@ -1,7 +1,7 @@
 'use client';
 
-import { useAuth } from '@clerk/nextjs';
 import { type FormEvent, useState } from 'react';
+import { useAuth } from '#lib/idp/browser';
 import { type ApiRequest, callApi, type Exchange } from './api';
 import styles from './console.module.css';
 import { ExchangeView } from './exchange-view';

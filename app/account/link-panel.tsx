@@ -1,6 +1,6 @@
 'use client';
 
-import { useAuth } from '@clerk/nextjs';
+import { useAuth } from '#lib/idp/browser';
 import ui from '../_ui/ui.module.css';
 import styles from './account.module.css';
 import { CopyButton } from './copy-button';

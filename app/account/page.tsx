@@ -1,6 +1,6 @@
 import type { Metadata } from 'next';
 import { redirect } from 'next/navigation';
-import { auth } from '../../lib/idp/server';
+import { auth } from '#lib/idp/server';
 import styles from './account.module.css';
 import { ApiConsole } from './api-console';
 import { LinkPanel } from './link-panel';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { connect } from 'node:net';
 import { freePort } from '../../dev/postgres';
 import { endProcess, endWithThisProcess, waitUntil } from '../../dev/processes';
-import { withoutServiceVariables } from '../../tests/support/build';
+import { withoutServiceVariables } from '../../tests/harness/build';
 
 /** A Node.js program that listens. */
 export interface Server {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { bearer, signatureHeaders, tokenFor, userCreated } from '../../tests/support/requests';
+import { bearer, signatureHeaders, tokenFor, userCreated } from '../../tests/harness/requests';
 import type { LoadRequest } from './load';
 import type { Surroundings } from './surroundings';
 import type { Target } from './targets';

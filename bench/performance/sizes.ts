@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
-import { BUILD_FOLDER } from '../../tests/support/build';
+import { BUILD_FOLDER } from '../../tests/harness/build';
 import type { Figures } from './figures';
 import type { Server } from './launch';
 import { service, type Target } from './targets';

@@ -1,6 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Pool } from 'pg';
-import { PrismaClient } from '../../lib/generated/prisma/client';
+import { PrismaClient } from '#lib/generated/prisma/client';
 import { type Figures, spreadOf } from './figures';
 import type { Surroundings } from './surroundings';
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Pool } from 'pg';
 import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
-import { startOwnPostgres } from '../../tests/support/own-postgres';
-import { hasRedis, startRedis } from '../../tests/support/redis';
+import { startOwnPostgres } from '../../tests/harness/parts/own-postgres';
+import { hasRedis, startRedis } from '../../tests/harness/parts/redis';
 import { launch } from './launch';
 
 /** What all targets share: one database, one cache store, one identity provider. */

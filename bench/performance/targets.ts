@@ -3,7 +3,7 @@ import { cpSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { BUILD_FOLDER, build, withoutServiceVariables } from '../../tests/support/build';
+import { BUILD_FOLDER, build, withoutServiceVariables } from '../../tests/harness/build';
 import { type LaunchOptions, launch, type Server } from './launch';
 import type { Surroundings } from './surroundings';
 

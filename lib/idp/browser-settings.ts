@@ -4,7 +4,7 @@ import { environment } from '../env';
 export function browserSettings(): { publishableKey: string; proxyUrl?: string } {
   const { IDP_PUBLISHABLE_KEY, CLERK_FAPI_URL } = environment();
   return {
-    publishableKey: IDP_PUBLISHABLE_KEY,
+    publishableKey: IDP_PUBLISHABLE_KEY.key,
     // The local stack's stand-in answers behind this origin; a real instance is asked directly.
     ...(CLERK_FAPI_URL ? { proxyUrl: '/__clerk' } : {}),
   };

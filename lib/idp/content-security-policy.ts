@@ -3,28 +3,23 @@ import { NextResponse } from 'next/server';
 
 interface Sources {
   readonly nonce: string;
-  readonly publishableKey: string;
+  /** The instance's Frontend API. */
+  readonly frontendApi: string;
   /** The Frontend API is reached through this origin: the local stack, which loads nothing from another host. */
   readonly sameOrigin: boolean;
   /** `next dev` evaluates code to reload it. */
   readonly development: boolean;
 }
 
-/** The host that a publishable key names: the instance's Frontend API, which also serves the browser SDK. */
-function frontendApi(publishableKey: string): string {
-  const encoded = publishableKey.split('_')[2] ?? '';
-  return `https://${Buffer.from(encoded, 'base64').toString().replace(/\$$/, '')}`;
-}
-
 /**
  * The policy of one answer: scripts run only by its nonce, and nothing comes from a host that this instance does not
  * need. The SDK's own `contentSecurityPolicy` option can only add to a list of payment, map and telemetry hosts.
  */
-export function contentSecurityPolicy({ nonce, publishableKey, sameOrigin, development }: Sources): string {
+export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, development }: Sources): string {
   const provider = sameOrigin
     ? { connect: '', images: '', frames: "'none'" }
     : {
-        connect: frontendApi(publishableKey),
+        connect: frontendApi,
         images: 'https://img.clerk.com',
         // Asked for by the provider's bot protection.
         frames: 'https://challenges.cloudflare.com',

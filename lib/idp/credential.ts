@@ -42,6 +42,13 @@ const isSession = ({ name }: Cookie) => /^__session(?:_|$)/.test(name);
 /** False of a session cookie that holds no token. */
 export const isNoOddSession = (cookie: Cookie): boolean => !isSession(cookie) || JWT.test(cookie.value);
 
+/** The session token of an Authorization header; `absent`: the header is none for us; `refused`: it holds something else. */
+function sessionTokenOf(authorization: string | null): { token: string } | 'absent' | 'refused' {
+  if (authorization === null || OTHER_SCHEME.test(authorization)) return 'absent';
+  const token = BEARER.exec(authorization)?.[1] ?? '';
+  return JWT.test(token) ? { token } : 'refused';
+}
+
 /** The cookies by which the SDK tells a session, also under the name of one instance among several. */
 const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
 
@@ -85,17 +92,16 @@ export function credentialOf(
   { method, headers }: Pick<Request, 'method' | 'headers'>,
   authorizedParties: readonly string[],
 ): { readonly credential: Credential; readonly refused?: 'foreign-cookie' | 'no-session-token' } {
-  const authorization = headers.get('authorization');
-  if (authorization === null || OTHER_SCHEME.test(authorization)) {
-    const credential = sessionCookies(headers);
-    return credential === undefined || mayUseCookies(method, headers, authorizedParties)
-      ? { credential }
-      : { credential: undefined, refused: 'foreign-cookie' };
+  const bearer = sessionTokenOf(headers.get('authorization'));
+  if (bearer === 'refused') return { credential: undefined, refused: 'no-session-token' };
+  if (bearer !== 'absent') {
+    const { token } = bearer;
+    return { credential: { header: 'authorization', value: `Bearer ${token}`, token } };
   }
-  const token = BEARER.exec(authorization)?.[1] ?? '';
-  return JWT.test(token)
-    ? { credential: { header: 'authorization', value: `Bearer ${token}`, token } }
-    : { credential: undefined, refused: 'no-session-token' };
+  const credential = sessionCookies(headers);
+  return credential === undefined || mayUseCookies(method, headers, authorizedParties)
+    ? { credential }
+    : { credential: undefined, refused: 'foreign-cookie' };
 }
 
 const Expiring = z.object({ exp: z.number() });

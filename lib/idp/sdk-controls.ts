@@ -7,7 +7,7 @@ import { type Credential, cookieHeader, cookiesOf, isNoOddSession } from './cred
  * with `Accept: text/html` would be redirected, `__clerk_*` parameters redirect or fail, and machine tokens or refresh
  * cookies cause a call to the provider with our secret key.
  */
-export function withCredentialOnly(request: NextRequest, credential: Credential): NextRequest {
+export function viewForAuthState(request: NextRequest, credential: Credential): NextRequest {
   const { origin, pathname } = request.nextUrl;
   return new NextRequest(new URL(pathname, origin), {
     method: request.method,
@@ -69,7 +69,7 @@ const HANDSHAKE = '__clerk_handshake';
  * What the SDK may see of a page request: all that renews a browser's session, and nothing that leads the session to
  * another host (with test keys) or makes the service call the provider with its secret key at anybody's word.
  */
-export function withoutForeignControls(request: NextRequest): NextRequest {
+export function viewForPage(request: NextRequest): NextRequest {
   const url = new URL(request.url);
   const headers = withoutSdkHeaders(request.headers);
   url.searchParams.delete('__clerk_redirect_url');
@@ -85,8 +85,8 @@ export function withoutForeignControls(request: NextRequest): NextRequest {
   return new NextRequest(url, { headers, method: request.method });
 }
 
-/** The page request of somebody unknown. */
-export function withoutCredentials(request: NextRequest): NextRequest {
+/** What the SDK may see of a page request over which it has failed: somebody unknown asks for the page. */
+export function viewForSignedOutPage(request: NextRequest): NextRequest {
   const headers = withoutSdkHeaders(request.headers);
   headers.delete('authorization');
   headers.delete('cookie');

@@ -1,5 +1,5 @@
 import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
-import { methodNotAllowed, notFound, type RouteHandler, type Segment } from '../http';
+import { methodNotAllowed, notFound, type RouteHandler, type Segment } from '../http/route';
 import { describeError, log } from '../log';
 import { isApi, isPage, isProxied, methodsAt } from '../paths';
 import { within } from '../within';
@@ -8,9 +8,9 @@ import { passForData } from './content-security-policy';
 import { type Credential, credentialOf } from './credential';
 import {
   isSdkAction,
-  withCredentialOnly,
-  withoutCredentials,
-  withoutForeignControls,
+  viewForAuthState,
+  viewForPage,
+  viewForSignedOutPage,
   withoutSdkHeaders,
 } from './sdk-controls';
 
@@ -49,7 +49,7 @@ function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthSta
     const remembered = memory.recall(credential);
     if (remembered) return remembered;
     try {
-      const supplied = suppliedAuthState(await answerOf(sdk, withCredentialOnly(request, credential), event));
+      const supplied = suppliedAuthState(await answerOf(sdk, viewForAuthState(request, credential), event));
       if (supplied === undefined) throw new Error('The SDK supplied no auth state');
       if (NO_KEYS.test(supplied.reason)) warn({ reason: supplied.reason });
       memory.remember(credential, supplied);
@@ -99,7 +99,7 @@ async function pageState(
     warn({ error: describeError(error) });
     const { pathname, search } = request.nextUrl;
     if (search !== '') return NextResponse.redirect(new URL(pathname, request.url));
-    return answerOf(sdk, withoutCredentials(request), event);
+    return answerOf(sdk, viewForSignedOutPage(request), event);
   }
 }
 
@@ -121,9 +121,7 @@ export interface Shielded {
 
 /** An answer in JSON, made in front of every route. */
 async function answer(handler: RouteHandler<Segment>, request: NextRequest): Promise<Response> {
-  return handler(request, {
-    params: Promise.resolve({ path: request.nextUrl.pathname.split('/').slice(1) }),
-  });
+  return handler(request, { params: Promise.resolve({}) });
 }
 
 /**
@@ -151,7 +149,7 @@ export function shield({
     if (method === 'POST' && !isApi(pathname) && !(await isSdkAction(request))) {
       return answer(methodNotAllowed, request);
     }
-    if (isPage(pathname)) return pageState(pages, withoutForeignControls(request), event, warn);
+    if (isPage(pathname)) return pageState(pages, viewForPage(request), event, warn);
     const passed = await headersForRoute(authState, request, event, authorizedParties());
     return isApi(pathname) ? passForData(passed) : passForDocument(passed);
   };

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test, vi } from 'vitest';
-import { type Breaker, circuitBreaker } from '../../lib/breaker';
+import { type Breaker, circuitBreaker } from '#lib/breaker';
 
 const FAULTS = 5;
 const REST_MS = 1_000;
@@ -94,11 +94,13 @@ test('while it is open, one probe at a time asks for the part, after a rest and 
   for (let call = 0; call < 3; call += 1) expect(await succeeds(), 'waits for no probe').toBe(false);
   expect(probe).toHaveBeenCalledTimes(1);
   endProbe(fault);
-  await vi.waitFor(async () => {
-    time += REST_MS;
-    await succeeds();
-    expect(probe).toHaveBeenCalledTimes(2);
-  });
+  await expect
+    .poll(async () => {
+      time += REST_MS;
+      await succeeds();
+      return probe.mock.calls.length;
+    })
+    .toBe(2);
   expect(onOpen).toHaveBeenCalledTimes(1);
   expect(onClose).not.toHaveBeenCalled();
 });
@@ -108,7 +110,7 @@ test('a probe that is answered puts the part in use again, with its faults forgo
   probe.mockResolvedValue('PONG');
   time += REST_MS;
   expect(await succeeds()).toBe(false);
-  await vi.waitFor(() => expect(onClose).toHaveBeenCalledTimes(1));
+  await expect.poll(() => onClose.mock.calls.length).toBe(1);
   await failTimes(FAULTS - 1);
   expect(onOpen).toHaveBeenCalledTimes(1);
   expect(await succeeds()).toBe(true);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type CredentialMemory, credentialMemory } from '../../lib/idp/credential-memory';
+import { type CredentialMemory, credentialMemory } from '#lib/idp/credential-memory';
 
 let memory: CredentialMemory;
 const inAnHour = () => Date.now() + 3_600_000;

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { environmentSchema, InvalidEnvironmentError, parseEnvironment } from '../../lib/env';
+import { environmentSchema, InvalidEnvironmentError, parseEnvironment } from '#lib/env';
 
 const secretOf = (bytes: number) => `whsec_${Buffer.alloc(bytes, 7).toString('base64')}`;
 const publishableKey = (mode: string, host = 'tests.clerk.accounts.dev') =>

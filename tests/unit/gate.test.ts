@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect, test, vi } from 'vitest';
-import { standInFront } from '../../lib/gate';
-import { log } from '../../lib/log';
+import { standInFront } from '#lib/gate';
+import { log } from '#lib/log';
 
 test('what else is told of connections in this process is not taken for one, and ends nothing', async () => {
   const uncaught: unknown[] = [];

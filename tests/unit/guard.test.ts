@@ -1,15 +1,15 @@
 import { auth } from '@clerk/nextjs/server';
 import { NextRequest } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { guard } from '../../lib/guard';
-import { json } from '../../lib/http';
-import { resolveUserId } from '../../lib/resolve-user-id';
+import { guard } from '#lib/guard';
+import { json } from '#lib/http/route';
+import { resolveUserId } from '#lib/resolve-user-id';
 
 vi.mock('@clerk/nextjs/server', () => ({ auth: vi.fn() }));
-vi.mock('../../lib/resolve-user-id', () => ({ resolveUserId: vi.fn() }));
-vi.mock('../../lib/env', () => ({ environment: vi.fn() }));
-vi.mock('../../lib/log', async (original) => ({
-  ...(await original<typeof import('../../lib/log')>()),
+vi.mock('#lib/resolve-user-id', () => ({ resolveUserId: vi.fn() }));
+vi.mock('#lib/env', () => ({ environment: vi.fn() }));
+vi.mock('#lib/log', async (original) => ({
+  ...(await original<typeof import('#lib/log')>()),
   log: { info: vi.fn(), error: vi.fn() },
 }));
 

@@ -1,11 +1,14 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
 import { notFound } from 'next/navigation';
 import { NextRequest } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { HttpError, json, route } from '../../lib/http';
-import { log } from '../../lib/log';
+import { HttpError } from '#lib/http/error';
+import { json, type RouteHandler, route, type Segment } from '#lib/http/route';
+import { log } from '#lib/log';
 
-vi.mock('../../lib/log', async (original) => ({
-  ...(await original<typeof import('../../lib/log')>()),
+vi.mock('#lib/log', async (original) => ({
+  ...(await original<typeof import('#lib/log')>()),
   log: { info: vi.fn(), error: vi.fn() },
 }));
 
@@ -13,41 +16,54 @@ beforeEach(() => {
   vi.clearAllMocks();
 });
 
-const call = (path: string, params: Record<string, string | string[]>) =>
-  route(() => json({}))(new NextRequest(`http://localhost:3000${path}`), { params: Promise.resolve(params) });
+const segment = { params: Promise.resolve({}) };
+const call = (handler: RouteHandler<Segment>, path: string, method = 'GET') =>
+  handler(new NextRequest(`http://localhost:3000${path}`, { method }), segment);
 
-describe('the log names a route as its folder is named', () => {
-  test.each<[string, Record<string, string | string[]>, string]>([
-    ['/users/v1/me', {}, 'GET /users/v1/me'],
-    ['/notes/v1/alice@example.com', { noteId: 'alice@example.com' }, 'GET /notes/v1/[noteId]'],
-    ['/notes/v1/alice%40example.com', { noteId: 'alice%40example.com' }, 'GET /notes/v1/[noteId]'],
-    ['/notes/v1/caf%c3%a9', { noteId: 'café' }, 'GET /notes/v1/[noteId]'],
-    ['/notes/v1/alice%27s!', { noteId: "alice's!" }, 'GET /notes/v1/[noteId]'],
-    ['/notes/v1/notes', { noteId: 'notes' }, 'GET /notes/v1/[noteId]'],
-    ['/a/b/c', { first: 'a', second: 'b' }, 'GET /[first]/[second]/c'],
-    ['/x/a/b/c', { path: ['a', 'b', 'c'] }, 'GET /x/[path]'],
-    ['/a/a', {}, 'GET /a/a'],
-    ['/notes/v1/%2561lice', { noteId: '%2561lice' }, 'GET /notes/v1/[noteId]'],
-    ['/notes/v1/%2561lice', { noteId: '%61lice' }, 'GET /notes/v1/[noteId]'],
-    ['/notes/v1/alice.rsc', { noteId: 'alice' }, 'GET /'],
-  ])('%s', async (path, params, name) => {
-    await call(path, params);
-    expect(vi.mocked(log.info).mock.calls[0]?.[0]).toMatchObject({ route: name });
+describe('the log names a route', () => {
+  const logged = () => vi.mocked(log.info).mock.calls[0]?.[0];
+
+  test('as it was named where it was made, whatever is in its address', async () => {
+    await call(
+      route(() => json({}), '/notes/v1/[noteId]'),
+      '/notes/v1/alice@example.com',
+    );
+    expect(logged()).toMatchObject({ route: 'GET /notes/v1/[noteId]' });
   });
-});
 
-test('a value that is encoded over and over keeps nobody busy', async () => {
-  const decode = vi.spyOn(globalThis, 'decodeURIComponent');
-  const value = `%${'25'.repeat(5_000)}`;
-  await call(`/notes/v1/${value}`, { noteId: value });
-  expect(decode.mock.calls.length).toBeLessThan(30);
-  decode.mockRestore();
+  test.each([
+    ['/users/v1/alice@example.com', 'GET /users'],
+    ['/alice@example.com', 'GET /'],
+  ])('otherwise by its root alone: %s', async (path, name) => {
+    await call(
+      route(() => json({})),
+      path,
+    );
+    expect(logged()).toMatchObject({ route: name });
+  });
+
+  const files = readdirSync('app', { recursive: true, encoding: 'utf8' }).filter(
+    (file) => /(?:^|\/)route\.ts$/.test(file) && !file.startsWith('api-not-found'),
+  );
+  const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+  test.each(files)('as its folder is named: %s', async (file) => {
+    const folder = `/${path.dirname(file)}`;
+    const exported = await import(path.resolve('app', file));
+    const named = methods.filter((method) => method in exported);
+    expect(named).not.toEqual([]);
+    for (const method of named) {
+      vi.clearAllMocks();
+      await call(exported[method], folder, method);
+      expect(logged()).toMatchObject({ route: `${method} ${folder}` });
+    }
+  });
 });
 
 const failing = (error: unknown) =>
   route(() => {
     throw error;
-  })(new NextRequest('http://localhost:3000/x'), { params: Promise.resolve({}) });
+  })(new NextRequest('http://localhost:3000/x'), segment);
 
 describe('a handler that throws', () => {
   test('an HttpError gets its status and its message', async () => {
@@ -68,18 +84,14 @@ describe('a handler that throws', () => {
 
   test('and one that returns no response gets the same', async () => {
     const returning = route(Object.create({ call: () => undefined }).call);
-    const response = await returning(new NextRequest('http://localhost:3000/x'), {
-      params: Promise.resolve({}),
-    });
+    const response = await returning(new NextRequest('http://localhost:3000/x'), segment);
     expect(response.status).toBe(500);
     expect(await response.text()).toBe('{"message":"Internal Server Error"}');
   });
 
   test("Next.js's own control flow passes through", async () => {
     await expect(
-      Promise.resolve(
-        route(() => notFound())(new NextRequest('http://localhost:3000/x'), { params: Promise.resolve({}) }),
-      ),
+      Promise.resolve(route(() => notFound())(new NextRequest('http://localhost:3000/x'), segment)),
     ).rejects.toThrow('NEXT_HTTP_ERROR_FALLBACK;404');
   });
 });

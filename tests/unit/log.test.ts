@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { collectFacts, describeError, noteFacts, type RequestFacts } from '../../lib/log';
+import { collectFacts, describeError, noteFacts, type RequestFacts } from '#lib/log';
 
 test('an error is described by name, code and frames, and its message only if it quotes nothing', () => {
   const cause = Object.assign(new Error('duplicate key value: Key (id)=(user_1) exists'), { code: '23505' });

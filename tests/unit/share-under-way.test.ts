@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { shareUnderWay } from '../../lib/share-under-way';
+import { shareUnderWay } from '#lib/share-under-way';
 
 test('calls under way together share one run, and one of them owns it', async () => {
   let finish = (_value: string) => {};

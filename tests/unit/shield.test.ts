@@ -2,10 +2,11 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { describe, expect, test, vi } from 'vitest';
-import { isSdkAction } from '../../lib/idp/sdk-controls';
-import { shield } from '../../lib/idp/shield';
-import { log } from '../../lib/log';
-import { API_ROOTS, isApi, isPage, methodsAt } from '../../lib/paths';
+import { API_ROOTS } from '#lib/api-roots';
+import { isSdkAction } from '#lib/idp/sdk-controls';
+import { shield } from '#lib/idp/shield';
+import { log } from '#lib/log';
+import { isApi, isPage, methodsAt } from '#lib/paths';
 
 /** The paths of the app's files of that name, a dynamic segment as some value. */
 const paths = (fileName: string) =>

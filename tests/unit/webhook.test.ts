@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { receiveWebhook } from '../../lib/webhook';
+import { receiveWebhook } from '#lib/webhook';
 
 /** The vector that the Standard Webhooks libraries and svix's own share. */
 const vector = {

@@ -1,4 +1,4 @@
-import { notFound } from '../../../lib/http';
+import { notFound } from '#lib/http/route';
 
 /** What next.config.ts makes of an unknown path below an API root: JSON, as every answer there. */
 export {

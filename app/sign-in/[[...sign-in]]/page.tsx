@@ -1,5 +1,5 @@
 import type { Metadata } from 'next';
-import { SignIn } from '../../../lib/idp/components';
+import { SignIn } from '#lib/idp/components';
 import { fillingAppearance } from '../../_ui/clerk-appearance';
 import { SignInFrame } from '../../_ui/sign-in-frame';
 

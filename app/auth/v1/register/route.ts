@@ -1,9 +1,10 @@
 import * as z from 'zod/mini';
-import { guard } from '../../../../lib/guard';
-import { json, readJson } from '../../../../lib/http';
-import { IdentityProviderUserId } from '../../../../lib/identity-provider-user-id';
-import { noteFacts } from '../../../../lib/log';
-import { registerByIdentityProviderUserId } from '../../../../lib/register';
+import { guard } from '#lib/guard';
+import { readJson } from '#lib/http/body';
+import { json } from '#lib/http/route';
+import { IdentityProviderUserId } from '#lib/identity-provider-user-id';
+import { noteFacts } from '#lib/log';
+import { registerByIdentityProviderUserId } from '#lib/register';
 
 const RegisterUserRequest = z.object(
   { identityProviderUserId: IdentityProviderUserId },
@@ -16,4 +17,4 @@ export const POST = guard(async (request) => {
   const { userId, created } = await registerByIdentityProviderUserId(identityProviderUserId);
   noteFacts({ registered: created ? 'created' : 'existing' });
   return json({ userId, identityProviderUserId }, created ? 201 : 200);
-});
+}, '/auth/v1/register');

@@ -1,5 +1,6 @@
-import { bounded, json, route } from '../../../../../lib/http';
-import { INVALID_SIGNATURE, receiveWebhook } from '../../../../../lib/webhook';
+import { bounded } from '#lib/http/body';
+import { json, route } from '#lib/http/route';
+import { INVALID_SIGNATURE, receiveWebhook } from '#lib/webhook';
 
 const MAX_BYTES = 1024 * 1024;
 
@@ -7,4 +8,4 @@ const MAX_BYTES = 1024 * 1024;
 export const POST = route(async (request) => {
   const req = bounded(request, { maxBytes: MAX_BYTES, notUtf8: INVALID_SIGNATURE });
   return json(await receiveWebhook(await req.text(), request.headers));
-});
+}, '/webhooks/idp/v1/user-created');

@@ -1,0 +1,96 @@
+import type { NextRequest } from 'next/server';
+import { collectFacts, describeError, log, type RequestFacts, requestIdOf } from '../log';
+import { rootOf } from '../paths';
+import { whileUnderWay } from '../requests-under-way';
+import { HttpError } from './error';
+
+/** A JSON answer. `route` adds the headers that every answer has. */
+export function json(body: object, status = 200): Response {
+  return Response.json(body, { status });
+}
+
+/** The second argument that Next.js passes to a route handler. */
+export interface Segment {
+  readonly params: Promise<unknown>;
+}
+
+/** What Next.js calls for a method of a route. */
+export type RouteHandler<S extends Segment> = (
+  request: NextRequest,
+  segment: S,
+) => Promise<Response> | Response;
+
+/** The one place where a failure becomes an answer (SPEC 7). */
+async function failure(error: unknown): Promise<Response> {
+  if (error instanceof HttpError) return json({ message: error.message }, error.status);
+  // `redirect()` and `notFound()` of Next.js are thrown, and are no failures.
+  const { unstable_rethrow } = await import('next/navigation');
+  unstable_rethrow(error);
+  return json({ message: 'Internal Server Error' }, 500);
+}
+
+/** How the answer came about, for the caller's own developer tools: `server-timing: cache;desc=hit`. */
+function serverTiming({ cache, caller, registered }: RequestFacts): string {
+  return Object.entries({ cache, caller, registered })
+    .flatMap(([name, outcome]) => (outcome ? [`${name};desc=${outcome}`] : []))
+    .join(', ');
+}
+
+async function answer<S extends Segment>(
+  handler: RouteHandler<S>,
+  request: NextRequest,
+  segment: S,
+): Promise<Response> {
+  const response = await handler(request, segment);
+  if (!(response instanceof Response)) throw new Error('A handler returned no response');
+  return response;
+}
+
+/**
+ * Makes a route of a handler: whatever the handler throws is answered as SPEC 7 says, every answer has an
+ * `x-request-id` and is not cached, and one log line tells how it went.
+ *
+ * The line names the route by `path`, which is its folder's: `/notes/v1/[noteId]`. Without it only the root is named, for
+ * a segment may be personal.
+ */
+export function route<S extends Segment>(handler: RouteHandler<S>, path?: string): RouteHandler<S> {
+  return async (request, segment) => {
+    const started = performance.now();
+    const requestId = requestIdOf(request.headers.get('x-request-id'));
+    const facts: RequestFacts = {};
+    let cause: unknown;
+    const answered = await collectFacts(facts, () =>
+      whileUnderWay(() => answer(handler, request, segment)),
+    ).catch((error: unknown) => {
+      cause = error;
+      return failure(error);
+    });
+    const response = new Response(answered.body, answered);
+    response.headers.set('cache-control', 'no-store');
+    response.headers.set('x-request-id', requestId);
+    const timing = serverTiming(facts);
+    if (timing) response.headers.set('server-timing', timing);
+    log[response.status < 500 ? 'info' : 'error'](
+      {
+        requestId,
+        route: `${request.method} ${path ?? rootOf(request.nextUrl.pathname)}`,
+        status: response.status,
+        ms: Math.round(performance.now() - started),
+        ...facts,
+        ...(response.status < 500 ? {} : { error: describeError(cause) }),
+      },
+      'request',
+    );
+    return response;
+  };
+}
+
+/** The route of a path that names nothing: 404, as JSON. */
+export const notFound = route(() => {
+  throw new HttpError(404, 'Not found');
+});
+
+/** The route of a method that a path does not have: 405, as JSON. */
+export const methodNotAllowed = route(() => {
+  throw new HttpError(405, 'Method not allowed');
+});

@@ -1,0 +1,104 @@
+import type { Browser, Page } from 'playwright';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { axeViolations, PASSWORD, shownLink, signIn, visit } from '../../harness/browser/browser';
+import { launchBrowser } from '../../harness/browser/chromium';
+import { startTestService, type TestService } from '../../harness/service';
+
+let browser: Browser;
+let service: TestService;
+beforeAll(async () => {
+  [browser, service] = await Promise.all([launchBrowser(), startTestService()]);
+  service.idp.createUser({ email: 'pages@example.com', password: PASSWORD });
+});
+afterAll(() => Promise.all([browser.close(), service.stop()]));
+
+const NO_PAGE = /status of 404 .*\/no-such-page/;
+
+/** Each page, and what tells that it is complete. */
+const signedOutPages = [
+  ['/', (page: Page) => page.getByText('You are signed out.').waitFor()],
+  ['/sign-in', (page: Page) => page.getByLabel('Email address').waitFor()],
+  ['/sign-up', (page: Page) => page.getByLabel('Email address').waitFor()],
+  ['/no-such-page', (page: Page) => page.getByRole('heading', { name: 'There is no page here.' }).waitFor()],
+] as const;
+
+const scrollsSideways = (page: Page) =>
+  page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+
+test('axe finds nothing wrong with any page, in light or dark', () =>
+  visit(browser, service, { expected: [NO_PAGE] }, async (page) => {
+    for (const [path, complete] of signedOutPages) {
+      await page.goto(path);
+      await complete(page);
+      expect(await axeViolations(page), path).toEqual([]);
+    }
+    await signIn(page, 'pages@example.com');
+    await shownLink(page);
+    await page.getByRole('button', { name: 'Open user menu' }).waitFor();
+    await page.getByRole('button', { name: 'Send POST' }).click();
+    await page.getByRole('region', { name: 'Response' }).waitFor();
+    expect(await axeViolations(page), '/account').toEqual([]);
+    await page.goto('/');
+    await page.getByText('You are signed in.').waitFor();
+    expect(await axeViolations(page), '/ signed in').toEqual([]);
+  }));
+
+test('no page scrolls sideways at 360 pixels', () =>
+  visit(browser, service, { viewport: { width: 360, height: 740 }, expected: [NO_PAGE] }, async (page) => {
+    for (const [path, complete] of signedOutPages) {
+      await page.goto(path);
+      await complete(page);
+      expect(await scrollsSideways(page), path).toBe(false);
+    }
+    await signIn(page, 'pages@example.com');
+    await shownLink(page);
+    await page.getByRole('button', { name: 'Send POST' }).click();
+    await page.getByRole('region', { name: 'Response' }).waitFor();
+    expect(await scrollsSideways(page), '/account').toBe(false);
+  }));
+
+test('nothing moves while a page loads', () =>
+  visit(browser, service, { viewport: { width: 1280, height: 900 } }, async (page) => {
+    await page.addInitScript(() => {
+      const moved: string[] = [];
+      Object.assign(window, { moved });
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) moved.push(JSON.stringify(entry));
+      }).observe({ type: 'layout-shift', buffered: true });
+    });
+    const moved = () => page.evaluate('window.moved');
+    for (const [path, complete] of signedOutPages.slice(0, 3)) {
+      await page.goto(path);
+      await complete(page);
+      expect(await moved(), path).toEqual([]);
+    }
+    await signIn(page, 'pages@example.com');
+    await shownLink(page);
+    await page.goto('/account');
+    await shownLink(page);
+    await page.getByRole('button', { name: 'Open user menu' }).waitFor();
+    expect(await moved(), '/account').toEqual([]);
+  }));
+
+test('the keyboard reaches the content past the header', () =>
+  visit(browser, service, {}, async (page) => {
+    await page.goto('/');
+    await page.keyboard.press('Tab');
+    const skip = page.getByRole('link', { name: 'Skip to content' });
+    expect(await skip.evaluate((link) => link === document.activeElement)).toBe(true);
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
+  }));
+
+test('when the browser SDK does not come, the sign-in page admits it, and then says that it failed', () =>
+  visit(browser, service, { expected: [/ERR_FAILED .*clerk-js/, /failed_to_load_clerk/] }, async (page) => {
+    await page.clock.install();
+    await page.route('**/npm/@clerk/clerk-js*/**', (route) => route.abort());
+    await page.goto('/sign-in');
+    await page.getByText('Loading the form…').waitFor();
+    await page.clock.runFor(7_000);
+    await page.getByText('Still loading').waitFor();
+    await page.clock.runFor(60_000);
+    await page.getByRole('heading', { name: 'The sign-in service did not answer' }).waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+  }));

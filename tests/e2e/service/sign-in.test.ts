@@ -1,0 +1,139 @@
+import type { Browser, Page } from 'playwright';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import {
+  mailedCode,
+  PASSWORD,
+  shownLink,
+  signIn,
+  signUp,
+  storedUsers,
+  visit,
+} from '../../harness/browser/browser';
+import { launchBrowser } from '../../harness/browser/chromium';
+import { me } from '../../harness/requests';
+import { startTestService, type TestService } from '../../harness/service';
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+afterAll(() => browser.close());
+
+const Claims = z.looseObject({ iat: z.number(), nbf: z.number(), exp: z.number() });
+
+/** Status and body of GET /users/v1/me with the cookies of the browser. */
+async function meByCookie(page: Page) {
+  const response = await page.request.get('/users/v1/me');
+  return { status: response.status(), body: await response.json() };
+}
+
+describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService({ keys });
+  });
+  afterAll(() => service.stop());
+
+  /** The same token, as it was an hour ago. */
+  function expired(token: string): string {
+    const claims = Claims.parse(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
+    const [iat, nbf, exp] = [claims.iat - 3600, claims.nbf - 3600, claims.exp - 3600];
+    return service.idp.signToken({ ...claims, iat, nbf, exp });
+  }
+
+  /** The browser's session cookies with a token that has run out. */
+  async function expiredCookies(page: Page) {
+    const cookies = await page.context().cookies(service.url);
+    return cookies
+      .filter(({ name }) => /^__session(?:_|$)/.test(name))
+      .map((cookie) => ({ ...cookie, value: expired(cookie.value) }));
+  }
+
+  test('signing up registers the user, and page, API and database agree on the internal id', () =>
+    visit(browser, service, {}, async (page) => {
+      const email = `sign-up@${keys}.example`;
+      await signUp(page, email, () => mailedCode(email, service.idp));
+      const { identityProviderUserId, userId } = await shownLink(page);
+      expect(service.idp.store.users.all().find((user) => user.email === email)?.id).toBe(
+        identityProviderUserId,
+      );
+      const [delivery] = service.idp.webhooks
+        .list()
+        .filter(({ body }) => body.includes(identityProviderUserId));
+      expect(delivery?.type).toBe('user.created');
+      expect((await service.idp.webhooks.settled(delivery?.id ?? '')).status).toBe('delivered');
+      const context = { isAuthenticated: true, userId, identityProviderUserId };
+      expect(await meByCookie(page)).toEqual({ status: 200, body: context });
+      const session = service.idp.createSession(identityProviderUserId);
+      expect((await me(service.url, service.idp.sessionToken(session.id))).body).toEqual(context);
+      expect(await storedUsers(service, identityProviderUserId)).toMatchObject([{ id: userId }]);
+    }));
+
+  test('a wrong password is told, and the right one signs in', () =>
+    visit(browser, service, { expected: [/status of 422 .*attempt_first_factor/] }, async (page) => {
+      const email = `password@${keys}.example`;
+      const user = service.idp.createUser({ email, password: PASSWORD });
+      await signIn(page, email, 'not the password');
+      await page.locator('#error-password').getByText('Password is incorrect').waitFor();
+      expect((await meByCookie(page)).status).toBe(401);
+      await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+      await page.getByRole('button', { name: 'Continue' }).click();
+      await page.waitForURL('/account');
+      expect((await shownLink(page)).identityProviderUserId).toBe(user.id);
+    }));
+
+  test('signing out ends in a 401 for the API and in the sign-in page for /account', () =>
+    visit(browser, service, {}, async (page) => {
+      const email = `sign-out@${keys}.example`;
+      service.idp.createUser({ email, password: PASSWORD });
+      await signIn(page, email);
+      await shownLink(page);
+      await page.getByRole('button', { name: 'Open user menu' }).click();
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.waitForURL('/');
+      await page.getByText('You are signed out.').waitFor();
+      await page
+        .getByRole('navigation', { name: 'Account' })
+        .getByRole('link', { name: 'Sign in' })
+        .waitFor();
+      expect(await meByCookie(page)).toEqual({ status: 401, body: { message: 'Unauthorized' } });
+      await page.goto('/account');
+      expect(new URL(page.url()).pathname).toBe('/sign-in');
+    }));
+
+  test('a session token that runs out on the page is renewed without the user noticing', () =>
+    visit(browser, service, {}, async (page) => {
+      const email = `expiry@${keys}.example`;
+      service.idp.createUser({ email, password: PASSWORD });
+      await signIn(page, email);
+      const before = await shownLink(page);
+      await page.getByRole('button', { name: 'Open user menu' }).waitFor();
+      const answered = page.waitForResponse('/users/v1/me');
+      // In one breath: the SDK writes a good token back within seconds.
+      await page.getByRole('button', { name: 'Ask again' }).evaluate(
+        (button: HTMLElement, cookies) => {
+          // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API would let time pass
+          for (const { name, value } of cookies) document.cookie = `${name}=${value}; path=/`;
+          button.click();
+        },
+        await expiredCookies(page),
+      );
+      expect((await answered).status()).toBe(200);
+      await expect.poll(() => shownLink(page)).toEqual({ ...before, origin: 'Read from the cache.' });
+    }));
+
+  test('a session token that ran out while the browser was away is renewed on the way to the page', () =>
+    visit(browser, service, {}, async (page) => {
+      const email = `return@${keys}.example`;
+      service.idp.createUser({ email, password: PASSWORD });
+      await signIn(page, email);
+      const { userId } = await shownLink(page);
+      await page.goto('about:blank');
+      await page.context().addCookies(await expiredCookies(page));
+      const answer = await page.goto('/account');
+      expect(answer?.request().redirectedFrom(), 'a detour over the identity provider').not.toBeNull();
+      expect(new URL(page.url()).pathname).toBe('/account');
+      expect((await shownLink(page)).userId).toBe(userId);
+    }));
+});

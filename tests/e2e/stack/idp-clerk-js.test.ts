@@ -1,0 +1,394 @@
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage } from 'node:http';
+import { createClerkClient } from '@clerk/backend';
+import { clerkFrontendApiProxy } from '@clerk/backend/proxy';
+import type { Browser, BrowserContext, Page } from 'playwright';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { type IdentityProvider, startIdentityProvider } from '../../../dev/idp/server';
+import { mailedCode } from '../../harness/browser/browser';
+import { launchBrowser } from '../../harness/browser/chromium';
+
+const secretKey = 'sk_test_browser';
+const password = 'correct horse battery';
+
+let chrome: Browser;
+beforeAll(async () => {
+  chrome = await launchBrowser();
+});
+afterAll(() => chrome.close());
+
+/** A page that loads the real browser SDK through the application's own origin and mounts a component. */
+function page(publishableKey: string, userId: string | null, component: string): string {
+  const attributes = `data-clerk-publishable-key="${publishableKey}" data-clerk-proxy-url="/__clerk"`;
+  return `<!doctype html><html lang="en"><title>test</title><link rel="icon" href="data:,">
+    <p id="server">${userId ?? 'nobody'}</p><p id="browser"></p><div id="component"></div>
+    <script src="/__clerk/npm/@clerk/ui@1/dist/ui.browser.js" crossorigin="anonymous"></script>
+    <script src="/__clerk/npm/@clerk/clerk-js@6/dist/clerk.browser.js" crossorigin="anonymous" ${attributes}></script>
+    <script type="module">
+      await Clerk.load({
+        ui: { ClerkUI: window.__internal_ClerkUICtor }, signInUrl: '/sign-in', signUpUrl: '/sign-up',
+        telemetry: false,
+      });
+      Clerk.addListener(({ user }) => { document.querySelector('#browser').textContent = user?.id ?? 'nobody'; });
+      const routing = { routing: 'path', path: location.pathname.match(/^\\/[^/]*/)[0] };
+      const home = { fallbackRedirectUrl: '/', signUpFallbackRedirectUrl: '/', signInFallbackRedirectUrl: '/' };
+      Clerk.mount${component}(document.querySelector('#component'), { ...routing, ...home });
+    </script></html>`;
+}
+
+const componentOf = (path: string) =>
+  ({ '/sign-in': 'SignIn', '/sign-up': 'SignUp', '/account': 'UserProfile' })[
+    /^\/[^/]*/.exec(path)?.[0] ?? ''
+  ] ?? 'UserButton';
+
+/** A server as an application has one: the SDK's proxy, and pages that the Backend SDK authenticates by cookie. */
+async function startApplication(provider: IdentityProvider, publishableKey: string) {
+  const clerk = createClerkClient({
+    secretKey,
+    publishableKey,
+    apiUrl: provider.url,
+    telemetry: { disabled: true },
+  });
+  const answer = async (request: Request): Promise<Response> => {
+    const url = new URL(request.url);
+    if (url.pathname.startsWith('/__clerk')) {
+      return clerkFrontendApiProxy(request, { publishableKey, secretKey, fapiUrl: provider.url });
+    }
+    const state = await clerk.authenticateRequest(request, { proxyUrl: `${url.origin}/__clerk` });
+    if (state.headers.has('location')) return new Response(null, { status: 307, headers: state.headers });
+    const html = page(publishableKey, state.toAuth()?.userId ?? null, componentOf(url.pathname));
+    state.headers.set('content-type', 'text/html');
+    return new Response(html, { headers: state.headers });
+  };
+  const server = createServer((incoming, outgoing) => {
+    void toRequest(incoming)
+      .then(answer)
+      .then(async (response) => {
+        for (const cookie of response.headers.getSetCookie()) outgoing.appendHeader('set-cookie', cookie);
+        for (const [name, value] of response.headers)
+          if (name !== 'set-cookie') outgoing.setHeader(name, value);
+        outgoing.writeHead(response.status).end(Buffer.from(await response.arrayBuffer()));
+      });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = z.object({ port: z.number() }).parse(server.address());
+  return {
+    url: `http://localhost:${port}`,
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function toRequest(incoming: IncomingMessage): Promise<Request> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of incoming) chunks.push(Buffer.from(chunk));
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(incoming.headers)) headers.set(name, String(value));
+  const method = incoming.method ?? 'GET';
+  const body = chunks.length > 0 ? { body: Buffer.concat(chunks) } : {};
+  return new Request(`http://${incoming.headers.host}${incoming.url}`, { method, headers, ...body });
+}
+
+const instances = [
+  { style: 'development', publishableKey: `pk_test_${btoa('browser.clerk.accounts.dev$')}` },
+  { style: 'production', publishableKey: `pk_live_${btoa('clerk.browser.example$')}` },
+];
+
+describe.each(instances)('a real browser at a $style instance', ({ publishableKey }) => {
+  let provider: IdentityProvider;
+  let application: Awaited<ReturnType<typeof startApplication>>;
+  const contexts: BrowserContext[] = [];
+  beforeAll(async () => {
+    provider = await startIdentityProvider({
+      publishableKey,
+      secretKey,
+      webhook: undefined,
+      sessionTokenSeconds: 20,
+    });
+    application = await startApplication(provider, publishableKey);
+  });
+  afterAll(async () => {
+    for (const context of contexts) await context.close();
+    await application.stop();
+    await provider.stop();
+  });
+
+  /** A tab of a new browser profile, with all that must not happen in it. */
+  async function newTab(context?: BrowserContext) {
+    const profile = context ?? (await chrome.newContext({ baseURL: application.url }));
+    if (!context) contexts.push(profile);
+    const tab = await profile.newPage();
+    tab.setDefaultTimeout(15_000);
+    const foreign: string[] = [];
+    const errors: string[] = [];
+    tab.on('request', (request) => {
+      if (!request.url().startsWith(application.url) && request.url().startsWith('http'))
+        foreign.push(request.url());
+    });
+    tab.on('pageerror', (error) => errors.push(error.message));
+    tab.on('console', (message) => {
+      if (message.type() === 'error') errors.push(message.text());
+    });
+    return { tab, profile, foreign, errors };
+  }
+
+  const typeCode = async (tab: Page, code: string) => {
+    await tab.locator('input[autocomplete="one-time-code"]').first().focus();
+    await tab.keyboard.type(code);
+  };
+  const submit = (tab: Page) => tab.locator('.cl-formButtonPrimary').click();
+  const signedInAs = async (tab: Page) => {
+    await tab.waitForFunction(() => document.querySelector('#browser')?.textContent?.startsWith('user_'));
+    return tab.locator('#browser').textContent();
+  };
+  const signIn = async (tab: Page, email: string) => {
+    await tab.goto('/sign-in');
+    await tab.fill('input[name=identifier]', email);
+    await submit(tab);
+    await tab.fill('input[name=password]', password);
+    await submit(tab);
+    return signedInAs(tab);
+  };
+
+  test('signs up with the mailed code, after which server and browser know the same user', async () => {
+    const { tab, foreign, errors } = await newTab();
+    await tab.goto('/sign-up');
+    await tab.fill('input[name=emailAddress]', 'new@example.com');
+    await tab.fill('input[name=password]', password);
+    await submit(tab);
+    await tab.waitForURL('**/verify-email-address');
+    await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
+    expect(provider.store.users.all()).toEqual([]);
+    await typeCode(tab, await mailedCode('new@example.com', provider));
+    await tab.waitForURL(`${application.url}/`);
+
+    const userId = await signedInAs(tab);
+    await tab.reload();
+    expect(await tab.locator('#server').textContent()).toBe(userId);
+    expect(provider.store.users.get(userId ?? '')?.email).toBe('new@example.com');
+    expect(foreign).toEqual([]);
+    expect(errors).toEqual([]);
+  });
+
+  test('refuses a wrong code, a taken address, a short password, an unknown account and a wrong password', async () => {
+    provider.createUser({ email: 'there@example.com', password });
+    const { tab } = await newTab();
+    const says = (text: RegExp) => tab.getByText(text).first().waitFor();
+
+    await tab.goto('/sign-up');
+    await tab.fill('input[name=emailAddress]', 'wrong-code@example.com');
+    await tab.fill('input[name=password]', 'short');
+    await submit(tab);
+    await says(/8 or more characters/);
+    await tab.fill('input[name=emailAddress]', 'there@example.com');
+    await tab.fill('input[name=password]', password);
+    await submit(tab);
+    await says(/That email address is taken/);
+    await tab.fill('input[name=emailAddress]', 'wrong-code@example.com');
+    await submit(tab);
+    await tab.waitForURL('**/verify-email-address');
+    await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
+    await typeCode(
+      tab,
+      (await mailedCode('wrong-code@example.com', provider)) === '000000' ? '111111' : '000000',
+    );
+    await says(/Incorrect code/);
+    expect(provider.store.users.all().map(({ email }) => email)).not.toContain('wrong-code@example.com');
+
+    await tab.goto('/sign-in');
+    await tab.fill('input[name=identifier]', 'nobody@example.com');
+    await submit(tab);
+    await says(/Couldn't find your account/);
+    await tab.fill('input[name=identifier]', 'there@example.com');
+    await submit(tab);
+    await tab.fill('input[name=password]', 'wrong horse battery');
+    await submit(tab);
+    await says(/Password is incorrect/);
+    await tab.fill('input[name=password]', password);
+    await submit(tab);
+    await signedInAs(tab);
+  });
+
+  test('signs in by a mailed code', async () => {
+    const user = provider.createUser({ email: 'code@example.com', password });
+    const { tab } = await newTab();
+    await tab.goto('/sign-in');
+    await tab.fill('input[name=identifier]', 'code@example.com');
+    await submit(tab);
+    await tab.getByText('Use another method').click();
+    await tab.getByText('Email code to').click();
+    await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
+    await typeCode(tab, await mailedCode('code@example.com', provider));
+    expect(await signedInAs(tab)).toBe(user.id);
+  });
+
+  test('resets a forgotten password by a mailed code', async () => {
+    const user = provider.createUser({ email: 'forgot@example.com', password: 'the old password' });
+    const elsewhere = provider.createSession(user.id);
+    const { tab } = await newTab();
+    await tab.goto('/sign-in');
+    await tab.fill('input[name=identifier]', 'forgot@example.com');
+    await submit(tab);
+    await tab.getByText('Forgot password?').click();
+    await tab.getByRole('button', { name: 'Reset your password' }).click();
+    await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
+    await typeCode(tab, await mailedCode('forgot@example.com', provider));
+    await tab.waitForURL('**/reset-password');
+    await tab.fill('input[name=password]', password);
+    await tab.fill('input[name=confirmPassword]', password);
+    await submit(tab);
+    expect(await signedInAs(tab)).toBe(user.id);
+    expect(provider.store.sessions.get(elsewhere.id)?.status).toBe('revoked');
+
+    const other = await newTab();
+    expect(await signIn(other.tab, 'forgot@example.com')).toBe(user.id);
+  });
+
+  test('signs out in every tab', async () => {
+    provider.createUser({ email: 'tabs@example.com', password });
+    const { tab: first, profile } = await newTab();
+    await signIn(first, 'tabs@example.com');
+    const { tab: second } = await newTab(profile);
+    await second.goto('/');
+    await signedInAs(second);
+    await second.locator('.cl-userButtonTrigger').click();
+    await second.getByText('Sign out').click();
+    for (const tab of [first, second]) {
+      await tab.waitForFunction(() => document.querySelector('#browser')?.textContent === 'nobody');
+    }
+    await first.goto('/');
+    expect(await first.locator('#server').textContent()).toBe('nobody');
+  });
+
+  test('a second tab that was opened signed out joins the session instead of failing', async () => {
+    const user = provider.createUser({ email: 'join@example.com', password });
+    const { tab: first, profile } = await newTab();
+    await first.goto('/sign-in');
+    const { tab: second } = await newTab(profile);
+    await second.goto('/sign-in');
+    await second.locator('input[name=identifier]').waitFor();
+    await signIn(first, 'join@example.com');
+    await second.fill('input[name=identifier]', 'join@example.com');
+    await submit(second);
+    expect(await signedInAs(second)).toBe(user.id);
+  });
+
+  test('a session token is refreshed in an open page, and by a handshake after it expired', async () => {
+    const user = provider.createUser({ email: 'late@example.com', password });
+    const { tab, profile, errors } = await newTab();
+    await signIn(tab, 'late@example.com');
+    const tokenOf = async () =>
+      (await profile.cookies()).find(({ name }) => name === '__session')?.value ?? '';
+    const before = await tokenOf();
+    await tab.evaluate(() => Reflect.get(window, 'Clerk').session.getToken({ skipCache: true }));
+    const refreshed = await tokenOf();
+    expect(refreshed).not.toBe(before);
+
+    // No page is open to refresh the token while it expires.
+    await tab.goto('about:blank');
+    const session = provider.store.sessions.all().find(({ userId }) => userId === user.id);
+    const now = Math.floor(Date.now() / 1000);
+    const expired = provider.signToken(
+      {
+        azp: application.url,
+        exp: now - 60,
+        fva: [0, -1],
+        iat: now - 120,
+        iss: provider.issuer,
+        nbf: now - 130,
+        sid: session?.id,
+        sts: 'active',
+        sub: user.id,
+        v: 2,
+      },
+      { header: { cat: 'cl_B7d4PD111AAA' } },
+    );
+    const cookies = await profile.cookies();
+    await profile.addCookies(
+      cookies
+        .filter(({ name }) => name.startsWith('__session'))
+        .map((cookie) => ({ ...cookie, value: expired })),
+    );
+    await tab.goto('/account');
+    expect(await tab.locator('#server').textContent()).toBe(user.id);
+    expect(tab.url()).toBe(`${application.url}/account`);
+    expect(await tokenOf()).not.toBe(expired);
+    expect(errors).toEqual([]);
+  });
+
+  test('a revoked session signs the browser out at its next refresh', async () => {
+    const user = provider.createUser({ email: 'revoked@example.com', password });
+    const { tab } = await newTab();
+    await signIn(tab, 'revoked@example.com');
+    const session = provider.store.sessions.all().find(({ userId }) => userId === user.id);
+    provider.revokeSession(session?.id ?? '');
+    await tab.evaluate(() =>
+      Reflect.get(window, 'Clerk')
+        .session.getToken({ skipCache: true })
+        .catch(() => null),
+    );
+    await tab.waitForFunction(() => document.querySelector('#browser')?.textContent === 'nobody');
+  });
+
+  test('a browser with the cookies of a deleted database is signed out, and signs in again', async () => {
+    const user = provider.createUser({ email: 'stale@example.com', password });
+    const deleted = await startIdentityProvider({ publishableKey, secretKey, webhook: undefined });
+    const stale = deleted.sessionToken(
+      deleted.createSession(deleted.createUser({ email: 'stale@example.com' }).id).id,
+      application.url,
+    );
+    await deleted.stop();
+    const { tab, profile, errors } = await newTab();
+    const values = {
+      __session: stale,
+      __client_uat: String(Math.floor(Date.now() / 1000)),
+      __clerk_db_jwt: 'dvb_deleted',
+      __client: 'dvb_deleted',
+    };
+    const suffix = createHash('sha1').update(publishableKey).digest('base64url').slice(0, 8);
+    await profile.addCookies(
+      Object.entries(values).flatMap(([name, value]) =>
+        [name, `${name}_${suffix}`].map((each) => ({ name: each, value, url: application.url })),
+      ),
+    );
+    await tab.goto('/');
+    expect(await tab.locator('#server').textContent()).toBe('nobody');
+    expect(await signIn(tab, 'stale@example.com')).toBe(user.id);
+    await tab.goto('/account');
+    expect(await tab.locator('#server').textContent()).toBe(user.id);
+    expect(errors).toEqual([]);
+  });
+
+  test('the profile changes name and password, lists devices and deletes the account', async () => {
+    const user = provider.createUser({ email: 'profile@example.com', password });
+    const { tab, errors } = await newTab();
+    await signIn(tab, 'profile@example.com');
+    await tab.goto('/account');
+    await tab.getByText('Update profile').click();
+    await tab.fill('input[name=firstName]', 'Grace');
+    await tab.fill('input[name=lastName]', 'Hopper');
+    await submit(tab);
+    await tab.getByText('Grace Hopper').first().waitFor();
+    expect(provider.store.users.get(user.id)).toMatchObject({ firstName: 'Grace', lastName: 'Hopper' });
+
+    await tab.getByRole('button', { name: 'Security' }).click();
+    await tab.getByText('This device').waitFor();
+    await tab.getByRole('button', { name: 'Update password' }).click();
+    await tab.fill('input[name=currentPassword]', password);
+    await tab.fill('input[name=newPassword]', 'another horse battery');
+    await tab.fill('input[name=confirmPassword]', 'another horse battery');
+    await submit(tab);
+    await tab.locator('input[name=currentPassword]').waitFor({ state: 'detached' });
+    expect(provider.store.users.get(user.id)?.password).not.toBe(user.password);
+
+    await tab.getByRole('button', { name: 'Delete account' }).click();
+    await tab.fill('input[name=deleteConfirmation]', 'Delete account');
+    await submit(tab);
+    await tab.waitForFunction(() => document.querySelector('#browser')?.textContent === 'nobody');
+    expect(provider.store.users.get(user.id)).toBeUndefined();
+    expect(errors).toEqual([]);
+  });
+});

@@ -1,0 +1,284 @@
+import { createServer } from 'node:http';
+import type { Browser, Page } from 'playwright';
+import { Webhook } from 'svix';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import { type IdentityProvider, startIdentityProvider } from '../../../dev/idp/server';
+import { axeViolations, visit } from '../../harness/browser/browser';
+import { launchBrowser } from '../../harness/browser/chromium';
+
+const secret = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
+const publishableKey = `pk_test_${Buffer.from('local.clerk.accounts.dev$').toString('base64')}`;
+const GONE = /Failed to load resource: net::ERR_/;
+
+/** An endpoint that answers as the service does. */
+const endpoint = createServer(async (request, response) => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(Buffer.from(chunk));
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
+  );
+  try {
+    new Webhook(secret).verify(Buffer.concat(chunks).toString(), headers);
+    response.writeHead(200).end('{"received":true}');
+  } catch {
+    response.writeHead(400).end('{"message":"Invalid webhook signature"}');
+  }
+});
+
+let browser: Browser;
+let endpointUrl: string;
+beforeAll(async () => {
+  browser = await launchBrowser();
+  await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
+  const { port } = z.object({ port: z.number() }).parse(endpoint.address());
+  endpointUrl = `http://127.0.0.1:${port}/webhooks/idp/v1/user-created`;
+});
+afterAll(async () => {
+  await browser.close();
+  endpoint.closeAllConnections();
+  await new Promise((resolve) => endpoint.close(resolve));
+});
+
+let provider: IdentityProvider;
+beforeEach(async () => {
+  provider = await start(0);
+});
+afterEach(() => provider.stop());
+
+/** With the provider's own retry delays: a failed delivery stays pending for as long as a test takes. */
+function start(preferredPort: number): Promise<IdentityProvider> {
+  return startIdentityProvider({
+    publishableKey,
+    secretKey: 'sk_test_console',
+    webhook: { url: endpointUrl, secret },
+    console: { preferredPort },
+  });
+}
+
+interface Visit {
+  readonly viewport?: { width: number; height: number };
+  readonly permissions?: string[];
+  readonly expected?: RegExp[];
+}
+
+/** Opens the console once; the test fails if the page is ever loaded again. */
+async function open(options: Visit, body: (page: Page) => Promise<void>): Promise<void> {
+  const url = provider.consoleUrl ?? '';
+  await visit(browser, { url }, options, async (page) => {
+    let loads = 0;
+    page.on('load', () => {
+      loads += 1;
+    });
+    await page.goto('/');
+    await page.getByText('Live', { exact: true }).waitFor();
+    await body(page);
+    expect(loads).toBe(1);
+  });
+}
+
+const deliveries = (page: Page) => page.locator('.deliveries > li');
+const mailTo = (to: string, code: string) =>
+  provider.store.mails.put({ id: `ema_${code}`, to, code, purpose: 'sign-up', sentAt: Date.now() });
+
+test('a user created in the console is listed with the delivery that the endpoint acknowledged', () =>
+  open({}, async (page) => {
+    await page.getByText('No users yet.').waitFor();
+    await page.getByText('No deliveries yet.').waitFor();
+    const email = await page.getByLabel('E-mail').inputValue();
+    expect(email).toMatch(/@example\.com$/);
+    await page.getByRole('button', { name: 'Create user' }).click();
+
+    await page.getByRole('heading', { name: email }).waitFor();
+    const delivery = deliveries(page).filter({ hasText: 'user.created' });
+    await delivery.getByText('Delivered').waitFor();
+    await delivery.locator('summary').click();
+    await delivery.getByText('{"received":true}').waitFor();
+    await delivery.getByRole('region', { name: 'Payload of user.created' }).getByText(email).waitFor();
+    expect(await page.getByLabel('E-mail').inputValue()).not.toBe(email);
+    await page
+      .getByRole('log')
+      .getByText('user.created delivered, answered 200')
+      .waitFor({ state: 'attached' });
+  }));
+
+test('a mailed code comes up by itself, newest first, and is copied by its button', () =>
+  open({ permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
+    await page.getByText('No mail yet.').waitFor();
+    mailTo('first@example.com', '111111');
+    mailTo('second@example.com', '424243');
+    const newest = page.locator('.mails > li').first();
+    await newest.getByText('second@example.com', { exact: true }).waitFor();
+    await newest.getByRole('button', { name: 'Copy' }).click();
+    await newest.getByText('Copied').waitFor();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe('424243');
+    await page.getByRole('log').getByText('4 2 4 2 4 3').waitFor({ state: 'attached' });
+  }));
+
+test('while paused a sent event is pending; resuming delivers it', () =>
+  open({}, async (page) => {
+    const pause = page.getByRole('switch', { name: 'Pause deliveries' });
+    await pause.click();
+    await page.getByText('Paused: 0 events wait.').waitFor();
+    await page.getByText('Send an event', { exact: true }).click();
+    await page.getByLabel('Start from').selectOption('user.deleted');
+    await expect.poll(() => page.getByLabel('Data').inputValue()).toContain('"deleted": true');
+    await page.getByRole('button', { name: 'Send event' }).click();
+
+    const delivery = deliveries(page).filter({ hasText: 'user.deleted' });
+    await delivery.getByText('waits while paused').waitFor();
+    await page.getByText('Paused: 1 event waits.').waitFor();
+    expect(await pause.getAttribute('aria-checked')).toBe('true');
+    await pause.click();
+    await delivery.getByText('Delivered').waitFor();
+  }));
+
+test('of two samples the one that was chosen last is shown, whichever arrives first', () =>
+  open({}, async (page) => {
+    await page.route('/api/sample-events/user.created', async (route) => {
+      await page.getByLabel('Start from').selectOption('user.deleted');
+      await route.continue();
+    });
+    await page.getByText('Send an event', { exact: true }).click();
+    await expect.poll(() => page.getByLabel('Data').inputValue()).toContain('"deleted": true');
+    expect(await page.getByLabel('Type').inputValue()).toBe('user.deleted');
+  }));
+
+test('a broken signature shows the refusal and the next try; redelivery with a good one succeeds', () =>
+  open({}, async (page) => {
+    const broken = page.getByRole('switch', { name: 'Break signatures' });
+    await broken.click();
+    await page.getByText('Every attempt carries a signature that does not fit.').waitFor();
+    await page.getByRole('button', { name: 'Create user' }).click();
+    const delivery = deliveries(page).first();
+    await delivery.locator('summary').getByText('HTTP 400').waitFor();
+    await delivery.getByText(/next try in \d s/).waitFor();
+    await delivery.locator('summary').click();
+    await delivery.getByText('{"message":"Invalid webhook signature"}').first().waitFor();
+
+    await broken.click();
+    await page.getByText('Every attempt carries').waitFor({ state: 'hidden' });
+    await delivery.getByRole('button', { name: 'Redeliver' }).click();
+    await delivery.getByText('Delivered').waitFor();
+    await delivery.getByText('{"received":true}').waitFor();
+  }));
+
+test('what is open, focused and half typed stays so while the page goes on', () =>
+  open({}, async (page) => {
+    provider.createUser({ email: 'opened@example.com' });
+    const opened = deliveries(page).filter({ hasText: 'opened@example.com' });
+    await opened.locator('summary').click();
+    await page.getByLabel('E-mail').fill('half-typ');
+    for (const name of ['one', 'two', 'three']) provider.createUser({ email: `${name}@example.com` });
+    await page.getByRole('heading', { name: 'three@example.com' }).waitFor();
+    expect(await opened.locator('details').getAttribute('open')).not.toBeNull();
+    expect(await page.getByLabel('E-mail').inputValue()).toBe('half-typ');
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('new-user-email');
+  }));
+
+test('by keyboard: deleting asks first, Escape keeps the user, and the focus is never lost', () =>
+  open({}, async (page) => {
+    provider.createUser({ email: 'kept@example.com' });
+    const focused = () => page.evaluate(() => document.activeElement?.textContent);
+    const user = page.locator('.user');
+    await user.getByRole('button', { name: 'Delete' }).focus();
+    await page.keyboard.press('Enter');
+    expect(await focused()).toBe('Cancel');
+    await page.keyboard.press('Escape');
+    expect(await focused()).toContain('Delete');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Shift+Tab');
+    await page.keyboard.press('Enter');
+    await page.getByText('No users yet.').waitFor();
+    expect(await focused()).toBe('Users');
+    expect(provider.store.users.all()).toEqual([]);
+    await deliveries(page).filter({ hasText: 'user.deleted' }).getByText('Delivered').waitFor();
+  }));
+
+test('a session is started, gives a token that is copied, and is revoked', () =>
+  open({ permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
+    const { id } = provider.createUser({ email: 'session@example.com' });
+    await page.getByRole('button', { name: 'New session for session@example.com' }).click();
+    await page.getByRole('button', { name: 'Copy token' }).click();
+    await page.getByText('Copied', { exact: true }).waitFor();
+    const token = await page.evaluate(() => navigator.clipboard.readText());
+    expect(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())).toMatchObject({
+      sub: id,
+    });
+    await page.getByRole('button', { name: 'Revoke' }).click();
+    await page
+      .getByRole('group', { name: 'Revoke this session?' })
+      .getByRole('button', { name: 'Revoke' })
+      .click();
+    await page.locator('.session').getByText('revoked').waitFor();
+    expect(await page.getByRole('button', { name: 'Copy token' }).count()).toBe(0);
+  }));
+
+test('a refusal is shown beside the control that caused it', () =>
+  open({ expected: [/status of 422/] }, async (page) => {
+    await page.getByLabel('Password').fill('short');
+    await page.getByRole('button', { name: 'Create user' }).click();
+    await page.locator('#new-user').getByText('Passwords must be 8 characters or more.').waitFor();
+    expect(await page.getByLabel('Password').getAttribute('aria-invalid')).toBe('true');
+    await page.getByText('Send an event', { exact: true }).click();
+    await page.getByLabel('Start from').selectOption('');
+    await page.getByLabel('Type').fill('a.b');
+    await page.getByLabel('Data').fill('{"id": ');
+    await page.getByRole('button', { name: 'Send event' }).click();
+    await page.locator('#new-event').getByText('The data is no JSON').waitFor();
+    expect(provider.webhooks.list()).toEqual([]);
+  }));
+
+test('hostile event data is shown as text', () =>
+  open({}, async (page) => {
+    const hostile = '<img src=x onerror="document.title=1"><script>document.title=1</script>';
+    provider.webhooks.send(hostile, { id: hostile, [hostile]: [hostile] });
+    const delivery = deliveries(page).first();
+    await delivery.locator('summary').click();
+    await delivery.locator('pre').getByText('onerror=').waitFor();
+    expect(await delivery.locator('.subject').innerText()).toBe(hostile);
+    expect(await page.locator('img').count()).toBe(0);
+  }));
+
+test('when the stack is gone the page says so, and it goes on when the stack is back', () =>
+  open({ expected: [GONE] }, async (page) => {
+    provider.createUser({ email: 'before@example.com' });
+    await page.getByRole('heading', { name: 'before@example.com' }).waitFor();
+    const { port } = new URL(provider.consoleUrl ?? '');
+    await provider.stop();
+    const banner = page.getByRole('alert').filter({ hasText: 'The local stack does not answer.' });
+    await banner.waitFor();
+    await page.getByRole('button', { name: 'Create user' }).click();
+    await page.getByText('Is it still running?').waitFor();
+
+    provider = await start(Number(port));
+    await banner.waitFor({ state: 'hidden' });
+    await page.getByText('No users yet.').waitFor();
+    provider.createUser({ email: 'after@example.com' });
+    await page.getByRole('heading', { name: 'after@example.com' }).waitFor();
+  }));
+
+test.each([1280, 360])('axe finds nothing wrong at %i px, empty or full, and nothing is cut off', (width) =>
+  open({ viewport: { width, height: 900 } }, async (page) => {
+    const check = async () => {
+      expect(await axeViolations(page)).toEqual([]);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+    };
+    await check();
+    const user = provider.createUser({ email: `${'very-long-'.repeat(5)}address@example.com` });
+    provider.createSession(user.id);
+    provider.revokeSession(provider.createSession(user.id).id);
+    mailTo('somebody@example.com', '123456');
+    await provider.webhooks.idle();
+    provider.webhooks.breakSignature(true);
+    const refused = provider.webhooks.send('organization.membership.created', {});
+    await deliveries(page).first().locator('summary').getByText('HTTP 400').waitFor();
+    provider.webhooks.pause();
+    await page.getByText('Send an event', { exact: true }).click();
+    await page.locator('summary').filter({ hasText: 'organization' }).click();
+    await page.getByText(refused.id).first().waitFor();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await expect.poll(() => page.getByLabel('Data').inputValue()).toContain('user_');
+    await check();
+  }),
+);

@@ -1,0 +1,99 @@
+import { createReadStream, createWriteStream, existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createBrotliDecompress } from 'node:zlib';
+import { type Browser, chromium, type LaunchOptions } from 'playwright';
+import { extract } from 'tar';
+import { removeLeftovers } from '../../../dev/leftovers';
+
+const PACKAGE = '@sparticuz/chromium';
+/** Git ignores it; 190 MB that would take seconds to unpack in every run. */
+const FOLDER = path.resolve('.local/chromium');
+const UNFINISHED = '.unpacking-';
+
+/** The package's font before the system's, so that a page looks alike on every machine. */
+const FONTS = `<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+  <dir>${FOLDER}/unpacked/fonts</dir>
+  <dir>/usr/share/fonts</dir>
+  <cachedir>${FOLDER}/font-cache</cachedir>
+  <alias><family>sans-serif</family><prefer><family>Open Sans</family></prefer></alias>
+  <alias><family>system-ui</family><prefer><family>Open Sans</family></prefer></alias>
+</fontconfig>
+`;
+
+/** Unpacks the browser, the system libraries that it needs and a font, so that a bare machine will do. */
+async function unpack(into: string): Promise<void> {
+  // The package's `bin` folder is not exported; its entry point lies two folders deep.
+  const bin = path.resolve(createRequire(import.meta.url).resolve(PACKAGE), '../../../bin');
+  const packed = (name: string) => createReadStream(path.join(bin, name));
+  const executable = createWriteStream(path.join(into, 'chromium'), { mode: 0o755 });
+  await pipeline(packed('chromium.br'), createBrotliDecompress(), executable);
+  for (const name of ['al2023.tar.br', 'fonts.tar.br']) {
+    await pipeline(packed(name), createBrotliDecompress(), extract({ cwd: into }));
+  }
+  await writeFile(path.join(into, 'fonts.conf'), FONTS);
+}
+
+const isPackaged = process.platform === 'linux' && process.arch === 'x64';
+
+/** Unpacks the browser where it comes from a package, unless it is there; elsewhere there is nothing to do. */
+export async function prepareBrowser(): Promise<void> {
+  removeLeftovers(FOLDER, UNFINISHED);
+  if (isPackaged) await unpacked();
+}
+
+/** The folder of the unpacked browser. Processes that arrive at once each unpack, and the first one's stays. */
+async function unpacked(): Promise<string> {
+  const target = path.join(FOLDER, 'unpacked');
+  if (existsSync(target)) return target;
+  await mkdir(FOLDER, { recursive: true });
+  const temporary = await mkdtemp(path.join(FOLDER, UNFINISHED));
+  try {
+    await unpack(temporary);
+    await rename(temporary, target).catch((error: unknown) => {
+      if (!existsSync(target)) throw error;
+    });
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+  return target;
+}
+
+const ARGUMENTS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+/**
+ * How to start a Chromium that needs no download besides the npm registry: on Linux x64 it comes from a package,
+ * elsewhere it is Playwright's own.
+ */
+export async function chromiumOptions(): Promise<LaunchOptions> {
+  if (!isPackaged) return { args: ARGUMENTS };
+  const folder = await unpacked();
+  return {
+    executablePath: path.join(folder, 'chromium'),
+    args: ARGUMENTS,
+    env: { ...process.env, LD_LIBRARY_PATH: path.join(folder, 'lib'), FONTCONFIG_PATH: folder },
+  };
+}
+
+/** Starts that Chromium. Throws an error that says how to install Playwright's own if it is missing. */
+export async function launchBrowser(options: LaunchOptions = {}): Promise<Browser> {
+  const launchOptions = { ...(await chromiumOptions()), ...options };
+  return chromium.launch(launchOptions).catch((cause: unknown) => {
+    throw new Error(
+      'Playwright could not start Chromium. If its own is not installed: npx playwright install chromium',
+      { cause },
+    );
+  });
+}

@@ -1,0 +1,38 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { startPostgres } from '../../../dev/postgres';
+import { deployMigrations } from '../../../prisma/deploy';
+import { type DatabaseServer, TEMPLATE } from './database';
+
+/** A PostgreSQL server that nobody else uses: it can be restarted, and its roles changed. */
+export interface OwnPostgres extends DatabaseServer {
+  /** The server is gone, its data stay. */
+  halt(): Promise<void>;
+  /** The halted server runs again, on the same port. */
+  resume(): Promise<void>;
+  /** Ends the server and removes its data. */
+  stop(): Promise<void>;
+}
+
+/** Starts a server with a migrated template database. */
+export async function startOwnPostgres(): Promise<OwnPostgres> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-postgres-'));
+  const options = { folder: path.join(folder, 'postgres'), durable: false };
+  let server = await startPostgres(options);
+  await server.createDatabase(TEMPLATE);
+  await deployMigrations(server.url(TEMPLATE));
+  const url = server.url('postgres');
+  return {
+    url,
+    template: TEMPLATE,
+    halt: () => server.stop(),
+    async resume() {
+      server = await startPostgres({ ...options, port: Number(new URL(url).port) });
+    },
+    async stop() {
+      await server.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

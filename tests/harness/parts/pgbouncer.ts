@@ -1,0 +1,87 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { Client } from 'pg';
+import { freePort } from '../../../dev/postgres';
+import { endProcess, endWithThisProcess, waitUntil } from '../../../dev/processes';
+
+/** Whether PgBouncer can be run here (Debian: the package `pgbouncer`). */
+export const hasPgBouncer = spawnSync('pgbouncer', ['--version']).status === 0;
+
+/** A PgBouncer in front of a server. */
+export interface PgBouncer {
+  /** The same database, through the pooler. */
+  through(databaseUrl: string): string;
+  stop(): Promise<void>;
+}
+
+const NOBODY = 65534;
+
+/** Starts a PgBouncer that pools by transaction: two server connections for whoever connects. */
+export async function startPgBouncer(serverUrl: string): Promise<PgBouncer> {
+  const server = new URL(serverUrl);
+  const port = await freePort();
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-pgbouncer-'));
+  const users = path.join(folder, 'users.txt');
+  const settings = path.join(folder, 'pgbouncer.ini');
+  await writeFile(users, `"${server.username}" "${decodeURIComponent(server.password)}"\n`);
+  await writeFile(
+    settings,
+    `[databases]
+* = host=${server.hostname} port=${server.port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = ${users}
+pool_mode = transaction
+default_pool_size = 2
+max_client_conn = 200
+`,
+  );
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot) for (const file of [users, settings, folder]) await chown(file, NOBODY, NOBODY);
+  await chmod(folder, 0o700);
+  // It refuses to run as root.
+  const child = spawn('pgbouncer', [settings], {
+    ...(isRoot ? { uid: NOBODY, gid: NOBODY } : {}),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let words = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    words = (words + chunk.toString()).slice(-4000);
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new Error('pgbouncer could not be run');
+  const forget = endWithThisProcess(pid, 'SIGTERM');
+  const pooler: PgBouncer = {
+    through(databaseUrl) {
+      const url = new URL(databaseUrl);
+      url.port = String(port);
+      return url.href;
+    },
+    async stop() {
+      await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 5_000 }]);
+      forget();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+  const answers = async () => {
+    const client = new Client({
+      connectionString: pooler.through(serverUrl),
+      connectionTimeoutMillis: 2_000,
+    });
+    client.on('error', () => undefined);
+    const up = await client.connect().then(
+      () => true,
+      () => false,
+    );
+    await client.end().catch(() => undefined);
+    return up;
+  };
+  if (await waitUntil(answers, 10_000)) return pooler;
+  await pooler.stop();
+  throw new Error(`pgbouncer did not come up:\n${words}`);
+}

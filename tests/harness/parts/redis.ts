@@ -1,0 +1,55 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { freePort } from '../../../dev/postgres';
+import { endProcess, endWithThisProcess, waitUntil } from '../../../dev/processes';
+
+const PROGRAM = 'redis-server';
+
+/** Whether this machine has a Redis to test with. */
+export function hasRedis(): boolean {
+  try {
+    execFileSync(PROGRAM, ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export interface TestRedis {
+  readonly port: number;
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Starts a Redis of the caller's own that keeps nothing; rejects if there is none on PATH or it does not listen. */
+export async function startRedis(wantedPort?: number): Promise<TestRedis> {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-redis-'));
+  const port = wantedPort ?? (await freePort());
+  const child = spawn(
+    PROGRAM,
+    ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder],
+    { stdio: 'ignore' },
+  );
+  const { pid } = child;
+  child.on('error', () => {}); // shows below
+  if (pid === undefined) throw new Error(`There is no ${PROGRAM} on PATH`);
+  const forget = endWithThisProcess(pid, 'SIGTERM');
+  const stop = async () => {
+    await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 5_000 }]);
+    forget();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const listens = () =>
+    new Promise<boolean>((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => resolve(true)).once('error', () => resolve(false));
+      socket.once('connect', () => socket.destroy());
+    });
+  if (!(await waitUntil(listens, 20_000))) {
+    await stop();
+    throw new Error(`${PROGRAM} does not listen`);
+  }
+  return { port, url: `redis://127.0.0.1:${port}`, stop };
+}

@@ -1,0 +1,132 @@
+import { createServer, type RequestListener } from 'node:http';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Treatment } from '../harness/parts/tcp-proxy';
+import { me, tokenFor } from '../harness/requests';
+import { startTestService, type TestService } from '../harness/service';
+
+let service: TestService;
+/** Stands where the KV server should be and answers as the test at hand says. */
+let answer: RequestListener = (_request, response) => response.end();
+const oddServer = createServer((request, response) => answer(request, response));
+let kvAddress: { host: string; port: number };
+let oddAddress: { host: string; port: number };
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => oddServer.listen(0, '127.0.0.1', resolve));
+  const address = oddServer.address();
+  if (address === null || typeof address === 'string') throw new Error('No port');
+  oddAddress = { host: '127.0.0.1', port: address.port };
+  service = await startTestService();
+  kvAddress = service.kv.address;
+});
+afterAll(async () => {
+  await service?.stop();
+  oddServer.closeAllConnections();
+  await new Promise((resolve) => oddServer.close(resolve));
+});
+
+const cacheOf = async (id: string) =>
+  (await me(service.url, tokenFor(service.idp, id))).headers
+    .get('server-timing')
+    ?.match(/cache;desc=(\w+)/)?.[1];
+
+/** Requests until the cache serves again: the breaker closes on its own. */
+const recovers = () => expect.poll(() => cacheOf('user_probe')).toBe('hit');
+
+afterEach(async () => {
+  service.kv.proxy.lead(kvAddress);
+  await service.kv.proxy.treat('forward');
+  await recovers();
+});
+
+const json =
+  (status: number, body: string): RequestListener =>
+  (_request, response) => {
+    response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+  };
+
+const output = () => service.processes[0]?.output() ?? '';
+const count = (message: string) => output().split(`"msg":"${message}"`).length - 1;
+
+const transport = (treatment: Treatment) => () => service.kv.proxy.treat(treatment);
+const odd = (listener: RequestListener) => () => {
+  answer = listener;
+  service.kv.proxy.lead(oddAddress);
+};
+
+describe('while the cache fails, the guard answers from the database', () => {
+  test.each<[string, () => void | Promise<void>]>([
+    ['refused', transport('refuse')],
+    ['reset', transport('reset')],
+    ['black-holed', transport('black-hole')],
+    ['half an answer', transport('half-an-answer')],
+    ['accepting and never answering', odd(() => undefined)],
+    ['never ending its answer', odd((_request, response) => response.writeHead(200).write('{"result":'))],
+    ['401', odd(json(401, '{"error":"WRONGPASS invalid or missing auth token"}'))],
+    ['429', odd(json(429, '{"error":"ERR max requests limit exceeded"}'))],
+    ['500', odd(json(500, 'internal error'))],
+    ['garbage', odd(json(200, '<html>not what you want</html>'))],
+  ])('%s: correct, soon given up, and not called any more', async (what, fail) => {
+    const { proxy } = service.kv;
+    const id = `user_outage_${what.replaceAll(' ', '_')}`;
+    const token = tokenFor(service.idp, id);
+    const { body } = await me(service.url, token);
+    const skipped = count('cache skipped');
+    await fail();
+    // How long a call may take is the matter of tests/unit/kv.test.ts; here a request that hangs is ended by `send`.
+    expect(await me(service.url, token)).toMatchObject({ status: 200, body });
+    expect(await me(service.url, tokenFor(service.idp, `${id}_new`))).toMatchObject({ status: 200 });
+    for (let request = 0; request < 5; request += 1) {
+      expect(await me(service.url, token)).toMatchObject({ status: 200, body });
+    }
+    const lines = () => count('cache skipped') - skipped;
+    await expect.poll(lines, { message: 'given up' }).toBe(1);
+    // Where nothing listens no call can be counted.
+    if (what === 'refused') await proxy.treat('reset');
+    const connections = proxy.connections;
+    let chunks = 0;
+    proxy.onClientData = () => {
+      chunks += 1;
+    };
+    const began = performance.now();
+    for (let user = 0; user < 12; user += 1) {
+      expect((await me(service.url, tokenFor(service.idp, `${id}_${user}`))).status).toBe(200);
+    }
+    proxy.onClientData = undefined;
+    // A call is a connection that is reset at once, or data on a connection that may be an older one.
+    const calls = Math.max(proxy.connections - connections, chunks);
+    const probes = 2 + Math.ceil((performance.now() - began) / 1000);
+    expect(calls, 'calls to a cache that is being skipped: a probe a second').toBeLessThanOrEqual(probes);
+    expect(lines(), 'no further line in the log').toBe(1);
+  });
+
+  test('garbage that is shaped like an answer is a miss', async () => {
+    odd(json(200, '[{"result":{"a":1}}]'))();
+    expect(await cacheOf('user_shaped')).toBe('miss');
+  });
+});
+
+test('a value of the wrong type under our key is a miss and no outage, however often it is met', async () => {
+  odd(json(200, '[{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}]'))();
+  for (let request = 0; request < 8; request += 1) expect(await cacheOf('user_wrong_type')).toBe('miss');
+});
+
+test('the log has one line when the cache is given up and one when it is back, not one a request', async () => {
+  const before = { skipped: count('cache skipped'), back: count('cache in use again') };
+  await service.kv.proxy.treat('refuse');
+  for (let request = 0; request < 20; request += 1) await me(service.url, tokenFor(service.idp, 'user_log'));
+  expect(count('cache skipped') - before.skipped).toBe(1);
+  await service.kv.proxy.treat('forward');
+  await recovers();
+  expect(count('cache in use again') - before.back).toBe(1);
+});
+
+test('a burst of time-outs of calls that were under way together is no outage', async () => {
+  await service.kv.proxy.treat('black-hole');
+  // Several times what opens the breaker, and few enough to be under way together on a slow machine.
+  const burst = Array.from({ length: 25 }, (_, index) => cacheOf(`user_together_${index}`));
+  expect(new Set(await Promise.all(burst))).toEqual(new Set(['bypass']));
+  await service.kv.proxy.treat('reset');
+  await service.kv.proxy.treat('forward');
+  expect(await cacheOf('user_after_burst')).toBe('miss');
+});

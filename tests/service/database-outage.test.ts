@@ -1,0 +1,200 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { holdInserts, holdRow } from '../harness/parts/held-row';
+import { type OwnPostgres, startOwnPostgres } from '../harness/parts/own-postgres';
+import { type Answer, deliver, me, register, tokenFor, userCreated } from '../harness/requests';
+import { startTestService, type TestService } from '../harness/service';
+
+/**
+ * What the service promises, from the point of view of its own log: its bounds add up to 4.5 s, 0.5 s for the cache and
+ * 4 s for the database. How long a client waits on a busy machine is another matter; `send` waits 30 s at most.
+ */
+const BOUND_MS = 5_000;
+const ROLE = 'service_role';
+const POOL_CONNECTIONS = 10;
+
+let postgres: OwnPostgres;
+let service: TestService;
+
+const administer = (statement: string) => service.database.pool.query(statement);
+const endConnections = () =>
+  administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${ROLE}'`);
+const token = (id: string) => tokenFor(service.idp, id);
+const rowsOf = async (id: string) =>
+  (await service.database.pool.query('SELECT 1 FROM users WHERE identity_provider_user_id = $1', [id]))
+    .rowCount;
+
+beforeAll(async () => {
+  postgres = await startOwnPostgres();
+  service = await startTestService({
+    server: postgres,
+    // No limit binds a superuser.
+    async databaseUrl(database) {
+      await database.pool.query(`CREATE ROLE ${ROLE} LOGIN PASSWORD 'password-of-the-role'`);
+      await database.pool.query(`GRANT SELECT, INSERT ON users TO ${ROLE}`);
+      const url = new URL(database.url);
+      url.username = ROLE;
+      url.password = 'password-of-the-role';
+      return url.href;
+    },
+  });
+});
+afterAll(async () => {
+  await service?.stop();
+  await postgres?.stop();
+});
+
+const recovers = () =>
+  expect
+    .poll(async () => (await me(service.url, token(`user_after_${Date.now()}`))).status, {
+      message: 'serves again, with no restart',
+    })
+    .toBe(200);
+
+afterEach(async () => {
+  await service.database.proxy.treat('forward');
+  await recovers();
+  const output = service.processes[0]?.output() ?? '';
+  const durations = [...output.matchAll(/"ms":(\d+)/g)].map(([, ms]) => Number(ms));
+  expect(durations.length).toBeGreaterThan(0);
+  expect(Math.max(...durations), 'milliseconds of the slowest request').toBeLessThan(BOUND_MS);
+});
+
+const internalError = { status: 500, body: { message: 'Internal Server Error' } };
+const told = ({ status, body }: Answer) => ({ status, body });
+
+/** Sends an event through the provider's sender and resolves once an attempt to deliver it has failed. */
+async function failedDelivery(id: string): Promise<string> {
+  const delivery = service.idp.webhooks.send('user.created', { id });
+  const attempts = () => service.idp.store.deliveries.get(delivery.id)?.attempts ?? [];
+  await expect.poll(() => attempts().length > 0).toBe(true);
+  expect(attempts()[0]?.status).toBe(500);
+  return delivery.id;
+}
+
+describe('while the database is out, cached users are served and the rest is a 500 in time', () => {
+  const transport = (treatment: 'refuse' | 'reset' | 'black-hole') => ({
+    fail: () => service.database.proxy.treat(treatment),
+    heal: () => service.database.proxy.treat('forward'),
+  });
+
+  test.each<[string, () => { fail(): Promise<unknown>; heal(): Promise<unknown> }]>([
+    ['refused', () => transport('refuse')],
+    ['reset', () => transport('reset')],
+    ['black-holed while idle', () => transport('black-hole')],
+    ['shut down and started again', () => ({ fail: postgres.halt, heal: postgres.resume })],
+    [
+      'out of connections',
+      () => ({
+        async fail() {
+          await administer(`ALTER ROLE ${ROLE} CONNECTION LIMIT 0`);
+          await endConnections();
+        },
+        heal: () => administer(`ALTER ROLE ${ROLE} CONNECTION LIMIT -1`),
+      }),
+    ],
+  ])(
+    '%s; the event whose delivery failed is delivered again, and registers its user',
+    async (what, fault) => {
+      const { fail, heal } = fault();
+      const id = (kind: string) => `user_${kind}_${what.replaceAll(' ', '_')}`;
+      const cached = await me(service.url, token(id('cached')));
+      await deliver(service.url, userCreated(id('uncached')));
+      await fail();
+      const [served, ...others] = await Promise.all([
+        me(service.url, token(id('cached'))),
+        me(service.url, token(id('uncached'))),
+        me(service.url, token(id('new'))),
+        register(service.url, token(id('cached')), { identityProviderUserId: id('registered') }),
+        deliver(service.url, userCreated(id('announced'))),
+      ]);
+      expect(told(served)).toEqual({ status: 200, body: cached.body });
+      expect(others.map(told)).toEqual(Array(4).fill(internalError));
+      const event = await failedDelivery(id('event'));
+      await heal();
+      expect((await service.idp.webhooks.settled(event)).status).toBe('delivered');
+      expect(await rowsOf(id('event'))).toBe(1);
+      await recovers();
+      expect((await me(service.url, token(id('uncached')))).status).toBe(200);
+    },
+  );
+
+  test('black-holed in the middle of queries on every connection of the pool', async () => {
+    const cached = await me(service.url, token('user_dark_cached'));
+    const row = await holdInserts(service.database);
+    const underWay = [
+      me(service.url, token('user_dark_guard')),
+      register(service.url, token('user_dark_cached'), { identityProviderUserId: 'user_dark_register' }),
+      ...Array.from({ length: 12 }, (_, index) => deliver(service.url, userCreated(`user_dark_${index}`))),
+    ];
+    expect(await row.waiting(POOL_CONNECTIONS)).toBe(true);
+    await service.database.proxy.treat('black-hole');
+    expect(told(await me(service.url, token('user_dark_cached')))).toEqual({
+      status: 200,
+      body: cached.body,
+    });
+    const answers = await Promise.all(underWay);
+    expect(answers.map(told)).toEqual(Array(14).fill(internalError));
+    await row.release();
+    await service.database.proxy.treat('forward');
+    await recovers();
+    expect((await deliver(service.url, userCreated('user_dark_0'))).status).toBe(200);
+    expect(await rowsOf('user_dark_0')).toBe(1);
+  });
+});
+
+test('a registration that waits first for a connection and then for its answer ends in time as well', async () => {
+  const busy = Array.from({ length: POOL_CONNECTIONS }, (_, index) => `user_busy_${index}`);
+  const rows = await holdRow(service.database, ...busy);
+  const last = await holdRow(service.database, 'user_behind');
+  const underWay = busy.map((id) => deliver(service.url, userCreated(id)));
+  expect(await rows.waiting(POOL_CONNECTIONS)).toBe(true);
+  const behind = deliver(service.url, userCreated('user_behind'));
+  // Less than it may wait for a connection, and with the time of a query more than a registration may take.
+  await pause(1_500);
+  await rows.release();
+  await Promise.all(underWay);
+  expect(told(await behind)).toEqual(internalError);
+  await last.release();
+  expect(service.processes[0]?.output(), 'it was the deadline of the registration').toContain(
+    'The time is up',
+  );
+});
+
+test('connections that the server ends in the middle of a query are a 500 once, and idle ones not even that', async () => {
+  const row = await holdRow(service.database, 'user_ended');
+  const underWay = me(service.url, token('user_ended'));
+  expect(await row.waiting(1)).toBe(true);
+  await endConnections();
+  expect(told(await underWay)).toEqual(internalError);
+  await row.release();
+  expect((await me(service.url, token('user_ended'))).status).toBe(200);
+  const lost = () => service.processes[0]?.output().split('idle database connection lost').length ?? 0;
+  const before = lost();
+  await endConnections();
+  await expect.poll(() => lost() > before).toBe(true);
+  expect((await me(service.url, token('user_ended_idle'))).status).toBe(200);
+});
+
+test('a read-only database still finds users; new ones are a 500, and their events are delivered later', async () => {
+  const cached = await me(service.url, token('user_read_cached'));
+  await deliver(service.url, userCreated('user_read_known'));
+  const readOnly = async (on: boolean) => {
+    await administer(`ALTER ROLE ${ROLE} SET default_transaction_read_only = ${on}`);
+    await endConnections();
+  };
+  await readOnly(true);
+  // A connection that has just been ended may be met once more.
+  await expect.poll(async () => (await me(service.url, token('user_read_known'))).status).toBe(200);
+  expect(told(await me(service.url, token('user_read_cached')))).toEqual({ status: 200, body: cached.body });
+  const refused = await Promise.all([
+    me(service.url, token('user_read_new')),
+    register(service.url, token('user_read_cached'), { identityProviderUserId: 'user_read_new' }),
+    deliver(service.url, userCreated('user_read_new')),
+  ]);
+  expect(refused.map(told)).toEqual(Array(3).fill(internalError));
+  const event = await failedDelivery('user_read_event');
+  await readOnly(false);
+  expect((await service.idp.webhooks.settled(event)).status).toBe('delivered');
+  expect(await rowsOf('user_read_event')).toBe(1);
+});

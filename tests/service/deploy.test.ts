@@ -1,0 +1,294 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client } from 'pg';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres';
+import { deployMigrations } from '../../prisma/deploy';
+
+const project = fileURLToPath(new URL('../..', import.meta.url));
+const committed = path.join(project, 'prisma', 'migrations');
+const root = mkdtempSync(path.join(os.tmpdir(), 'deploy-test-'));
+let server: EmbeddedPostgres | undefined;
+let databases = 0;
+
+beforeAll(async () => {
+  server = await startPostgres({ folder: path.join(root, 'postgres'), durable: false });
+});
+
+afterAll(async () => {
+  await server?.stop();
+  rmSync(root, { recursive: true, force: true });
+});
+
+async function newDatabase(): Promise<string> {
+  if (!server) throw new Error('The server did not start.');
+  databases += 1;
+  await server.createDatabase(`deploy_${databases}`);
+  return server.url(`deploy_${databases}`);
+}
+
+function newMigrations(files: Record<string, string>): string {
+  const folder = mkdtempSync(path.join(root, 'migrations-'));
+  for (const [name, sql] of Object.entries(files)) writeMigration(folder, name, sql);
+  writeFileSync(path.join(folder, 'migration_lock.toml'), 'provider = "postgresql"\n');
+  return folder;
+}
+
+function writeMigration(folder: string, name: string, sql: string) {
+  mkdirSync(path.join(folder, name), { recursive: true });
+  writeFileSync(path.join(folder, name, 'migration.sql'), sql);
+}
+
+async function connect(url: string): Promise<Client> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
+}
+
+async function query(url: string, statement: string) {
+  const client = new Client({ connectionString: url });
+  try {
+    await client.connect();
+    return (await client.query<Record<string, unknown>>(statement)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+const rowsOf = (url: string) =>
+  query(
+    url,
+    `SELECT migration_name AS name, checksum, logs, applied_steps_count AS steps, rolled_back_at AS rolled_back,
+            finished_at >= started_at AS finished FROM _prisma_migrations ORDER BY started_at`,
+  );
+
+function runScript(databaseUrl: string | undefined, variables: Record<string, string> = {}) {
+  const env = { ...process.env, DATABASE_URL: databaseUrl, ...variables };
+  return new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
+    const args = ['--import', 'tsx', 'prisma/deploy.ts'];
+    execFile(process.execPath, args, { cwd: project, env, timeout: 60_000 }, (error, stdout, stderr) => {
+      const status = error ? Number(error.code) : 0;
+      resolve({ status, stdout, stderr });
+    });
+  });
+}
+
+test('the committed migrations are applied once, with the rows that Prisma writes', async () => {
+  const url = await newDatabase();
+  const names = readdirSync(committed, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const expected = names.map(({ name }) => name).sort();
+  expect(await deployMigrations(url)).toEqual(expected);
+  expect(await deployMigrations(url)).toEqual([]);
+  expect(await rowsOf(url)).toEqual(
+    expected.map((name) => ({
+      name,
+      checksum: createHash('sha256')
+        .update(readFileSync(path.join(committed, name, 'migration.sql')))
+        .digest('hex'),
+      logs: null,
+      steps: 1,
+      rolled_back: null,
+      finished: true,
+    })),
+  );
+  expect(await query(url, 'SELECT count(*)::int AS users FROM users')).toEqual([{ users: 0 }]);
+});
+
+test('several instances at once apply each migration once and all succeed', async () => {
+  const url = await newDatabase();
+  const folder = newMigrations({
+    '1_table': 'CREATE TABLE note (id INT); SELECT pg_sleep(0.2);', // the winner is slow: the others are there by then
+    '2_row': 'INSERT INTO note VALUES (1);',
+  });
+  const results = await Promise.all(Array.from({ length: 8 }, () => deployMigrations(url, folder)));
+  expect(results.flat().sort()).toEqual(['1_table', '2_row']);
+  expect(await query(url, 'SELECT * FROM note')).toEqual([{ id: 1 }]);
+  expect(await rowsOf(url)).toHaveLength(2);
+});
+
+test("Prisma's own lock keeps a deployment waiting", async () => {
+  const url = await newDatabase();
+  const prisma = await connect(url);
+  await prisma.query('SELECT pg_advisory_lock(72707369)');
+  const folder = newMigrations({ '1_table': 'CREATE TABLE note (id INT)' });
+  let ended = false;
+  const deployment = deployMigrations(url, folder).finally(() => {
+    ended = true;
+  });
+  const waiting = async () => (await query(url, 'SELECT 1 FROM pg_locks WHERE NOT granted')).length === 1;
+  await expect.poll(waiting).toBe(true);
+  expect(ended).toBe(false);
+  await prisma.query('SELECT pg_advisory_unlock(72707369)');
+  expect(await deployment).toEqual(['1_table']);
+});
+
+test('a migration that fails changes nothing, is recorded as failed, and holds up what follows', async () => {
+  const url = await newDatabase();
+  const folder = newMigrations({
+    '1_good': 'CREATE TABLE note (id INT)',
+    '2_bad': 'CREATE TABLE half (id INT); INSERT INTO note VALUES (1); SELECT 1/0;',
+    '3_later': 'CREATE TABLE later (id INT)',
+  });
+  await expect(deployMigrations(url, folder)).rejects.toThrow(
+    /2_bad failed and was rolled back: division by zero/,
+  );
+  expect(await query(url, `SELECT to_regclass('half') AS half, to_regclass('later') AS later`)).toEqual([
+    { half: null, later: null },
+  ]);
+  expect(await query(url, 'SELECT * FROM note')).toEqual([]);
+  expect(await rowsOf(url)).toMatchObject([
+    { name: '1_good', steps: 1, finished: true },
+    {
+      name: '2_bad',
+      steps: 0,
+      finished: null,
+      rolled_back: null,
+      logs: expect.stringContaining('division by zero'),
+    },
+  ]);
+
+  writeMigration(folder, '2_bad', 'CREATE TABLE half (id INT)');
+  await expect(deployMigrations(url, folder)).rejects.toThrow(
+    /2_bad failed earlier.*npx prisma migrate resolve --rolled-back 2_bad/,
+  );
+  await query(url, `UPDATE _prisma_migrations SET rolled_back_at = now() WHERE migration_name = '2_bad'`);
+  expect(await deployMigrations(url, folder)).toEqual(['2_bad', '3_later']);
+  expect(await deployMigrations(url, folder)).toEqual([]);
+});
+
+test('a migration that was edited after it was applied is refused', async () => {
+  const url = await newDatabase();
+  const folder = newMigrations({ '1_table': 'CREATE TABLE note (id INT);\n' });
+  await deployMigrations(url, folder);
+  appendFileSync(path.join(folder, '1_table', 'migration.sql'), '-- more\n');
+  writeMigration(folder, '2_later', 'CREATE TABLE later (id INT)');
+  await expect(deployMigrations(url, folder)).rejects.toThrow('1_table was edited after it was applied');
+  expect(await query(url, `SELECT to_regclass('later') AS later`)).toEqual([{ later: null }]);
+});
+
+test('other line endings are no edit', async () => {
+  const url = await newDatabase();
+  const folder = newMigrations({ '1_table': 'CREATE TABLE note (\n  id INT\n);\n' });
+  await deployMigrations(url, folder);
+  writeMigration(folder, '1_table', 'CREATE TABLE note (\r\n  id INT\r\n);\r\n');
+  expect(await deployMigrations(url, folder)).toEqual([]);
+});
+
+test.each([
+  'COMMIT;',
+  'COMMIT; SELECT 1/0;',
+  '/* x */ COMMIT;',
+  'COMMIT AND CHAIN;',
+  'ABORT;',
+  'ROLLBACK; BEGIN;',
+  'END;',
+  'BEGIN;',
+  'SAVEPOINT before_migration; RELEASE before_migration;',
+  'DO $$ BEGIN COMMIT; END $$;',
+])(
+  'a migration that would end its transaction changes nothing, and its failure is recorded: %s',
+  async (end) => {
+    const url = await newDatabase();
+    const folder = newMigrations({ '1_end': `CREATE TABLE note (id INT); ${end}` });
+    await expect(deployMigrations(url, folder)).rejects.toThrow(
+      /^Migration 1_end failed and was rolled back: /,
+    );
+    expect(
+      await query(
+        url,
+        `SELECT to_regclass('note') AS note, finished_at, length(logs) > 10 AS logged FROM _prisma_migrations`,
+      ),
+    ).toEqual([{ note: null, finished_at: null, logged: true }]);
+  },
+);
+
+test.each<[string, string]>([
+  ['CASE', "CREATE VIEW answer AS SELECT CASE WHEN true THEN 1\nEND;\nSELECT 'it''s';"],
+  ['BEGIN ATOMIC', 'CREATE FUNCTION answer() RETURNS INT LANGUAGE sql BEGIN ATOMIC SELECT 1;\nEND;'],
+  ['a comment', '-- then\n-- commit;\n'],
+  ['a comment of several lines', '/*\ncommit;\n*/ SELECT 1;'],
+  [
+    'a function body',
+    'CREATE FUNCTION one() RETURNS INT AS $$\nBEGIN\n  RETURN 1;\nEND;\n$$ LANGUAGE plpgsql;',
+  ],
+  ['nothing at all', ''],
+  ['another schema', 'CREATE SCHEMA other; SET search_path = other; CREATE TABLE note (id INT);'],
+  ['another role', 'CREATE ROLE migrator_of_the_test; SET ROLE migrator_of_the_test;'],
+  ['another schema, as pg_dump does it', "SELECT pg_catalog.set_config('search_path', '', false);"],
+])(
+  'a migration may hold what only looks like the end of one, and settings of its own: %s',
+  async (_what, sql) => {
+    const url = await newDatabase();
+    const folder = newMigrations({ '1_odd': sql, '2_table': 'CREATE TABLE after (id INT);' });
+    expect(await deployMigrations(url, folder)).toEqual(['1_odd', '2_table']);
+    expect(await query(url, `SELECT to_regclass('public.after') IS NOT NULL AS after`)).toEqual([
+      { after: true },
+    ]);
+    expect(await deployMigrations(url, folder)).toEqual([]);
+  },
+);
+
+test('a preview migrates only a database that is said to be its own', async () => {
+  const url = await newDatabase();
+  const preview = { VERCEL_ENV: 'preview' };
+  const refused = await runScript(url, preview);
+  expect(refused).toMatchObject({ status: 0, stdout: '' });
+  expect(refused.stderr).toContain('NOT MIGRATED');
+  expect(await query(url, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
+  const own = await runScript(url, { ...preview, MIGRATE_PREVIEW_DATABASE: '1' });
+  expect(own.stdout).toMatch(/^applied /);
+  expect((await runScript(url, { VERCEL_ENV: 'production' })).stdout).toContain('up to date');
+});
+
+test('what a newer version applied is left alone', async () => {
+  const url = await newDatabase();
+  const folder = newMigrations({
+    '1_table': 'CREATE TABLE note (id INT)',
+    '2_newer': 'CREATE TABLE newer (id INT)',
+  });
+  await deployMigrations(url, folder);
+  const older = path.join(root, 'older');
+  cpSync(folder, older, { recursive: true });
+  rmSync(path.join(older, '2_newer'), { recursive: true });
+  expect(await deployMigrations(url, older)).toEqual([]);
+});
+
+test('the command says what it applied', async () => {
+  const url = await newDatabase();
+  const first = await runScript(url);
+  expect(first).toMatchObject({ status: 0, stderr: '' });
+  expect(first.stdout).toMatch(/^applied \d+_create_users$/m);
+  expect(await runScript(url)).toEqual({
+    status: 0,
+    stdout: 'nothing to apply: the database is up to date\n',
+    stderr: '',
+  });
+});
+
+test.each([
+  ['no variable', undefined, 'DATABASE_URL is not set'],
+  ['no URL', 'hidden-password', 'DATABASE_URL is not a postgresql:// URL'],
+  ['another scheme', 'mysql://me:hidden-password@127.0.0.1/db', 'DATABASE_URL is not a postgresql:// URL'],
+  ['nobody there', 'postgresql://me:hidden-password@localhost:1/db', 'ECONNREFUSED'],
+])('the command fails with one line and no secret: %s', async (_name, url, words) => {
+  const { status, stdout, stderr } = await runScript(url);
+  expect(status).toBe(1);
+  expect(stdout).toBe('');
+  expect(stderr).toContain(words);
+  expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+  expect(stderr).not.toMatch(/hidden-password|:\/\/me/);
+});

@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { arrive } from '../harness/arrivals';
+import { startTestService, type TestService } from '../harness/service';
+
+const USERS = 200;
+
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService({ processes: 2 });
+});
+afterAll(() => service?.stop());
+
+// `npm run exactly-once` does the same with 10,000 users.
+test(`${USERS} users, each arriving by guard, register and webhook at once, in two processes: one row each, one 201 at most`, async () => {
+  const figures = await arrive(service, { users: USERS, concurrency: 32, seed: 1 });
+  expect(figures).toMatchObject({
+    rows: USERS,
+    usersWithoutOneRow: 0,
+    usersWithSeveralIds: 0,
+    usersCreatedTwice: 0,
+    errors: [],
+  });
+  expect(figures.created, 'some were first linked by register').toBeGreaterThan(0);
+  expect(figures.lostRaces, 'calls that raced to create a user').toBeGreaterThan(0);
+});

@@ -1,0 +1,410 @@
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { bearer, deliver, me, register, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
+import { startTestService, type TestService } from '../harness/service';
+
+const REGISTER = '/auth/v1/register';
+const HOOK = '/webhooks/idp/v1/user-created';
+const ME = '/users/v1/me';
+
+let service: TestService;
+let token: string;
+
+beforeAll(async () => {
+  service = await startTestService();
+  token = tokenFor(service.idp, 'user_caller', { exp: Math.floor(Date.now() / 1000) + 600 });
+  await me(service.url, token);
+});
+afterAll(() => service?.stop());
+
+const stored = async (pattern: string) => {
+  const { rows } = await service.database.pool.query<{ id: string }>(
+    'SELECT identity_provider_user_id AS id FROM users WHERE identity_provider_user_id LIKE $1',
+    [pattern],
+  );
+  return rows.map(({ id }) => id);
+};
+const runs = (numRuns: number) => ({ numRuns, endOnFailure: true });
+
+describe('a delivery with one thing changed after it was signed is refused', () => {
+  const refused = { status: 400, body: { message: 'Invalid webhook signature' } };
+  const Event = fc
+    .record({ id: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 30 }), note: fc.jsonValue() })
+    .map(({ id, note }) => JSON.stringify({ type: 'user.created', data: { id: `tampered ${id}`, note } }));
+  /** What a header may hold without its meaning changing on the way. */
+  const Visible = fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code));
+  const replaced = (text: string, at: number, by: string) =>
+    text.slice(0, at) + by + text.slice(at + by.length);
+
+  test('any byte of the body', async () => {
+    await fc.assert(
+      fc.asyncProperty(Event, fc.nat(), fc.integer({ min: 1, max: 255 }), async (body, where, difference) => {
+        const bytes = Buffer.from(body);
+        const changed = new Uint8Array(bytes);
+        const at = where % bytes.length;
+        changed[at] = (changed[at] ?? 0) ^ difference;
+        expect(await deliver(service.url, changed, signatureHeaders(body))).toMatchObject(refused);
+      }),
+      runs(60),
+    );
+  });
+
+  test('bytes put in or taken out, at either end or between', async () => {
+    const Place = fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0, max: 1, noNaN: true }));
+    const spaces = [' ', '\n', '\r\n', '\t', '\ufeff', '\u00a0', '\0'].map((text) => Buffer.from(text));
+    const Inserted = fc.oneof(fc.uint8Array({ maxLength: 3 }), fc.constantFrom(...spaces));
+    await fc.assert(
+      fc.asyncProperty(Event, Place, Inserted, async (body, place, inserted) => {
+        const bytes = Buffer.from(body);
+        const takenOut = inserted.length === 0 ? 1 : 0;
+        const at = Math.round(place * (bytes.length - takenOut));
+        const changed = Buffer.concat([bytes.subarray(0, at), inserted, bytes.subarray(at + takenOut)]);
+        const answer = await deliver(service.url, new Uint8Array(changed), signatureHeaders(body));
+        expect(answer).toMatchObject(refused);
+      }),
+      runs(80),
+    );
+  });
+
+  test('any byte of the id', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.uuid(), fc.nat(), Visible, async (uuid, where, by) => {
+        const id = `msg_${uuid}`;
+        const changed = replaced(id, where % id.length, by);
+        fc.pre(changed !== id);
+        const body = userCreated('tampered id');
+        const headers = { ...signatureHeaders(body, { id }), 'svix-id': changed };
+        expect(await deliver(service.url, body, headers)).toMatchObject(refused);
+      }),
+      runs(60),
+    );
+  });
+
+  test('any byte of the timestamp', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), Visible, async (where, by) => {
+        const timestamp = String(Math.floor(Date.now() / 1000));
+        const changed = replaced(timestamp, where % timestamp.length, by);
+        fc.pre(changed !== timestamp);
+        const body = userCreated('tampered timestamp');
+        const headers = { ...signatureHeaders(body, { timestamp }), 'svix-timestamp': changed };
+        expect(await deliver(service.url, body, headers)).toMatchObject(refused);
+      }),
+      runs(60),
+    );
+  });
+
+  test('none of which registered anybody', async () => {
+    expect(await stored('tampered%')).toEqual([]);
+  });
+});
+
+describe('a register body, whatever it is, gives 200, 201, 400 or 413', () => {
+  const allowed = [200, 201, 400, 413];
+  const check = async (body: unknown) => {
+    const answer = await register(service.url, token, body);
+    expect(allowed).toContain(answer.status);
+    return answer;
+  };
+
+  test('any JSON', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.jsonValue(), async (value) => {
+        await check(JSON.stringify(value));
+      }),
+      runs(60),
+    );
+  });
+
+  test('any value as id: a string that is taken comes back as it was', async () => {
+    const Id = fc.oneof(fc.string({ unit: 'binary', maxLength: 300 }), fc.jsonValue());
+    await fc.assert(
+      fc.asyncProperty(Id, fc.jsonValue(), async (identityProviderUserId, other) => {
+        const { status, body } = await check(JSON.stringify({ other, identityProviderUserId }));
+        if (status < 300) expect(body).toMatchObject({ identityProviderUserId });
+        const fits =
+          typeof identityProviderUserId === 'string' && /^[^\0]{1,255}$/su.test(identityProviderUserId);
+        expect(status < 300).toBe(fits && identityProviderUserId.length <= 255);
+      }),
+      runs(100),
+    );
+  });
+
+  test('any bytes, up to more than the limit', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 20_000, size: 'max' }), async (bytes) => {
+        await check(new Uint8Array(bytes));
+      }),
+      runs(40),
+    );
+  });
+
+  test.each([
+    ['deep arrays', '['.repeat(8000)],
+    ['deep arrays, closed', '['.repeat(8000) + ']'.repeat(8000)],
+    ['deep objects', '{"a":'.repeat(3000)],
+    ['many keys', `{${Array.from({ length: 1500 }, (_, key) => `"k${key}":0`).join(',')}}`],
+    ['a huge number', `{"identityProviderUserId":${'9'.repeat(16_000)}}`],
+    ['a duplicate key', '{"identityProviderUserId":1,"identityProviderUserId":[]}'],
+  ])('%s', async (_what, body) => {
+    expect((await check(body)).status).toBe(400);
+  });
+
+  test('keys of the prototype change nothing for anybody', async () => {
+    for (const key of ['__proto__', 'constructor', 'prototype']) {
+      const poison = `{"identityProviderUserId":"user_${key}","${key}":{"isAuthenticated":1,"status":500,"userId":"x","prototype":{"userId":"x"}}}`;
+      expect((await check(poison)).status).toBe(201);
+      const event = `{"type":"user.updated","${key}":{"type":"user.created"},"data":{"${key}":{"id":"user_polluted"}}}`;
+      expect((await deliver(service.url, event)).status).toBe(200);
+    }
+    expect((await me(service.url, token)).body).toEqual({
+      isAuthenticated: true,
+      userId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      identityProviderUserId: 'user_caller',
+    });
+    expect(await stored('user_polluted')).toEqual([]);
+  });
+});
+
+interface Soup {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Record<string, string>;
+  /** Of a POST; `{}` unless told. */
+  readonly body?: string;
+}
+
+/** Sends headers that `fetch` would not, a Host of one's own choice included. */
+function sendSoup({
+  method,
+  path,
+  headers,
+  body = '{}',
+}: Soup): Promise<{ status: number; headers: IncomingHttpHeaders; text: string }> {
+  return new Promise((resolve, reject) => {
+    const { port } = new URL(service.url);
+    const request = httpRequest(
+      { host: 'localhost', port, method, path, headers, agent: false },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response
+          .on('data', (chunk: Buffer) => chunks.push(chunk))
+          .on('end', () =>
+            resolve({
+              status: response.statusCode ?? 0,
+              headers: response.headers,
+              text: Buffer.concat(chunks).toString(),
+            }),
+          );
+      },
+    );
+    request.on('error', reject).setTimeout(20_000, () => request.destroy(new Error('No answer')));
+    request.end(method === 'POST' ? body : undefined);
+  });
+}
+
+describe('no header, however odd, makes an API path fail, redirect or answer HTML, or lets anybody in', () => {
+  const NAMES = [
+    'accept',
+    'accept-language',
+    'authorization',
+    'clerk-proxy-url',
+    'content-type',
+    'cookie',
+    'forwarded',
+    'host',
+    'if-none-match',
+    'next-action',
+    'next-router-prefetch',
+    'next-router-state-tree',
+    'next-url',
+    'origin',
+    'purpose',
+    'range',
+    'referer',
+    'sec-fetch-dest',
+    'sec-fetch-mode',
+    'svix-id',
+    'svix-signature',
+    'svix-timestamp',
+    'user-agent',
+    'webhook-id',
+    'webhook-signature',
+    'webhook-timestamp',
+    'x-clerk-auth-message',
+    'x-clerk-auth-reason',
+    'x-clerk-auth-signature',
+    'x-clerk-auth-status',
+    'x-clerk-auth-token',
+    'x-clerk-debug',
+    'x-clerk-request-data',
+    'x-clerk-clerk-url',
+    'x-forwarded-for',
+    'x-forwarded-host',
+    'x-forwarded-port',
+    'x-forwarded-proto',
+    'x-http-method-override',
+    'x-invoke-error',
+    'x-invoke-path',
+    'x-invoke-status',
+    'x-matched-path',
+    'x-method-override',
+    'x-middleware-invoke',
+    'x-middleware-next',
+    'x-middleware-override-headers',
+    'x-middleware-prefetch',
+    'x-middleware-rewrite',
+    'x-middleware-set-cookie',
+    'x-middleware-subrequest',
+    'x-nextjs-data',
+    'x-now-route-matches',
+    'x-original-url',
+    'x-prerender-revalidate',
+    'x-request-id',
+    'x-rewrite-url',
+  ];
+  const forged = `${Buffer.from('{"alg":"none","kid":"x"}').toString('base64url')}.${Buffer.from('{"sub":"user_soup"}').toString('base64url')}.`;
+  const Value = fc.oneof(
+    fc.string({
+      unit: fc
+        .integer({ min: 0x21, max: 0xff })
+        .filter((code) => code !== 0x7f)
+        .map((code) => String.fromCharCode(code)),
+      maxLength: 60,
+    }),
+    fc.constantFrom(
+      '',
+      '*',
+      '1',
+      '500',
+      'text/html',
+      'document',
+      'OPTIONS',
+      'signed-in',
+      'prefetch',
+      '/users/v1/me',
+      'middleware',
+      'src/middleware:nowaymiddleware',
+      'middleware:middleware:middleware:middleware:middleware',
+      'evil.example',
+      'https://evil.example/x',
+      'javascript:alert(1)',
+      '127.0.0.1, ::1',
+      `Bearer ${forged}`,
+      'Bearer ak_0123456789',
+      'Bearer ..',
+      `__session=${forged}; __client_uat=1; __clerk_db_jwt=x`,
+      '__clerk_handshake=x; __clerk_redirect_count=9; __refresh_x=y',
+      '__session=%E0%A4%A; =; ;;=x',
+      '__prerender_bypass=x; __next_preview_data=x',
+      'v1,AAAA v1a,BBBB',
+      String(Math.floor(Date.now() / 1000)),
+      '%00%0d%0aSet-Cookie:x=y',
+      'a'.repeat(4000),
+    ),
+  );
+  const Query = fc.constantFrom(
+    '',
+    '?__clerk_handshake=x',
+    '?__clerk_handshake_nonce=x&__clerk_redirect_url=https://evil.example',
+    '?__clerk_db_jwt=x&__clerk_synced=true&__clerk_hs_reason=x',
+    '?__clerk_ticket=x&__clerk_status=x',
+    '?_rsc=1&__nextLocale=xx&nxtPx=1',
+    '?%00=%ff&a[]=b&__proto__[x]=y',
+  );
+  const Headers = fc.dictionary(fc.constantFrom(...NAMES), Value, { maxKeys: 8 });
+  const expectPlain = ({ headers, text }: Awaited<ReturnType<typeof sendSoup>>) => {
+    expect(headers.location).toBeUndefined();
+    expect(headers['content-type'] ?? '').not.toContain('html');
+    expect(text).not.toContain('evil.example');
+    expect(Object.keys(headers).filter((name) => name.startsWith('x-clerk'))).toEqual([]);
+  };
+  const Request = fc
+    .record({
+      method: fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD'),
+      pathname: fc.constantFrom(REGISTER, HOOK, ME, '/users/v1/unknown', '/auth/v1', '/webhooks/x'),
+      query: Query,
+      headers: Headers,
+    })
+    .map(({ method, pathname, query, headers }) => ({ method, path: pathname + query, headers }));
+
+  test('any mixture of them', async () => {
+    await fc.assert(
+      fc.asyncProperty(Request, async (soup) => {
+        const answer = await sendSoup(soup);
+        expect([400, 401, 404, 405, 408, 417]).toContain(answer.status);
+        expectPlain(answer);
+      }),
+      runs(250),
+    );
+    expect(await stored('user_soup')).toEqual([]);
+  });
+
+  test('any mixture of them around a good session or signature: it is served, as if they were not there', async () => {
+    const event = userCreated('user_good_announced');
+    // Signed anew each time: a signature is good for minutes.
+    const good = () => ({
+      [ME]: { method: 'GET', headers: bearer(token), answer: '"identityProviderUserId":"user_caller"' },
+      [REGISTER]: {
+        method: 'POST',
+        headers: bearer(token),
+        body: '{"identityProviderUserId":"user_good_registered"}',
+        answer: '"identityProviderUserId":"user_good_registered"',
+      },
+      [HOOK]: { method: 'POST', headers: signatureHeaders(event), body: event, answer: '"received":true' },
+    });
+    const seen = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(ME, REGISTER, HOOK), Query, Headers, async (pathname, query, odd) => {
+        const { answer: expected, ...request } = good()[pathname];
+        const headers = { ...odd, ...request.headers };
+        const answer = await sendSoup({ ...request, path: pathname + query, headers });
+        seen.add(`${pathname} ${answer.status}`);
+        expect([200, 201]).toContain(answer.status);
+        expect(answer.text).toContain(expected);
+        expectPlain(answer);
+      }),
+      runs(250),
+    );
+    expect(seen).toEqual(new Set([`${ME} 200`, `${REGISTER} 201`, `${REGISTER} 200`, `${HOOK} 200`]));
+    expect(new Set(await stored('user_good%'))).toEqual(
+      new Set(['user_good_announced', 'user_good_registered']),
+    );
+  });
+
+  test.each(NAMES.filter((name) => name.startsWith('x-middleware') || name.startsWith('x-invoke')))(
+    'a guarded route stays guarded with %s',
+    async (name) => {
+      for (const value of ['1', 'middleware', '/users/v1/me', '200']) {
+        const { status } = await sendSoup({
+          method: 'GET',
+          path: ME,
+          headers: { [name]: value, purpose: 'prefetch' },
+        });
+        expect(status).toBe(401);
+      }
+    },
+  );
+
+  test('nor does the header of a page transition', async () => {
+    const { status, headers } = await sendSoup({ method: 'GET', path: ME, headers: { rsc: '1' } });
+    expect({ status, location: headers.location }).toEqual({ status: 401, location: undefined });
+  });
+
+  test('huge headers are refused or ignored', async () => {
+    const huge = await sendSoup({ method: 'GET', path: ME, headers: { 'x-huge': 'a'.repeat(20_000) } });
+    expect(huge.status).toBe(431);
+    const many = Object.fromEntries(Array.from({ length: 900 }, (_, index) => [`x-${index}`, 'a']));
+    expect((await sendSoup({ method: 'GET', path: ME, headers: many })).status).toBe(401);
+    const cookies = { cookie: '__session=x; '.repeat(1000) };
+    expect((await sendSoup({ method: 'GET', path: ME, headers: cookies })).status).toBe(401);
+  });
+});
+
+test('after all of this the service serves as before, and nothing it logged is an unexpected failure', async () => {
+  expect((await me(service.url, token)).status).toBe(200);
+  const lines = (service.processes[0]?.output() ?? '').split('\n');
+  expect(lines.filter((line) => line.includes('"msg":"request"')).length).toBeGreaterThan(500);
+  expect(lines.filter((line) => /"status":5\d\d/.test(line))).toEqual([]);
+});

@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type SilentBackendApi, startSilentBackendApi } from '../harness/parts/silent-backend-api';
+import { send } from '../harness/requests';
+import { startTestService, type TestService } from '../harness/service';
+
+const INSTANCE = { test: 'https://tests.clerk.accounts.dev', live: 'https://clerk.tests.example' } as const;
+
+describe.each(['test', 'live'] as const)(
+  'with %s keys, and no Frontend API behind its own origin',
+  (keys) => {
+    let service: TestService;
+    let backendApi: SilentBackendApi;
+
+    beforeAll(async () => {
+      backendApi = await startSilentBackendApi();
+      service = await startTestService({
+        keys,
+        environment: { CLERK_FAPI_URL: '', CLERK_API_URL: backendApi.url },
+      });
+    });
+    afterAll(async () => {
+      await service?.stop();
+      await backendApi.stop();
+    });
+
+    test('nothing is proxied, and pages name no host but the instance’s', async () => {
+      for (const path of ['/__clerk', '/__clerk/v1/environment', '/__clerk/npm/@clerk/clerk-js']) {
+        expect((await send(`${service.url}${path}`)).status).toBe(404);
+      }
+      const { body, headers } = await send(`${service.url}/sign-in`);
+      expect(String(body)).toContain(`src="${INSTANCE[keys]}/npm/@clerk/clerk-js`);
+      expect(String(body)).not.toMatch(/127\.0\.0\.1|\/__clerk/);
+      expect(headers.get('content-security-policy')).toContain(` ${INSTANCE[keys]};`);
+    });
+
+    test.each([
+      ['', { authorization: 'Bearer ak_0123456789' }],
+      ['', { authorization: 'Bearer mt_0123456789' }],
+      ['?__clerk_redirect_url=https%3A%2F%2Fevil.example%2F', { cookie: '__clerk_db_jwt=dvb_x' }],
+      ['?__clerk_handshake=x', {}],
+      ['?__clerk_handshake_nonce=x', {}],
+      ['', { cookie: '__refresh_x=y; __session=z' }],
+    ])('where the proxy would be, the SDK is not led on: %s %j', async (query, headers) => {
+      const { status, headers: answered } = await send(`${service.url}/__clerk/x${query}`, {
+        headers: { accept: 'text/html', 'sec-fetch-dest': 'document', ...headers },
+      });
+      expect(status).toBe(404);
+      expect(
+        [...answered.keys()].filter((name) => name === 'location' || name.startsWith('x-clerk')),
+      ).toEqual([]);
+      expect(backendApi.calls).toEqual([]);
+    });
+  },
+);

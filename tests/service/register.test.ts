@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { bearer, register, send, tokenFor } from '../harness/requests';
+import { startTestService, type TestService } from '../harness/service';
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+let service: TestService;
+let token: string;
+
+beforeAll(async () => {
+  service = await startTestService();
+  token = tokenFor(service.idp, 'user_caller');
+});
+afterAll(() => service?.stop());
+
+const submit = (body: unknown) => register(service.url, token, body);
+
+const storedIds = async (identityProviderUserId: string) => {
+  const { rows } = await service.database.pool.query(
+    'SELECT id FROM users WHERE identity_provider_user_id = $1',
+    [identityProviderUserId],
+  );
+  return rows.map((row: { id: string }) => row.id);
+};
+
+describe('POST /auth/v1/register', () => {
+  test('answers 201 for an id that nobody had linked, then 200 with the same internal id', async () => {
+    const first = await submit({ identityProviderUserId: 'user_new' });
+    const second = await submit({ identityProviderUserId: 'user_new' });
+    expect(first).toMatchObject({
+      status: 201,
+      body: { userId: expect.stringMatching(UUID_V7), identityProviderUserId: 'user_new' },
+    });
+    expect(second).toMatchObject({ status: 200, body: first.body });
+    expect(Object.keys(Object(first.body))).toEqual(['userId', 'identityProviderUserId']);
+    expect(await storedIds('user_new')).toEqual([Object(first.body).userId]);
+  });
+
+  test('answers 200 to a caller who registers itself: the guard has linked it', async () => {
+    const self = await register(service.url, tokenFor(service.idp, 'user_self'), {
+      identityProviderUserId: 'user_self',
+    });
+    expect(self.status).toBe(200);
+    expect(await storedIds('user_self')).toEqual([Object(self.body).userId]);
+  });
+
+  test('lets any authenticated caller submit any id', async () => {
+    const other = await register(service.url, tokenFor(service.idp, 'user_one'), {
+      identityProviderUserId: 'user_two',
+    });
+    expect(other.status).toBe(201);
+  });
+
+  test('every answer is JSON that is not cached, with a request id', async () => {
+    for (const body of [{ identityProviderUserId: 'user_headers' }, '{']) {
+      const { headers } = await submit(body);
+      expect(headers.get('content-type')).toBe('application/json');
+      expect(headers.get('cache-control')).toBe('no-store');
+      expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    }
+  });
+
+  test('takes a short, plain request id from the request, and no other', async () => {
+    const withId = (id: string) =>
+      send(`${service.url}/auth/v1/register`, { method: 'POST', headers: { 'x-request-id': id } });
+    expect((await withId('trace-1.a:b_C')).headers.get('x-request-id')).toBe('trace-1.a:b_C');
+    const oddlySpelled = await send(`${service.url}/auth/v1/registe%72`, {
+      headers: { 'x-request-id': 'trace-2' },
+    });
+    expect(oddlySpelled.headers.get('x-request-id')).toBe('trace-2');
+    await expect
+      .poll(() => service.processes[0]?.output())
+      .toContain('"requestId":"trace-2","route":"GET /auth","status":404');
+    for (const id of ['a'.repeat(65), 'with space', '<script>']) {
+      expect((await withId(id)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    }
+  });
+
+  test.each([
+    ['white space is kept', ' user '],
+    ['case matters', 'USER_new'],
+    ['any Unicode', 'usér_😀_用户'],
+    ['255 characters', 'u'.repeat(255)],
+    ['SQL is text', `'; DROP TABLE users; --`],
+    ['a name of the prototype', '__proto__'],
+  ])('takes an id as it stands: %s', async (_rule, identityProviderUserId) => {
+    const { status, body } = await submit({ identityProviderUserId });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ identityProviderUserId });
+    expect(await storedIds(identityProviderUserId)).toEqual([Object(body).userId]);
+  });
+
+  test('ignores unknown fields', async () => {
+    const answer = await submit({ identityProviderUserId: 'user_fields', userId: 'mine', created: false });
+    expect(answer.status).toBe(201);
+    expect(Object(answer.body).userId).toMatch(UUID_V7);
+  });
+
+  test.each([
+    ['no body', '', 'The request body must be JSON in UTF-8'],
+    ['not JSON', '{"identityProviderUserId": "user_x"', 'The request body must be JSON in UTF-8'],
+    ['not UTF-8', new Uint8Array([0x22, 0xff, 0x22]), 'The request body must be JSON in UTF-8'],
+    ['a string', '"user_x"', 'The request body must be a JSON object'],
+    ['null', 'null', 'The request body must be a JSON object'],
+    ['an array', '["user_x"]', 'The request body must be a JSON object'],
+    ['no id', '{}', 'identityProviderUserId must be a string'],
+    [
+      'an id in the prototype',
+      '{"__proto__":{"identityProviderUserId":"x"}}',
+      'identityProviderUserId must be a string',
+    ],
+    ['a number', '{"identityProviderUserId":1}', 'identityProviderUserId must be a string'],
+    ['null as id', '{"identityProviderUserId":null}', 'identityProviderUserId must be a string'],
+    ['an empty id', '{"identityProviderUserId":""}', 'identityProviderUserId must not be empty'],
+    [
+      '256 characters',
+      JSON.stringify({ identityProviderUserId: 'u'.repeat(256) }),
+      'identityProviderUserId must have at most 255 characters',
+    ],
+    [
+      'a NUL',
+      String.raw`{"identityProviderUserId":"a\u0000b"}`,
+      'identityProviderUserId must be well-formed Unicode without NUL',
+    ],
+    [
+      'half a surrogate pair',
+      String.raw`{"identityProviderUserId":"a\ud800"}`,
+      'identityProviderUserId must be well-formed Unicode without NUL',
+    ],
+  ])('answers 400 that says what is wrong: %s', async (_what, body, message) => {
+    expect(await submit(body)).toMatchObject({ status: 400, body: { message } });
+  });
+
+  test('answers 413 above 16 KiB, and takes 16 KiB', async () => {
+    const padded = (bytes: number) => {
+      const json = JSON.stringify({ identityProviderUserId: 'user_padded' });
+      return json + ' '.repeat(bytes - json.length);
+    };
+    expect((await submit(padded(16 * 1024))).status).toBe(201);
+    expect(await submit(padded(16 * 1024 + 1))).toMatchObject({
+      status: 413,
+      body: { message: 'Payload too large' },
+    });
+  });
+
+  test('counts the bytes of a body without content-length', async () => {
+    const stream = new ReadableStream({
+      start(controller) {
+        for (let sent = 0; sent < 40; sent += 1) controller.enqueue(new Uint8Array(1024).fill(32));
+        controller.close();
+      },
+    });
+    const answer = await send(`${service.url}/auth/v1/register`, {
+      method: 'POST',
+      headers: bearer(token),
+      body: stream,
+      duplex: 'half',
+    });
+    expect(answer).toMatchObject({ status: 413, body: { message: 'Payload too large' } });
+  });
+
+  test('answers 401 before it looks at the body', async () => {
+    const answer = await send(`${service.url}/auth/v1/register`, { method: 'POST', body: '{' });
+    expect(answer).toMatchObject({ status: 401, body: { message: 'Unauthorized' } });
+  });
+
+  test('answers 405 to another method', async () => {
+    expect((await send(`${service.url}/auth/v1/register`, { headers: bearer(token) })).status).toBe(405);
+  });
+});

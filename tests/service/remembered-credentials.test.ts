@@ -1,0 +1,120 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { movedClock } from '../harness/parts/moved-clock';
+import { bearer, send, tokenFor } from '../harness/requests';
+import { startServiceProcess, startTestService, type TestService } from '../harness/service';
+
+/** With the real SDK: what the service remembers of a credential is never anybody else's, and never outlives it. */
+const clock = movedClock();
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ environment: clock.environment });
+});
+afterAll(async () => {
+  await service?.stop();
+  clock.remove();
+});
+
+const now = () => Math.floor(clock.now() / 1000);
+const cookie = (token: string) => ({
+  cookie: `__session=${token}; __client_uat=${now() - 60}; __clerk_db_jwt=x`,
+});
+const userOf = async (headers: Record<string, string>, url = service.url) => {
+  const { status, body } = await send(`${url}/users/v1/me`, { headers });
+  return status === 200 ? Object(body).identityProviderUserId : status;
+};
+
+test('users by bearer and by cookie, in turns, are each themselves', async () => {
+  const kinds = ['one', 'other'].flatMap((name) => {
+    const token = tokenFor(service.idp, `user_${name}`);
+    return [
+      { user: `user_${name}`, headers: bearer(token) },
+      { user: `user_${name}`, headers: cookie(token) },
+    ];
+  });
+  for (let round = 0; round < 3; round += 1) {
+    for (const { user, headers } of kinds) expect(await userOf(headers)).toBe(user);
+  }
+});
+
+test('all at once, they are themselves too', async () => {
+  const tokens = Array.from({ length: 20 }, (_, index) => tokenFor(service.idp, `user_at_once_${index}`));
+  const asked = Array.from({ length: 200 }, (_, index) => index % tokens.length);
+  const answers = await Promise.all(asked.map((index) => userOf(bearer(tokens[index] ?? ''))));
+  expect(answers).toEqual(asked.map((index) => `user_at_once_${index}`));
+});
+
+test('a bearer beside the cookie of somebody else decides, and a bad one is a 401', async () => {
+  const [one, other] = ['user_one', 'user_other'].map((user) => tokenFor(service.idp, user));
+  for (let round = 0; round < 2; round += 1) {
+    expect(await userOf({ ...cookie(one ?? ''), ...bearer(other ?? '') })).toBe('user_other');
+    expect(await userOf({ ...cookie(one ?? ''), ...bearer('ak_0123') })).toBe(401);
+    expect(await userOf(cookie(one ?? ''))).toBe('user_one');
+  }
+});
+
+test.each([
+  ['an OAuth token', () => ({ header: { typ: 'at+jwt' } }), {}],
+  ["a machine's token", () => ({}), { sub: 'mch_machine' }],
+])('%s is refused each time, by bearer and by cookie', async (_what, signing, claims) => {
+  const seconds = now();
+  const token = service.idp.signToken(
+    {
+      sub: 'user_oauth',
+      sid: 'sess_1',
+      iss: service.idp.issuer,
+      iat: seconds,
+      nbf: seconds - 10,
+      exp: seconds + 60,
+      sts: 'active',
+      ...claims,
+    },
+    signing(),
+  );
+  for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
+    expect(await userOf(headers)).toBe(401);
+  }
+});
+
+test('forged headers of the SDK change nothing of who a remembered token is', async () => {
+  const [own, others] = ['user_own', 'user_others'].map((user) => tokenFor(service.idp, user));
+  const forged = {
+    'x-clerk-auth-status': 'signed-in',
+    'x-clerk-auth-token': others ?? '',
+    'x-clerk-auth-signature': 'x',
+    'x-middleware-override-headers': 'x-clerk-auth-token',
+    'x-middleware-request-x-clerk-auth-token': others ?? '',
+  };
+  expect(await userOf(bearer(others ?? ''))).toBe('user_others');
+  for (let round = 0; round < 2; round += 1) {
+    expect(await userOf({ ...bearer(own ?? ''), ...forged })).toBe('user_own');
+    expect(await userOf(forged)).toBe(401);
+  }
+});
+
+test('a remembered token is refused once it has expired, beyond the skew of 5 s', async () => {
+  const token = tokenFor(service.idp, 'user_expires', { exp: now() + 10 });
+  for (const headers of [bearer(token), cookie(token)]) expect(await userOf(headers)).toBe('user_expires');
+  clock.stand(clock.now() + 16_000);
+  try {
+    for (const headers of [bearer(token), cookie(token)]) expect(await userOf(headers)).toBe(401);
+  } finally {
+    clock.go();
+  }
+});
+
+test('a process that starts with another key of the instance knows none of the old tokens', async () => {
+  const token = tokenFor(service.idp, 'user_rotated');
+  expect(await userOf(bearer(token))).toBe('user_rotated');
+  const { publicKey } = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  const restarted = await startServiceProcess({ ...service.environment, IDP_JWT_KEY: publicKey });
+  try {
+    expect(await userOf(bearer(token), restarted.url)).toBe(401);
+  } finally {
+    await restarted.stop();
+  }
+});

@@ -1,0 +1,186 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { exchange } from '../harness/hostile/raw-http';
+import { bearer, deliver, me, register, send, signatureHeaders, tokenFor } from '../harness/requests';
+import { SECRET_KEY, SIGNING_SECRET, startTestService, type TestService } from '../harness/service';
+
+const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
+
+/** What must never come out. Each is put in below, in more than one place. */
+const MARKS = {
+  email: `${mark('ada')}@example.com`,
+  firstName: mark('Ada'),
+  eventBody: mark('eventBody'),
+  registerBody: mark('registerBody'),
+  query: mark('query'),
+  cookie: mark('cookie'),
+  path: mark('path'),
+  identityProviderUserId: mark('user_'),
+  badToken: mark('badToken'),
+  signature: mark('signature'),
+  databasePassword: mark('password'),
+} as const;
+
+/** The id of each good delivery: it tells whose line in the log belongs to which at the sender. */
+const MESSAGE_ID = 'msg_of_the_good_delivery';
+
+let service: TestService;
+let expired: string;
+let token: string;
+/** Everything that the service answered, headers included. */
+const answered: string[] = [];
+
+beforeAll(async () => {
+  service = await startTestService({
+    async databaseUrl({ pool, url }) {
+      const role = mark('role_');
+      await pool.query(`CREATE ROLE ${role} LOGIN SUPERUSER PASSWORD '${MARKS.databasePassword}'`);
+      const asRole = new URL(url);
+      asRole.username = role;
+      asRole.password = MARKS.databasePassword;
+      return asRole.href;
+    },
+  });
+  token = tokenFor(service.idp, MARKS.identityProviderUserId);
+  expired = tokenFor(service.idp, 'user_expired', { exp: 1_700_000_000, email: MARKS.email });
+  await hostileTraffic();
+  await service.kv.proxy.treat('refuse');
+  await hostileTraffic();
+  await service.database.proxy.treat('reset');
+  await hostileTraffic();
+  await service.database.proxy.treat('forward');
+  await service.kv.proxy.treat('forward');
+  for (let request = 0; request < 40; request += 1) await me(service.url, token);
+});
+afterAll(() => service?.stop());
+
+/** Good, bad and hostile requests of every kind, each with something in it that is nobody else's business. */
+async function hostileTraffic(): Promise<void> {
+  const { url } = service;
+  const event = JSON.stringify({
+    type: 'user.created',
+    data: {
+      id: mark('user_'),
+      first_name: MARKS.firstName,
+      email_addresses: [{ email_address: MARKS.email }],
+      note: MARKS.eventBody,
+    },
+  });
+  const odd = {
+    cookie: `__session=${MARKS.cookie}; a=${MARKS.cookie}`,
+    'x-request-id': `${MARKS.cookie} <odd>`,
+  };
+  const answers = await Promise.all([
+    me(url, token),
+    me(url, expired),
+    me(url, `${MARKS.badToken}.${MARKS.badToken}.x`),
+    me(url, `ak_${MARKS.badToken}`),
+    send(`${url}/users/v1/me?email=${MARKS.query}&__clerk_handshake=${MARKS.query}`, {
+      headers: { ...bearer(token), ...odd },
+    }),
+    send(`${url}/users/v1/${MARKS.path}`),
+    register(url, token, `{"${MARKS.registerBody}"`),
+    register(url, token, { identityProviderUserId: 7, email: MARKS.registerBody }),
+    register(url, token, { identityProviderUserId: `${mark('a')}\0`, email: MARKS.registerBody }),
+    register(url, token, ' '.repeat(17_000) + MARKS.registerBody),
+    deliver(url, event, signatureHeaders(event, { id: MESSAGE_ID })),
+    register(url, token, { identityProviderUserId: MARKS.identityProviderUserId }),
+    deliver(url, event, { ...signatureHeaders(event), 'svix-signature': `v1,${MARKS.signature}` }),
+    deliver(url, `${event}${MARKS.eventBody}`, signatureHeaders(event)),
+    deliver(url, JSON.stringify({ type: 7, note: MARKS.eventBody })),
+    deliver(url, JSON.stringify({ type: 'user.created', data: { id: { email: MARKS.email } } })),
+  ]);
+  for (const { headers, body } of answers) answered.push(JSON.stringify([[...headers], body]));
+  const head = `POST /auth/v1/register HTTP/1.1\r\nHost: localhost\r\nCookie: ${MARKS.cookie}\r\n`;
+  const broken = await Promise.all([
+    exchange(url, { bytes: `${head}Content-Length: x${MARKS.cookie}\r\n\r\n${MARKS.registerBody}` }),
+    exchange(url, { bytes: `${head}Content-Length: 100\r\n\r\n${MARKS.registerBody}`, milliseconds: 200 }),
+    exchange(url, { bytes: `${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n${MARKS.registerBody}` }),
+  ]);
+  answered.push(...broken.map(({ text }) => text));
+}
+
+const printed = () => service.processes.map((each) => each.output()).join('\n');
+
+describe('after good, bad and hostile traffic, with cache and database up and down', () => {
+  test('no secret, token, e-mail, body or id stands in anything the service printed', () => {
+    const secrets = {
+      ...MARKS,
+      token,
+      expired,
+      signatureOfTheToken: token.split('.')[2] ?? '',
+      secretKey: SECRET_KEY,
+      signingSecret: SIGNING_SECRET.replace('whsec_', ''),
+      kvToken: service.environment['KV_REST_API_TOKEN'] ?? '',
+      jwtKey: (service.environment['IDP_JWT_KEY'] ?? '').split('\n')[2] ?? '',
+      databaseUrl: service.environment['DATABASE_URL'] ?? '',
+    };
+    expect(Object.values(secrets).every((secret) => secret.length >= 16)).toBe(true);
+    const { path, ...others } = secrets;
+    const output = printed();
+    expect(Object.entries(others).filter(([, secret]) => output.includes(secret))).toEqual([]);
+    // The path of a request is no secret, but only that of a route that exists is worth a log line.
+    expect(output.split(path).length - 1).toBeLessThanOrEqual(3);
+  });
+
+  test('no answer holds a secret, a token, an e-mail or a body, or tells how the service is made', () => {
+    // The caller's own id is what it asks for, and Next.js repeats the address of a request.
+    const { identityProviderUserId: _id, query: _query, path: _path, ...others } = MARKS;
+    const secrets = [...Object.values(others), token, expired, SECRET_KEY, SIGNING_SECRET];
+    expect(answered.length).toBeGreaterThan(50);
+    expect(secrets.filter((secret) => answered.some((answer) => answer.includes(secret)))).toEqual([]);
+    const internals = /node_modules|\.ts:\d|at async|prisma|postgres|ECONN|users_/i;
+    expect(answered.filter((answer) => internals.test(answer))).toEqual([]);
+  });
+
+  const Line = z.strictObject({
+    level: z.enum(['info', 'error']),
+    time: z.iso.datetime(),
+    requestId: z.string().regex(/^[A-Za-z0-9_.:-]{1,64}$/),
+    // None: what came was no request.
+    route: z.string().regex(/^(?:(?:GET|POST|OPTIONS|PUT|PATCH|DELETE|HEAD) \/|none$)/),
+    status: z.int().min(200).max(599),
+    ms: z.int().min(0),
+    cache: z.enum(['hit', 'miss', 'bypass']).optional(),
+    caller: z.enum(['created', 'existing']).optional(),
+    registered: z.enum(['created', 'existing']).optional(),
+    reason: z
+      .string()
+      .regex(/^[a-z-]+$/)
+      .optional(),
+    eventType: z.string().max(64).optional(),
+    messageId: z.string().max(64).optional(),
+    error: z.record(z.string(), z.unknown()).optional(),
+    msg: z.literal('request'),
+  });
+
+  test('each request has one JSON line with its id, route, status, milliseconds and outcomes, and nothing else', () => {
+    const lines = printed()
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => z.looseObject({ msg: z.string() }).parse(JSON.parse(line)))
+      .filter(({ msg }) => msg === 'request')
+      .map((line) => Line.parse(line));
+    expect(lines.length).toBeGreaterThan(60);
+    const outcomes = new Set(
+      lines.flatMap(({ status, cache, caller, registered, eventType, messageId, error }) => [
+        String(status),
+        `cache ${cache}`,
+        `caller ${caller}`,
+        `registered ${registered}`,
+        `event ${eventType} of ${messageId}`,
+        `error ${error !== undefined}`,
+      ]),
+    );
+    for (const outcome of [
+      ...['200', '400', '401', '404', '413', '500'],
+      ...['cache hit', 'cache miss', 'cache bypass', 'caller created', 'caller existing'],
+      ...['registered created', 'registered existing'],
+      ...[`event user.created of ${MESSAGE_ID}`, 'error true'],
+    ]) {
+      expect(outcomes).toContain(outcome);
+    }
+    expect(lines.filter(({ status, level }) => (level === 'error') !== status >= 500)).toEqual([]);
+  });
+});

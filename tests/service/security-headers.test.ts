@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { contentSecurityPolicy } from '#lib/idp/content-security-policy';
+import { send } from '../harness/requests';
+import { startTestService, type TestService } from '../harness/service';
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+
+function policyOf(headers: Headers): Record<string, string[]> {
+  const directives = (headers.get('content-security-policy') ?? '')
+    .split('; ')
+    .map((text) => text.split(' '));
+  return Object.fromEntries(directives.map(([name = '', ...sources]) => [name, sources]));
+}
+
+test.each(['/', '/sign-in', '/sign-up', '/no-such-page', '/users/v1/me', '/icon.svg'])(
+  '%s comes with the security headers',
+  async (path) => {
+    const { headers } = await send(`${service.url}${path}`);
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'strict-origin-when-cross-origin',
+      'cross-origin-opener-policy': 'same-origin-allow-popups',
+      'strict-transport-security': expect.stringMatching(/^max-age=\d{8}/),
+      'permissions-policy': expect.stringContaining('camera=()'),
+    });
+    expect(headers.has('x-powered-by')).toBe(false);
+    const policy = policyOf(headers);
+    expect(policy['frame-ancestors']).toEqual(["'none'"]);
+    expect(policy['object-src'] ?? policy['default-src']).toEqual(["'none'"]);
+    expect(policy['base-uri']?.join()).toMatch(/^'(?:self|none)'$/);
+  },
+);
+
+test('every script of a page has the nonce of its answer, and no two answers share one', async () => {
+  const nonces = await Promise.all(
+    ['/', '/sign-in', '/no-such-page'].map(async (path) => {
+      const { body, headers } = await send(`${service.url}${path}`);
+      const [nonce] = (policyOf(headers)['script-src'] ?? []).filter((source) =>
+        source.startsWith("'nonce-"),
+      );
+      const scripts = [...String(body).matchAll(/<script\b[^>]*>/g)].map(([tag]) => tag);
+      expect(scripts.length).toBeGreaterThan(0);
+      for (const tag of scripts) expect(tag).toContain(`nonce="${nonce?.slice(7, -1)}"`);
+      return nonce;
+    }),
+  );
+  expect(new Set(nonces).size).toBe(3);
+});
+
+test('a nonce or policy that the caller sends is not used', async () => {
+  const { body, headers } = await send(`${service.url}/`, {
+    headers: { 'x-nonce': 'chosen', 'content-security-policy': "script-src 'nonce-chosen'" },
+  });
+  expect(String(body)).not.toContain('chosen');
+  expect(headers.get('content-security-policy')).not.toContain('chosen');
+});
+
+const foreign = (policy: string) => policy.match(/https?:[^ ;]*/g) ?? [];
+
+test('in the local stack no foreign host may be asked for anything', () => {
+  const policy = contentSecurityPolicy({
+    nonce: 'n',
+    frontendApi: 'https://clerk.example.com',
+    sameOrigin: true,
+    development: false,
+  });
+  expect(foreign(policy)).toEqual([]);
+  expect(policy).not.toContain('unsafe-eval');
+});
+
+test('with a real instance only its own hosts may be asked', () => {
+  const policy = contentSecurityPolicy({
+    nonce: 'n',
+    frontendApi: 'https://clerk.example.com',
+    sameOrigin: false,
+    development: false,
+  });
+  expect(foreign(policy)).toEqual([
+    'https://clerk.example.com',
+    'https://img.clerk.com',
+    'https://challenges.cloudflare.com',
+  ]);
+  expect(policy).toContain("script-src 'self' 'nonce-n' 'strict-dynamic';");
+});

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type MovedClock, movedClock } from '../harness/parts/moved-clock';
+import { deliver, me, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
+import { SIGNING_SECRET, startServiceProcess, startTestService, type TestService } from '../harness/service';
+
+const NEW_SECRET = `whsec_${Buffer.from('the secret that is rotated in...').toString('base64')}`;
+const SECOND = 1000;
+const HOUR = 3600 * SECOND;
+/** When the provider's sender tries, counted from the event. */
+const ATTEMPTS = [0, 5, 305, 2105, 9305, 27_305, 63_305, 99_305].map((seconds) => seconds * SECOND);
+
+let clock: MovedClock;
+let service: TestService;
+
+beforeAll(async () => {
+  clock = movedClock();
+  service = await startTestService({ clock, environment: clock.environment });
+});
+afterAll(async () => {
+  await service?.stop();
+  clock.remove();
+});
+
+const rowsOf = async (ids: readonly string[]) => {
+  const { rows } = await service.database.pool.query<{ id: string }>(
+    'SELECT identity_provider_user_id AS id FROM users WHERE identity_provider_user_id = ANY ($1)',
+    [ids],
+  );
+  return rows.map(({ id }) => id).sort();
+};
+
+describe('the whole retry schedule of the sender, over the clock of both sides', () => {
+  test.each([
+    ['3 hours', 3 * HOUR, 6],
+    ['18 hours', 18 * HOUR, 8],
+  ])(
+    'an event sent while the database is down for %s is delivered at last, and registers one user',
+    async (what, outage, expected) => {
+      const id = `user_down_${what}`;
+      await service.database.proxy.treat('refuse');
+      const delivery = service.idp.webhooks.send('user.created', { id });
+      const current = () => service.idp.store.deliveries.get(delivery.id);
+      const elapsed: number[] = [0];
+      for (let attempts = 1; attempts < expected; attempts += 1) {
+        await expect.poll(() => current()?.attempts.length === attempts).toBe(true);
+        expect(current()?.status).toBe('pending');
+        const [last = 0, next = 0] = ATTEMPTS.slice(attempts - 1);
+        if (next >= outage) await service.database.proxy.treat('forward');
+        // The bound of an answer, 15 s, is a timer too: this one is the next attempt's.
+        elapsed.push((elapsed.at(-1) ?? 0) + clock.advance(0.9 * (next - last)));
+      }
+      const settled = await service.idp.webhooks.settled(delivery.id);
+      expect(settled.status).toBe('delivered');
+      expect(settled.attempts.map(({ status }) => status)).toEqual([...Array(expected - 1).fill(500), 200]);
+      expect(elapsed.map((at) => Math.round(at / (60 * SECOND)))).toEqual(
+        ATTEMPTS.slice(0, expected).map((at) => Math.round(at / (60 * SECOND))),
+      );
+      expect(await rowsOf([id])).toEqual([id]);
+    },
+  );
+
+  test('a signature made hours ago is refused, however good', async () => {
+    const body = userCreated('user_stale');
+    const headers = signatureHeaders(body, { timestamp: String(Math.floor(Date.now() / SECOND)) });
+    expect(await deliver(service.url, body, headers)).toMatchObject({
+      status: 400,
+      body: { message: 'Invalid webhook signature' },
+    });
+    expect(await rowsOf(['user_stale'])).toEqual([]);
+  });
+});
+
+test('events late, repeated and in any order create each user once', async () => {
+  const ids = Array.from({ length: 20 }, (_, index) => `user_disorder_${index}`);
+  const { webhooks } = service.idp;
+  // Before its creation is announced, each user is changed, deleted, and seen by the guard or not.
+  const types = ['user.deleted', 'user.updated', 'user.created', 'user.updated', 'user.created'];
+  await Promise.all(
+    ids
+      .slice(0, 5)
+      .map((id) =>
+        me(service.url, tokenFor(service.idp, id, { exp: Math.floor(clock.now() / SECOND) + 60 })),
+      ),
+  );
+  const events = types.flatMap((type, turn) =>
+    (turn % 2 ? ids : ids.toReversed()).map((id) => webhooks.send(type, { id }).id),
+  );
+  for (const event of events) expect((await webhooks.settled(event)).status).toBe('delivered');
+  for (const event of events.toReversed()) webhooks.redeliver(event);
+  for (const event of events) {
+    const { attempts } = await webhooks.settled(event);
+    expect(attempts.map(({ status }) => status)).toEqual([200, 200]);
+  }
+  expect(await rowsOf(ids)).toEqual(ids.toSorted());
+});
+
+test('a signing secret is rotated old, both, new, with no delivery refused', async () => {
+  const start = (secrets: string) =>
+    startServiceProcess({ ...service.environment, IDP_WEBHOOK_SIGNING_SECRET: secrets });
+  const [both, only] = await Promise.all([start(`${SIGNING_SECRET} ${NEW_SECRET}`), start(NEW_SECRET)]);
+  const { webhooks } = service.idp;
+  let turn = 0;
+  const statuses: (number | null)[] = [];
+  const phase = async (urls: readonly string[], secrets: readonly string[]) => {
+    for (let event = 0; event < 6; event += 1) {
+      const url = urls[event % urls.length] ?? service.url;
+      webhooks.setEndpoint({ url: `${url}/webhooks/idp/v1/user-created`, secrets });
+      const { id } = webhooks.send('user.created', { id: `user_rotated_${turn}` });
+      turn += 1;
+      const current = () => service.idp.store.deliveries.get(id)?.attempts ?? [];
+      await expect.poll(() => current().length > 0).toBe(true);
+      statuses.push(current()[0]?.status ?? null);
+    }
+  };
+  try {
+    await phase([service.url], [SIGNING_SECRET]);
+    await phase([service.url, both.url], [SIGNING_SECRET]); // processes are replaced one by one
+    await phase([both.url], [SIGNING_SECRET]);
+    await phase([both.url], [NEW_SECRET, SIGNING_SECRET]); // the provider signs with both for a day
+    await phase([both.url], [NEW_SECRET]);
+    await phase([both.url, only.url], [NEW_SECRET]);
+    await phase([only.url], [NEW_SECRET]);
+    expect(statuses).toEqual(Array(turn).fill(200));
+    expect(await rowsOf(Array.from({ length: turn }, (_, index) => `user_rotated_${index}`))).toHaveLength(
+      turn,
+    );
+    // The order matters: by now the old secret is refused, as the new one was at first.
+    await phase([only.url], [SIGNING_SECRET]);
+    await phase([service.url], [NEW_SECRET]);
+    expect(statuses.slice(-12)).toEqual(Array(12).fill(400));
+  } finally {
+    webhooks.setEndpoint(undefined);
+    await Promise.all([both.stop(), only.stop()]);
+  }
+});

@@ -1,0 +1,80 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../dev/postgres';
+import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from '../harness/build';
+import { startTestService } from '../harness/service';
+
+const start = async (environment: Record<string, string>) => {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ['node_modules/next/dist/bin/next', 'start', '-H', 'localhost', '-p', String(await freePort())],
+    {
+      env: { ...withoutServiceVariables(), NEXT_DIST_DIR: BUILD_FOLDER, ...environment },
+      encoding: 'utf8',
+      timeout: 30_000,
+    },
+  );
+  return { status, output: stdout + stderr };
+};
+
+describe('the start', () => {
+  test('ends with one list of all problems and a non-zero exit when the environment is empty', async () => {
+    const { status, output } = await start({});
+    expect(status).toBe(1);
+    for (const name of Object.keys(BUILD_TIME_VALUES)) expect(output).toContain(`- ${name} is missing`);
+    expect(output.match(/The environment is not complete/g)).toHaveLength(1);
+  });
+
+  test('names a malformed variable and keeps its value to itself', async () => {
+    const secret = 'whsec_c2hvcnQtYnV0LXNlY3JldA==';
+    const { status, output } = await start({ ...BUILD_TIME_VALUES, IDP_WEBHOOK_SIGNING_SECRET: secret });
+    expect(status).toBe(1);
+    expect(output).toContain('- IDP_WEBHOOK_SIGNING_SECRET must hold signing secrets');
+    for (const value of [secret, ...Object.values(BUILD_TIME_VALUES)]) expect(output).not.toContain(value);
+  });
+});
+
+test.each([
+  ['live keys without authorized parties', 'live', {}, 1],
+  ['live keys with them', 'live', { IDP_AUTHORIZED_PARTIES: 'https://app.example.com' }, 0],
+  ['test keys', 'test', {}, 0],
+] as const)(
+  'the start recommends authorized parties once, where it matters: %s',
+  async (_what, keys, environment, times) => {
+    const service = await startTestService({ keys, environment });
+    onTestFinished(() => service.stop());
+    const output = service.processes[0]?.output() ?? '';
+    expect(output.match(/IDP_AUTHORIZED_PARTIES is not set/g) ?? []).toHaveLength(times);
+  },
+);
+
+describe('the build output', () => {
+  const files = readdirSync(BUILD_FOLDER, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name))
+    .filter((file) => !file.startsWith(path.join(BUILD_FOLDER, 'dev')));
+
+  test('holds no value of the environment that it was made in', () => {
+    expect(files.length).toBeGreaterThan(50);
+    const values = Object.values(BUILD_TIME_VALUES);
+    const holding = files.filter((file) => {
+      const content = readFileSync(file, 'latin1');
+      return values.some((value) => content.includes(value));
+    });
+    expect(holding).toEqual([]);
+  });
+
+  test('holds nothing of the local stack', () => {
+    const sources = execFileSync('git', ['ls-files', 'dev'], { encoding: 'utf8' })
+      .split('\n')
+      .filter(Boolean);
+    const traced = files
+      .filter((file) => file.endsWith('.nft.json'))
+      .flatMap((file) => readFileSync(file, 'utf8').match(/[^"]*\/dev\/[^"]*/g) ?? []);
+    expect(traced.filter((file) => sources.some((source) => file.endsWith(source)))).toEqual([]);
+    const marker = 'identity provider stand-in';
+    expect(files.filter((file) => readFileSync(file, 'latin1').includes(marker))).toEqual([]);
+  });
+});

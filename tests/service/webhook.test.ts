@@ -1,0 +1,221 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { deliver, me, send, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
+import { SIGNING_SECRET, startTestService, type TestService } from '../harness/service';
+
+const OLD_SECRET = `whsec_${Buffer.from('the secret that is rotated out..').toString('base64')}`;
+
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService({
+    environment: { IDP_WEBHOOK_SIGNING_SECRET: `${OLD_SECRET} ${SIGNING_SECRET}` },
+  });
+});
+afterAll(() => service?.stop());
+
+const invalidSignature = { status: 400, body: { message: 'Invalid webhook signature' } };
+const invalidEvent = { status: 400, body: { message: 'Invalid webhook event' } };
+const acknowledged = (eventType: string) => ({ status: 200, body: { received: true, eventType } });
+
+const users = async () => {
+  const { rows } = await service.database.pool.query('SELECT identity_provider_user_id AS id FROM users');
+  return rows.map((row: { id: string }) => row.id);
+};
+const seconds = (fromNow: number) => String(Math.floor(Date.now() / 1000) + fromNow);
+
+describe('POST /webhooks/idp/v1/user-created', () => {
+  test('registers the user of a user.created event, and the guard finds the same internal id', async () => {
+    expect(await deliver(service.url, userCreated('user_hook'))).toMatchObject(acknowledged('user.created'));
+    const { rows } = await service.database.pool.query(
+      `SELECT id FROM users WHERE identity_provider_user_id = 'user_hook'`,
+    );
+    expect(rows).toHaveLength(1);
+    const { body } = await me(service.url, tokenFor(service.idp, 'user_hook'));
+    expect(Object(body).userId).toBe(rows[0].id);
+  });
+
+  test('redelivery and deliveries out of order create no second user', async () => {
+    const body = userCreated('user_again');
+    const headers = signatureHeaders(body);
+    const updated = JSON.stringify({ type: 'user.updated', data: { id: 'user_again' } });
+    expect(await deliver(service.url, updated)).toMatchObject(acknowledged('user.updated'));
+    for (let delivery = 0; delivery < 3; delivery += 1) {
+      expect(await deliver(service.url, body, headers)).toMatchObject(acknowledged('user.created'));
+    }
+    expect((await users()).filter((id) => id === 'user_again')).toHaveLength(1);
+  });
+
+  test.each([
+    ['another type', { type: 'user.updated', data: { id: 'user_other' } }],
+    ['a type in another case', { type: 'User.Created', data: { id: 'user_other' } }],
+    ['user.deleted', { type: 'user.deleted', data: { id: 'user_other', deleted: true } }],
+    ['a type that is empty', { type: '', data: { id: 'user_other' } }],
+    ['no data', { type: 'user.created' }],
+    ['data that is no object', { type: 'user.created', data: 'user_other' }],
+    ['no id', { type: 'user.created', data: {} }],
+    ['an id that is null', { type: 'user.created', data: { id: null } }],
+    ['an empty id', { type: 'user.created', data: { id: '' } }],
+    ['an id that breaks the rule, of another type', { type: 'user.updated', data: { id: 7 } }],
+  ])('acknowledges and registers nobody: %s', async (_what, event) => {
+    const before = await users();
+    service.database.takeStatements();
+    expect(await deliver(service.url, JSON.stringify(event))).toMatchObject(acknowledged(event.type));
+    expect(service.database.takeStatements()).toEqual([]);
+    expect(await users()).toEqual(before);
+  });
+
+  test.each([
+    ['not JSON', 'hello'],
+    ['an array', '[]'],
+    ['null', 'null'],
+    ['no type', '{"data":{"id":"user_x"}}'],
+    ['a type that is no string', '{"type":1,"data":{"id":"user_x"}}'],
+    ['an id that is a number', userCreated(7)],
+    ['an id that is false', userCreated(false)],
+    ['an id that is an object', userCreated({ id: 'x' })],
+    ['an id with NUL', userCreated('a\0b')],
+    ['an id with half a surrogate pair', String.raw`{"type":"user.created","data":{"id":"a\udfff"}}`],
+    ['an id of 256 characters', userCreated('u'.repeat(256))],
+  ])('answers 400 to a verified body that is no event: %s', async (_what, body) => {
+    expect(await deliver(service.url, body)).toMatchObject(invalidEvent);
+  });
+
+  test('answers 400 "Missing body" to an absent body, signed or not', async () => {
+    const missing = { status: 400, body: { message: 'Missing body' } };
+    const url = `${service.url}/webhooks/idp/v1/user-created`;
+    expect(await send(url, { method: 'POST' })).toMatchObject(missing);
+    expect(await deliver(service.url, '')).toMatchObject(missing);
+  });
+
+  test.each([
+    ['white space', '{\n\t"type" : "user.created",\r\n "data": {"id": "user_bytes_1"}  }\n'],
+    ['escapes', String.raw`{"type":"user\u002ecreated","data":{"id":"user_bytes_\u0032"}}`],
+    [
+      'duplicate keys: the last counts',
+      '{"type":"x","type":"user.created","data":{"id":"no"},"data":{"id":"user_bytes_3"}}',
+    ],
+    ['numbers as written', '{"type":"user.created","n":1.0,"m":1e2,"data":{"id":"user_bytes_4"}}'],
+    ['raw Unicode', '{"type":"user.created", "name":"Zoë 😀","data":{"id":"user_bytes_5"}}'],
+  ])('verifies the exact bytes: %s', async (_what, body) => {
+    expect(await deliver(service.url, body)).toMatchObject(acknowledged('user.created'));
+    expect(await deliver(service.url, `${body} `, signatureHeaders(body))).toMatchObject(invalidSignature);
+    expect(
+      await deliver(service.url, JSON.stringify(JSON.parse(body)), signatureHeaders(body)),
+    ).toMatchObject(invalidSignature);
+  });
+
+  test('refuses bytes that decode to the signed text but are not the signed bytes', async () => {
+    const body = JSON.stringify({ type: 'user.created', data: { id: 'user_\ufffd' } });
+    const withInvalidByte = Buffer.from(body.replace('\ufffd', '?'));
+    withInvalidByte[withInvalidByte.indexOf('?')] = 0xff;
+    const withByteOrderMark = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(body)]);
+    for (const bytes of [withInvalidByte, withByteOrderMark]) {
+      expect(await deliver(service.url, bytes, signatureHeaders(body))).toMatchObject(invalidSignature);
+    }
+    expect(await users()).not.toContain('user_\ufffd');
+  });
+
+  test('refuses signed bytes that are not UTF-8', async () => {
+    expect(await deliver(service.url, new Uint8Array([0x7b, 0xff, 0x7d]))).toMatchObject(invalidSignature);
+  });
+
+  describe('signatures', () => {
+    const body = userCreated('user_signed');
+    const good = () => signatureHeaders(body);
+    const without = (name: string) => {
+      const headers = good();
+      delete headers[name];
+      return headers;
+    };
+
+    test.each([
+      ['none', () => ({})],
+      ['no id', () => without('svix-id')],
+      ['no timestamp', () => without('svix-timestamp')],
+      ['no signature', () => without('svix-signature')],
+      ['an empty id', () => ({ ...good(), 'svix-id': '' })],
+      ['of another body', () => signatureHeaders(userCreated('user_else'))],
+      ['another id', () => ({ ...good(), 'svix-id': 'msg_else' })],
+      [
+        'another secret',
+        () => signatureHeaders(body, { secret: `whsec_${Buffer.alloc(32).toString('base64')}` }),
+      ],
+      [
+        'another version',
+        () => ({ ...good(), 'svix-signature': (good()['svix-signature'] ?? '').replace('v1,', 'v2,') }),
+      ],
+      [
+        'no version',
+        () => ({ ...good(), 'svix-signature': (good()['svix-signature'] ?? '').replace('v1,', '') }),
+      ],
+      ['a version alone', () => ({ ...good(), 'svix-signature': 'v1' })],
+      ['an empty one', () => ({ ...good(), 'svix-signature': 'v1,' })],
+      ['too old', () => signatureHeaders(body, { timestamp: seconds(-302) })],
+      ['too new', () => signatureHeaders(body, { timestamp: seconds(302) })],
+      ['milliseconds', () => signatureHeaders(body, { timestamp: String(Date.now()) })],
+      ['a timestamp with letters behind', () => ({ ...good(), 'svix-timestamp': `${seconds(0)}abc` })],
+      ['a timestamp with a fraction', () => ({ ...good(), 'svix-timestamp': `${seconds(0)}.9` })],
+      ['a timestamp with a sign', () => ({ ...good(), 'svix-timestamp': `+${seconds(0)}` })],
+      ['a timestamp with a zero before', () => ({ ...good(), 'svix-timestamp': `0${seconds(0)}` })],
+      ['no number', () => signatureHeaders(body, { timestamp: 'NaN' })],
+    ])('refuses a signature: %s', async (_what, headers) => {
+      expect(await deliver(service.url, body, headers())).toMatchObject(invalidSignature);
+      expect(await users()).not.toContain('user_signed');
+    });
+
+    test.each([
+      ['the Standard Webhooks names', () => signatureHeaders(body, { names: 'webhook' })],
+      [
+        'mixed names',
+        () => {
+          const { 'svix-id': id = '', ...rest } = good();
+          return { ...rest, 'webhook-id': id };
+        },
+      ],
+      ['by the secret that is rotated out', () => signatureHeaders(body, { secret: OLD_SECRET })],
+      ['up to 5 minutes old', () => signatureHeaders(body, { timestamp: seconds(-290) })],
+      [
+        'one good one of several',
+        () => {
+          const { 'svix-signature': signature, ...rest } = good();
+          return { ...rest, 'svix-signature': `v1,AAAA v2,BBBB ${signature}` };
+        },
+      ],
+    ])('accepts a signature: %s', async (_what, headers) => {
+      expect(await deliver(service.url, body, headers())).toMatchObject(acknowledged('user.created'));
+    });
+  });
+
+  test('answers 413 above 1 MiB, and takes 1 MiB', async () => {
+    const event = (bytes: number) => {
+      const json = JSON.stringify({ type: 'user.updated', data: { id: 'u' } });
+      return json + ' '.repeat(bytes - json.length);
+    };
+    const limit = 1024 * 1024;
+    expect(await deliver(service.url, event(limit))).toMatchObject(acknowledged('user.updated'));
+    expect(await deliver(service.url, event(limit + 1))).toMatchObject({
+      status: 413,
+      body: { message: 'Payload too large' },
+    });
+  });
+
+  test('a database fault is a 500 without a cause, the sender delivers again, and the user is registered', async () => {
+    await service.database.proxy.treat('reset');
+    const failed = await deliver(service.url, userCreated('user_retry'));
+    expect(failed).toMatchObject({ status: 500, body: { message: 'Internal Server Error' } });
+    expect(Object.keys(Object(failed.body))).toEqual(['message']);
+    const { id } = service.idp.webhooks.send('user.created', { id: 'user_retry' });
+    await service.database.proxy.treat('forward');
+    const delivery = await service.idp.webhooks.settled(id);
+    expect(delivery.status).toBe('delivered');
+    expect((await users()).filter((user) => user === 'user_retry')).toHaveLength(1);
+  });
+
+  test('needs no session and leaves the cache alone', async () => {
+    service.kv.takeCommands();
+    expect(await deliver(service.url, userCreated('user_uncached'))).toMatchObject(
+      acknowledged('user.created'),
+    );
+    expect(service.kv.takeCommands()).toEqual([]);
+  });
+});

@@ -1,0 +1,182 @@
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { Client } from 'pg';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import { codeOnConsole, shownLink, signUp, visit } from '../harness/browser/browser';
+import { launchBrowser } from '../harness/browser/chromium';
+import { createLocalStack, type Details } from '../harness/stack';
+
+const Me = z.object({ isAuthenticated: z.boolean(), userId: z.string(), identityProviderUserId: z.string() });
+
+const local = createLocalStack();
+afterAll(() => local.remove());
+
+async function startStack() {
+  const stack = await local.start('dev');
+  const commands = [...stack.printed.matchAll(/^ {2}(npm run .*)$/gm)].map(([, command = '']) => command);
+  return { ...stack, commands };
+}
+
+/** Runs a line as a shell does into which it was pasted. */
+async function paste(line = '') {
+  const { written, exited } = local.run('sh', ['-c', line]);
+  return { code: await exited, ...written };
+}
+
+async function storedUsers(databaseUrl: string) {
+  const client = new Client({ connectionString: databaseUrl });
+  try {
+    await client.connect();
+    const statement =
+      'SELECT id AS "userId", identity_provider_user_id AS "identityProviderUserId" FROM users';
+    return (await client.query<Record<string, unknown>>(statement)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+async function isRefused(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  try {
+    await fetch(`http://${hostname}:${port}/`);
+    return false;
+  } catch (error) {
+    return error instanceof Error && String(error.cause).includes('ECONNREFUSED');
+  }
+}
+
+async function nothingIsLeft({ app, databaseUrl, kv, identityProvider }: Details) {
+  await expect.poll(() => local.processes().length === 0).toBe(true);
+  for (const url of [app, databaseUrl, kv.url, identityProvider.url]) expect(await isRefused(url)).toBe(true);
+}
+
+describe('with no environment', () => {
+  let stack: Awaited<ReturnType<typeof startStack>>;
+  beforeAll(async () => {
+    stack = await startStack();
+  });
+
+  test('the stack comes up, and the printed commands work as pasted', async () => {
+    expect(stack.commands).toHaveLength(3);
+    const [createUser, token, me] = stack.commands;
+
+    const created = await paste(createUser);
+    expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^user_\w+\n$/) });
+    expect(created.stderr).toContain('200 {"received":true,"eventType":"user.created"}');
+    const identityProviderUserId = created.stdout.trim();
+    const byWebhook = await storedUsers(stack.details.databaseUrl);
+    expect(byWebhook).toEqual([{ userId: expect.any(String), identityProviderUserId }]);
+
+    expect(await paste(token)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+\n$/),
+    });
+
+    const seen = await paste(me);
+    expect(seen.stderr).toContain('/users/v1/me: 200');
+    expect(Me.parse(JSON.parse(seen.stdout))).toEqual({ isAuthenticated: true, ...byWebhook[0] });
+    expect(await paste('npm run -s local me nonsense')).toMatchObject({
+      code: 1,
+      stdout: '{"message":"Unauthorized"}\n',
+    });
+
+    const second = local.launch('dev');
+    expect(await second.exited).toBe(1);
+    expect(second.written.stderr).toContain(`already runs at ${stack.details.app}`);
+  });
+
+  test('a newcomer signs up in the browser at the printed addresses, and sees the link and the webhook that made it', async () => {
+    const browser = await launchBrowser();
+    onTestFinished(() => browser.close());
+    const address = (name: string) =>
+      new RegExp(`^ {2}${name} +(http\\S+)$`, 'm').exec(stack.printed)?.[1] ?? 'not printed';
+    const email = 'newcomer@example.com';
+    await visit(browser, { url: new URL(address('Its console')).origin }, {}, (console) =>
+      visit(browser, { url: address('Application') }, {}, async (page) => {
+        await console.goto(address('Its console'));
+        await page.goto('/');
+        await page.getByText('You are signed out.').waitFor();
+        await signUp(page, email, () => codeOnConsole(console, email));
+        const { identityProviderUserId, userId } = await shownLink(page);
+        expect(await storedUsers(stack.details.databaseUrl)).toContainEqual({
+          userId,
+          identityProviderUserId,
+        });
+
+        const delivery = console.locator('.deliveries > li').filter({ hasText: email });
+        expect(await delivery.locator('summary').innerText()).toContain('user.created');
+        await delivery.getByText('Delivered').waitFor();
+        await delivery.locator('summary').getByText('HTTP 200').waitFor();
+        await delivery.locator('summary').click();
+        await delivery.getByText('{"received":true,"eventType":"user.created"}').waitFor();
+      }),
+    );
+  });
+
+  test('a killed stack leaves nothing running, the next start knows its users, and Ctrl-C leaves nothing', async () => {
+    const users = await storedUsers(stack.details.databaseUrl);
+    stack.child.kill('SIGKILL');
+    await stack.exited;
+    await nothingIsLeft(stack.details);
+
+    const next = await startStack();
+    expect(await storedUsers(next.details.databaseUrl)).toEqual(users);
+    const me = next.commands[2];
+    const seen = await paste(me);
+    const { isAuthenticated, ...user } = Me.parse(JSON.parse(seen.stdout));
+    expect(isAuthenticated).toBe(true);
+    expect(users).toContainEqual(user);
+
+    if (next.child.pid !== undefined) process.kill(-next.child.pid, 'SIGINT');
+    expect(await next.exited).toBe(0);
+    await nothingIsLeft(next.details);
+    const late = await paste(me);
+    expect(late).toMatchObject({ code: 1, stdout: '' });
+    expect(late.stderr).toContain('The local stack does not run');
+  });
+
+  // Without /proc the application's process is not found.
+  test.runIf(existsSync('/proc/self/cmdline'))(
+    'when the application ends by itself, so does everything else, and the stack says why',
+    async () => {
+      const last = await startStack();
+      const application = local
+        .processes()
+        .find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('next/dist/bin/next'));
+      process.kill(Number(application), 'SIGKILL');
+      expect(await last.exited).toBe(1);
+      expect(last.written.stderr).toContain('Next.js ended by itself');
+      await nothingIsLeft(last.details);
+    },
+  );
+});
+
+test.each([
+  [{ IDP_SECRET_KEY: 'sk_test_hidden' }, /IDP_PUBLISHABLE_KEY, IDP_WEBHOOK_SIGNING_SECRET: not set/],
+  [{ KV_REST_API_TOKEN: 'hidden' }, /KV_REST_API_URL: not set/],
+  [
+    { PORT: 'hidden', IDP_KEY_STYLE: 'hidden' },
+    /PORT: is no port[\s\S]*IDP_KEY_STYLE: is neither test nor live/,
+  ],
+  [{ REDIS_URL: 'http://hidden' }, /REDIS_URL: is no redis:\/\/ URL/],
+])('half an environment is refused with what is missing: %j', async (more, words) => {
+  const { written, exited } = local.launch('dev', more);
+  expect(await exited).toBe(1);
+  expect(written.stderr).toMatch(words);
+  expect(written.stderr).not.toContain('hidden');
+});
+
+test('a wanted port that is taken is refused, and nothing was started', async () => {
+  const occupied = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void occupied.close());
+  await once(occupied, 'listening');
+  const address = occupied.address();
+  const port = String(address && typeof address === 'object' ? address.port : 0);
+  const { written, exited } = local.launch('dev', { PORT: port });
+  expect(await exited).toBe(1);
+  expect(written.stderr).toContain(`Port ${port} is taken`);
+  expect(existsSync(path.join(local.folder, 'stack.json'))).toBe(false);
+});

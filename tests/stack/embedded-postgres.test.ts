@@ -1,0 +1,226 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client } from 'pg';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres';
+import { isAlive } from '../../dev/processes';
+
+const root = mkdtempSync(path.join(os.tmpdir(), 'embedded-postgres-test-'));
+const started: EmbeddedPostgres[] = [];
+const children: ChildProcess[] = [];
+let folders = 0;
+/** Only ends a test that fails: a machine may be very busy. */
+const PATIENCE_MS = 60_000;
+
+afterAll(async () => {
+  for (const child of children) child.kill('SIGKILL');
+  await Promise.all(started.map((server) => server.stop()));
+  rmSync(root, { recursive: true, force: true });
+});
+
+function newFolder(): string {
+  folders += 1;
+  return path.join(root, String(folders), 'postgres');
+}
+
+async function start(folder: string, more: { port?: number; signal?: AbortSignal } = {}) {
+  const server = await startPostgres({ folder, durable: false, ...more });
+  started.push(server);
+  return server;
+}
+
+async function query(url: string, statement: string) {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: PATIENCE_MS });
+  try {
+    await client.connect();
+    return (await client.query<Record<string, unknown>>(statement)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+function serverProcess(server: { readonly dataFolder: string }): number {
+  return Number(readFileSync(path.join(server.dataFolder, 'postmaster.pid'), 'utf8').split('\n')[0]);
+}
+
+/** Another process that starts a server in the folder and then does nothing until it is killed. */
+async function startInAnotherProcess(folder: string, before = '') {
+  const program = path.join(root, `holder-${children.length}.mts`);
+  const module = fileURLToPath(new URL('../../dev/postgres.ts', import.meta.url));
+  writeFileSync(
+    program,
+    `import { startPostgres } from ${JSON.stringify(module)};
+     ${before}
+     const server = await startPostgres({ folder: ${JSON.stringify(folder)}, durable: true });
+     await server.createDatabase('left_behind');
+     console.log(server.dataFolder);
+     setInterval(() => {}, 60_000);`,
+  );
+  const child = spawn(process.execPath, ['--import', 'tsx', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  children.push(child);
+  const [line] = await once(child.stdout, 'data');
+  const pid = serverProcess({ dataFolder: String(line).trim() });
+  return { child, pid };
+}
+
+async function kill(child: ChildProcess) {
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+}
+
+test('data survives a stop and a start', async () => {
+  const folder = newFolder();
+  const first = await start(folder);
+  await first.createDatabase('kept');
+  await query(first.url('kept'), 'CREATE TABLE note AS SELECT 42 AS answer');
+  await first.stop();
+
+  const second = await start(folder);
+  expect(second.adopted).toBe(false);
+  expect(await query(second.url('kept'), 'SELECT answer FROM note')).toEqual([{ answer: 42 }]);
+});
+
+test('a stopped server is gone, and stopping again is harmless', async () => {
+  const server = await start(newFolder());
+  const pid = serverProcess(server);
+  expect(isAlive(pid)).toBe(true);
+  await Promise.all([server.stop(), server.stop()]);
+  expect(isAlive(pid)).toBe(false);
+});
+
+test('only loopback and only with the password, in UTC', async () => {
+  const server = await start(newFolder());
+  const url = server.url('postgres');
+  const [settings] = await query(
+    url,
+    `SELECT current_setting('listen_addresses') AS addresses, current_setting('unix_socket_directories') AS sockets,
+            current_setting('TimeZone') AS zone, current_setting('max_connections') AS connections`,
+  );
+  expect(settings).toEqual({ addresses: '127.0.0.1', sockets: '', zone: 'UTC', connections: '200' });
+  const wrong = new URL(url);
+  wrong.password = 'postgres';
+  await expect(query(wrong.href, 'SELECT 1')).rejects.toThrow(/password authentication failed/);
+});
+
+test('a database is copied from its template, left alone when it exists, and dropped with its connections', async () => {
+  const server = await start(newFolder());
+  await server.createDatabase('original');
+  await query(server.url('original'), 'CREATE TABLE note AS SELECT 1 AS version');
+  await Promise.all([
+    server.createDatabase('copy-1', 'original'),
+    server.createDatabase('copy-2', 'original'),
+  ]);
+  await query(server.url('copy-1'), 'UPDATE note SET version = 2');
+  await server.createDatabase('copy-1', 'original');
+  expect(await query(server.url('copy-1'), 'SELECT version FROM note')).toEqual([{ version: 2 }]);
+  expect(await query(server.url('copy-2'), 'SELECT version FROM note')).toEqual([{ version: 1 }]);
+
+  const connected = new Client({ connectionString: server.url('copy-2') });
+  const ended = new Promise((resolve) => connected.on('error', resolve));
+  await connected.connect();
+  await server.dropDatabase('copy-2');
+  await ended;
+  await server.dropDatabase('copy-2');
+  await expect(query(server.url('copy-2'), 'SELECT 1')).rejects.toThrow(/does not exist/);
+});
+
+test('a killed parent leaves no server, and its data is there at the next start', async () => {
+  const folder = newFolder();
+  const { child, pid } = await startInAnotherProcess(folder);
+  await kill(child);
+  await expect.poll(() => !isAlive(pid)).toBe(true);
+  const next = await start(folder);
+  expect(next.adopted).toBe(false);
+  expect(await query(next.url('left_behind'), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+test('a server that was left running all the same is adopted, and stopped by its new owner', async () => {
+  const folder = newFolder();
+  // With no program to run, there is nobody to end the server after its parent.
+  const { child, pid } = await startInAnotherProcess(folder, `process.execPath = '/nowhere';`);
+  await kill(child);
+  expect(isAlive(pid)).toBe(true);
+  const next = await start(folder);
+  expect(next.adopted).toBe(true);
+  expect(await query(next.url('left_behind'), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  await next.stop();
+  expect(isAlive(pid)).toBe(false);
+});
+
+test('a process id that a crash left behind, and that is by now that of another program, does not keep the server from starting', async () => {
+  const folder = newFolder();
+  const first = await start(folder);
+  await first.createDatabase('kept');
+  await first.stop();
+  // Of the server's own user: PostgreSQL takes any live process of that user for a server.
+  const { uid, gid } = statSync(first.dataFolder);
+  const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 60_000)'], {
+    cwd: '/',
+    stdio: 'ignore',
+    ...(process.getuid?.() === 0 ? { uid, gid } : {}),
+  });
+  children.push(other);
+  await once(other, 'spawn');
+  const stale = [other.pid, first.dataFolder, 0, 1, '', '127.0.0.1', 0, 'ready', ''].join('\n');
+  writeFileSync(path.join(first.dataFolder, 'postmaster.pid'), stale);
+
+  const second = await start(folder);
+  expect(second.adopted).toBe(false);
+  expect(await query(second.url('kept'), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  expect(isAlive(other.pid ?? 0)).toBe(true);
+});
+
+test('a folder in use by another process is refused, and that process keeps its server', async () => {
+  const folder = newFolder();
+  const { child, pid } = await startInAnotherProcess(folder);
+  await expect(start(folder)).rejects.toThrow(`in use by process ${child.pid}`);
+  expect(isAlive(pid)).toBe(true);
+  await kill(child);
+});
+
+test('a start that fails tells what the server said', async () => {
+  const occupied = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void occupied.close());
+  await once(occupied, 'listening');
+  const address = occupied.address();
+  const port = address && typeof address === 'object' ? address.port : 0;
+  await expect(start(newFolder(), { port })).rejects.toThrow(/could not bind IPv4 address "127.0.0.1"/);
+});
+
+test('a start that is called off leaves no server, and the folder is usable', async () => {
+  const folder = newFolder();
+  const whole = await start(folder);
+  const { dataFolder } = whole;
+  await whole.stop();
+  // As a standby it is never ready, however late this test looks.
+  const standby = path.join(dataFolder, 'standby.signal');
+  writeFileSync(standby, '');
+  const abort = new AbortController();
+  const starting = start(folder, { signal: abort.signal });
+  const failed = expect(starting).rejects.toThrow('called off');
+  // The cluster exists: the server process is the next thing that comes to be.
+  let pid = 0;
+  await expect
+    .poll(() => {
+      try {
+        pid = serverProcess({ dataFolder });
+      } catch {
+        // Not there, or not whole yet.
+      }
+      return pid;
+    })
+    .toBeGreaterThan(0);
+  abort.abort(new Error('called off'));
+  await failed;
+  expect(isAlive(pid)).toBe(false);
+  rmSync(standby);
+  await start(folder);
+});
