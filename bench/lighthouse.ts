@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { type BrowserContext, chromium } from 'playwright';
 import { z } from 'zod';
-import { freePort } from '../dev/postgres';
-import { endProcess, endWithThisProcess } from '../dev/processes';
+import { freePort } from '../dev/system/listen';
+import { endProcess, endWithThisProcess } from '../dev/system/processes';
 import { PASSWORD, shownLink, signIn } from '../tests/harness/browser/browser';
 import { chromiumOptions } from '../tests/harness/browser/chromium';
 import { withService } from './with-service';

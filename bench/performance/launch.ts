@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { connect } from 'node:net';
-import { freePort } from '../../dev/postgres';
-import { endProcess, endWithThisProcess, waitUntil } from '../../dev/processes';
+import { freePort } from '../../dev/system/listen';
+import { endProcess, endWithThisProcess, waitUntil } from '../../dev/system/processes';
 import { withoutServiceVariables } from '../../tests/harness/build';
 
 /** A Node.js program that listens. */

@@ -7,8 +7,8 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { extract } from 'tar';
-import { messageOf } from '../errors';
-import { removeLeftovers } from '../leftovers';
+import { messageOf } from '../system/errors';
+import { removeLeftovers } from '../system/leftovers';
 
 /** The browser SDK and its prebuilt components, as the provider would serve them from its own host. */
 const PACKAGES = {

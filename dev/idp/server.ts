@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import { close, listen } from '../system/listen';
 import {
   acceptPassword,
   createSession,
@@ -96,18 +96,15 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   };
   const clerkJs = clerkJsFrom(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
   const ownConsole = options.console && (await startConsole(instance, options.console.preferredPort));
-  const server = await listen(apiServer(instance, clerkJs), options.port ?? 0).catch(
-    async (error: unknown) => {
-      await ownConsole?.stop();
-      await webhooks.stop();
-      throw error;
-    },
-  );
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('The identity provider has no port');
+  const server = apiServer(instance, clerkJs);
+  const port = await listen(server, options.port).catch(async (error: unknown) => {
+    await ownConsole?.stop();
+    await webhooks.stop();
+    throw error;
+  });
 
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://127.0.0.1:${port}`,
     consoleUrl: ownConsole?.url,
     issuer: publishableKey.issuer,
     publicKeyPem: key.publicKeyPem,
@@ -139,18 +136,4 @@ function knownSession(instance: Instance, id: string): Session {
   const session = instance.store.sessions.get(id);
   if (session === undefined) throw notFound(`Session ${id}`);
   return session;
-}
-
-function listen(server: Server, port: number): Promise<Server> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', () => resolve(server));
-  });
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }

@@ -1,6 +1,6 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { errorCode, messageOf } from '../errors';
+import { errorCode, messageOf } from '../system/errors';
 import {
   type Client,
   Data,

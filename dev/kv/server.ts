@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import { z } from 'zod';
+import { listen } from '../system/listen';
 
 /** What answers the commands: a store in memory, or a Redis. */
 export interface KvEngine {
@@ -52,7 +53,7 @@ const Commands = z.array(Command).min(1);
  *
  * Source: https://upstash.com/docs/redis/features/restapi, and @upstash/redis 1.39.
  */
-export function startKvServer(options: KvServerOptions): Promise<KvServer> {
+export async function startKvServer(options: KvServerOptions): Promise<KvServer> {
   const { token, engine } = options;
   const server = createServer(async (request, response) => {
     const { status, body } = await answer(request, options).catch(failure);
@@ -72,21 +73,15 @@ export function startKvServer(options: KvServerOptions): Promise<KvServer> {
     await engine.close();
   };
   let stopped: Promise<void> | undefined;
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port ?? 0, '127.0.0.1', () => {
-      const address = server.address();
-      const port = address && typeof address === 'object' ? address.port : 0;
-      resolve({
-        url: `http://127.0.0.1:${port}`,
-        token,
-        stop() {
-          stopped ??= stop();
-          return stopped;
-        },
-      });
-    });
-  });
+  const port = await listen(server, options.port);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    token,
+    stop() {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
 }
 
 async function answer(request: IncomingMessage, options: KvServerOptions): Promise<Answer> {

@@ -4,8 +4,8 @@ import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/serv
 import { memoryEngine } from '../../dev/kv/memory';
 import { redisEngine } from '../../dev/kv/redis';
 import { type KvEngine, startKvServer } from '../../dev/kv/server';
-import { freePort } from '../../dev/postgres';
-import { endProcess, endWithThisProcess, waitUntil } from '../../dev/processes';
+import { freePort } from '../../dev/system/listen';
+import { endProcess, endWithThisProcess, waitUntil } from '../../dev/system/processes';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
 import { createTestDatabase, type DatabaseServer, type TestDatabase } from './parts/database';
 import { startRedis } from './parts/redis';

@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { endProcess, endWithThisProcess, waitUntil } from '../../dev/processes';
+import { endProcess, endWithThisProcess, waitUntil } from '../../dev/system/processes';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
@@ -83,7 +83,7 @@ export function createLocalStack(): LocalStack {
   };
 
   const launch: LocalStack['launch'] = (mode, more) =>
-    run(process.execPath, ['--import', 'tsx', 'dev/main.ts', mode], more);
+    run(process.execPath, ['--import', 'tsx', 'dev/stack/main.ts', mode], more);
 
   const processes = () => {
     if (!existsSync('/proc/self/environ')) return [];

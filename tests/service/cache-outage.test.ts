@@ -1,5 +1,6 @@
 import { createServer, type RequestListener } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { listen } from '../../dev/system/listen';
 import type { Treatment } from '../harness/parts/tcp-proxy';
 import { me, tokenFor } from '../harness/requests';
 import { startTestService, type TestService } from '../harness/service';
@@ -12,10 +13,8 @@ let kvAddress: { host: string; port: number };
 let oddAddress: { host: string; port: number };
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => oddServer.listen(0, '127.0.0.1', resolve));
-  const address = oddServer.address();
-  if (address === null || typeof address === 'string') throw new Error('No port');
-  oddAddress = { host: '127.0.0.1', port: address.port };
+  const port = await listen(oddServer);
+  oddAddress = { host: '127.0.0.1', port };
   service = await startTestService();
   kvAddress = service.kv.address;
 });

@@ -15,7 +15,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres';
+import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres/server';
 import { deployMigrations } from '../../prisma/deploy';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { listen } from '../../dev/system/listen';
 import { movedClock } from '../harness/parts/moved-clock';
 import { me, tokenFor } from '../harness/requests';
 import {
@@ -37,7 +38,7 @@ describe('a session token is verified with the key of this instance only', () =>
   const clock = movedClock();
 
   beforeAll(async () => {
-    await new Promise<void>((resolve) => attacker.listen(0, '127.0.0.1', resolve));
+    await listen(attacker);
     const address = attacker.address();
     attackerUrl = `http://127.0.0.1:${address && typeof address === 'object' ? address.port : 0}`;
     fetchingKeys = await startServiceProcess({

@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import { afterAll, describe, expect, test } from 'vitest';
+import { listen } from '../../dev/system/listen';
 import { me, tokenFor } from '../harness/requests';
 import { startTestService, type TestService } from '../harness/service';
 
@@ -22,11 +23,9 @@ describe('without IDP_JWT_KEY, keys that cannot be had are said so in the log', 
     const backendApi = createServer((_request, response) => {
       response.writeHead(status, { 'content-type': type }).end(body);
     });
-    await new Promise<void>((resolve) => backendApi.listen(0, '127.0.0.1', resolve));
-    const address = backendApi.address();
-    if (address === null || typeof address === 'string') throw new Error('No port');
+    const port = await listen(backendApi);
     const service = await startTestService({
-      environment: { IDP_JWT_KEY: '', CLERK_API_URL: `http://127.0.0.1:${address.port}` },
+      environment: { IDP_JWT_KEY: '', CLERK_API_URL: `http://127.0.0.1:${port}` },
     });
     started.push({ service, backendApi });
     for (const id of ['user_1', 'user_2']) {

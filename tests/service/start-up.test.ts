@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { freePort } from '../../dev/postgres';
+import { freePort } from '../../dev/system/listen';
 import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from '../harness/build';
 import { startTestService } from '../harness/service';
 

@@ -7,8 +7,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
-import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres';
-import { isAlive } from '../../dev/processes';
+import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres/server';
+import { isAlive } from '../../dev/system/processes';
 
 const root = mkdtempSync(path.join(os.tmpdir(), 'embedded-postgres-test-'));
 const started: EmbeddedPostgres[] = [];
@@ -51,7 +51,7 @@ function serverProcess(server: { readonly dataFolder: string }): number {
 /** Another process that starts a server in the folder and then does nothing until it is killed. */
 async function startInAnotherProcess(folder: string, before = '') {
   const program = path.join(root, `holder-${children.length}.mts`);
-  const module = fileURLToPath(new URL('../../dev/postgres.ts', import.meta.url));
+  const module = fileURLToPath(new URL('../../dev/postgres/server.ts', import.meta.url));
   writeFileSync(
     program,
     `import { startPostgres } from ${JSON.stringify(module)};

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Changes } from '../../dev/idp/console/changes';
 import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
+import { listen } from '../../dev/system/listen';
 
 const options = {
   publishableKey: `pk_test_${Buffer.from('local.clerk.accounts.dev$').toString('base64')}`,
@@ -187,8 +188,7 @@ test('pauses the endpoint, breaks the signature, sends any event and redelivers,
     received.push(String(incoming.headers['svix-id']));
     incoming.resume().on('end', () => answer.end('thank you'));
   });
-  await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
-  const { port } = z.object({ port: z.number() }).parse(endpoint.address());
+  const port = await listen(endpoint);
   const secret = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
   const own = await startIdentityProvider({
     ...options,

@@ -6,6 +6,7 @@ import { Webhook } from 'svix';
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type IdentityProviderOptions, startIdentityProvider } from '../../dev/idp/server';
+import { listen } from '../../dev/system/listen';
 import { manualClock } from '../harness/parts/moved-clock';
 
 const publishableKey = `pk_test_${Buffer.from('local.clerk.accounts.dev$').toString('base64')}`;
@@ -37,8 +38,7 @@ async function receiver(...statuses: number[]) {
     received.push({ headers: Headers.parse(request.headers), body: Buffer.concat(chunks).toString() });
     response.writeHead(statuses.shift() ?? 200, { location: '/again' }).end('a'.repeat(2000));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = z.object({ port: z.number() }).parse(server.address());
+  const port = await listen(server);
   closing.push(async () => server.close());
   return { url: `http://127.0.0.1:${port}/hook`, received };
 }
@@ -135,7 +135,7 @@ test('a redirect is a failure and is not followed; the start of the answer is ke
 test('an endpoint that does not answer within 15 seconds has failed', async () => {
   const requests: string[] = [];
   const server = createServer((request) => requests.push(request.url ?? ''));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await listen(server);
   closing.push(async () => server.closeAllConnections());
   const { port } = z.object({ port: z.number() }).parse(server.address());
   const clock = manualClock();

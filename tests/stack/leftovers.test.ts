@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync 
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { removeLeftovers } from '../../dev/leftovers';
+import { removeLeftovers } from '../../dev/system/leftovers';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'leftovers-test-'));
 afterAll(() => rmSync(folder, { recursive: true }));

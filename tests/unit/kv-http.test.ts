@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { VercelKV } from '@vercel/kv';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { kvRequester } from '#lib/kv-http';
+import { listen } from '../../dev/system/listen';
 
 const TIMEOUT_MS = 500;
 
@@ -32,13 +33,11 @@ const echo = ({ commands, response }: Arrival) =>
 let kv: VercelKV;
 
 beforeEach(async () => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('No port');
+  const port = await listen(server);
   answer = echo;
   arrivals.length = 0;
   kv = new VercelKV(
-    kvRequester({ url: `http://127.0.0.1:${address.port}/`, token: 'the-token', timeoutMs: TIMEOUT_MS }),
+    kvRequester({ url: `http://127.0.0.1:${port}/`, token: 'the-token', timeoutMs: TIMEOUT_MS }),
   );
 });
 afterEach(async () => {
@@ -115,7 +114,7 @@ describe('a call is a fault, and made once', () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
     await expect(kv.get('key')).rejects.toThrow('ECONNREFUSED');
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    await listen(server);
   });
 });
 

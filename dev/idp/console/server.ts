@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { z } from 'zod';
+import { close, listen } from '../../system/listen';
 import { ApiError, type ApiResponse, findRoute, notFound, readBody } from '../http';
 import type { Instance } from '../instance';
 import { followStore } from './live';
@@ -90,21 +90,17 @@ export async function startConsole(instance: Instance, preferredPort: number): P
     }
   });
   server.requestTimeout = 10_000;
-  try {
-    await listen(server, preferredPort).catch(() => listen(server, 0));
-  } catch (error) {
-    pages.stop();
-    throw error;
-  }
-  const { port } = z.object({ port: z.number() }).parse(server.address());
+  const port = await listen(server, preferredPort)
+    .catch(() => listen(server))
+    .catch((error: unknown) => {
+      pages.stop();
+      throw error;
+    });
   return {
     url: `http://127.0.0.1:${port}`,
     async stop() {
       pages.stop();
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      });
+      await close(server);
     },
   };
 }
@@ -153,14 +149,4 @@ async function readFiles(): Promise<ReadonlyMap<string, File>> {
     files.set(name === PAGE ? '/' : `/${name}`, { type, bytes });
   }
   return files;
-}
-
-function listen(server: Server, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
 }

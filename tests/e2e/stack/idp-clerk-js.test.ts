@@ -4,8 +4,8 @@ import { createClerkClient } from '@clerk/backend';
 import { clerkFrontendApiProxy } from '@clerk/backend/proxy';
 import type { Browser, BrowserContext, Page } from 'playwright';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { z } from 'zod';
 import { type IdentityProvider, startIdentityProvider } from '../../../dev/idp/server';
+import { listen } from '../../../dev/system/listen';
 import { mailedCode } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
 
@@ -71,8 +71,7 @@ async function startApplication(provider: IdentityProvider, publishableKey: stri
         outgoing.writeHead(response.status).end(Buffer.from(await response.arrayBuffer()));
       });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = z.object({ port: z.number() }).parse(server.address());
+  const port = await listen(server);
   return {
     url: `http://localhost:${port}`,
     async stop() {

@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import type { Browser, Page } from 'playwright';
 import { Webhook } from 'svix';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { z } from 'zod';
 import { type IdentityProvider, startIdentityProvider } from '../../../dev/idp/server';
+import { listen } from '../../../dev/system/listen';
 import { axeViolations, visit } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
 
@@ -30,8 +30,7 @@ let browser: Browser;
 let endpointUrl: string;
 beforeAll(async () => {
   browser = await launchBrowser();
-  await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
-  const { port } = z.object({ port: z.number() }).parse(endpoint.address());
+  const port = await listen(endpoint);
   endpointUrl = `http://127.0.0.1:${port}/webhooks/idp/v1/user-created`;
 });
 afterAll(async () => {

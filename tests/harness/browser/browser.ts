@@ -2,7 +2,7 @@ import axe from 'axe-core';
 import type { Browser, BrowserContextOptions, Page } from 'playwright';
 import { z } from 'zod';
 import type { IdentityProvider } from '../../../dev/idp/server';
-import { waitUntil } from '../../../dev/processes';
+import { waitUntil } from '../../../dev/system/processes';
 import type { TestService } from '../service';
 
 export const PASSWORD = 'correct horse battery staple';

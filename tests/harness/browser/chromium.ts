@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress } from 'node:zlib';
 import { type Browser, chromium, type LaunchOptions } from 'playwright';
 import { extract } from 'tar';
-import { removeLeftovers } from '../../../dev/leftovers';
+import { removeLeftovers } from '../../../dev/system/leftovers';
 
 const PACKAGE = '@sparticuz/chromium';
 /** Git ignores it; 190 MB that would take seconds to unpack in every run. */

@@ -1,4 +1,4 @@
-import { waitUntil } from '../../../dev/processes';
+import { waitUntil } from '../../../dev/system/processes';
 import type { TestDatabase } from './database';
 
 /** What keeps inserts waiting, so that requests are under way for as long as a test needs. */

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { startPostgres } from '../../../dev/postgres';
+import { startPostgres } from '../../../dev/postgres/server';
 import { deployMigrations } from '../../../prisma/deploy';
 import { type DatabaseServer, TEMPLATE } from './database';
 

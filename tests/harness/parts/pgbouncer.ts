@@ -3,8 +3,8 @@ import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
-import { freePort } from '../../../dev/postgres';
-import { endProcess, endWithThisProcess, waitUntil } from '../../../dev/processes';
+import { freePort } from '../../../dev/system/listen';
+import { endProcess, endWithThisProcess, waitUntil } from '../../../dev/system/processes';
 
 /** Whether PgBouncer can be run here (Debian: the package `pgbouncer`). */
 export const hasPgBouncer = spawnSync('pgbouncer', ['--version']).status === 0;

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { freePort } from '../../../dev/postgres';
-import { endProcess, endWithThisProcess, waitUntil } from '../../../dev/processes';
+import { freePort } from '../../../dev/system/listen';
+import { endProcess, endWithThisProcess, waitUntil } from '../../../dev/system/processes';
 
 const PROGRAM = 'redis-server';
 

@@ -1,4 +1,5 @@
 import { createServer } from 'node:http';
+import { listen } from '../../../dev/system/listen';
 
 /** Stands where the provider's Backend API should be, knows nothing, and remembers what it was asked. */
 export interface SilentBackendApi {
@@ -15,11 +16,9 @@ export async function startSilentBackendApi(): Promise<SilentBackendApi> {
     calls.push(`${request.method} ${request.url}`);
     response.writeHead(404, { 'content-type': 'application/json' }).end('{"errors":[]}');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('No port');
+  const port = await listen(server);
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://127.0.0.1:${port}`,
     calls,
     async stop() {
       server.closeAllConnections();

@@ -4,7 +4,7 @@ import nextEnv from '@next/env';
 import { z } from 'zod';
 
 /** The folder that holds package.json. */
-export const projectFolder = fileURLToPath(new URL('..', import.meta.url));
+export const projectFolder = fileURLToPath(new URL('../..', import.meta.url));
 
 const identityProviderVariables = [
   'IDP_SECRET_KEY',

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { messageOf } from './errors';
-import { waitUntil } from './processes';
+import { messageOf } from '../system/errors';
+import { waitUntil } from '../system/processes';
 import { loadEnvironmentFiles, readSettings } from './settings';
 import { findStack, type StackDetails } from './stack-file';
 

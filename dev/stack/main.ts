@@ -1,4 +1,4 @@
-import { messageOf } from './errors';
+import { messageOf } from '../system/errors';
 import { answers, choosePort, type NextProcess, startNext } from './next';
 import { type Part, startDatabase, startKv, startStandIn } from './parts';
 import { loadEnvironmentFiles, readSettings, type Settings } from './settings';

@@ -14,8 +14,8 @@ import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
-import { errorCode } from './errors';
-import { removeLeftovers } from './leftovers';
+import { errorCode } from '../system/errors';
+import { removeLeftovers } from '../system/leftovers';
 
 /** The account a server is started under; absent fields mean this process's own. */
 export interface ServiceUser {

@@ -14,18 +14,13 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { Client, escapeIdentifier } from 'pg';
-import { errorCode } from './errors';
-import {
-  findPostgresBinaries,
-  makePrivateFolder,
-  type PostgresBinaries,
-  type ServiceUser,
-} from './postgres-binaries';
-import { commandLine, endProcess, endWithThisProcess, isAlive, waitUntil } from './processes';
+import { errorCode } from '../system/errors';
+import { freePort } from '../system/listen';
+import { commandLine, endProcess, endWithThisProcess, isAlive, waitUntil } from '../system/processes';
+import { findPostgresBinaries, makePrivateFolder, type PostgresBinaries, type ServiceUser } from './binaries';
 
 /** A running PostgreSQL of this project's own. */
 export interface EmbeddedPostgres {
@@ -361,18 +356,4 @@ async function queryOnce(url: string, statement: string): Promise<Record<string,
   } finally {
     await client.end();
   }
-}
-
-/** A port of 127.0.0.1 that was free just now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject).listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => {
-        if (address && typeof address === 'object') resolve(address.port);
-        else reject(new Error('The system gave no port.'));
-      });
-    });
-  });
 }

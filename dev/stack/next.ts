@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
-import { errorCode } from './errors';
-import { endProcess, endWithThisProcess, waitUntil } from './processes';
+import { isFree } from '../system/listen';
+import { endProcess, endWithThisProcess, waitUntil } from '../system/processes';
 import { projectFolder } from './settings';
 
 /** One run of the Next.js command line. */
@@ -66,17 +65,4 @@ export async function choosePort(wanted: number | undefined): Promise<number> {
   }
   for (let port = firstPort; port < firstPort + 100; port += 1) if (await isFree(port)) return port;
   throw new Error(`No port from ${firstPort} to ${firstPort + 99} is free. Set PORT to one that is.`);
-}
-
-/** Free for `localhost`, whichever address that stands for. */
-async function isFree(port: number): Promise<boolean> {
-  return (await canListen(port, '127.0.0.1')) && (await canListen(port, '::1'));
-}
-
-function canListen(port: number, host: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', (error) => resolve(!['EADDRINUSE', 'EACCES'].includes(errorCode(error) ?? '')));
-    server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)));
-  });
 }

@@ -3,7 +3,8 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { connect, createServer } from 'node:net';
 import path from 'node:path';
 import { z } from 'zod';
-import { errorCode } from './errors';
+import { errorCode } from '../system/errors';
+import { listen } from '../system/listen';
 
 /** What `npm run local` needs to know of the stack that runs. */
 const StackDetails = z.object({
@@ -47,12 +48,7 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
   const file = stackFile(folder);
   const word = randomBytes(16).toString('hex');
   const server = createServer((socket) => socket.on('error', () => {}).end(word));
-  const port = await new Promise<number>((resolve, reject) => {
-    server.once('error', reject).listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      resolve(address && typeof address === 'object' ? address.port : 0);
-    });
-  });
+  const port = await listen(server);
   server.unref();
   const own = { pid: process.pid, port, word };
   try {

@@ -1,13 +1,13 @@
 import path from 'node:path';
-import { deployMigrations } from '../prisma/deploy';
-import { messageOf } from './errors';
-import { prefetchClerkJs } from './idp/clerk-js';
-import { startIdentityProvider } from './idp/server';
+import { deployMigrations } from '../../prisma/deploy';
+import { prefetchClerkJs } from '../idp/clerk-js';
+import { startIdentityProvider } from '../idp/server';
+import { memoryEngine } from '../kv/memory';
+import { redisEngine } from '../kv/redis';
+import { startKvServer } from '../kv/server';
+import { startPostgres } from '../postgres/server';
+import { messageOf } from '../system/errors';
 import { localKeys } from './keys';
-import { memoryEngine } from './kv/memory';
-import { redisEngine } from './kv/redis';
-import { startKvServer } from './kv/server';
-import { startPostgres } from './postgres';
 import type { Settings } from './settings';
 import type { StackDetails } from './stack-file';
 
