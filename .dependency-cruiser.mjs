@@ -19,7 +19,7 @@ const layers = [
   ['http/route'],
   ['http/body'],
   ['http/error'],
-  ['log', 'env', 'paths', 'requests-under-way', 'share-under-way', 'batch', 'breaker', 'within'],
+  ['log', 'env', 'paths', 'requests-under-way', 'share-under-way', 'batch', 'breaker', 'within', 'text'],
   ['api-roots'],
 ];
 const standing = `^lib/(${layers.flat().join('|')})\\.ts$`;

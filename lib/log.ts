@@ -61,9 +61,14 @@ function framesOf({ stack = '', message }: Error): string[] {
   return lines.slice(0, 6).map((line) => line.trim());
 }
 
+const WORDS = /^[A-Za-z ,.'-]{1,100}$/;
+
+/** Under `next dev` the log is the developer's own. */
+const mayBeQuoted = (message: string) => process.env.NODE_ENV === 'development' || WORDS.test(message);
+
 /**
  * Describes an error without quoting what it is about: drivers put statements, keys and values into their messages,
- * so a message is kept only if it is made of words alone.
+ * so a message is kept only if it is made of words alone, or under `next dev`.
  */
 export function describeError(error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { name: typeof error };
@@ -72,7 +77,7 @@ export function describeError(error: unknown, depth = 0): ErrorDescription {
   return {
     name: error.name,
     ...(code ? { code } : {}),
-    ...(/^[A-Za-z ,.'-]{1,100}$/.test(error.message) ? { message: error.message } : {}),
+    ...(mayBeQuoted(error.message) ? { message: error.message } : {}),
     ...(frames.length ? { frames } : {}),
     ...(error.cause !== undefined && depth < MAX_CAUSES
       ? { cause: describeError(error.cause, depth + 1) }

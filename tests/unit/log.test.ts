@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { collectFacts, describeError, noteFacts, type RequestFacts } from '#lib/log';
 
 test('an error is described by name, code and frames, and its message only if it quotes nothing', () => {
@@ -18,6 +18,13 @@ test.each(['connect to ada@example.com', 'key sk_test_1', 'body was {"a":1}', 'p
     expect(JSON.stringify(describeError(new Error(message)))).not.toContain(message);
   },
 );
+
+test('under `next dev` an error says what it is about', () => {
+  vi.stubEnv('NODE_ENV', 'development');
+  const message = 'The table `public.notes` does not exist';
+  expect(describeError(new Error(message)).message).toBe(message);
+  vi.unstubAllEnvs();
+});
 
 test('what is no error is described by its type alone, and a circle of causes ends', () => {
   expect(describeError('sk_test_1')).toEqual({ name: 'string' });
