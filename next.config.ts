@@ -24,7 +24,8 @@ const config: NextConfig = {
   experimental: {
     // A process loads a route when it is first asked for: most of them never serve a page.
     preloadEntriesOnStart: false,
-    // Otherwise a header that only the framework's own client sends makes an API path answer a redirect.
+    // Otherwise a header that only the framework's own client sends makes an API path answer a redirect
+    // (https://github.com/vercel/next.js/pull/82119).
     validateRSCRequestHeaders: false,
     // What Next.js keeps of a body before a route sees it: above the 1 MiB that a route takes, far below its 10 MB.
     proxyClientMaxBodySize: '2mb',

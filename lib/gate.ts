@@ -195,14 +195,16 @@ function stand(server: Server): void {
   server.on('clientError', onClientError);
   server.headersTimeout = PATIENCE_MS;
   server.requestTimeout = PATIENCE_MS;
-  // Node reads how often to look when it begins to listen: this makes it begin anew. A missing Host is refused as all else.
+  // Node reads how often to look when it begins to listen, and Next.js passes no option (https://github.com/nodejs/node/pull/41263):
+  // this makes it begin anew. It can go with a way to pass one. A missing Host is refused as all else.
   Object.assign(server, { connectionsCheckingInterval: LOOK_EVERY_MS, requireHostHeader: false });
   server
     .listeners('listening')
     .find(({ name }) => name === 'setupConnectionsTracking')
     ?.call(server);
   // Nothing else upgrades a connection, yet Next.js always listens for it and leaves a connection to an unknown path open
-  // for ever. Where nobody listens, Node answers the request as any other.
+  // for ever. Where nobody listens, Node answers the request as any other. It can go when Next.js hands such requests to
+  // routes (https://github.com/vercel/next.js/pull/58704).
   if (!isDevelopment) server.removeAllListeners('upgrade');
 }
 

@@ -5,21 +5,19 @@ import { leave, standInFront } from './gate';
 import { log } from './log';
 import { requestsDone } from './requests-under-way';
 
-/** Ends the process with one list of all problems: Next.js logs an error thrown at start-up and serves on. */
+/**
+ * Ends the process with one list of all problems, and says once what is valid and yet not wise. An error thrown at
+ * start-up would not end it: Next.js logs that and serves on. The exit can go when `next start` fails over it.
+ */
 function checkEnvironment(): void {
   try {
-    environment();
+    const { IDP_SECRET_KEY, IDP_AUTHORIZED_PARTIES } = environment();
+    if (IDP_SECRET_KEY.startsWith('sk_live_') && IDP_AUTHORIZED_PARTIES === undefined) {
+      log.warn('IDP_AUTHORIZED_PARTIES is not set: sessions of every subdomain are accepted');
+    }
   } catch (error) {
     process.stderr.write(`${error instanceof InvalidEnvironmentError ? error.message : 'Start-up failed'}\n`);
     process.exit(1);
-  }
-}
-
-/** Says once what is valid and yet not wise. */
-function warnOfEnvironment(): void {
-  const { IDP_SECRET_KEY, IDP_AUTHORIZED_PARTIES } = environment();
-  if (IDP_SECRET_KEY.startsWith('sk_live_') && IDP_AUTHORIZED_PARTIES === undefined) {
-    log.warn('IDP_AUTHORIZED_PARTIES is not set: sessions of every subdomain are accepted');
   }
 }
 
@@ -32,7 +30,8 @@ const NEXT_EXIT_CODE = 143;
 
 /**
  * On SIGTERM: what is under way is answered, every answer ends its connection, the pool is drained, and the exit code is
- * 0, within 9 s. Next.js by itself cuts off clients that are about to send.
+ * 0, within 9 s. Next.js by itself cuts off clients that are about to send; it can go when that does not happen any more
+ * and there is a place for the pool (https://github.com/vercel/next.js/issues/54522).
  */
 function leaveOnSigterm(): void {
   // The development server ends its own way, and at once.
@@ -58,7 +57,6 @@ function leaveOnSigterm(): void {
 /** Start-up, before the first request is answered. */
 export function start(): void {
   checkEnvironment();
-  warnOfEnvironment();
   withholdConsole();
   standInFront();
   leaveOnSigterm();

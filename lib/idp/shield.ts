@@ -77,7 +77,7 @@ async function headersForRoute(
     : credentialOf(request, authorizedParties);
   const state = await authState(request, event, credential);
   const headers = withoutSdkHeaders(request.headers);
-  // With it Next.js answers 200 `{}` in the route's place.
+  // With it Next.js answers 200 `{}` in the route's place (https://github.com/vercel/next.js/pull/45772).
   headers.delete('x-middleware-prefetch');
   // `auth()` looks at it again: it shall find what the state is about.
   if (credential?.header === 'authorization') headers.set('authorization', credential.value);
