@@ -13,7 +13,8 @@ const layers = [
   ['admission'],
   ['guard', 'webhook'],
   ['resolve-user-id'],
-  ['register', 'user-id-cache'],
+  // lib/tables/ is for modules of tables of your own (CONTRIBUTING.md).
+  ['register', 'user-id-cache', 'tables/[^/]+'],
   ['db', 'kv'],
   ['identity-provider-user-id', 'idp/[^/]+', 'authentication/[^/]+', 'kv-http'],
   ['http/route'],
