@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { NextConfig } from 'next';
 import { PHASE_PRODUCTION_BUILD } from 'next/constants';
-import { API_ROOTS } from './lib/api-roots';
+import { API_ROOTS } from './lib/roots';
 
 /** On every answer, pages and API alike. The Content-Security-Policy has a nonce and comes from middleware.ts. */
 const securityHeaders = {

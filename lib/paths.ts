@@ -1,4 +1,4 @@
-import { API_ROOTS } from './api-roots';
+import { API_ROOTS, PAGES } from './roots';
 
 const API = new RegExp(`^(/(?:${API_ROOTS.join('|')}))(?:/|$)`);
 
@@ -9,7 +9,7 @@ export const isApi = (pathname: string): boolean => API.test(pathname);
 export const rootOf = (pathname: string): string => API.exec(pathname)?.[1] ?? '/';
 
 /** Where a person's browser navigates to. */
-const PAGE = /^\/(?:$|(?:sign-in|sign-up)(?:\/|$)|account\/?$)/;
+const PAGE = new RegExp(`^/(?:$|(?:sign-in|sign-up)(?:/|$)|(?:${PAGES.join('|')})/?$)`);
 
 /**
  * True if the path is a page, where the identity provider may redirect a browser to renew its session. A path that is

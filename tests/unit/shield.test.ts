@@ -1,18 +1,23 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
-import { describe, expect, test, vi } from 'vitest';
-import { API_ROOTS } from '#lib/api-roots';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { isSdkAction } from '#lib/idp/sdk-controls';
 import { shield } from '#lib/idp/shield';
 import { log } from '#lib/log';
 import { isApi, isPage, methodsAt } from '#lib/paths';
+import { API_ROOTS } from '#lib/roots';
 
 /** The paths of the app's files of that name, a dynamic segment as some value. */
 const paths = (fileName: string) =>
   readdirSync('app', { recursive: true, encoding: 'utf8' })
     .filter((file) => path.basename(file) === fileName)
     .map((file) => `/${path.dirname(file)}`.replace('/.', '/').replace(/\/\[\[?[^\]]+\]\]?/g, '/value'));
+
+beforeEach(() => {
+  vi.spyOn(log, 'warn').mockReturnValue();
+  vi.spyOn(log, 'info').mockReturnValue();
+});
 
 test('every page is a page, and every route an API path', () => {
   expect(paths('page.tsx')).not.toEqual([]);
@@ -166,7 +171,6 @@ describe('on an API path', () => {
     ['never answers', () => new Promise<Response>(() => {})],
   ])("where the SDK %s over a credential, the request goes on as nobody's", async (_fault, answer) => {
     vi.useFakeTimers();
-    vi.spyOn(log, 'warn').mockReturnValue();
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) =>
       request.headers.has('authorization') ? answer() : accepts(request, event),
@@ -308,7 +312,6 @@ describe('on a page', () => {
   });
 
   test('parameters that the SDK fails over are left out', async () => {
-    vi.spyOn(log, 'warn').mockReturnValue();
     const sdk = vi.fn<NextMiddleware>(() => {
       throw new Error('handshake');
     });
@@ -402,7 +405,6 @@ describe('what is not served is refused in front of everything', () => {
   });
 
   test('a 404 or a 405 in JSON, and the SDK is not asked', async () => {
-    vi.spyOn(log, 'info').mockReturnValue();
     const sdk = acceptingSdk();
     const middleware = shield({
       pages: sdk,

@@ -1,0 +1,61 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { refusal } from '#lib/admission';
+
+function request(url: string, headers: Record<string, string> = {}, method = 'GET'): IncomingMessage {
+  const message = new IncomingMessage(new Socket());
+  return Object.assign(message, {
+    url,
+    method,
+    httpVersion: '1.1',
+    headers: { host: 'localhost', ...headers },
+  });
+}
+
+test.each([
+  ['/users/v1/me', 'GET', undefined],
+  ['/users/v1/me?a=b', 'GET', undefined],
+  ['/users/v1/me/', 'GET', 404],
+  ['/users/v1/%6de', 'GET', 404],
+  ['/_next/image', 'GET', 404],
+  ['/users/v1/me', 'TRACE', 405],
+  ['/', 'DELETE', 405],
+  ['*', 'OPTIONS', 400],
+  ['http://other.example/users/v1/me', 'GET', 400],
+])('%s %s: %s', (url, method, status) => {
+  expect(refusal(request(url, {}, method))?.status).toBe(status);
+});
+
+test('a request without Host is refused, unless it is of the oldest kind', () => {
+  const without = request('/users/v1/me');
+  delete without.headers.host;
+  expect(refusal(without)?.status).toBe(400);
+  without.httpVersion = '1.0';
+  expect(refusal(without)).toBeUndefined();
+});
+
+test('of an API request, what only the framework would read is dropped; a page keeps it', () => {
+  const sent = {
+    rsc: '1',
+    'next-action': 'x',
+    'x-nextjs-data': '1',
+    'x-middleware-prefetch': '1',
+    accept: 'a',
+  };
+  const ofApi = request('/users/v1/me', sent);
+  refusal(ofApi);
+  expect(ofApi.headers).toEqual({ host: 'localhost', accept: 'a' });
+  const ofPage = request('/sign-in', sent);
+  refusal(ofPage);
+  expect(ofPage.headers).toMatchObject(sent);
+});
+
+test.each([
+  [['', {}], undefined],
+  ['x', 400],
+  [Array.from({ length: 70 }).reduce((inner) => ['a', { b: inner }], ['', {}]), 400],
+])('a page’s state that the framework could not read is refused: %#', (state, status) => {
+  const headers = { 'next-router-state-tree': encodeURIComponent(JSON.stringify(state)) };
+  expect(refusal(request('/', headers))?.status).toBe(status);
+});

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { credentialOf } from '#lib/idp/credential';
+
+const TOKEN = 'eyJh.eyJz.c2ln';
+const OURS = 'https://app.example';
+const of = (headers: Record<string, string>, method = 'GET') =>
+  credentialOf({ method, headers: new Headers({ host: 'api.example', ...headers }) }, [OURS]);
+const cookie = { cookie: `__session=${TOKEN}` };
+
+test.each([
+  ['a bearer', { authorization: `Bearer ${TOKEN}` }, 'authorization'],
+  ['a bearer and a cookie', { authorization: `Bearer ${TOKEN}`, ...cookie }, 'authorization'],
+  ['a cookie', cookie, 'cookie'],
+  ['a cookie behind a proxy that signs in for itself', { authorization: 'Basic YTpi', ...cookie }, 'cookie'],
+])('%s', (_what, headers, header) => {
+  expect(of(headers).credential).toMatchObject({ header, token: TOKEN });
+});
+
+test.each([['Bearer ak_secret'], ['Bearer'], [`Bearer ${TOKEN} x`], ['mt_token']])(
+  'no session token, and no cookie in its place: %s',
+  (authorization) => {
+    expect(of({ authorization, ...cookie })).toEqual({ credential: undefined, refused: 'no-session-token' });
+  },
+);
+
+test.each([
+  ['GET', { 'sec-fetch-site': 'same-origin' }, true],
+  ['POST', { 'sec-fetch-site': 'same-origin' }, true],
+  ['GET', { 'sec-fetch-site': 'same-site' }, true],
+  ['POST', { 'sec-fetch-site': 'same-site' }, false],
+  ['POST', { 'sec-fetch-site': 'same-site', origin: 'https://other.example' }, false],
+  ['POST', { 'sec-fetch-site': 'same-site', origin: OURS }, true],
+  ['GET', { 'sec-fetch-site': 'cross-site' }, false],
+  ['GET', { 'sec-fetch-site': 'cross-site', origin: OURS }, false],
+  ['POST', { origin: 'https://api.example' }, true],
+  ['POST', { origin: 'https://other.example' }, false],
+  ['POST', { origin: 'null' }, false],
+])('the cookie counts: %s %j', (method, headers, counts) => {
+  expect(of({ ...cookie, ...headers }, method).refused).toBe(counts ? undefined : 'foreign-cookie');
+});
