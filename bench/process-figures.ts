@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { residentMegabytes } from '../tests/harness/proc';
 import type { TestService } from '../tests/harness/service';
 
 if (process.platform !== 'linux') throw new Error('Linux only: what a process uses is read from /proc.');
@@ -28,11 +29,6 @@ export function cpuMilliseconds(root: number): number {
   );
   // The first field: nanoseconds on a processor.
   return threads.reduce((sum, file) => sum + Number(readFileSync(file, 'utf8').split(' ')[0]) / 1e6, 0);
-}
-
-/** Memory that a process holds. */
-export function residentMegabytes(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 }
 
 /** The value below which a share of the values lies; 0 without values. */

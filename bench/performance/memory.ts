@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { residentMegabytes } from '../process-figures';
+import { residentMegabytes } from '../../tests/harness/proc';
 import type { Figures } from './figures';
 import type { Server } from './launch';
 import { type LoadRequest, openLoad } from './load';

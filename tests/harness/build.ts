@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process';
+import { readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
 import { promisify } from 'node:util';
 
 /** The production build that all test files share. A build folder of its own: `npm run dev` may run meanwhile. */
@@ -32,4 +34,12 @@ export async function build(): Promise<void> {
     env: { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER },
     timeout: 300_000,
   });
+}
+
+/** The address of a file of that build of which a connection does not take all at once. */
+export function largestFile(): string {
+  const folder = path.join(BUILD_FOLDER, 'static/chunks');
+  const sizes = readdirSync(folder).map((name) => ({ name, size: statSync(path.join(folder, name)).size }));
+  const [largest] = sizes.sort((one, other) => other.size - one.size);
+  return `/_next/static/chunks/${largest?.name}`;
 }

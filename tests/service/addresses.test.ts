@@ -7,10 +7,16 @@ import { bearer, send, signatureHeaders, tokenFor, userCreated } from '../harnes
 import { startTestService, type TestService } from '../harness/service';
 
 let service: TestService;
+let token: string;
 beforeAll(async () => {
   service = await startTestService();
+  token = tokenFor(service.idp, 'user_caller', { exp: Math.floor(Date.now() / 1000) + 600 });
 });
 afterAll(() => service?.stop());
+
+const REGISTER = '/auth/v1/register';
+const ME = '/users/v1/me';
+const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 
 const buildId = readFileSync(path.join(BUILD_FOLDER, 'BUILD_ID'), 'utf8').trim();
 const aliases = (address: string) => [
@@ -108,6 +114,104 @@ describe('what the framework answers with a failure is refused', () => {
       ] as const) {
         expect((await act(action, headers, body).catch(() => ({ status: 405 }))).status).toBe(405);
       }
+    }
+  });
+});
+
+describe('tricks with the path lead nowhere', () => {
+  test.each([
+    '/users/v1/me/',
+    '//users/v1/me',
+    '/users//v1/me',
+    '/users/v1/%6de',
+    '/USERS/V1/ME',
+    '/users/v1/me%2f',
+    '/users%2fv1%2fme',
+    '/users/v1/./me',
+    '/users/v1/x/../me',
+    '/users/v1/%2e%2e/v1/me',
+    '/users/v1/me;x=1',
+    '/users/v1/me%00',
+    '/users/v1/me%0d%0aSet-Cookie:x',
+    '/users/v1/%',
+    '/users/v1/%ff',
+    '/users\\v1\\me',
+    '/users/v1/me.json',
+    '/users/v1/me.rsc',
+    '/users/v1/me#x',
+    '/auth/..%2fusers/v1/me',
+    '/api-not-found',
+    '/_next/static/../../users/v1/me',
+    '/_next/static/..%2f..%2fusers/v1/me',
+    '/_next/static/%2e%2e/%2e%2e/users/v1/me',
+    '/_next/data/x/users/v1/me.json',
+    '/_next/image?url=%2Fusers%2Fv1%2Fme&w=64&q=75',
+    '//evil.example/users/v1/me',
+    '/\\evil.example',
+    '/%5cevil.example',
+    '/%2f%2fevil.example',
+    'http://localhost/users/v1/me',
+    'http://evil.example/users/v1/me',
+    'users/v1/me',
+  ])('%s', async (path) => {
+    const forged = { 'x-clerk-auth-status': 'signed-in', 'x-clerk-auth-token': 'a.b.c' };
+    const { statuses, text } = await sendRaw(requestHead(`GET ${path} HTTP/1.1`, forged));
+    expect(statuses).toHaveLength(1);
+    expect([400, 401, 404, 405]).toContain(statuses[0]);
+    expect(text).not.toContain('"isAuthenticated":true');
+  });
+});
+
+describe('tricks with the method lead nowhere', () => {
+  test.each(['TRACK', 'PROPFIND', 'QUERY', 'FOO', 'get', 'M-SEARCH', 'CONNECT', 'LINK'])(
+    '%s',
+    async (method) => {
+      const { statuses, text } = await sendRaw(requestHead(`${method} ${ME} HTTP/1.1`, bearer(token)));
+      expect(statuses.filter((status) => status !== 400 && status !== 405)).toEqual([]);
+      expect(text).not.toContain('userId');
+    },
+  );
+
+  test.each([`TRACE ${ME}`, 'TRACE *', 'GET *', 'OPTIONS *', 'POST *'])(
+    '%s is refused and echoes nothing',
+    async (line) => {
+      const { statuses, text } = await sendRaw(
+        requestHead(`${line} HTTP/1.1`, { 'x-marker': 'marker-of-the-test' }),
+      );
+      expect([400, 405]).toContain(statuses[0]);
+      expect(text).not.toMatch(/marker-of-the-test|at .*\.js|node_modules/);
+    },
+  );
+
+  test('OPTIONS passes the guard and carries no context; HEAD does not pass it', async () => {
+    for (const path of [ME, REGISTER]) {
+      const { statuses, text } = await sendRaw(requestHead(`OPTIONS ${path} HTTP/1.1`, bearer(token)));
+      expect(statuses).toEqual([204]);
+      expect(text).not.toContain('userId');
+    }
+    expect((await sendRaw(requestHead(`HEAD ${ME} HTTP/1.1`))).statuses).toEqual([401]);
+  });
+
+  test.each([
+    [ME, 401],
+    ['/users/v1/unknown', 404],
+    ['/unknown', 404],
+  ])('an offer to upgrade the connection is ignored: %s', async (path, status) => {
+    const offer = {
+      Connection: 'Upgrade, close',
+      Upgrade: 'websocket',
+      'Sec-WebSocket-Version': '13',
+      'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+    };
+    const { statuses, closed } = await sendRaw(requestHead(`GET ${path} HTTP/1.1`, offer));
+    expect({ statuses, closed }).toEqual({ statuses: [status], closed: true });
+  });
+
+  test('a header that overrides the method overrides nothing', async () => {
+    for (const name of ['X-HTTP-Method-Override', 'X-Method-Override', 'X-HTTP-Method']) {
+      expect((await sendRaw(requestHead(`GET ${ME} HTTP/1.1`, { [name]: 'OPTIONS' }))).statuses).toEqual([
+        401,
+      ]);
     }
   });
 });

@@ -16,24 +16,22 @@ export interface RawRequest {
   readonly bytes: string;
   /** Sent again and again behind `bytes`, as fast as the server takes it, or with a pause between. */
   readonly endless?: { readonly chunk: string; readonly pauseMilliseconds: number };
-  /** When to begin to take what comes back; by itself, at once. */
-  readonly takeAfterMilliseconds?: number;
+  /** Takes nothing of what comes back: it then only learns that the connection is gone, by sending more. */
+  readonly takesNothing?: boolean;
   /** When to give up: long, for it only ends a test that fails. */
   readonly milliseconds?: number;
 }
 
 /** Writes bytes to a fresh connection and resolves with what came back once the server has closed it. */
 export function exchange(serviceUrl: string, request: RawRequest): Promise<RawAnswer> {
-  const { bytes, endless, takeAfterMilliseconds = 0, milliseconds = 40_000 } = request;
+  const { bytes, endless, takesNothing = false, milliseconds = 40_000 } = request;
   return new Promise((resolve) => {
     const socket = connect(Number(new URL(serviceUrl).port), 'localhost');
     const chunks: Buffer[] = [];
     let pause: NodeJS.Timeout | undefined;
-    const take = setTimeout(() => socket.resume(), takeAfterMilliseconds);
     const done = (closed: boolean) => {
       clearTimeout(bound);
       clearTimeout(pause);
-      clearTimeout(take);
       socket.destroy();
       const text = Buffer.concat(chunks).toString('latin1');
       const statuses = [...text.matchAll(/HTTP\/1\.[01] (\d{3}) /g)].map(([, status]) => Number(status));
@@ -50,7 +48,7 @@ export function exchange(serviceUrl: string, request: RawRequest): Promise<RawAn
       .on('data', (chunk: Buffer) => chunks.push(chunk))
       .on('error', () => undefined)
       .on('close', () => done(true));
-    if (takeAfterMilliseconds > 0) socket.pause();
+    if (takesNothing) socket.pause();
     socket.write(bytes, 'latin1', feed);
   });
 }
