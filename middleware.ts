@@ -23,7 +23,7 @@ const passWithPolicy = (headers: Headers) =>
     development: process.env.NODE_ENV === 'development',
   });
 
-/** Supplies the identity provider's auth state to every route (SPEC 1, 5.1). It rejects nothing: the guard does. */
+/** Supplies the identity provider's auth state to every route (contract 1, 5.1). It rejects nothing: the guard does. */
 export default shield({
   pages: clerkMiddleware(
     (_auth, request) => passWithPolicy(request.headers),

@@ -144,7 +144,7 @@ declare global {
   var parsedEnvironment: Environment | undefined;
 }
 
-/** The environment of this process, parsed on first use and the same ever after (SPEC 8.2). */
+/** The environment of this process, parsed on first use and the same ever after (contract 8.2). */
 export function environment(): Environment {
   globalThis.parsedEnvironment ??= parseEnvironment(process.env);
   return globalThis.parsedEnvironment;

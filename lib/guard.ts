@@ -9,7 +9,7 @@ import { noteFacts } from './log';
 import { resolveUserId } from './resolve-user-id';
 
 /**
- * Who makes the request, once the guard has passed it (SPEC 2.2).
+ * Who makes the request, once the guard has passed it (contract 2.2).
  *
  * @public
  */
@@ -21,7 +21,7 @@ export interface AuthenticatedContext {
   readonly identityProviderUserId: string;
 }
 
-/** Runs only for a verified session; what it throws is answered as SPEC 7 says. */
+/** Runs only for a verified session; what it throws is answered as contract 7 says. */
 export type GuardedHandler<S extends Segment> = (
   request: NextRequest,
   context: AuthenticatedContext,
@@ -55,7 +55,7 @@ async function sessionUserId({ headers }: NextRequest): Promise<string | undefin
   return identityProviderUserId;
 }
 
-/** SPEC 5.2, rules 2 to 4; undefined without a verified session. */
+/** Rules 2 to 4 of contract 5.2; undefined without a verified session. */
 async function authenticate(request: NextRequest): Promise<AuthenticatedContext | undefined> {
   const identityProviderUserId = await sessionUserId(request);
   if (identityProviderUserId === undefined) return undefined;
@@ -64,11 +64,11 @@ async function authenticate(request: NextRequest): Promise<AuthenticatedContext 
 }
 
 /**
- * Makes a route whose handler runs only for a verified session, with the context of SPEC 2.2 and the route's own
+ * Makes a route whose handler runs only for a verified session, with the context of contract 2.2 and the route's own
  * segment (dynamic params) behind it. Without one the answer is 401 `{"message": "Unauthorized"}`, and neither cache
  * nor database is asked. A failure of the database is the central 500; a failure of the cache is never seen.
  *
- * OPTIONS is not guarded (SPEC 5.2, rule 1). As it has no context, the handler does not run for it: the answer is 204.
+ * OPTIONS is not guarded (contract 5.2, rule 1). As it has no context, the handler does not run for it: the answer is 204.
  * A route that needs more for a preflight exports an OPTIONS of its own. The log names the route by `path`, its folder's.
  */
 export function guard<S extends Segment>(handler: GuardedHandler<S>, path?: string): RouteHandler<S> {

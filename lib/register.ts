@@ -60,7 +60,7 @@ const sharedFindOrCreate = shareUnderWay((identityProviderUserId: string) =>
 );
 
 /**
- * Links an identity-provider user to an internal user exactly once and returns the link (SPEC 4.1, 5.2, 6.1).
+ * Links an identity-provider user to an internal user exactly once and returns the link (contract 4.1, 5.2, 6.1).
  *
  * The unique column decides every race, also between processes: an existing user costs one statement, a new one two,
  * and a lost race three, at any isolation level. Concurrent calls for one user in one process share these, failure included, and under load one

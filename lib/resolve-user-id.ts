@@ -22,7 +22,7 @@ async function lookUp(identityProviderUserId: string): Promise<ResolvedUserId> {
 const sharedLookUp = shareUnderWay(lookUp);
 
 /**
- * The internal id of an identity-provider user, from the cache or by registration on first sight (SPEC 5.2, rule 3).
+ * The internal id of an identity-provider user, from the cache or by registration on first sight (contract 5.2, rule 3).
  *
  * Concurrent calls for one user in one process share one look-up, failure included. Throws what the database throws.
  */

@@ -16,7 +16,7 @@ export type CacheAnswer =
   | { readonly outcome: 'miss' | 'fault' };
 
 /**
- * Looks up the internal id of an identity-provider user; never throws (SPEC 5.2).
+ * Looks up the internal id of an identity-provider user; never throws (contract 5.2).
  *
  * A value that this service could not have stored, of whatever type, is a miss: it is overwritten next. One round
  * trip, at most 500 ms.
@@ -37,7 +37,7 @@ export async function readCachedUserId(identityProviderUserId: string): Promise<
 }
 
 /**
- * Stores the internal id for 10 minutes, or for USER_ID_CACHE_TTL_SECONDS (SPEC 5.2, 8.1); never throws.
+ * Stores the internal id for 10 minutes, or for USER_ID_CACHE_TTL_SECONDS (contract 5.2, 8.1); never throws.
  *
  * A fault loses nothing but the entry. One round trip, at most 500 ms.
  */

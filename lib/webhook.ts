@@ -7,11 +7,11 @@ import { IdentityProviderUserId } from './identity-provider-user-id';
 import { noteFacts } from './log';
 import { registerByIdentityProviderUserId } from './register';
 
-/** The public message for every fault of a signature: which one it was is nobody's business (SPEC 7). */
+/** The public message for every fault of a signature: which one it was is nobody's business (contract 7). */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';
 const INVALID_EVENT = 'Invalid webhook event';
 
-/** The sender's 200 body (SPEC 2.5). */
+/** The sender's 200 body (contract 2.5). */
 export interface Acknowledgment {
   readonly received: true;
   readonly eventType: string;
@@ -52,7 +52,7 @@ function verifySignature(payload: string, headers: Headers): void {
   noteFacts({ messageId: (signed['webhook-id'] ?? '').slice(0, 64) });
 }
 
-/** What a verified event says as far as this service reads it (SPEC 2.4, 6.1). */
+/** What a verified event says as far as this service reads it (contract 2.4, 6.1). */
 const WebhookEvent = z.object({ type: z.string(), data: z.optional(z.unknown()) });
 const EventUser = z.object({ id: z.optional(z.unknown()) });
 
@@ -66,7 +66,7 @@ function userToRegister({ type, data }: z.infer<typeof WebhookEvent>): string | 
 }
 
 /**
- * Verifies a delivery, registers the user that a `user.created` event announces, and acknowledges (SPEC 4.2, 6.1).
+ * Verifies a delivery, registers the user that a `user.created` event announces, and acknowledges (contract 4.2, 6.1).
  *
  * `payload` must be the exact text of the request body. Deliveries may come late, repeated and in any order: a
  * registration that exists is left as it is. Throws HttpError 400 for an absent body, a bad signature (Standard

@@ -1,6 +1,6 @@
 import type { AuthenticationPort } from './port';
 
-/** The context of SPEC 2.2, as the guard provides it to route handlers. */
+/** The context of contract 2.2, as the guard provides it to route handlers. */
 export interface AuthenticatedRequest {
   readonly isAuthenticated: true;
   readonly userId: string;
@@ -12,8 +12,8 @@ export type ResolveUserId = (identityProviderUserId: string) => Promise<string>;
 
 /**
  * Resolves a request to its authenticated context, or to undefined without a verified, non-empty user id
- * (SPEC 5.2, rules 2 to 4). Not part of the live request path (SPEC 5.1): the guard is. Throws what `resolveUserId`
- * throws.
+ * (contract 5.2, rules 2 to 4). Not part of the live request path (contract 5.1): the guard is. Throws what
+ * `resolveUserId` throws.
  */
 export async function authenticateRequest(
   request: Request,

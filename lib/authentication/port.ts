@@ -4,7 +4,7 @@ type AuthState =
   | { readonly isAuthenticated: false };
 
 /**
- * Verifies the credential of a request, independent of any web framework (SPEC 5.1). An adapter for a provider
+ * Verifies the credential of a request, independent of any web framework (contract 5.1). An adapter for a provider
  * implements it; a missing, forged or expired credential is `isAuthenticated: false`, never an error.
  */
 export interface AuthenticationPort {

@@ -20,7 +20,7 @@ export type RouteHandler<S extends Segment> = (
   segment: S,
 ) => Promise<Response> | Response;
 
-/** The one place where a failure becomes an answer (SPEC 7). */
+/** The one place where a failure becomes an answer (contract 7). */
 async function failure(error: unknown): Promise<Response> {
   if (error instanceof HttpError) return json({ message: error.message }, error.status);
   // `redirect()` and `notFound()` of Next.js are thrown, and are no failures.
@@ -47,7 +47,7 @@ async function answer<S extends Segment>(
 }
 
 /**
- * Makes a route of a handler: whatever the handler throws is answered as SPEC 7 says, every answer has an
+ * Makes a route of a handler: whatever the handler throws is answered as contract 7 says, every answer has an
  * `x-request-id` and is not cached, and one log line tells how it went.
  *
  * The line names the route by `path`, which is its folder's: `/notes/v1/[noteId]`. Without it only the root is named, for

@@ -2,7 +2,7 @@ import { createClerkClient } from '@clerk/backend';
 import type { AuthenticationPort } from '../authentication/port';
 
 /**
- * The authentication port over the identity provider's Backend SDK. DISABLED: no live file imports it (SPEC 5.1).
+ * The authentication port over the identity provider's Backend SDK. DISABLED: no live file imports it (contract 5.1).
  *
  * To enable it, for a host without `clerkMiddleware` such as a queue worker or another web framework: create it once
  * from `environment()`, and call `authenticateRequest(request, adapter, resolveUserId)` where the guard would stand.

@@ -1,5 +1,5 @@
 /**
- * Hands the identity provider's keys to its SDK, which reads them under names of its own (SPEC 5.1, 8.2).
+ * Hands the identity provider's keys to its SDK, which reads them under names of its own (contract 5.1, 8.2).
  * Import this module for its effect, before any module of the SDK. An unset key stays unset: the start-up check
  * refuses it, and a build needs none.
  */

@@ -56,6 +56,20 @@ const cases: [string, () => Record<string, string>, { GET: boolean; POST: boolea
   ],
 ];
 
+test.each([
+  ['another frontend', 'https://blog.example.com'],
+  ['nobody', undefined],
+])('a session that was made for %s is a 401, as bearer and as cookie', async (_whom, azp) => {
+  const foreign = tokenFor(service.idp, 'user_of_a_browser', azp === undefined ? {} : { azp });
+  for (const credential of [
+    bearer(foreign),
+    { cookie: `__session=${foreign}; __client_uat=1; __clerk_db_jwt=x` },
+  ]) {
+    expect((await call('GET', credential, {})).status).toBe(401);
+    expect((await call('POST', credential, {})).status).toBe(401);
+  }
+});
+
 describe('a session cookie does not count where the browser says that a foreign page sent it', () => {
   test.each(cases)('%s', async (_whence, headers, expected) => {
     for (const method of ['GET', 'POST'] as const) {

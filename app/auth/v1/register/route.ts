@@ -11,7 +11,7 @@ const RegisterUserRequest = z.object(
   'The request body must be a JSON object',
 );
 
-/** POST /auth/v1/register: 201 if this call created the user, 200 if it existed (SPEC 4.1). */
+/** POST /auth/v1/register: 201 if this call created the user, 200 if it existed (contract 4.1). */
 export const POST = guard(async (request) => {
   const { identityProviderUserId } = await readJson(request, RegisterUserRequest);
   const { userId, created } = await registerByIdentityProviderUserId(identityProviderUserId);
