@@ -11,7 +11,7 @@ function SignedInState() {
           <p>
             <strong>You are signed out.</strong> Create an account and watch both ways meet in one link.
           </p>
-          <div className={styles['actions']}>
+          <div className="actions">
             <Link className="button primary" href="/sign-up">
               Create an account
             </Link>
@@ -26,7 +26,7 @@ function SignedInState() {
         <p>
           <strong>You are signed in.</strong> Your account page shows your two ids and how they were linked.
         </p>
-        <div className={styles['actions']}>
+        <div className="actions">
           <Link className="button primary" href="/account">
             See your link
           </Link>
@@ -41,15 +41,15 @@ function TwoWays() {
   return (
     <figure className={styles['ways']}>
       <ol>
-        <li className={styles['way']}>
+        <li className={`card ${styles['way']}`}>
           <strong>The first request</strong>
           <code>GET /users/v1/me</code>
         </li>
-        <li className={styles['way']}>
+        <li className={`card ${styles['way']}`}>
           <strong>The provider’s webhook</strong>
           <code>user.created</code>
         </li>
-        <li className={styles['row']}>
+        <li className={`card ${styles['row']}`}>
           <strong>One link</strong>
           <span>
             <code>user_2x9Fq…</code> is <code>0199a7c4-…</code>

@@ -16,7 +16,7 @@ export function FormPlaceholder({ title }: { title: string }) {
   }, []);
 
   return (
-    <div className={styles['placeholder']}>
+    <div className={`card ${styles['placeholder']}`}>
       <h1>{title}</h1>
       <p role="status">
         {late

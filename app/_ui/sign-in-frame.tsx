@@ -25,7 +25,7 @@ export function SignInFrame({
           <FormPlaceholder title={title} />
         </ClerkLoading>
         <ClerkFailed>
-          <div className={`${styles['notice']} ${styles['trouble']}`} role="alert">
+          <div className={`card ${styles['notice']} ${styles['trouble']}`} role="alert">
             <h1>The sign-in service did not answer</h1>
             <p>
               The form comes from the identity provider, which could not be reached. Check your connection.

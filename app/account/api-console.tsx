@@ -13,7 +13,8 @@ export function ApiConsole({ identityProviderUserId }: { identityProviderUserId:
   const [exchange, setExchange] = useState<Exchange>();
   const [busy, setBusy] = useState(false);
 
-  const send = (request: ApiRequest) => {
+  const send = (request: ApiRequest) => (event: FormEvent) => {
+    event.preventDefault();
     if (busy) return;
     setBusy(true);
     void callApi(request, session)
@@ -21,19 +22,12 @@ export function ApiConsole({ identityProviderUserId }: { identityProviderUserId:
       .finally(() => setBusy(false));
   };
 
-  const sendMe = (event: FormEvent) => {
-    event.preventDefault();
-    send({ method: 'GET', path: '/users/v1/me' });
-  };
-
-  const sendRegister = (event: FormEvent) => {
-    event.preventDefault();
-    send({
-      method: 'POST',
-      path: '/auth/v1/register',
-      body: JSON.stringify({ identityProviderUserId: id }),
-    });
-  };
+  const sendMe = send({ method: 'GET', path: '/users/v1/me' });
+  const sendRegister = send({
+    method: 'POST',
+    path: '/auth/v1/register',
+    body: JSON.stringify({ identityProviderUserId: id }),
+  });
 
   return (
     <section aria-labelledby="console" className={styles['console']}>
@@ -42,7 +36,7 @@ export function ApiConsole({ identityProviderUserId }: { identityProviderUserId:
         <p>With your own session. Nothing here is simulated.</p>
       </div>
       <div className={styles['calls']}>
-        <form className={styles['call']} onSubmit={sendMe}>
+        <form className={`card ${styles['call']}`} onSubmit={sendMe}>
           <h3>
             <code>
               <b>GET</b> /users/v1/me
@@ -53,7 +47,7 @@ export function ApiConsole({ identityProviderUserId }: { identityProviderUserId:
             Send<span className="visually-hidden"> GET /users/v1/me</span>
           </button>
         </form>
-        <form className={styles['call']} onSubmit={sendRegister}>
+        <form className={`card ${styles['call']}`} onSubmit={sendRegister}>
           <h3>
             <code>
               <b>POST</b> /auth/v1/register

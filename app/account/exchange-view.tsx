@@ -35,7 +35,7 @@ function Message({ title, text }: { title: string; text: string }) {
   return (
     <div className={styles['message']}>
       <h3>{title}</h3>
-      <section aria-label={title} className={styles['text']}>
+      <section aria-label={title} className={`card ${styles['text']}`}>
         <pre>{text}</pre>
       </section>
     </div>
@@ -54,12 +54,7 @@ function outcome({ request, answer }: Exchange): string {
 export function ExchangeView({ exchange, busy }: { exchange: Exchange | undefined; busy: boolean }) {
   return (
     <div aria-busy={busy} className={styles['exchange']}>
-      <p
-        className={
-          exchange?.answer?.status && exchange.answer.status < 400 ? styles['good'] : styles['plain']
-        }
-        role="status"
-      >
+      <p className={(exchange?.answer?.status ?? 400) < 400 ? styles['good'] : undefined} role="status">
         {busy
           ? 'Waiting for the answer…'
           : exchange

@@ -36,7 +36,7 @@ function Ids({ state }: { state: Extract<LinkState, { status: 'loading' | 'linke
   const { link, answer } = state.status === 'linked' ? state : { link: undefined, answer: undefined };
   const origin = answer && provenance(answer.headers);
   return (
-    <dl className={styles['ids']}>
+    <dl className={`card ${styles['ids']}`}>
       <Id name="Identity-provider user id" value={link?.identityProviderUserId} />
       <Id name="Internal user id" value={link?.userId} />
       <div className={styles['origin']}>
@@ -57,13 +57,13 @@ function Ids({ state }: { state: Extract<LinkState, { status: 'loading' | 'linke
 
 function Ended() {
   return (
-    <div className={ui['notice']}>
+    <div className={`card ${ui['notice']}`}>
       <h3>Your session has ended</h3>
       <p>
         You were signed out, here or elsewhere. Your link is kept: sign in to the same account to see it
         again.
       </p>
-      <div className={ui['actions']}>
+      <div className="actions">
         {/* A full load: what the browser SDK still remembers of the session is dropped with the page. */}
         <a className="button primary" href="/sign-in?redirect_url=%2Faccount">
           Sign in again
@@ -85,7 +85,7 @@ function Down({
   const { answer } = state;
   const requestId = answer?.headers.get('x-request-id');
   return (
-    <div className={`${ui['notice']} ${ui['trouble']}`}>
+    <div className={`card ${ui['notice']} ${ui['trouble']}`}>
       <h3>{answer ? 'The service has trouble' : 'The service cannot be reached'}</h3>
       <p>
         {answer
@@ -97,7 +97,7 @@ function Down({
           Request id: <code className={styles['reference']}>{requestId}</code>
         </p>
       ) : null}
-      <div className={ui['actions']}>
+      <div className="actions">
         <button className="button primary" type="button" aria-disabled={busy} onClick={check}>
           {busy ? 'Asking…' : 'Ask now'}
         </button>
