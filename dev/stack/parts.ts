@@ -71,13 +71,12 @@ export async function startKv(settings: Settings): Promise<Part> {
 export async function startStandIn(settings: Settings, app: string): Promise<Part> {
   if (settings.IDP_SECRET_KEY !== undefined) return own('yours, from IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY');
   const { publishableKey, secretKey, webhookSecret } = localKeys(keyFile(settings), settings.IDP_KEY_STYLE);
-  const dataFile = path.join(settings.LOCAL_FOLDER, 'idp.json');
   const provider = await startIdentityProvider({
     publishableKey,
     secretKey,
     webhook: { url: `${app}/webhooks/idp/v1/user-created`, secret: webhookSecret },
     retryScale: settings.IDP_RETRY_SCALE,
-    dataFile,
+    dataFile: path.join(settings.LOCAL_FOLDER, 'idp.json'),
     console: { preferredPort: consolePort },
   });
   // Once, in the background: no page waits for the registry later, and the stack runs offline from then on.
@@ -85,7 +84,7 @@ export async function startStandIn(settings: Settings, app: string): Promise<Par
   return {
     line: `${provider.url} (stand-in)`,
     details: {
-      identityProvider: { url: provider.url, secretKey, dataFile, consoleUrl: provider.consoleUrl },
+      identityProvider: { url: provider.url, secretKey, consoleUrl: provider.consoleUrl },
     },
     environment: {
       IDP_SECRET_KEY: secretKey,

@@ -78,6 +78,11 @@ describe('with no environment', () => {
     const seen = await paste(me);
     expect(seen.stderr).toContain('/users/v1/me: 200');
     expect(Me.parse(JSON.parse(seen.stdout))).toEqual({ isAuthenticated: true, ...byWebhook[0] });
+    expect(await paste('npm run -s local database-url')).toEqual({
+      code: 0,
+      stdout: `${stack.details.databaseUrl}\n`,
+      stderr: '',
+    });
     expect(await paste('npm run -s local me nonsense')).toMatchObject({
       code: 1,
       stdout: '{"message":"Unauthorized"}\n',
