@@ -93,6 +93,7 @@ export async function startStandIn(settings: Settings, app: string): Promise<Par
       IDP_JWT_KEY: provider.publicKeyPem,
       CLERK_API_URL: provider.url,
       CLERK_FAPI_URL: provider.url,
+      ...(provider.consoleUrl === undefined ? {} : { IDP_CONSOLE_URL: provider.consoleUrl }),
     },
     stop: () => provider.stop(),
   };

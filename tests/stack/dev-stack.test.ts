@@ -101,10 +101,15 @@ describe('with no environment', () => {
     const email = 'newcomer@example.com';
     await visit(browser, { url: new URL(address('Its console')).origin }, {}, (console) =>
       visit(browser, { url: address('Application') }, {}, async (page) => {
-        await console.goto(address('Its console'));
         await page.goto('/');
         await page.getByText('You are signed out.').waitFor();
-        await signUp(page, email, () => codeOnConsole(console, email));
+        await signUp(page, email, async () => {
+          expect(new URL(page.url()).pathname).toBe('/sign-up/verify-email-address');
+          const link = page.getByRole('link', { name: 'identity provider’s console' });
+          expect(await link.getAttribute('href')).toBe(address('Its console'));
+          await console.goto(address('Its console'));
+          return codeOnConsole(console, email);
+        });
         const { identityProviderUserId, userId } = await shownLink(page);
         expect(await storedUsers(stack.details.databaseUrl)).toContainEqual({
           userId,
