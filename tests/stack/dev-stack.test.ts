@@ -5,6 +5,7 @@ import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { listen } from '../../dev/system/listen';
 import { codeOnConsole, shownLink, signUp, visit } from '../harness/browser/browser';
 import { launchBrowser } from '../harness/browser/chromium';
 import { createLocalStack, type Details } from '../harness/stack';
@@ -53,11 +54,14 @@ async function nothingIsLeft({ app, databaseUrl, kv, identityProvider }: Details
   for (const url of [app, databaseUrl, kv.url, identityProvider.url]) expect(await isRefused(url)).toBe(true);
 }
 
-describe('with no environment', () => {
+describe('with no environment, and port 3000 taken', () => {
   let stack: Awaited<ReturnType<typeof startStack>>;
+  const occupied = createServer();
   beforeAll(async () => {
+    await listen(occupied, 3000).catch(() => {}); // another process has it: as good
     stack = await startStack();
   });
+  afterAll(() => void occupied.close());
 
   test('the stack comes up, and the printed commands work as pasted', async () => {
     expect(stack.commands).toHaveLength(3);
@@ -87,6 +91,10 @@ describe('with no environment', () => {
       code: 1,
       stdout: '{"message":"Unauthorized"}\n',
     });
+
+    const { port } = new URL(stack.details.app);
+    expect(stack.printed).toContain(`Port 3000 is taken: the application takes ${port}.\n`);
+    expect(Number(port)).toBeGreaterThan(3000);
 
     const second = local.launch('dev');
     expect(await second.exited).toBe(1);
