@@ -114,7 +114,7 @@ export default function HomePage() {
         </ol>
       </section>
       <section aria-labelledby="api">
-        <h2 id="api">The whole API</h2>
+        <h2 id="api">The API it comes with</h2>
         <dl className={styles['endpoints']}>
           {endpoints.map(({ method, path, text }) => (
             <div key={path}>

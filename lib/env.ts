@@ -103,6 +103,7 @@ export const environmentSchema = z
     ),
     CLERK_API_URL: z.optional(loopbackUrl),
     CLERK_FAPI_URL: z.optional(loopbackUrl),
+    IDP_CONSOLE_URL: z.optional(loopbackUrl),
   })
   .check(
     z.refine(

@@ -35,6 +35,41 @@ const committedMigrations = fileURLToPath(new URL('./migrations', import.meta.ur
  */
 export async function deployMigrations(databaseUrl: string, folder = committedMigrations): Promise<string[]> {
   const migrations = readMigrations(folder);
+  return withClient(databaseUrl, async (client) => {
+    const applied: string[] = [];
+    for (;;) {
+      const name = await applyNext(client, migrations);
+      if (name === undefined) return applied;
+      applied.push(name);
+    }
+  });
+}
+
+/**
+ * The names of the migrations that were not applied to a database, or undefined where its role may not read which were.
+ * Changes nothing and waits for no lock. Rejects when the database cannot be used.
+ */
+export async function pendingMigrations(
+  databaseUrl: string,
+  folder = committedMigrations,
+): Promise<string[] | undefined> {
+  const names = readMigrations(folder).map(({ name }) => name);
+  return withClient(databaseUrl, async (client) => {
+    const { rows: rights } = await client.query<{ readable: boolean | null }>(
+      `SELECT has_table_privilege(to_regclass('_prisma_migrations'), 'SELECT') AS readable`,
+    );
+    const readable = rights[0]?.readable;
+    if (readable === false) return undefined;
+    if (!readable) return names; // no such table: nothing was ever applied
+    const { rows } = await client.query<Pick<MigrationRow, 'migration_name'>>(
+      'SELECT migration_name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
+    );
+    const applied = new Set(rows.map((row) => row.migration_name));
+    return names.filter((name) => !applied.has(name));
+  });
+}
+
+async function withClient<T>(databaseUrl: string, use: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({
     connectionString: databaseUrl,
     connectionTimeoutMillis: 15_000,
@@ -44,12 +79,7 @@ export async function deployMigrations(databaseUrl: string, folder = committedMi
   client.on('error', () => {}); // a connection that breaks shows in the query under way
   try {
     await client.connect();
-    const applied: string[] = [];
-    for (;;) {
-      const name = await applyNext(client, migrations);
-      if (name === undefined) return applied;
-      applied.push(name);
-    }
+    return await use(client);
   } finally {
     await client.end(); // also rolls back and frees the lock after an error
   }

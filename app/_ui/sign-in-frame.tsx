@@ -1,9 +1,25 @@
 import type { ReactNode } from 'react';
+import { mailsOnConsole } from '#lib/idp/browser-settings';
 import { ClerkFailed, ClerkLoaded, ClerkLoading } from '#lib/idp/components';
 import { FormPlaceholder } from './form-placeholder';
 import { ReloadButton } from './reload-button';
 import frame from './sign-in-frame.module.css';
 import styles from './ui.module.css';
+
+/** On the local stack no mail leaves the machine: says where the codes are to be read. */
+function MailHint() {
+  const address = mailsOnConsole();
+  if (address === undefined) return null;
+  return (
+    <p className={frame['hint']}>
+      Local stack: no mail is sent. Codes appear on the{' '}
+      <a href={address} target="_blank" rel="noreferrer">
+        identity provider’s console
+      </a>
+      .
+    </p>
+  );
+}
 
 /**
  * The place of a prebuilt component of the provider: it keeps the room while the component is on its way, and says so
@@ -20,6 +36,7 @@ export function SignInFrame({
 }) {
   return (
     <div className={`shell ${frame['page']}`}>
+      <MailHint />
       <div className={`${frame['room']} ${frame[size]}`}>
         <ClerkLoading>
           <FormPlaceholder title={title} />

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { messageOf } from '../system/errors';
 import { waitUntil } from '../system/processes';
@@ -8,27 +7,21 @@ import { findStack, type StackDetails } from './stack-file';
 
 type Provider = NonNullable<StackDetails['identityProvider']>;
 
-const usage = 'Usage: npm run -s local create-user | token | me <session token>';
+const usage = 'Usage: npm run -s local create-user | token | me <session token> | database-url';
 const deliveryMilliseconds = 60_000;
 
 const Created = z.object({ id: z.string() });
 const Users = z.array(Created);
 const Token = z.object({ jwt: z.string() });
-const Event = z.object({ data: z.object({ id: z.string() }) });
+const Deliveries = z.array(
+  z.object({
+    type: z.string(),
+    status: z.enum(['pending', 'delivered', 'failed']),
+    attempts: z.array(z.object({ status: z.number().nullable(), answer: z.string() })),
+  }),
+);
 
-/** The part of the stand-in's data file that tells what became of an event. */
-const Deliveries = z.object({
-  deliveries: z.array(
-    z.object({
-      type: z.string(),
-      body: z.string(),
-      status: z.enum(['pending', 'delivered', 'failed']),
-      attempts: z.array(z.object({ status: z.number().nullable(), answer: z.string() })),
-    }),
-  ),
-});
-
-type Delivery = z.infer<typeof Deliveries>['deliveries'][number];
+type Delivery = z.infer<typeof Deliveries>[number];
 
 /** Creates a user and waits until the service has acknowledged the webhook, or is known not to have. */
 async function createUser(provider: Provider): Promise<void> {
@@ -41,8 +34,8 @@ async function createUser(provider: Provider): Promise<void> {
   );
   console.log(id);
   let delivery: Delivery | undefined;
-  await waitUntil(() => {
-    delivery = findDelivery(provider, id);
+  await waitUntil(async () => {
+    delivery = await findDelivery(provider, id);
     return delivery !== undefined && delivery.status !== 'pending';
   }, deliveryMilliseconds);
   const last = delivery?.attempts.at(-1);
@@ -54,11 +47,9 @@ async function createUser(provider: Provider): Promise<void> {
   console.error(`${email}; the webhook user.created was answered: ${answer}`);
 }
 
-function findDelivery({ dataFile }: Provider, userId: string): Delivery | undefined {
-  const { deliveries } = Deliveries.parse(JSON.parse(readFileSync(dataFile, 'utf8')));
-  return deliveries.find(
-    ({ type, body }) => type === 'user.created' && Event.safeParse(JSON.parse(body)).data?.data.id === userId,
-  );
+async function findDelivery(provider: Provider, userId: string): Promise<Delivery | undefined> {
+  const deliveries = Deliveries.parse(await backendApi(provider, 'GET', `/v1/users/${userId}/deliveries`));
+  return deliveries.find(({ type }) => type === 'user.created');
 }
 
 /** Prints a session token of the user created last. */
@@ -81,6 +72,12 @@ async function me({ app }: StackDetails, token: string | undefined): Promise<voi
   if (!response.ok) process.exitCode = 1;
 }
 
+/** Prints the address of the embedded PostgreSQL, with its password: for psql, prisma and the like. */
+function printDatabaseUrl({ databaseUrl }: StackDetails): void {
+  if (databaseUrl === undefined) throw new Error('The stack runs with a database of your own: DATABASE_URL.');
+  console.log(databaseUrl);
+}
+
 async function backendApi(
   { url, secretKey }: Provider,
   method: string,
@@ -99,12 +96,16 @@ async function backendApi(
   return JSON.parse(answer);
 }
 
-async function main([command, argument]: readonly string[]): Promise<void> {
-  if (command !== 'create-user' && command !== 'token' && command !== 'me') throw new Error(usage);
+const commands = ['create-user', 'token', 'me', 'database-url'] as const;
+
+async function main([word, argument]: readonly string[]): Promise<void> {
+  const command = commands.find((each) => each === word);
+  if (command === undefined) throw new Error(usage);
   loadEnvironmentFiles('dev');
   const stack = await findStack(readSettings(process.env).LOCAL_FOLDER);
   if (!stack) throw new Error('The local stack does not run, or is not up yet: start it with npm run dev.');
   if (command === 'me') return me(stack, argument);
+  if (command === 'database-url') return printDatabaseUrl(stack);
   const { identityProvider } = stack;
   if (!identityProvider) {
     throw new Error(

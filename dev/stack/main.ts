@@ -61,6 +61,7 @@ async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: A
     ['PostgreSQL', database.line],
     ['KV', kv.line],
   ];
+  if (database.warning !== undefined) console.warn(`\n${database.warning}`);
   console.log(`\nUp in ${((performance.now() - begin) / 1000).toFixed(1)} s.\n`);
   for (const [name = '', line] of lines) console.log(`  ${name.padEnd(18)}${line}`);
   if (identityProvider.details.identityProvider) console.log(commands);

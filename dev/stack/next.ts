@@ -57,12 +57,16 @@ export function answers(url: string, signal: AbortSignal): Promise<boolean> {
   return waitUntil(answersNow, 120_000, signal);
 }
 
-/** The wanted port, or the first free one from 3000 on. Rejects when the wanted one is taken. */
+/** The wanted port, or the first free one from 3000 on, which is told if it is another. Rejects when the wanted one is taken. */
 export async function choosePort(wanted: number | undefined): Promise<number> {
   if (wanted !== undefined) {
     if (await isFree(wanted)) return wanted;
     throw new Error(`Port ${wanted} is taken. Set PORT to another one.`);
   }
-  for (let port = firstPort; port < firstPort + 100; port += 1) if (await isFree(port)) return port;
+  for (let port = firstPort; port < firstPort + 100; port += 1) {
+    if (!(await isFree(port))) continue;
+    if (port !== firstPort) console.log(`Port ${firstPort} is taken: the application takes ${port}.`);
+    return port;
+  }
   throw new Error(`No port from ${firstPort} to ${firstPort + 99} is free. Set PORT to one that is.`);
 }

@@ -3,11 +3,11 @@ import { deployMigrations } from '../../prisma/deploy';
 import { prefetchClerkJs } from '../idp/clerk-js';
 import { startIdentityProvider } from '../idp/server';
 import { memoryEngine } from '../kv/memory';
-import { redisEngine } from '../kv/redis';
 import { startKvServer } from '../kv/server';
 import { startPostgres } from '../postgres/server';
 import { messageOf } from '../system/errors';
 import { localKeys } from './keys';
+import { connectToRedis, hostOf, missingMigrations, requireStore } from './own-parts';
 import type { Settings } from './settings';
 import type { StackDetails } from './stack-file';
 
@@ -18,6 +18,8 @@ export interface Part {
   readonly details: Pick<StackDetails, 'databaseUrl' | 'kv' | 'identityProvider'>;
   /** What the service needs in its environment to use it; empty for a part of the user's own. */
   readonly environment: Readonly<Record<string, string>>;
+  /** What has to be done before the service can use it. */
+  readonly warning?: string;
   stop(): Promise<void>;
 }
 
@@ -25,12 +27,18 @@ const databaseName = 'identity_link';
 /** The same at every start if it is free, so that a page that was left open finds the stack again. */
 const consolePort = 3900;
 
-/** Starts a PostgreSQL and applies the migrations, unless DATABASE_URL names one; that one is left as it is. */
+/**
+ * Starts a PostgreSQL and applies the migrations, unless DATABASE_URL names one; that one is left as it is. Rejects
+ * within seconds when it cannot be used.
+ */
 export async function startDatabase(settings: Settings, signal: AbortSignal): Promise<Part> {
-  if (settings.DATABASE_URL !== undefined) {
-    return own(
-      `${hostOf(settings.DATABASE_URL)} (yours, from DATABASE_URL; \`npm run db:deploy\` applies the migrations to it)`,
-    );
+  const { DATABASE_URL } = settings;
+  if (DATABASE_URL !== undefined) {
+    const missing = await missingMigrations(DATABASE_URL);
+    return {
+      ...own(`${hostOf(DATABASE_URL)} (yours, from DATABASE_URL)`),
+      ...(missing.length === 0 ? {} : { warning: notMigrated(DATABASE_URL, missing) }),
+    };
   }
   const folder = path.join(settings.LOCAL_FOLDER, 'postgres');
   const server = await startPostgres({ folder, durable: true, signal });
@@ -50,14 +58,18 @@ export async function startDatabase(settings: Settings, signal: AbortSignal): Pr
   }
 }
 
-/** Starts a KV server, in memory or over the Redis of REDIS_URL, unless KV_REST_API_URL names one. */
+/**
+ * Starts a KV server, in memory or over the Redis of REDIS_URL, unless KV_REST_API_URL names one. Rejects within seconds
+ * when either cannot be used.
+ */
 export async function startKv(settings: Settings): Promise<Part> {
-  if (settings.KV_REST_API_URL !== undefined) {
-    return own(`${hostOf(settings.KV_REST_API_URL)} (yours, from KV_REST_API_URL)`);
+  const { KV_REST_API_URL, KV_REST_API_TOKEN, REDIS_URL } = settings;
+  if (KV_REST_API_URL !== undefined) {
+    await requireStore(KV_REST_API_URL, KV_REST_API_TOKEN);
+    return own(`${hostOf(KV_REST_API_URL)} (yours, from KV_REST_API_URL)`);
   }
-  const { REDIS_URL } = settings;
   const { kvToken } = localKeys(keyFile(settings), settings.IDP_KEY_STYLE);
-  const engine = REDIS_URL === undefined ? memoryEngine() : redisEngine(REDIS_URL);
+  const engine = REDIS_URL === undefined ? memoryEngine() : await connectToRedis(REDIS_URL);
   const { url, token, stop } = await startKvServer({ token: kvToken, engine });
   return {
     line: `${url} (${REDIS_URL === undefined ? 'in memory' : `over the Redis at ${hostOf(REDIS_URL)}`})`,
@@ -71,13 +83,12 @@ export async function startKv(settings: Settings): Promise<Part> {
 export async function startStandIn(settings: Settings, app: string): Promise<Part> {
   if (settings.IDP_SECRET_KEY !== undefined) return own('yours, from IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY');
   const { publishableKey, secretKey, webhookSecret } = localKeys(keyFile(settings), settings.IDP_KEY_STYLE);
-  const dataFile = path.join(settings.LOCAL_FOLDER, 'idp.json');
   const provider = await startIdentityProvider({
     publishableKey,
     secretKey,
     webhook: { url: `${app}/webhooks/idp/v1/user-created`, secret: webhookSecret },
     retryScale: settings.IDP_RETRY_SCALE,
-    dataFile,
+    dataFile: path.join(settings.LOCAL_FOLDER, 'idp.json'),
     console: { preferredPort: consolePort },
   });
   // Once, in the background: no page waits for the registry later, and the stack runs offline from then on.
@@ -85,7 +96,7 @@ export async function startStandIn(settings: Settings, app: string): Promise<Par
   return {
     line: `${provider.url} (stand-in)`,
     details: {
-      identityProvider: { url: provider.url, secretKey, dataFile, consoleUrl: provider.consoleUrl },
+      identityProvider: { url: provider.url, secretKey, consoleUrl: provider.consoleUrl },
     },
     environment: {
       IDP_SECRET_KEY: secretKey,
@@ -94,6 +105,7 @@ export async function startStandIn(settings: Settings, app: string): Promise<Par
       IDP_JWT_KEY: provider.publicKeyPem,
       CLERK_API_URL: provider.url,
       CLERK_FAPI_URL: provider.url,
+      ...(provider.consoleUrl === undefined ? {} : { IDP_CONSOLE_URL: provider.consoleUrl }),
     },
     stop: () => provider.stop(),
   };
@@ -107,7 +119,9 @@ function keyFile({ LOCAL_FOLDER }: Settings): string {
   return path.join(LOCAL_FOLDER, 'keys.json');
 }
 
-/** Where a server is, without the password that its URL may hold. */
-function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).host : 'an address that is no URL';
+function notMigrated(databaseUrl: string, missing: readonly string[]): string {
+  return (
+    `The database at ${hostOf(databaseUrl)} is not migrated: it lacks ${missing.join(', ')}. ` +
+    'Requests fail until you run: npm run db:deploy'
+  );
 }

@@ -25,8 +25,9 @@ const Settings = z.object({
     .transform(Number)
     .pipe(z.number().min(1).max(65535))
     .optional(),
-  DATABASE_URL: z.string().optional(),
-  KV_REST_API_URL: z.string().optional(),
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'is no postgresql:// URL' }).optional(),
+  KV_REST_API_URL: z.url({ protocol: /^https?$/, error: 'is no http(s):// URL' }).optional(),
+  KV_REST_API_TOKEN: z.string().optional(),
   /** A Redis to keep what the embedded KV server is given. */
   REDIS_URL: z.url({ protocol: /^rediss?$/, error: 'is no redis:// URL' }).optional(),
   IDP_SECRET_KEY: z.string().optional(),

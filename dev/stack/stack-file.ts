@@ -16,7 +16,6 @@ const StackDetails = z.object({
     .object({
       url: z.string(),
       secretKey: z.string(),
-      dataFile: z.string(),
       consoleUrl: z.string().optional(),
     })
     .optional(),

@@ -9,3 +9,9 @@ export function browserSettings(): { publishableKey: string; proxyUrl?: string }
     ...(CLERK_FAPI_URL ? { proxyUrl: '/__clerk' } : {}),
   };
 }
+
+/** Where the local stack shows the mails that its stand-in sends to nobody. Undefined with any instance of the provider. */
+export function mailsOnConsole(): string | undefined {
+  const { CLERK_FAPI_URL, IDP_CONSOLE_URL } = environment();
+  return CLERK_FAPI_URL === undefined ? undefined : IDP_CONSOLE_URL;
+}

@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres/server';
-import { deployMigrations } from '../../prisma/deploy';
+import { deployMigrations, pendingMigrations } from '../../prisma/deploy';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
 const committed = path.join(project, 'prisma', 'migrations');
@@ -265,6 +265,24 @@ test('what a newer version applied is left alone', async () => {
   cpSync(folder, older, { recursive: true });
   rmSync(path.join(older, '2_newer'), { recursive: true });
   expect(await deployMigrations(url, older)).toEqual([]);
+});
+
+test('what is pending is told to a role that may read it, and asking changes nothing', async () => {
+  const url = await newDatabase();
+  const folder = newMigrations({ '1_good': 'CREATE TABLE note (id INT)', '2_bad': 'SELECT 1/0' });
+  expect(await pendingMigrations(url, folder)).toEqual(['1_good', '2_bad']);
+  expect(await query(url, `SELECT to_regclass('_prisma_migrations') AS record`)).toEqual([{ record: null }]);
+  await expect(deployMigrations(url, folder)).rejects.toThrow('2_bad failed');
+  expect(await pendingMigrations(url, folder)).toEqual(['2_bad']);
+
+  await query(url, `CREATE ROLE reader_of_the_test LOGIN PASSWORD 'secret'`);
+  const asReader = Object.assign(new URL(url), { username: 'reader_of_the_test', password: 'secret' }).href;
+  expect(await pendingMigrations(asReader, folder)).toBeUndefined();
+
+  await query(url, 'UPDATE _prisma_migrations SET rolled_back_at = now() WHERE finished_at IS NULL');
+  writeMigration(folder, '2_bad', 'SELECT 1');
+  await deployMigrations(url, folder);
+  expect(await pendingMigrations(url, folder)).toEqual([]);
 });
 
 test('the command says what it applied', async () => {

@@ -15,7 +15,12 @@ describe.each(['test', 'live'] as const)(
       backendApi = await startSilentBackendApi();
       service = await startTestService({
         keys,
-        environment: { CLERK_FAPI_URL: '', CLERK_API_URL: backendApi.url },
+        environment: {
+          CLERK_FAPI_URL: '',
+          CLERK_API_URL: backendApi.url,
+          // Left over from a local stack.
+          IDP_CONSOLE_URL: 'http://127.0.0.1:3900',
+        },
       });
     });
     afterAll(async () => {

@@ -5,8 +5,13 @@ import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { memoryEngine } from '../../dev/kv/memory';
+import { startKvServer } from '../../dev/kv/server';
+import { connectToRedis, missingMigrations, requireStore } from '../../dev/stack/own-parts';
+import { freePort, listen } from '../../dev/system/listen';
 import { codeOnConsole, shownLink, signUp, visit } from '../harness/browser/browser';
 import { launchBrowser } from '../harness/browser/chromium';
+import { createTestDatabase, serverOfThisRun } from '../harness/parts/database';
 import { createLocalStack, type Details } from '../harness/stack';
 
 const Me = z.object({ isAuthenticated: z.boolean(), userId: z.string(), identityProviderUserId: z.string() });
@@ -53,11 +58,14 @@ async function nothingIsLeft({ app, databaseUrl, kv, identityProvider }: Details
   for (const url of [app, databaseUrl, kv.url, identityProvider.url]) expect(await isRefused(url)).toBe(true);
 }
 
-describe('with no environment', () => {
+describe('with no environment, and port 3000 taken', () => {
   let stack: Awaited<ReturnType<typeof startStack>>;
+  const occupied = createServer();
   beforeAll(async () => {
+    await listen(occupied, 3000).catch(() => {}); // another process has it: as good
     stack = await startStack();
   });
+  afterAll(() => void occupied.close());
 
   test('the stack comes up, and the printed commands work as pasted', async () => {
     expect(stack.commands).toHaveLength(3);
@@ -78,10 +86,19 @@ describe('with no environment', () => {
     const seen = await paste(me);
     expect(seen.stderr).toContain('/users/v1/me: 200');
     expect(Me.parse(JSON.parse(seen.stdout))).toEqual({ isAuthenticated: true, ...byWebhook[0] });
+    expect(await paste('npm run -s local database-url')).toEqual({
+      code: 0,
+      stdout: `${stack.details.databaseUrl}\n`,
+      stderr: '',
+    });
     expect(await paste('npm run -s local me nonsense')).toMatchObject({
       code: 1,
       stdout: '{"message":"Unauthorized"}\n',
     });
+
+    const { port } = new URL(stack.details.app);
+    expect(stack.printed).toContain(`Port 3000 is taken: the application takes ${port}.\n`);
+    expect(Number(port)).toBeGreaterThan(3000);
 
     const second = local.launch('dev');
     expect(await second.exited).toBe(1);
@@ -96,10 +113,15 @@ describe('with no environment', () => {
     const email = 'newcomer@example.com';
     await visit(browser, { url: new URL(address('Its console')).origin }, {}, (console) =>
       visit(browser, { url: address('Application') }, {}, async (page) => {
-        await console.goto(address('Its console'));
         await page.goto('/');
         await page.getByText('You are signed out.').waitFor();
-        await signUp(page, email, () => codeOnConsole(console, email));
+        await signUp(page, email, async () => {
+          expect(new URL(page.url()).pathname).toBe('/sign-up/verify-email-address');
+          const link = page.getByRole('link', { name: 'identity provider’s console' });
+          expect(await link.getAttribute('href')).toBe(address('Its console'));
+          await console.goto(address('Its console'));
+          return codeOnConsole(console, email);
+        });
         const { identityProviderUserId, userId } = await shownLink(page);
         expect(await storedUsers(stack.details.databaseUrl)).toContainEqual({
           userId,
@@ -154,6 +176,73 @@ describe('with no environment', () => {
   );
 });
 
+test('over a database of one’s own, the stack says that it is not migrated and what to do, and then it works', async () => {
+  const database = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
+  onTestFinished(() => database.drop());
+  const own = { DATABASE_URL: database.url };
+  const { child, written, exited } = local.launch('dev', own);
+  await expect.poll(() => written.stdout, { timeout: 120_000 }).toContain('Ctrl-C stops everything');
+  const { host } = new URL(database.url);
+  expect(written.stdout).toContain(`${host} (yours, from DATABASE_URL)`);
+  const warning = new RegExp(
+    `The database at ${host} is not migrated: .*_create_users.*: (npm run .*)$`,
+    'm',
+  );
+  expect(written.stderr).toMatch(warning);
+  const [, command = ''] = warning.exec(written.stderr) ?? [];
+  expect(await local.run('sh', ['-c', command], own).exited).toBe(0);
+
+  expect((await paste('npm run -s local create-user')).code).toBe(0);
+  expect(await paste('npm run -s local database-url')).toMatchObject({ code: 1, stdout: '' });
+  expect((await database.pool.query('SELECT * FROM users')).rowCount).toBe(1);
+  child.kill('SIGTERM');
+  expect(await exited).toBe(0);
+});
+
+test.each([
+  ['DATABASE_URL', 'postgresql://me:hidden@localhost', 'ECONNREFUSED'],
+  ['REDIS_URL', 'redis://me:hidden@127.0.0.1', 'no answer'],
+  ['KV_REST_API_URL', 'http://me:hidden@127.0.0.1', 'no answer'],
+] as const)(
+  'nobody at %s: the start is refused in one line, without a secret',
+  async (name, address, reason) => {
+    const port = await freePort();
+    const token = name === 'KV_REST_API_URL' ? { KV_REST_API_TOKEN: 'hidden' } : {};
+    const { written, exited } = local.launch('dev', { [name]: `${address}:${port}`, ...token });
+    expect(await exited).toBe(1);
+    const place = `${address.split('@')[1]}:${port}`;
+    expect(written.stderr).toContain(`${name} names ${place}, which cannot be used (`);
+    expect(written.stderr).toContain(reason);
+    expect(written.stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect(written.stdout + written.stderr).not.toMatch(/hidden|Up in/);
+  },
+);
+
+test('a server that is there and never answers is waited for 3 s', async () => {
+  const silent = createServer((socket) => void socket.on('error', () => {}));
+  onTestFinished(() => void silent.close());
+  const place = `127.0.0.1:${await listen(silent)}`;
+  const begin = performance.now();
+  const checks = [
+    missingMigrations(`postgresql://me:hidden@${place}/db`),
+    requireStore(`http://${place}`, 'hidden'),
+    connectToRedis(`redis://me:hidden@${place}`),
+  ];
+  await Promise.all(
+    checks.map((check) =>
+      expect(check).rejects.toThrow(new RegExp(`names ${place}, which cannot be used \\(no answer.*\\)`)),
+    ),
+  );
+  expect(performance.now() - begin).toBeLessThan(6_000);
+});
+
+test('a store that refuses the token is refused, and the one that takes it is not', async () => {
+  const { url, token, stop } = await startKvServer({ token: 'the token', engine: memoryEngine() });
+  onTestFinished(stop);
+  await expect(requireStore(url, 'hidden')).rejects.toThrow('it refuses the token, with 401');
+  await requireStore(url, token);
+});
+
 test.each([
   [{ IDP_SECRET_KEY: 'sk_test_hidden' }, /IDP_PUBLISHABLE_KEY, IDP_WEBHOOK_SIGNING_SECRET: not set/],
   [{ KV_REST_API_TOKEN: 'hidden' }, /KV_REST_API_URL: not set/],
@@ -162,6 +251,7 @@ test.each([
     /PORT: is no port[\s\S]*IDP_KEY_STYLE: is neither test nor live/,
   ],
   [{ REDIS_URL: 'http://hidden' }, /REDIS_URL: is no redis:\/\/ URL/],
+  [{ DATABASE_URL: 'mysql://hidden' }, /DATABASE_URL: is no postgresql:\/\/ URL/],
 ])('half an environment is refused with what is missing: %j', async (more, words) => {
   const { written, exited } = local.launch('dev', more);
   expect(await exited).toBe(1);

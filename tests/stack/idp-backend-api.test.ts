@@ -44,6 +44,21 @@ test('a user that the SDK creates is found by id, by address and in the list', a
   await clerk.users.deleteUser(created.id);
 });
 
+test('with the secret key, and only with it, one reads what became of the events about a user', async () => {
+  const [ada, other] = ['ada', 'other'].map((name) =>
+    provider.createUser({ email: `${name}@events.example` }),
+  );
+  const ask = (id = '', key = secretKey) =>
+    fetch(`${provider.url}/v1/users/${id}/deliveries`, { headers: { authorization: `Bearer ${key}` } });
+  const own = provider.webhooks.list().filter(({ body }) => body.includes(ada?.id ?? 'nobody'));
+  expect(own.map(({ type, status }) => ({ type, status }))).toEqual([
+    { type: 'user.created', status: 'pending' },
+  ]);
+  expect(await (await ask(ada?.id)).json()).toEqual(own);
+  expect((await ask(other?.id, 'sk_test_another')).status).toBe(401);
+  expect((await ask('user_nobody')).status).toBe(404);
+});
+
 test('the list is newest first, in pages, and the count covers all of it', async () => {
   const before = await clerk.users.getCount();
   for (const name of ['one', 'two', 'three']) {

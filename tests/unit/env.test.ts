@@ -102,6 +102,8 @@ describe('the environment', () => {
     ['USER_ID_CACHE_TTL_SECONDS', 'ten'],
     ['CLERK_API_URL', 'https://api.clerk.com'],
     ['CLERK_FAPI_URL', 'http://example.com'],
+    ['IDP_CONSOLE_URL', 'http://example.com:3900'],
+    ['IDP_CONSOLE_URL', 'javascript:alert(1)'],
   ])('with a malformed %s is refused by name, never by value', (name, value) => {
     const problems = problemsOf({ [name]: value });
     expect(problems).toMatch(new RegExp(`^  - ${name} `, 'm'));

@@ -7,7 +7,9 @@ import { startTestService, type TestService } from '../../harness/service';
 let browser: Browser;
 let service: TestService;
 beforeAll(async () => {
-  [browser, service] = await Promise.all([launchBrowser(), startTestService()]);
+  // As on the local stack, whose pages say more: where the codes are.
+  const environment = { IDP_CONSOLE_URL: 'http://127.0.0.1:3900' };
+  [browser, service] = await Promise.all([launchBrowser(), startTestService({ environment })]);
   service.idp.createUser({ email: 'pages@example.com', password: PASSWORD });
 });
 afterAll(() => Promise.all([browser.close(), service.stop()]));
