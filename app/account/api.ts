@@ -43,17 +43,8 @@ async function send({ method, path, body }: ApiRequest): Promise<ApiAnswer | und
 }
 
 /** Waits for a promise, but not for ever; how it ends does not matter here. */
-function settled(promise: Promise<unknown>, milliseconds: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    void promise
-      .catch(() => undefined)
-      .then(() => {
-        clearTimeout(timer);
-        resolve();
-      });
-  });
-}
+const settled = (promise: Promise<unknown>, milliseconds: number): Promise<unknown> =>
+  Promise.race([promise.catch(() => undefined), new Promise((resolve) => setTimeout(resolve, milliseconds))]);
 
 /** The browser SDK's side of the session. */
 export interface Session {

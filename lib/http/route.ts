@@ -36,16 +36,6 @@ function serverTiming({ cache, caller, registered }: RequestFacts): string {
     .join(', ');
 }
 
-async function answer<S extends Segment>(
-  handler: RouteHandler<S>,
-  request: NextRequest,
-  segment: S,
-): Promise<Response> {
-  const response = await handler(request, segment);
-  if (!(response instanceof Response)) throw new Error('A handler returned no response');
-  return response;
-}
-
 /**
  * Makes a route of a handler: whatever the handler throws is answered as contract 7 says, every answer has an
  * `x-request-id` and is not cached, and one log line tells how it went.
@@ -60,7 +50,11 @@ export function route<S extends Segment>(handler: RouteHandler<S>, path?: string
     const facts: RequestFacts = {};
     let cause: unknown;
     const answered = await collectFacts(facts, () =>
-      whileUnderWay(() => answer(handler, request, segment)),
+      whileUnderWay(async () => {
+        const returned = await handler(request, segment);
+        if (returned instanceof Response) return returned;
+        throw new Error('A handler returned no response');
+      }),
     ).catch((error: unknown) => {
       cause = error;
       return failure(error);
