@@ -303,6 +303,7 @@ test('every answer forbids inline scripts, framing and caching', async () => {
   for (const path of [
     '/',
     '/main.js',
+    '/preact.js',
     '/console.css',
     '/icon.svg',
     '/api/sample-events/user.created',

@@ -173,6 +173,12 @@ test('what is open, focused and half typed stays so while the page goes on', () 
     expect(await opened.locator('details').getAttribute('open')).not.toBeNull();
     expect(await page.getByLabel('E-mail').inputValue()).toBe('half-typ');
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('new-user-email');
+
+    const copy = opened.getByRole('button', { name: 'Copy payload' });
+    await copy.focus();
+    provider.createUser({ email: 'four@example.com' });
+    await page.getByRole('heading', { name: 'four@example.com' }).waitFor();
+    expect(await copy.evaluate((button) => button === document.activeElement)).toBe(true);
   }));
 
 test('by keyboard: deleting asks first, Escape keeps the user, and the focus is never lost', () =>

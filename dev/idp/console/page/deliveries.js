@@ -1,109 +1,65 @@
 // @ts-check
-import { actionButton, copyButton } from './actions.js';
+import { ActionButton, CopyButton } from './actions.js';
 import { call } from './api.js';
-import { byId, element, moment, setText } from './dom.js';
-import { liveList } from './list.js';
+import { moment } from './dom.js';
+import { List } from './list.js';
+import { html, useMemo, useState } from './preact.js';
 
 /** @import { Delivery, DeliveryAttempt } from '../../data' */
 /** @import { Model } from './live.js' */
 
 const LABELS = { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' };
 const STATES = { pending: 'waiting', delivered: 'good', failed: 'bad' };
+const EMPTY =
+  'No deliveries yet. Create a user or send an event: each delivery is listed with what the endpoint answered.';
 
-/** The deliveries, each of which opens to its attempts and its payload. */
-export function deliverySection() {
-  const render = liveList(byId('delivery-list', HTMLDivElement), {
-    name: 'deliveries',
-    empty:
-      'No deliveries yet. Create a user or send an event: each delivery is listed with what the endpoint answered.',
-    pageLength: 25,
-    view: deliveryView,
-  });
-  /** @type {Model | undefined} */
-  let model;
-  const draw = () => {
-    if (model) render([...model.deliveries.values()], model);
-  };
-  setInterval(draw, 1000);
-  /** @param {Model} next */
-  return (next) => {
-    model = next;
-    draw();
-  };
+/**
+ * The deliveries, each of which opens to its attempts and its payload.
+ * @param {Model} model
+ */
+export function Deliveries(model) {
+  const rows = [...model.deliveries.values()];
+  const view = (/** @type {Delivery} */ delivery) =>
+    html`<${DeliveryItem} key=${delivery.id} delivery=${delivery} model=${model} />`;
+  return html`<${List} name="deliveries" empty=${EMPTY} pageLength=${25} rows=${rows} view=${view} />`;
 }
 
-/** @param {Delivery} delivery */
-function deliveryView({ id, type, body, createdAt }) {
-  const status = element('span', { class: 'status' });
-  const answer = element('span', { class: 'status' });
-  const next = element('span');
-  const subject = subjectOf(body);
-  const attempts = element('ol', { class: 'attempts' });
-  const untried = element('p', { class: 'soft' }, 'None so far.');
-  const payload = element('pre', {
-    class: 'code',
-    tabindex: '0',
-    role: 'region',
-    'aria-label': `Payload of ${type}`,
-  });
-  const summary = element(
-    'summary',
-    { class: 'summary' },
-    status,
-    element('span', { class: 'type' }, type),
-    element('span', { class: 'soft' }, moment(createdAt)),
-    element('span', { class: 'subject' }, subject),
-    element('span', { class: 'outcome' }, answer, next),
-  );
-  const details = element(
-    'details',
-    {},
-    summary,
-    element(
-      'div',
-      { class: 'delivery-body' },
-      element(
-        'p',
-        { class: 'id' },
-        element('code', {}, id),
-        copyButton('Copy', `message id ${id}`, () => id),
-      ),
-      element('h3', {}, 'Attempts'),
-      untried,
-      attempts,
-      element('h3', {}, 'Payload'),
-      payload,
-      element(
-        'div',
-        { class: 'actions' },
-        actionButton('Redeliver', `${type} ${id}`, () => call('POST', `/api/deliveries/${id}/redeliver`)),
-        copyButton('Copy payload', `of ${id}`, () => body),
-      ),
-    ),
-  );
-  details.addEventListener('toggle', () => setText(payload, JSON.stringify(JSON.parse(body), null, 2)), {
-    once: true,
-  });
-  return {
-    element: element('li', {}, details),
-    /**
-     * @param {Delivery} delivery
-     * @param {Model} model
-     */
-    update(delivery, model) {
-      setText(status, LABELS[delivery.status]);
-      status.dataset['state'] = STATES[delivery.status];
-      const last = delivery.attempts.at(-1);
-      setText(answer, last === undefined ? '' : answerOf(last));
-      answer.dataset['state'] = last === undefined || isSuccess(last) ? 'plain' : 'bad';
-      setText(next, whatNext(delivery, model));
-      // Attempts are only ever added.
-      for (const attempt of delivery.attempts.slice(attempts.childElementCount))
-        attempts.append(attemptItem(attempt));
-      untried.hidden = delivery.attempts.length > 0;
-      attempts.hidden = !untried.hidden;
-    },
-  };
+/** @param {{ delivery: Delivery, model: Model }} props */
+function DeliveryItem({ delivery, model }) {
+  const { id, type, status, body, attempts, createdAt } = delivery;
+  const [isOpened, setOpened] = useState(false);
+  const subject = useMemo(() => subjectOf(body), []);
+  const last = attempts.at(-1);
+  const redeliver = () => call('POST', `/api/deliveries/${id}/redeliver`);
+  return html`
+    <li>
+      <details onToggle=${() => setOpened(true)}>
+        <summary class="summary">
+          <span class="status" data-state=${STATES[status]}>${LABELS[status]}</span>
+          <span class="type">${type}</span>
+          <span class="soft">${moment(createdAt)}</span>
+          <span class="subject">${subject}</span>
+          <span class="outcome">
+            ${last && html`<span class="status" data-state=${isSuccess(last) ? 'plain' : 'bad'}>${answerOf(last)}</span>`}
+            <span>${whatNext(delivery, model)}</span>
+          </span>
+        </summary>
+        <div class="delivery-body">
+          <p class="id"><code>${id}</code><${CopyButton} label="Copy" about="message id ${id}" text=${() => id} /></p>
+          <h3>Attempts</h3>
+          ${last ? html`<ol class="attempts">${attempts.map(attemptView)}</ol>` : html`<p class="soft">None so far.</p>`}
+          <h3>Payload</h3>
+          <pre class="code" tabindex="0" role="region" aria-label="Payload of ${type}">
+            ${isOpened && JSON.stringify(JSON.parse(body), null, 2)}
+          </pre>
+          <div class="actions">
+            <${ActionButton} label="Redeliver" about="${type} ${id}" run=${redeliver} />
+            <${CopyButton} label="Copy payload" about="of ${id}" text=${() => body} />
+          </div>
+        </div>
+      </details>
+    </li>
+  `;
 }
 
 /**
@@ -158,22 +114,14 @@ function duration(seconds) {
 }
 
 /** @param {DeliveryAttempt} attempt */
-function attemptItem(attempt) {
-  const state = isSuccess(attempt) ? 'good' : 'bad';
-  return element(
-    'li',
-    {},
-    element(
-      'p',
-      {},
-      element('span', { class: 'status', 'data-state': state }, answerOf(attempt)),
-      element(
-        'span',
-        { class: 'soft' },
-        moment(attempt.at),
-        ` · ${Math.round(attempt.durationMilliseconds)} ms`,
-      ),
-    ),
-    element('code', { class: 'answer' }, attempt.answer || '(empty answer)'),
-  );
+function attemptView(attempt) {
+  return html`
+    <li>
+      <p>
+        <span class="status" data-state=${isSuccess(attempt) ? 'good' : 'bad'}>${answerOf(attempt)}</span>
+        <span class="soft">${moment(attempt.at)} · ${Math.round(attempt.durationMilliseconds)} ms</span>
+      </p>
+      <code class="answer">${attempt.answer || '(empty answer)'}</code>
+    </li>
+  `;
 }

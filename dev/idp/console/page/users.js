@@ -1,10 +1,11 @@
 // @ts-check
-import { actionButton, copyButton, destructiveButton } from './actions.js';
+import { ActionButton, CopyButton, DestructiveButton } from './actions.js';
 import { call } from './api.js';
-import { byId, element, moment, setText } from './dom.js';
+import { byId, moment } from './dom.js';
 import { onSubmit } from './forms.js';
-import { liveList } from './list.js';
-import { sessionList } from './sessions.js';
+import { List } from './list.js';
+import { html } from './preact.js';
+import { Sessions } from './sessions.js';
 
 /** @import { UserRow } from '../changes' */
 /** @import { Model } from './live.js' */
@@ -21,21 +22,10 @@ const NAMES = [
   'katherine',
   'margaret',
 ];
+const EMPTY = 'No users yet. Create one here, or sign up in the application.';
 
-/** The users, their sessions, and the form that makes another user. */
-export function userSection() {
-  userForm();
-  const render = liveList(byId('user-list', HTMLDivElement), {
-    name: 'users',
-    empty: 'No users yet. Create one here, or sign up in the application.',
-    pageLength: 20,
-    view: userView,
-  });
-  /** @param {Model} model */
-  return (model) => render([...model.users.values()], model);
-}
-
-function userForm() {
+/** The form that makes a user; it suggests an address. */
+export function userForm() {
   const email = byId('new-user-email', HTMLInputElement);
   const password = byId('new-user-password', HTMLInputElement);
   const suggest = () => {
@@ -52,38 +42,32 @@ function userForm() {
   });
 }
 
-/** @param {UserRow} user */
-function userView({ id, email, createdAt }) {
-  const signIn = element('span');
-  const sessions = sessionList(id);
-  const item = element(
-    'li',
-    { class: 'user' },
-    element('h3', {}, email),
-    element(
-      'p',
-      { class: 'id' },
-      element('code', {}, id),
-      copyButton('Copy', `id of ${email}`, () => id),
-    ),
-    element('p', { class: 'soft' }, 'Created ', moment(createdAt), signIn),
-    sessions.element,
-    element(
-      'div',
-      { class: 'actions' },
-      actionButton('New session', `for ${email}`, () => call('POST', `/api/users/${id}/sessions`)),
-      destructiveButton('Delete', email, 'Delete this user?', () => call('DELETE', `/api/users/${id}`)),
-    ),
-  );
-  return {
-    element: item,
-    /**
-     * @param {UserRow} user
-     * @param {Model} model
-     */
-    update(user, model) {
-      setText(signIn, user.hasPassword ? ' · has a password' : ' · no password');
-      sessions.update(model);
-    },
-  };
+/**
+ * The users and their sessions.
+ * @param {Model} model
+ */
+export function Users(model) {
+  const view = (/** @type {UserRow} */ user) => userView(user, model);
+  return html`<${List} name="users" empty=${EMPTY} pageLength=${20} rows=${[...model.users.values()]} view=${view} />`;
+}
+
+/**
+ * @param {UserRow} user
+ * @param {Model} model
+ */
+function userView({ id, email, createdAt, hasPassword }, model) {
+  const start = () => call('POST', `/api/users/${id}/sessions`);
+  const remove = () => call('DELETE', `/api/users/${id}`);
+  return html`
+    <li class="user" key=${id}>
+      <h3>${email}</h3>
+      <p class="id"><code>${id}</code><${CopyButton} label="Copy" about="id of ${email}" text=${() => id} /></p>
+      <p class="soft">Created ${moment(createdAt)} · ${hasPassword ? 'has a password' : 'no password'}</p>
+      <${Sessions} userId=${id} model=${model} />
+      <div class="actions">
+        <${ActionButton} label="New session" about="for ${email}" run=${start} />
+        <${DestructiveButton} label="Delete" about=${email} question="Delete this user?" run=${remove} />
+      </div>
+    </li>
+  `;
 }
