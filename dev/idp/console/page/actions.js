@@ -9,12 +9,12 @@ const COPIED_MILLISECONDS = 2500;
  * @param {{ label: string, about: string, run: () => Promise<unknown> }} props
  */
 export function ActionButton(props) {
-  return html`<span class="action"><${Button} ...${props} /><span class="error" role="alert" /></span>`;
+  return html`<span class="action row"><${Button} ...${props} /><span class="error" role="alert" /></span>`;
 }
 
 /**
  * A button that asks before it does something that cannot be undone. Escape says no.
- * @param {{ label: string, about: string, question: string, run: () => Promise<unknown> }} props
+ * @param {{ label: string, about?: string, question: string, run: () => Promise<unknown> }} props
  */
 export function DestructiveButton({ label, about, question, run }) {
   const [isAsking, ask] = useState(/** @type {boolean | undefined} */ (undefined));
@@ -23,14 +23,14 @@ export function DestructiveButton({ label, about, question, run }) {
     if (isAsking !== undefined) focused.current?.focus();
   }, [isAsking]);
   const confirm = () => html`
-    <span class="confirm" role="group" aria-label=${question}>
+    <span class="row" role="group" aria-label=${question}>
       ${question}
-      <${Button} kind="danger" label=${label} about="${about}, really" run=${() => run().finally(() => ask(false))} />
+      <${Button} kind="danger" label=${label} about="${about ?? ''}, really" run=${() => run().finally(() => ask(false))} />
       <${Button} place=${focused} label="Cancel" run=${async () => ask(false)} />
     </span>
   `;
   return html`
-    <span class="action" onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => key === 'Escape' && ask(false)}>
+    <span class="action row" onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => key === 'Escape' && ask(false)}>
       ${
         isAsking
           ? confirm()
@@ -51,6 +51,7 @@ export function CopyButton({ label, about, text }) {
   const [byHand, setByHand] = useState('');
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   useLayoutEffect(() => {
+    if (copiedAt === 0) return undefined;
     const timer = setTimeout(() => setCopiedAt(0), COPIED_MILLISECONDS);
     return () => clearTimeout(timer);
   }, [copiedAt]);
@@ -66,7 +67,7 @@ export function CopyButton({ label, about, text }) {
     if (isCopied) announce(`Copied ${about}`);
   };
   return html`
-    <span class="action">
+    <span class="action row">
       <${Button} label=${copiedAt ? 'Copied' : label} about=${about} run=${copy} />
       <span class="error" role="alert" />
       ${byHand && html`<input class="code" ref=${field} readonly value=${byHand} aria-label="${about}, to copy by hand" />`}

@@ -1,5 +1,6 @@
 // @ts-check
-import { ActionButton, CopyButton } from './actions.js';
+import { ActionButton, CopyButton, DestructiveButton } from './actions.js';
+import { announce } from './announce.js';
 import { call } from './api.js';
 import { moment } from './dom.js';
 import { List } from './list.js';
@@ -14,14 +15,43 @@ const EMPTY =
   'No deliveries yet. Create a user or send an event: each delivery is listed with what the endpoint answered.';
 
 /**
- * The deliveries, each of which opens to its attempts and its payload.
+ * The deliveries, of all types or of one, each of which opens to its attempts and its payload.
  * @param {Model} model
  */
 export function Deliveries(model) {
-  const rows = [...model.deliveries.values()];
+  const [chosen, choose] = useState('');
+  const all = [...model.deliveries.values()];
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const { type } of all) counts.set(type, 1 + (counts.get(type) ?? 0));
+  const only = counts.has(chosen) ? chosen : '';
+  const rows = all.filter(({ type }) => only === '' || type === only);
   const view = (/** @type {Delivery} */ delivery) =>
     html`<${DeliveryItem} key=${delivery.id} delivery=${delivery} model=${model} />`;
-  return html`<${List} name="deliveries" empty=${EMPTY} pageLength=${25} rows=${rows} view=${view} />`;
+  return html`
+    ${
+      all.length > 0 &&
+      html`
+        <div class="row apart">
+          <select
+            aria-label="Type of event"
+            value=${only}
+            onChange=${(/** @type {{ currentTarget: HTMLSelectElement }} */ event) => choose(event.currentTarget.value)}
+          >
+            <option value="">All types (${all.length})</option>
+            ${[...counts].sort().map(([type, count]) => html`<option key=${type} value=${type}>${type} (${count})</option>`)}
+          </select>
+          <${DestructiveButton} label="Clear deliveries" question="Clear all that are done?" run=${clear} />
+        </div>
+      `
+    }
+    <${List} name="deliveries" empty=${EMPTY} pageLength=${25} rows=${rows} view=${view} />
+  `;
+}
+
+async function clear() {
+  const { cleared } = await call('DELETE', '/api/deliveries');
+  announce(cleared === 1 ? 'Cleared 1 delivery' : `Cleared ${cleared} deliveries`);
 }
 
 /** @param {{ delivery: Delivery, model: Model }} props */
@@ -30,29 +60,30 @@ function DeliveryItem({ delivery, model }) {
   const [isOpened, setOpened] = useState(false);
   const subject = useMemo(() => subjectOf(body), []);
   const last = attempts.at(-1);
+  const note = whatNext(delivery, model);
   const redeliver = () => call('POST', `/api/deliveries/${id}/redeliver`);
   return html`
     <li>
       <details onToggle=${() => setOpened(true)}>
         <summary class="summary">
           <span class="status" data-state=${STATES[status]}>${LABELS[status]}</span>
-          <span class="type">${type}</span>
-          <span class="soft">${moment(createdAt)}</span>
-          <span class="subject">${subject}</span>
-          <span class="outcome">
+          <code class="type">${type}</code>
+          <span class="time soft">${moment(createdAt)}</span>
+          <span class="subject soft">${subject}</span>
+          <span class="outcome row soft">
             ${last && html`<span class="status" data-state=${isSuccess(last) ? 'plain' : 'bad'}>${answerOf(last)}</span>`}
-            <span>${whatNext(delivery, model)}</span>
+            ${note && html`<span>${note}</span>`}
           </span>
         </summary>
-        <div class="delivery-body">
-          <p class="id"><code>${id}</code><${CopyButton} label="Copy" about="message id ${id}" text=${() => id} /></p>
-          <h3>Attempts</h3>
-          ${last ? html`<ol class="attempts">${attempts.map(attemptView)}</ol>` : html`<p class="soft">None so far.</p>`}
-          <h3>Payload</h3>
+        <div class="delivery-body stack loose">
+          <p class="id row apart"><code>${id}</code><${CopyButton} label="Copy" about="message id ${id}" text=${() => id} /></p>
+          <h3 class="soft">Attempts</h3>
+          ${last ? html`<ol class="stack">${attempts.map(attemptView)}</ol>` : html`<p class="soft">None so far.</p>`}
+          <h3 class="soft">Payload</h3>
           <pre class="code" tabindex="0" role="region" aria-label="Payload of ${type}">
             ${isOpened && JSON.stringify(JSON.parse(body), null, 2)}
           </pre>
-          <div class="actions">
+          <div class="row">
             <${ActionButton} label="Redeliver" about="${type} ${id}" run=${redeliver} />
             <${CopyButton} label="Copy payload" about="of ${id}" text=${() => body} />
           </div>
@@ -74,18 +105,22 @@ function subjectOf(body) {
 }
 
 /**
- * How often it was tried, and when it will be again.
+ * How often it was tried, whether that it was tried again has failed, and when it will be again.
  * @param {Delivery} delivery
  * @param {Model} model
  */
 function whatNext({ status, attempts, nextTryAt }, { endpoint, now }) {
-  const count = attempts.length > 1 ? `${attempts.length} attempts` : '';
-  const wait = status === 'pending' ? waitOf(nextTryAt ?? 0, endpoint, now()) : '';
-  return [count, wait].filter(Boolean).join(' · ');
+  const last = attempts.at(-1);
+  const notes = [
+    attempts.length > 1 && `${attempts.length} attempts`,
+    status === 'delivered' && last && !isSuccess(last) && 'last redelivery failed',
+    nextTryAt !== null && waitOf(nextTryAt, endpoint, now()),
+  ];
+  return notes.filter(Boolean).join(' · ');
 }
 
 /** @param {DeliveryAttempt} attempt */
-function isSuccess({ status }) {
+export function isSuccess({ status }) {
   return status !== null && status >= 200 && status < 300;
 }
 
@@ -117,11 +152,11 @@ function duration(seconds) {
 function attemptView(attempt) {
   return html`
     <li>
-      <p>
+      <p class="row">
         <span class="status" data-state=${isSuccess(attempt) ? 'good' : 'bad'}>${answerOf(attempt)}</span>
         <span class="soft">${moment(attempt.at)} · ${Math.round(attempt.durationMilliseconds)} ms</span>
       </p>
-      <code class="answer">${attempt.answer || '(empty answer)'}</code>
+      <code class="soft">${attempt.answer || '(empty answer)'}</code>
     </li>
   `;
 }

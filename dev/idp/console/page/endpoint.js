@@ -10,14 +10,14 @@ import { html } from './preact.js';
  * @param {Model} model
  */
 export function Endpoint({ endpoint: { url, paused, signatureBroken }, deliveries }) {
-  const waiting = [...deliveries.values()].filter(({ status }) => status === 'pending').length;
+  const waiting = [...deliveries.values()].filter(({ nextTryAt }) => nextTryAt !== null).length;
   const notes = [
     paused && `Paused: ${waiting === 1 ? '1 event waits' : `${waiting} events wait`}.`,
     signatureBroken && 'Every attempt carries a signature that does not fit.',
   ].filter(Boolean);
   return html`
-    <p class="endpoint-url">${url ?? 'No endpoint is set: events wait for one.'}</p>
-    <div class="switches">
+    <p><code>${url ?? 'No endpoint is set: events wait for one.'}</code></p>
+    <div class="row switches">
       <${Switch} label="Pause deliveries" isOn=${paused} change=${{ paused: !paused }} />
       <${Switch} label="Break signatures" isOn=${signatureBroken} change=${{ signatureBroken: !signatureBroken }} />
     </div>
@@ -34,7 +34,7 @@ function Switch({ label, isOn, change }) {
   const press = (/** @type {{ currentTarget: HTMLElement }} */ { currentTarget }) =>
     attempt(currentTarget, () => call('PATCH', '/api/endpoint', change));
   return html`
-    <span class="action">
+    <span class="action row">
       <button class="switch" type="button" role="switch" aria-checked=${String(isOn)} onClick=${press}>
         <span class="track" aria-hidden="true" />${label}
       </button>

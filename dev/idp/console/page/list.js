@@ -10,9 +10,9 @@ import { html, useState } from './preact.js';
 export function List({ name, empty, pageLength, rows, view }) {
   const [length, setLength] = useState(pageLength);
   const left = rows.length - length;
-  if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
+  if (rows.length === 0) return html`<p class="empty soft">${empty}</p>`;
   return html`
-    <ol class="list ${name}">${rows.slice(-length).reverse().map(view)}</ol>
+    <ol class="stack list ${name}">${rows.slice(-length).reverse().map(view)}</ol>
     ${
       left > 0 &&
       html`

@@ -19,10 +19,10 @@ export function Mails({ mails }) {
 /** @param {import('../../data').Mail} mail */
 function mail({ id, code, purpose, to, sentAt }) {
   return html`
-    <li class="mail" key=${id}>
+    <li class="mail row apart" key=${id}>
       <code class="mail-code">${code}</code>
       <${CopyButton} label="Copy" about="code for ${to}" text=${() => code} />
-      <p><b>${to}</b><span>${purpose} · ${moment(sentAt)}</span></p>
+      <p class="row apart soft"><b>${to}</b><span>${purpose} · ${moment(sentAt)}</span></p>
     </li>
   `;
 }

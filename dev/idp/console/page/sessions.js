@@ -8,29 +8,46 @@ import { html } from './preact.js';
 /** @import { Session } from '../../data' */
 /** @import { Model } from './live.js' */
 
-const EMPTY = 'No session. Start one here, or sign in as this user in the application.';
+const EMPTY = 'No active session. Start one here, or sign in as this user in the application.';
 
 /**
- * The sessions of one user, those that are over too.
- * @param {{ userId: string, model: Model }} props
+ * The sessions of one user, folded, and in there those that are over, folded again.
+ * @param {{ place: object, userId: string, model: Model }} props
  */
-export function Sessions({ userId, model }) {
-  const rows = [...model.sessions.values()].filter((session) => session.userId === userId);
-  const view = (/** @type {Session} */ session) => sessionView(session, model.now());
-  return html`<${List} name="sessions" empty=${EMPTY} pageLength=${3} rows=${rows} view=${view} />`;
+export function Sessions({ place, userId, model }) {
+  const now = model.now();
+  const all = [...model.sessions.values()]
+    .filter((session) => session.userId === userId)
+    .map(({ id, createdAt, status, expireAt }) => {
+      const state = status === 'active' && expireAt <= now ? 'expired' : status;
+      return { id, createdAt, state };
+    });
+  const active = all.filter(({ state }) => state === 'active');
+  const over = all.filter(({ state }) => state !== 'active');
+  return html`
+    <details class="fold" ref=${place}>
+      <summary>Sessions: ${active.length || 'none'} active</summary>
+      <${List} name="sessions" empty=${EMPTY} pageLength=${3} rows=${active} view=${session} />
+      ${
+        over.length > 0 &&
+        html`
+          <details class="fold">
+            <summary>${over.length} ended</summary>
+            <${List} name="sessions" pageLength=${3} rows=${over} view=${session} />
+          </details>
+        `
+      }
+    </details>
+  `;
 }
 
-/**
- * @param {Session} session
- * @param {number} now
- */
-function sessionView({ id, status, createdAt, expireAt }, now) {
-  const state = status === 'active' && expireAt <= now ? 'expired' : status;
+/** @param {{ id: string, createdAt: number, state: Session['status'] }} row */
+function session({ id, createdAt, state }) {
   const token = async () => (await call('POST', `/api/sessions/${id}/token`)).token;
   const revoke = () => call('POST', `/api/sessions/${id}/revoke`);
   return html`
-    <li class="session" key=${id}>
-      <p>
+    <li class="session stack" key=${id}>
+      <p class="row apart">
         <span class="status" data-state=${state === 'active' ? 'good' : 'over'}>${state}</span>
         <span class="soft">started ${moment(createdAt)}</span>
       </p>
@@ -38,7 +55,7 @@ function sessionView({ id, status, createdAt, expireAt }, now) {
       ${
         state === 'active' &&
         html`
-          <div class="actions">
+          <div class="row">
             <${CopyButton} label="Copy token" about="of session ${id}" text=${token} />
             <${DestructiveButton} label="Revoke" about="session ${id}" question="Revoke this session?" run=${revoke} />
           </div>

@@ -4,7 +4,7 @@ import { call } from './api.js';
 import { byId, moment } from './dom.js';
 import { onSubmit } from './forms.js';
 import { List } from './list.js';
-import { html } from './preact.js';
+import { html, useRef } from './preact.js';
 import { Sessions } from './sessions.js';
 
 /** @import { UserRow } from '../changes' */
@@ -47,24 +47,25 @@ export function userForm() {
  * @param {Model} model
  */
 export function Users(model) {
-  const view = (/** @type {UserRow} */ user) => userView(user, model);
+  const view = (/** @type {UserRow} */ user) => html`<${User} key=${user.id} user=${user} model=${model} />`;
   return html`<${List} name="users" empty=${EMPTY} pageLength=${20} rows=${[...model.users.values()]} view=${view} />`;
 }
 
-/**
- * @param {UserRow} user
- * @param {Model} model
- */
-function userView({ id, email, createdAt, hasPassword }, model) {
-  const start = () => call('POST', `/api/users/${id}/sessions`);
+/** @param {{ user: UserRow, model: Model }} props */
+function User({ user: { id, email, createdAt, hasPassword }, model }) {
+  const sessions = useRef(document.createElement('details'));
+  const start = async () => {
+    await call('POST', `/api/users/${id}/sessions`);
+    sessions.current.open = true;
+  };
   const remove = () => call('DELETE', `/api/users/${id}`);
   return html`
-    <li class="user" key=${id}>
+    <li class="user stack">
       <h3>${email}</h3>
-      <p class="id"><code>${id}</code><${CopyButton} label="Copy" about="id of ${email}" text=${() => id} /></p>
+      <p class="id row apart"><code>${id}</code><${CopyButton} label="Copy" about="id of ${email}" text=${() => id} /></p>
       <p class="soft">Created ${moment(createdAt)} · ${hasPassword ? 'has a password' : 'no password'}</p>
-      <${Sessions} userId=${id} model=${model} />
-      <div class="actions">
+      <${Sessions} place=${sessions} userId=${id} model=${model} />
+      <div class="row">
         <${ActionButton} label="New session" about="for ${email}" run=${start} />
         <${DestructiveButton} label="Delete" about=${email} question="Delete this user?" run=${remove} />
       </div>
