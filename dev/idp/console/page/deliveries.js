@@ -2,7 +2,7 @@
 import { ActionButton, CopyButton, DestructiveButton } from './actions.js';
 import { announce } from './announce.js';
 import { call } from './api.js';
-import { moment } from './dom.js';
+import { Moment } from './dom.js';
 import { List } from './list.js';
 import { html, useMemo, useState } from './preact.js';
 
@@ -27,7 +27,7 @@ export function Deliveries(model) {
   const only = counts.has(chosen) ? chosen : '';
   const rows = all.filter(({ type }) => only === '' || type === only);
   const view = (/** @type {Delivery} */ delivery) =>
-    html`<${DeliveryItem} key=${delivery.id} delivery=${delivery} model=${model} />`;
+    html`<${DeliveryItem} key=${delivery.id} delivery=${delivery} note=${whatNext(delivery, model)} />`;
   return html`
     ${
       all.length > 0 &&
@@ -54,22 +54,30 @@ async function clear() {
   announce(cleared === 1 ? 'Cleared 1 delivery' : `Cleared ${cleared} deliveries`);
 }
 
-/** @param {{ delivery: Delivery, model: Model }} props */
-function DeliveryItem({ delivery, model }) {
-  const { id, type, status, body, attempts, createdAt } = delivery;
+/** @param {{ delivery: Delivery, note: string }} props */
+function DeliveryItem({ delivery, note }) {
   const [isOpened, setOpened] = useState(false);
-  const subject = useMemo(() => subjectOf(body), []);
+  const open = () => setOpened(true);
+  return useMemo(() => deliveryView(delivery, note, isOpened, open), [delivery, note, isOpened]);
+}
+
+/**
+ * @param {Delivery} delivery
+ * @param {string} note
+ * @param {boolean} isOpened
+ * @param {() => void} open
+ */
+function deliveryView({ id, type, status, body, attempts, createdAt }, note, isOpened, open) {
   const last = attempts.at(-1);
-  const note = whatNext(delivery, model);
   const redeliver = () => call('POST', `/api/deliveries/${id}/redeliver`);
   return html`
     <li>
-      <details onToggle=${() => setOpened(true)}>
+      <details onToggle=${open}>
         <summary class="summary">
           <span class="status" data-state=${STATES[status]}>${LABELS[status]}</span>
           <code class="type">${type}</code>
-          <span class="time soft">${moment(createdAt)}</span>
-          <span class="subject soft">${subject}</span>
+          <span class="time soft"><${Moment} at=${createdAt} /></span>
+          <span class="subject soft">${subjectOf(body)}</span>
           <span class="outcome row soft">
             ${last && html`<span class="status" data-state=${isSuccess(last) ? 'plain' : 'bad'}>${answerOf(last)}</span>`}
             ${note && html`<span>${note}</span>`}
@@ -154,7 +162,7 @@ function attemptView(attempt) {
     <li>
       <p class="row">
         <span class="status" data-state=${isSuccess(attempt) ? 'good' : 'bad'}>${answerOf(attempt)}</span>
-        <span class="soft">${moment(attempt.at)} · ${Math.round(attempt.durationMilliseconds)} ms</span>
+        <span class="soft"><${Moment} at=${attempt.at} /> · ${Math.round(attempt.durationMilliseconds)} ms</span>
       </p>
       <code class="soft">${attempt.answer || '(empty answer)'}</code>
     </li>

@@ -1,5 +1,5 @@
 // @ts-check
-import { html } from './preact.js';
+import { html, useMemo } from './preact.js';
 
 /**
  * The element that the page has under an id. Throws if it has none of that kind.
@@ -18,12 +18,14 @@ const clockTime = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const dayAndTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
 /**
- * A moment: its time if it is today's, its date too if not.
- * @param {number} milliseconds
+ * A moment, in milliseconds: its time if it is today's, its date too if not.
+ * @param {{ at: number }} props
  */
-export function moment(milliseconds) {
-  const date = new Date(milliseconds);
-  const isToday = date.toDateString() === new Date().toDateString();
-  const text = (isToday ? clockTime : dayAndTime).format(date);
-  return html`<time datetime=${date.toISOString()} title=${dayAndTime.format(date)}>${text}</time>`;
+export function Moment({ at }) {
+  return useMemo(() => {
+    const date = new Date(at);
+    const isToday = date.toDateString() === new Date().toDateString();
+    const text = (isToday ? clockTime : dayAndTime).format(date);
+    return html`<time datetime=${date.toISOString()} title=${dayAndTime.format(date)}>${text}</time>`;
+  }, [at]);
 }

@@ -1,6 +1,6 @@
 // @ts-check
 import { CopyButton } from './actions.js';
-import { moment } from './dom.js';
+import { Moment } from './dom.js';
 import { List } from './list.js';
 import { html } from './preact.js';
 
@@ -22,7 +22,7 @@ function mail({ id, code, purpose, to, sentAt }) {
     <li class="mail row apart" key=${id}>
       <code class="mail-code">${code}</code>
       <${CopyButton} label="Copy" about="code for ${to}" text=${() => code} />
-      <p class="row apart soft"><b>${to}</b><span>${purpose} · ${moment(sentAt)}</span></p>
+      <p class="row apart soft"><b>${to}</b><span>${purpose} · <${Moment} at=${sentAt} /></span></p>
     </li>
   `;
 }

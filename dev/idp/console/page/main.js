@@ -25,9 +25,7 @@ function draw() {
   if (model === undefined) return;
   const focused = document.activeElement;
   const heading = focused?.closest('section')?.querySelector('h2');
-  for (const [id, section] of Object.entries(sections)) {
-    render(html`<${section} ...${model} />`, byId(id, HTMLDivElement));
-  }
+  for (const [id, section] of Object.entries(sections)) drawSection(id, section);
   if (!focused?.isConnected) heading?.focus();
   const { mails, users, deliveries } = model;
   for (const [name, { size }] of Object.entries({ mails, users, deliveries })) {
@@ -35,10 +33,18 @@ function draw() {
   }
 }
 
+/**
+ * @param {string} id
+ * @param {unknown} section
+ */
+function drawSection(id, section) {
+  if (model) render(html`<${section} ...${model} />`, byId(id, HTMLDivElement));
+}
+
 eventForm();
 userForm();
 // The time to a next try is counted down.
-setInterval(draw, 1000);
+setInterval(() => drawSection('delivery-list', Deliveries), 1000);
 follow({
   changed(next, news) {
     model = next;

@@ -1,12 +1,13 @@
 // @ts-check
 import { CopyButton, DestructiveButton } from './actions.js';
 import { call } from './api.js';
-import { moment } from './dom.js';
+import { Moment } from './dom.js';
 import { List } from './list.js';
-import { html } from './preact.js';
+import { html, useMemo } from './preact.js';
 
 /** @import { Session } from '../../data' */
 /** @import { Model } from './live.js' */
+/** @typedef {{ readonly id: string, readonly createdAt: number, readonly state: Session['status'] }} Row */
 
 const EMPTY = 'No active session. Start one here, or sign in as this user in the application.';
 
@@ -22,6 +23,14 @@ export function Sessions({ place, userId, model }) {
       const state = status === 'active' && expireAt <= now ? 'expired' : status;
       return { id, createdAt, state };
     });
+  return useMemo(() => folded(place, all), [all.map(({ id, state }) => `${id} ${state}`).join()]);
+}
+
+/**
+ * @param {object} place
+ * @param {readonly Row[]} all
+ */
+function folded(place, all) {
   const active = all.filter(({ state }) => state === 'active');
   const over = all.filter(({ state }) => state !== 'active');
   return html`
@@ -41,7 +50,7 @@ export function Sessions({ place, userId, model }) {
   `;
 }
 
-/** @param {{ id: string, createdAt: number, state: Session['status'] }} row */
+/** @param {Row} row */
 function session({ id, createdAt, state }) {
   const token = async () => (await call('POST', `/api/sessions/${id}/token`)).token;
   const revoke = () => call('POST', `/api/sessions/${id}/revoke`);
@@ -49,7 +58,7 @@ function session({ id, createdAt, state }) {
     <li class="session stack" key=${id}>
       <p class="row apart">
         <span class="status" data-state=${state === 'active' ? 'good' : 'over'}>${state}</span>
-        <span class="soft">started ${moment(createdAt)}</span>
+        <span class="soft">started <${Moment} at=${createdAt} /></span>
       </p>
       <code>${id}</code>
       ${

@@ -1,7 +1,7 @@
 // @ts-check
 import { ActionButton, CopyButton, DestructiveButton } from './actions.js';
 import { call } from './api.js';
-import { byId, moment } from './dom.js';
+import { byId, Moment } from './dom.js';
 import { onSubmit } from './forms.js';
 import { List } from './list.js';
 import { html, useRef } from './preact.js';
@@ -53,17 +53,17 @@ export function Users(model) {
 
 /** @param {{ user: UserRow, model: Model }} props */
 function User({ user: { id, email, createdAt, hasPassword }, model }) {
-  const sessions = useRef(document.createElement('details'));
+  const sessions = useRef(/** @type {HTMLDetailsElement | null} */ (null));
   const start = async () => {
     await call('POST', `/api/users/${id}/sessions`);
-    sessions.current.open = true;
+    if (sessions.current) sessions.current.open = true;
   };
   const remove = () => call('DELETE', `/api/users/${id}`);
   return html`
     <li class="user stack">
       <h3>${email}</h3>
       <p class="id row apart"><code>${id}</code><${CopyButton} label="Copy" about="id of ${email}" text=${() => id} /></p>
-      <p class="soft">Created ${moment(createdAt)} · ${hasPassword ? 'has a password' : 'no password'}</p>
+      <p class="soft">Created <${Moment} at=${createdAt} /> · ${hasPassword ? 'has a password' : 'no password'}</p>
       <${Sessions} place=${sessions} userId=${id} model=${model} />
       <div class="row">
         <${ActionButton} label="New session" about="for ${email}" run=${start} />
