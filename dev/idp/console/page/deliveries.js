@@ -164,7 +164,7 @@ function attemptView(attempt) {
         <span class="status" data-state=${isSuccess(attempt) ? 'good' : 'bad'}>${answerOf(attempt)}</span>
         <span class="soft"><${Moment} at=${attempt.at} /> · ${Math.round(attempt.durationMilliseconds)} ms</span>
       </p>
-      <code class="soft">${attempt.answer || '(empty answer)'}</code>
+      <p class="soft"><code>${attempt.answer || '(empty answer)'}</code></p>
     </li>
   `;
 }
