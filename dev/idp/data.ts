@@ -104,10 +104,12 @@ const Delivery = z.object({
   id: z.string(),
   type: z.string(),
   body: z.string(),
+  /** What was once delivered remains so, though a redelivery may fail. */
   status: z.enum(['pending', 'delivered', 'failed']),
   attempts: z.array(DeliveryAttempt),
   /** Failures since the event was sent or redelivered: the place in the retry schedule. */
   failures: z.number(),
+  /** Null once nothing more is to be tried. */
   nextTryAt: Time.nullable(),
   createdAt: Time,
 });

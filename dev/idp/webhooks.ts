@@ -8,13 +8,18 @@ import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
 export interface Webhooks {
   /** Records an event and delivers it, at once unless the endpoint is paused or missing. */
   send(type: string, data: Record<string, unknown>): Delivery;
-  /** Every delivery that is pending, and of the others the latest up to a thousand in all; oldest first. */
+  /** Every delivery that is under way, and of the others the latest up to a thousand in all; oldest first. */
   list(): Delivery[];
-  /** Sends a delivery again, now, with a retry schedule of its own. Throws for an unknown id. */
+  /**
+   * Sends a delivery again, now, with a retry schedule of its own. One that was delivered remains so, whatever becomes
+   * of that. Throws for an unknown id.
+   */
   redeliver(id: string): Delivery;
-  /** Resolves with the delivery once it is no longer pending. Rejects for an id that is unknown or forgotten. */
+  /** Forgets every delivery that is not under way; returns how many. */
+  clear(): number;
+  /** Resolves with the delivery once it is no longer under way. Rejects for an id that is unknown or forgotten. */
   settled(id: string): Promise<Delivery>;
-  /** Resolves once no delivery is pending, which a paused or missing endpoint puts off. */
+  /** Resolves once no delivery is under way, which a paused or missing endpoint puts off. */
   idle(): Promise<void>;
   /** While paused, deliveries wait; they are sent on resume. The provider has no such thing: it disables endpoints. */
   pause(): void;
@@ -118,18 +123,19 @@ export function startWebhooks(options: {
       return;
     }
     cancelTimer(delivery.id);
-    deliveries.put({ ...tried, status: isDelivered ? 'delivered' : 'failed', nextTryAt: null });
+    const wasDelivered = isDelivered || delivery.status === 'delivered';
+    deliveries.put({ ...tried, status: wasDelivered ? 'delivered' : 'failed', nextTryAt: null });
     forgetOldest();
   };
 
   const forgetOldest = () => {
     if (deliveries.size() <= REMEMBERED_DELIVERIES) return;
-    const oldest = deliveries.find((delivery) => delivery.status !== 'pending');
+    const oldest = deliveries.find((delivery) => !isUnderWay(delivery));
     if (oldest !== undefined) deliveries.delete(oldest.id);
   };
 
   for (const delivery of deliveries.all()) {
-    if (delivery.status === 'pending') schedule(delivery, (delivery.nextTryAt ?? 0) - clock.now());
+    if (delivery.nextTryAt !== null) schedule(delivery, delivery.nextTryAt - clock.now());
   }
 
   return {
@@ -158,20 +164,22 @@ export function startWebhooks(options: {
     },
     list: deliveries.all,
     redeliver(id) {
-      const delivery = deliveries.put({
-        ...known(id),
-        status: 'pending',
-        failures: 0,
-        nextTryAt: clock.now(),
-      });
+      const before = known(id);
+      const status = before.status === 'delivered' ? 'delivered' : 'pending';
+      const delivery = deliveries.put({ ...before, status, failures: 0, nextTryAt: clock.now() });
       schedule(delivery, 0);
       return delivery;
+    },
+    clear() {
+      const done = deliveries.all().filter((delivery) => !isUnderWay(delivery));
+      for (const { id } of done) deliveries.delete(id);
+      return done.length;
     },
     settled(id) {
       return new Promise((resolve, reject) => {
         const look = () => {
           const delivery = deliveries.get(id);
-          if (delivery?.status === 'pending') return;
+          if (delivery && isUnderWay(delivery)) return;
           unsubscribe();
           if (delivery === undefined) reject(new Error(`There is no delivery ${id}`));
           else resolve(delivery);
@@ -183,7 +191,7 @@ export function startWebhooks(options: {
     idle() {
       return new Promise((resolve) => {
         const look = () => {
-          if (deliveries.find(({ status }) => status === 'pending')) return;
+          if (deliveries.find(isUnderWay)) return;
           unsubscribe();
           resolve();
         };
@@ -221,4 +229,9 @@ export function startWebhooks(options: {
       await Promise.all(underWay.values());
     },
   };
+}
+
+/** Whether an attempt is due or under way: the first delivery's, or a redelivery's. */
+function isUnderWay({ nextTryAt }: Delivery): boolean {
+  return nextTryAt !== null;
 }

@@ -182,7 +182,7 @@ test('what does not exist is a 404 that names it', async () => {
   }
 });
 
-test('pauses the endpoint, breaks the signature, sends any event and redelivers, all of it seen by an open page', async () => {
+test('pauses the endpoint, breaks the signature, sends any event, redelivers and clears, all of it seen by an open page', async () => {
   const received: string[] = [];
   const endpoint = createServer((incoming, answer) => {
     received.push(String(incoming.headers['svix-id']));
@@ -226,6 +226,9 @@ test('pauses the endpoint, breaks the signature, sends any event and redelivers,
   const again = await until(({ deliveries }) => deliveries.put.some(({ attempts }) => attempts.length === 2));
   expect(again.deliveries.put.map((delivery) => delivery.id)).toEqual([id]);
   expect(received).toEqual([id, id]);
+
+  expect(await act('DELETE', '/api/deliveries')).toEqual({ cleared: 1 });
+  expect((await until(({ deliveries }) => deliveries.gone.length > 0)).deliveries.gone).toEqual([id]);
 
   close();
   await own.stop();
@@ -303,6 +306,7 @@ test('every answer forbids inline scripts, framing and caching', async () => {
   for (const path of [
     '/',
     '/main.js',
+    '/preact.js',
     '/console.css',
     '/icon.svg',
     '/api/sample-events/user.created',

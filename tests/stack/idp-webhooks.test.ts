@@ -197,6 +197,43 @@ test('redelivery sends the same event again', async () => {
   expect(() => provider.webhooks.redeliver('msg_unknown')).toThrow('msg_unknown');
 });
 
+test('what was delivered remains so while a redelivery fails and after it has; what failed is delivered by one', async () => {
+  const { url } = await receiver(200, ...Array.from({ length: 16 }, () => 500));
+  const provider = await start(url);
+  const statuses = new Set<string>();
+  const { id } = await provider.webhooks.settled(provider.webhooks.send('a.delivered', {}).id);
+  const unsubscribe = provider.store.onChange(() => {
+    statuses.add(provider.store.deliveries.get(id)?.status ?? 'none');
+  });
+  provider.webhooks.redeliver(id);
+  const again = await provider.webhooks.settled(id);
+  unsubscribe();
+  expect(again.attempts.map(({ status }) => status)).toEqual([200, ...Array.from({ length: 8 }, () => 500)]);
+  expect(again.status).toBe('delivered');
+  expect([...statuses]).toEqual(['delivered']);
+
+  const failed = await provider.webhooks.settled(provider.webhooks.send('a.failed', {}).id);
+  expect(failed.status).toBe('failed');
+  expect(provider.webhooks.redeliver(failed.id).status).toBe('pending');
+  expect((await provider.webhooks.settled(failed.id)).status).toBe('delivered');
+});
+
+test('clearing forgets what is done, and nothing that is still to be tried', async () => {
+  const { url, received } = await receiver();
+  const provider = await start(url);
+  const done = await provider.webhooks.settled(provider.webhooks.send('a.done', {}).id);
+  const again = await provider.webhooks.settled(provider.webhooks.send('a.again', {}).id);
+  provider.webhooks.pause();
+  provider.webhooks.redeliver(again.id);
+  const pending = provider.webhooks.send('a.pending', {});
+  expect(provider.webhooks.clear()).toBe(1);
+  expect(provider.webhooks.list().map(({ id }) => id)).toEqual([again.id, pending.id]);
+  provider.webhooks.resume();
+  await provider.webhooks.idle();
+  const ids = received.map(({ headers }) => headers['svix-id']);
+  expect(ids.toSorted()).toEqual([done.id, again.id, again.id, pending.id].toSorted());
+});
+
 test('a broken signature verifies with no secret, and the next good one does', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);

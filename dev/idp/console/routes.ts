@@ -62,6 +62,10 @@ export function consoleRoutes(instance: Instance, announce: () => void): Routes 
       const { type, data } = parse(NewEvent, body);
       return { status: 201, body: { id: webhooks.send(type, data).id } };
     },
+    'DELETE /api/deliveries': ({ body }) => {
+      parse(Nothing, body);
+      return { body: { cleared: webhooks.clear() } };
+    },
     'POST /api/deliveries/:id/redeliver': ({ id, body }) => {
       parse(Nothing, body);
       if (store.deliveries.get(id) === undefined) throw notFound(`Delivery ${id}`);

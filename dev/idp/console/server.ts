@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { extname } from 'node:path';
+import { createRequire } from 'node:module';
+import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { close, listen } from '../../system/listen';
 import { ApiError, type ApiResponse, findRoute, notFound, readBody } from '../http';
@@ -22,6 +23,8 @@ interface File {
 
 const PAGE_FOLDER = fileURLToPath(new URL('page/', import.meta.url));
 const PAGE = 'index.html';
+/** One file without imports; the package exports it to bundlers only. */
+const PREACT = join(createRequire(import.meta.url).resolve('htm'), '../../preact/standalone.module.js');
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -142,6 +145,7 @@ function sendJson(response: ServerResponse, { status = 200, body }: ApiResponse)
 /** Everything the page consists of, by path: no path of a request ever reaches the file system. */
 async function readFiles(): Promise<ReadonlyMap<string, File>> {
   const files = new Map<string, File>();
+  files.set('/preact.js', { type: 'text/javascript; charset=utf-8', bytes: await readFile(PREACT) });
   for (const name of await readdir(PAGE_FOLDER)) {
     const type = TYPES[extname(name)];
     if (type === undefined) continue;

@@ -114,6 +114,21 @@ test('a mailed code comes up by itself, newest first, and is copied by its butto
     await page.getByRole('log').getByText('4 2 4 2 4 3').waitFor({ state: 'attached' });
   }));
 
+test('where the browser copies nothing the code is selected in a field, and stays so', () =>
+  open({}, async (page) => {
+    mailTo('first@example.com', '111111');
+    await page.evaluate(() => {
+      navigator.clipboard.writeText = () => Promise.reject(new Error('denied'));
+    });
+    await page.getByRole('button', { name: 'Copy code for first@example.com' }).click();
+    const field = page.getByLabel('code for first@example.com, to copy by hand');
+    await field.waitFor();
+    mailTo('second@example.com', '222222');
+    await page.getByText('second@example.com', { exact: true }).waitFor();
+    expect(await page.evaluate(() => getSelection()?.toString())).toBe('111111');
+    expect(await page.getByText('Copied').count()).toBe(0);
+  }));
+
 test('while paused a sent event is pending; resuming delivers it', () =>
   open({}, async (page) => {
     const pause = page.getByRole('switch', { name: 'Pause deliveries' });
@@ -173,6 +188,12 @@ test('what is open, focused and half typed stays so while the page goes on', () 
     expect(await opened.locator('details').getAttribute('open')).not.toBeNull();
     expect(await page.getByLabel('E-mail').inputValue()).toBe('half-typ');
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('new-user-email');
+
+    const copy = opened.getByRole('button', { name: 'Copy payload' });
+    await copy.focus();
+    provider.createUser({ email: 'four@example.com' });
+    await page.getByRole('heading', { name: 'four@example.com' }).waitFor();
+    expect(await copy.evaluate((button) => button === document.activeElement)).toBe(true);
   }));
 
 test('by keyboard: deleting asks first, Escape keeps the user, and the focus is never lost', () =>
@@ -209,8 +230,87 @@ test('a session is started, gives a token that is copied, and is revoked', () =>
       .getByRole('group', { name: 'Revoke this session?' })
       .getByRole('button', { name: 'Revoke' })
       .click();
+    await page.getByText('1 ended').click();
     await page.locator('.session').getByText('revoked').waitFor();
     expect(await page.getByRole('button', { name: 'Copy token' }).count()).toBe(0);
+  }));
+
+test('the sessions of a user are folded, and those that have ended once more', () =>
+  open({}, async (page) => {
+    const { id } = provider.createUser({ email: 'folded@example.com' });
+    const ended = page.locator('.session').filter({ hasText: provider.createSession(id).id });
+    const active = page.locator('.session').filter({ hasText: provider.createSession(id).id });
+    const [first] = provider.store.sessions.all();
+    provider.revokeSession(first?.id ?? '');
+    const fold = page.getByText('Sessions: 1 active');
+    await fold.waitFor();
+    expect([await active.isVisible(), await ended.isVisible()]).toEqual([false, false]);
+    await fold.click();
+    await active.waitFor();
+    expect(await ended.isVisible()).toBe(false);
+    await page.getByText('1 ended').click();
+    await ended.getByText('revoked').waitFor();
+  }));
+
+test.each([1280, 360])('each section is reached from the top at %i px, the webhook endpoint too', (width) =>
+  open({ viewport: { width, height: 700 } }, async (page) => {
+    for (let count = 0; count < 10; count += 1) provider.createUser({ email: `user-${count}@example.com` });
+    await page.getByRole('heading', { name: 'user-9@example.com' }).waitFor();
+    const sections = {
+      Users: 'Users',
+      Endpoint: 'Webhook endpoint',
+      Deliveries: 'Deliveries',
+      Mails: 'Mails',
+    };
+    for (const [link, name] of Object.entries(sections)) {
+      await page.getByRole('navigation').getByRole('link', { name: link }).click();
+      const heading = page.getByRole('heading', { name, exact: true });
+      await expect.poll(() => heading.evaluate((found) => found === document.activeElement)).toBe(true);
+      const covered = (await page.getByRole('banner').boundingBox())?.height ?? 700;
+      const top = (await heading.boundingBox())?.y;
+      expect(top, link).toBeGreaterThanOrEqual(covered);
+      expect(top, link).toBeLessThan(700);
+    }
+  }),
+);
+
+test('deliveries are shown of one type, and those that are done are cleared', () =>
+  open({}, async (page) => {
+    const types = () => deliveries(page).locator('.type').allInnerTexts();
+    provider.createSession(provider.createUser({ email: 'listed@example.com' }).id);
+    await provider.webhooks.idle();
+    provider.webhooks.pause();
+    provider.webhooks.send('user.created', { id: 'waiting' });
+    await expect.poll(types).toEqual(['user.created', 'session.created', 'user.created']);
+    const filter = page.getByLabel('Type of event');
+    await filter.selectOption('user.created (2)');
+    expect(await types()).toEqual(['user.created', 'user.created']);
+
+    await filter.selectOption('session.created (1)');
+    await page.getByRole('button', { name: 'Clear deliveries' }).click();
+    await page.getByRole('group', { name: 'Clear all that are done?' }).getByRole('button').first().click();
+    await expect.poll(types).toEqual(['user.created']);
+    await deliveries(page).getByText('waiting').waitFor();
+    expect(await filter.innerText()).toBe('All types (1)\nuser.created (1)');
+    await page.getByRole('log').getByText('Cleared 2 deliveries').waitFor({ state: 'attached' });
+    expect(provider.webhooks.list().map(({ status }) => status)).toEqual(['pending']);
+  }));
+
+test('a redelivery that fails is told of, and what was delivered before remains so', () =>
+  open({}, async (page) => {
+    const { id } = provider.webhooks.send('user.deleted', {});
+    const delivery = deliveries(page).first();
+    await delivery.getByText('Delivered').waitFor();
+    provider.webhooks.breakSignature(true);
+    await delivery.locator('summary').click();
+    await delivery.getByRole('button', { name: `Redeliver user.deleted ${id}` }).click();
+    await delivery.getByText(/2 attempts · last redelivery failed · next try in \d s/).waitFor();
+    await delivery.locator('summary').getByText('HTTP 400').waitFor();
+    await delivery.getByText('Delivered').waitFor();
+    await page
+      .getByRole('log')
+      .getByText('user.deleted redelivery failed, answered 400')
+      .waitFor({ state: 'attached' });
   }));
 
 test('a refusal is shown beside the control that caused it', () =>
@@ -248,7 +348,9 @@ test('when the stack is gone the page says so, and it goes on when the stack is 
     const banner = page.getByRole('alert').filter({ hasText: 'The local stack does not answer.' });
     await banner.waitFor();
     await page.getByRole('button', { name: 'Create user' }).click();
-    await page.getByText('Is it still running?').waitFor();
+    await page.locator('#new-user').getByText('Is it still running?').waitFor();
+    await page.getByRole('button', { name: 'New session' }).click();
+    await page.locator('.user').getByText('Is it still running?').waitFor();
 
     provider = await start(Number(port));
     await banner.waitFor({ state: 'hidden' });
@@ -274,6 +376,9 @@ test.each([1280, 360])('axe finds nothing wrong at %i px, empty or full, and not
     await deliveries(page).first().locator('summary').getByText('HTTP 400').waitFor();
     provider.webhooks.pause();
     await page.getByText('Send an event', { exact: true }).click();
+    await page.getByText('Sessions: 1 active').click();
+    await page.getByText('1 ended').click();
+    await page.getByRole('button', { name: 'Clear deliveries' }).click();
     await page.locator('summary').filter({ hasText: 'organization' }).click();
     await page.getByText(refused.id).first().waitFor();
     await page.getByRole('button', { name: 'Delete' }).click();

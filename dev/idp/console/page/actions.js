@@ -1,115 +1,102 @@
 // @ts-check
 import { announce } from './announce.js';
-import { element, unseen } from './dom.js';
+import { html, useLayoutEffect, useRef, useState } from './preact.js';
 
 const COPIED_MILLISECONDS = 2500;
 
 /**
- * A button that does something, with the error beside it if that fails. A second press while it runs does nothing.
- * @param {string} label
- * @param {string} about what it acts on, for a screen reader
- * @param {() => Promise<unknown>} run
+ * A button that does something, with the error beside it if that fails.
+ * @param {{ label: string, about: string, run: () => Promise<unknown> }} props
  */
-export function actionButton(label, about, run) {
-  const button = element('button', { class: 'button small', type: 'button' }, label, unseen(` ${about}`));
-  const error = element('span', { class: 'error', role: 'alert' });
-  button.addEventListener('click', () => void attempt(button, error, run));
-  return element('span', { class: 'action' }, button, error);
+export function ActionButton(props) {
+  return html`<span class="action row"><${Button} ...${props} /><span class="error" role="alert" /></span>`;
 }
 
 /**
  * A button that asks before it does something that cannot be undone. Escape says no.
- * @param {string} label
- * @param {string} about
- * @param {string} question
- * @param {() => Promise<unknown>} run
+ * @param {{ label: string, about?: string, question: string, run: () => Promise<unknown> }} props
  */
-export function destructiveButton(label, about, question, run) {
-  const ask = element('button', { class: 'button small', type: 'button' }, label, unseen(` ${about}`));
-  const yes = element(
-    'button',
-    { class: 'button small danger', type: 'button' },
-    label,
-    unseen(` ${about}, really`),
-  );
-  const no = element('button', { class: 'button small', type: 'button' }, 'Cancel');
-  const error = element('span', { class: 'error', role: 'alert' });
-  const confirm = element(
-    'span',
-    { class: 'confirm', role: 'group', 'aria-label': question, hidden: true },
-    question,
-    yes,
-    no,
-  );
-  const action = element('span', { class: 'action' }, ask, confirm, error);
-
-  /** @param {boolean} open */
-  const show = (open) => {
-    ask.hidden = open;
-    confirm.hidden = !open;
-    (open ? no : ask).focus();
-  };
-  ask.addEventListener('click', () => show(true));
-  no.addEventListener('click', () => show(false));
-  action.addEventListener('keydown', (event) => {
-    if (event.key === 'Escape' && !confirm.hidden) show(false);
-  });
-  yes.addEventListener('click', async () => {
-    await attempt(yes, error, run);
-    if (action.isConnected) show(false);
-  });
-  return action;
+export function DestructiveButton({ label, about, question, run }) {
+  const [isAsking, ask] = useState(/** @type {boolean | undefined} */ (undefined));
+  const focused = useRef(/** @type {HTMLElement | null} */ (null));
+  useLayoutEffect(() => {
+    if (isAsking !== undefined) focused.current?.focus();
+  }, [isAsking]);
+  const confirm = () => html`
+    <span class="row" role="group" aria-label=${question}>
+      ${question}
+      <${Button} kind="danger" label=${label} about="${about ?? ''}, really" run=${() => run().finally(() => ask(false))} />
+      <${Button} place=${focused} label="Cancel" run=${async () => ask(false)} />
+    </span>
+  `;
+  return html`
+    <span class="action row" onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => key === 'Escape' && ask(false)}>
+      ${
+        isAsking
+          ? confirm()
+          : html`<${Button} place=${focused} label=${label} about=${about} run=${async () => ask(true)} />`
+      }
+      <span class="error" role="alert" />
+    </span>
+  `;
 }
 
 /**
  * A button that copies a text, which may have to be made first, and says so. Where the browser does not let it,
  * the text is shown, ready to be copied by hand.
- * @param {string} label
- * @param {string} about
- * @param {() => string | Promise<string>} text
+ * @param {{ label: string, about: string, text: () => string | Promise<string> }} props
  */
-export function copyButton(label, about, text) {
-  const caption = element('span', {}, label);
-  const button = element('button', { class: 'button small', type: 'button' }, caption, unseen(` ${about}`));
-  const error = element('span', { class: 'error', role: 'alert' });
-  const action = element('span', { class: 'action' }, button, error);
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
+export function CopyButton({ label, about, text }) {
+  const [copiedAt, setCopiedAt] = useState(0);
+  const [byHand, setByHand] = useState('');
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useLayoutEffect(() => {
+    if (copiedAt === 0) return undefined;
+    const timer = setTimeout(() => setCopiedAt(0), COPIED_MILLISECONDS);
+    return () => clearTimeout(timer);
+  }, [copiedAt]);
+  useLayoutEffect(() => void field.current?.select(), [byHand]);
   const copy = async () => {
     const value = await text();
-    action.querySelector('input')?.remove();
-    try {
-      await navigator.clipboard.writeText(value);
-    } catch {
-      const field = element('input', {
-        class: 'code',
-        readonly: true,
-        value,
-        'aria-label': `${about}, to copy by hand`,
-      });
-      action.append(field);
-      field.select();
-      return;
-    }
-    caption.textContent = 'Copied';
-    announce(`Copied ${about}`);
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      caption.textContent = label;
-    }, COPIED_MILLISECONDS);
+    const isCopied = await navigator.clipboard.writeText(value).then(
+      () => true,
+      () => false,
+    );
+    setByHand(isCopied ? '' : value);
+    setCopiedAt(isCopied ? Date.now() : 0);
+    if (isCopied) announce(`Copied ${about}`);
   };
-  button.addEventListener('click', () => void attempt(button, error, copy));
-  return action;
+  return html`
+    <span class="action row">
+      <${Button} label=${copiedAt ? 'Copied' : label} about=${about} run=${copy} />
+      <span class="error" role="alert" />
+      ${byHand && html`<input class="code" ref=${field} readonly value=${byHand} aria-label="${about}, to copy by hand" />`}
+    </span>
+  `;
 }
 
 /**
- * Runs something once at a time on behalf of a control, and shows why it failed.
+ * `about` tells a screen reader what the button acts on, which the eye sees.
+ * @param {{ label: string, about?: string, kind?: string, place?: object, run: () => Promise<unknown> }} props
+ */
+function Button({ label, about, kind = '', place, run }) {
+  const press = (/** @type {{ currentTarget: HTMLElement }} */ { currentTarget }) =>
+    attempt(currentTarget, run);
+  return html`
+    <button class="button small ${kind}" type="button" ref=${place} onClick=${press}>
+      <span>${label}</span>${about && html`<span class="visually-hidden"> ${about}</span>`}
+    </button>
+  `;
+}
+
+/**
+ * Runs something once at a time on behalf of a control, and shows beside it why that failed.
  * @param {HTMLElement} control
- * @param {HTMLElement} error
  * @param {() => Promise<unknown>} run
  */
-export async function attempt(control, error, run) {
+export async function attempt(control, run) {
   if (control.ariaBusy === 'true') return;
+  const error = control.closest('.action, form')?.querySelector('.error') ?? control;
   control.ariaBusy = 'true';
   error.textContent = '';
   try {

@@ -1,5 +1,5 @@
 // @ts-check
-import { byId, element } from './dom.js';
+import { byId } from './dom.js';
 
 const REMEMBERED = 20;
 
@@ -9,6 +9,8 @@ const REMEMBERED = 20;
  */
 export function announce(text) {
   const log = byId('announcements', HTMLDivElement);
-  log.append(element('p', {}, text));
+  const sentence = document.createElement('p');
+  sentence.textContent = text;
+  log.append(sentence);
   while (log.childElementCount > REMEMBERED) log.firstElementChild?.remove();
 }

@@ -1,109 +1,104 @@
 // @ts-check
-import { actionButton, copyButton } from './actions.js';
+import { ActionButton, CopyButton, DestructiveButton } from './actions.js';
+import { announce } from './announce.js';
 import { call } from './api.js';
-import { byId, element, moment, setText } from './dom.js';
-import { liveList } from './list.js';
+import { Moment } from './dom.js';
+import { List } from './list.js';
+import { html, useMemo, useState } from './preact.js';
 
 /** @import { Delivery, DeliveryAttempt } from '../../data' */
 /** @import { Model } from './live.js' */
 
 const LABELS = { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' };
 const STATES = { pending: 'waiting', delivered: 'good', failed: 'bad' };
+const EMPTY =
+  'No deliveries yet. Create a user or send an event: each delivery is listed with what the endpoint answered.';
 
-/** The deliveries, each of which opens to its attempts and its payload. */
-export function deliverySection() {
-  const render = liveList(byId('delivery-list', HTMLDivElement), {
-    name: 'deliveries',
-    empty:
-      'No deliveries yet. Create a user or send an event: each delivery is listed with what the endpoint answered.',
-    pageLength: 25,
-    view: deliveryView,
-  });
-  /** @type {Model | undefined} */
-  let model;
-  const draw = () => {
-    if (model) render([...model.deliveries.values()], model);
-  };
-  setInterval(draw, 1000);
-  /** @param {Model} next */
-  return (next) => {
-    model = next;
-    draw();
-  };
+/**
+ * The deliveries, of all types or of one, each of which opens to its attempts and its payload.
+ * @param {Model} model
+ */
+export function Deliveries(model) {
+  const [chosen, choose] = useState('');
+  const all = [...model.deliveries.values()];
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const { type } of all) counts.set(type, 1 + (counts.get(type) ?? 0));
+  const only = counts.has(chosen) ? chosen : '';
+  const rows = all.filter(({ type }) => only === '' || type === only);
+  const view = (/** @type {Delivery} */ delivery) =>
+    html`<${DeliveryItem} key=${delivery.id} delivery=${delivery} note=${whatNext(delivery, model)} />`;
+  return html`
+    ${
+      all.length > 0 &&
+      html`
+        <div class="row apart">
+          <select
+            aria-label="Type of event"
+            value=${only}
+            onChange=${(/** @type {{ currentTarget: HTMLSelectElement }} */ event) => choose(event.currentTarget.value)}
+          >
+            <option value="">All types (${all.length})</option>
+            ${[...counts].sort().map(([type, count]) => html`<option key=${type} value=${type}>${type} (${count})</option>`)}
+          </select>
+          <${DestructiveButton} label="Clear deliveries" question="Clear all that are done?" run=${clear} />
+        </div>
+      `
+    }
+    <${List} name="deliveries" empty=${EMPTY} pageLength=${25} rows=${rows} view=${view} />
+  `;
 }
 
-/** @param {Delivery} delivery */
-function deliveryView({ id, type, body, createdAt }) {
-  const status = element('span', { class: 'status' });
-  const answer = element('span', { class: 'status' });
-  const next = element('span');
-  const subject = subjectOf(body);
-  const attempts = element('ol', { class: 'attempts' });
-  const untried = element('p', { class: 'soft' }, 'None so far.');
-  const payload = element('pre', {
-    class: 'code',
-    tabindex: '0',
-    role: 'region',
-    'aria-label': `Payload of ${type}`,
-  });
-  const summary = element(
-    'summary',
-    { class: 'summary' },
-    status,
-    element('span', { class: 'type' }, type),
-    element('span', { class: 'soft' }, moment(createdAt)),
-    element('span', { class: 'subject' }, subject),
-    element('span', { class: 'outcome' }, answer, next),
-  );
-  const details = element(
-    'details',
-    {},
-    summary,
-    element(
-      'div',
-      { class: 'delivery-body' },
-      element(
-        'p',
-        { class: 'id' },
-        element('code', {}, id),
-        copyButton('Copy', `message id ${id}`, () => id),
-      ),
-      element('h3', {}, 'Attempts'),
-      untried,
-      attempts,
-      element('h3', {}, 'Payload'),
-      payload,
-      element(
-        'div',
-        { class: 'actions' },
-        actionButton('Redeliver', `${type} ${id}`, () => call('POST', `/api/deliveries/${id}/redeliver`)),
-        copyButton('Copy payload', `of ${id}`, () => body),
-      ),
-    ),
-  );
-  details.addEventListener('toggle', () => setText(payload, JSON.stringify(JSON.parse(body), null, 2)), {
-    once: true,
-  });
-  return {
-    element: element('li', {}, details),
-    /**
-     * @param {Delivery} delivery
-     * @param {Model} model
-     */
-    update(delivery, model) {
-      setText(status, LABELS[delivery.status]);
-      status.dataset['state'] = STATES[delivery.status];
-      const last = delivery.attempts.at(-1);
-      setText(answer, last === undefined ? '' : answerOf(last));
-      answer.dataset['state'] = last === undefined || isSuccess(last) ? 'plain' : 'bad';
-      setText(next, whatNext(delivery, model));
-      // Attempts are only ever added.
-      for (const attempt of delivery.attempts.slice(attempts.childElementCount))
-        attempts.append(attemptItem(attempt));
-      untried.hidden = delivery.attempts.length > 0;
-      attempts.hidden = !untried.hidden;
-    },
-  };
+async function clear() {
+  const { cleared } = await call('DELETE', '/api/deliveries');
+  announce(cleared === 1 ? 'Cleared 1 delivery' : `Cleared ${cleared} deliveries`);
+}
+
+/** @param {{ delivery: Delivery, note: string }} props */
+function DeliveryItem({ delivery, note }) {
+  const [isOpened, setOpened] = useState(false);
+  const open = () => setOpened(true);
+  return useMemo(() => deliveryView(delivery, note, isOpened, open), [delivery, note, isOpened]);
+}
+
+/**
+ * @param {Delivery} delivery
+ * @param {string} note
+ * @param {boolean} isOpened
+ * @param {() => void} open
+ */
+function deliveryView({ id, type, status, body, attempts, createdAt }, note, isOpened, open) {
+  const last = attempts.at(-1);
+  const redeliver = () => call('POST', `/api/deliveries/${id}/redeliver`);
+  return html`
+    <li>
+      <details onToggle=${open}>
+        <summary class="summary">
+          <span class="status" data-state=${STATES[status]}>${LABELS[status]}</span>
+          <code class="type">${type}</code>
+          <span class="time soft"><${Moment} at=${createdAt} /></span>
+          <span class="subject soft">${subjectOf(body)}</span>
+          <span class="outcome row soft">
+            ${last && html`<span class="status" data-state=${isSuccess(last) ? 'plain' : 'bad'}>${answerOf(last)}</span>`}
+            ${note && html`<span>${note}</span>`}
+          </span>
+        </summary>
+        <div class="delivery-body stack loose">
+          <p class="id row apart"><code>${id}</code><${CopyButton} label="Copy" about="message id ${id}" text=${() => id} /></p>
+          <h3 class="soft">Attempts</h3>
+          ${last ? html`<ol class="stack">${attempts.map(attemptView)}</ol>` : html`<p class="soft">None so far.</p>`}
+          <h3 class="soft">Payload</h3>
+          <pre class="code" tabindex="0" role="region" aria-label="Payload of ${type}">
+            ${isOpened && JSON.stringify(JSON.parse(body), null, 2)}
+          </pre>
+          <div class="row">
+            <${ActionButton} label="Redeliver" about="${type} ${id}" run=${redeliver} />
+            <${CopyButton} label="Copy payload" about="of ${id}" text=${() => body} />
+          </div>
+        </div>
+      </details>
+    </li>
+  `;
 }
 
 /**
@@ -118,18 +113,22 @@ function subjectOf(body) {
 }
 
 /**
- * How often it was tried, and when it will be again.
+ * How often it was tried, whether that it was tried again has failed, and when it will be again.
  * @param {Delivery} delivery
  * @param {Model} model
  */
 function whatNext({ status, attempts, nextTryAt }, { endpoint, now }) {
-  const count = attempts.length > 1 ? `${attempts.length} attempts` : '';
-  const wait = status === 'pending' ? waitOf(nextTryAt ?? 0, endpoint, now()) : '';
-  return [count, wait].filter(Boolean).join(' · ');
+  const last = attempts.at(-1);
+  const notes = [
+    attempts.length > 1 && `${attempts.length} attempts`,
+    status === 'delivered' && last && !isSuccess(last) && 'last redelivery failed',
+    nextTryAt !== null && waitOf(nextTryAt, endpoint, now()),
+  ];
+  return notes.filter(Boolean).join(' · ');
 }
 
 /** @param {DeliveryAttempt} attempt */
-function isSuccess({ status }) {
+export function isSuccess({ status }) {
   return status !== null && status >= 200 && status < 300;
 }
 
@@ -158,22 +157,14 @@ function duration(seconds) {
 }
 
 /** @param {DeliveryAttempt} attempt */
-function attemptItem(attempt) {
-  const state = isSuccess(attempt) ? 'good' : 'bad';
-  return element(
-    'li',
-    {},
-    element(
-      'p',
-      {},
-      element('span', { class: 'status', 'data-state': state }, answerOf(attempt)),
-      element(
-        'span',
-        { class: 'soft' },
-        moment(attempt.at),
-        ` · ${Math.round(attempt.durationMilliseconds)} ms`,
-      ),
-    ),
-    element('code', { class: 'answer' }, attempt.answer || '(empty answer)'),
-  );
+function attemptView(attempt) {
+  return html`
+    <li>
+      <p class="row">
+        <span class="status" data-state=${isSuccess(attempt) ? 'good' : 'bad'}>${answerOf(attempt)}</span>
+        <span class="soft"><${Moment} at=${attempt.at} /> · ${Math.round(attempt.durationMilliseconds)} ms</span>
+      </p>
+      <p class="soft"><code>${attempt.answer || '(empty answer)'}</code></p>
+    </li>
+  `;
 }

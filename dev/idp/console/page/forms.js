@@ -1,7 +1,6 @@
 // @ts-check
 import { attempt } from './actions.js';
 import { CallError } from './api.js';
-import { element } from './dom.js';
 
 /** The server names an address as the provider does. */
 const FIELD_NAMES = new Map([['email_address', 'email']]);
@@ -13,12 +12,9 @@ const FIELD_NAMES = new Map([['email_address', 'email']]);
  * @param {() => Promise<unknown>} run
  */
 export function onSubmit(form, run) {
-  const error = form.querySelector('.error');
-  const place =
-    error instanceof HTMLElement ? error : form.appendChild(element('p', { class: 'error', role: 'alert' }));
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    void attempt(form, place, () => markFault(form, run));
+    void attempt(form, () => markFault(form, run));
   });
 }
 

@@ -1,31 +1,28 @@
 // @ts-check
-import { copyButton } from './actions.js';
-import { byId, element, moment } from './dom.js';
-import { liveList } from './list.js';
+import { CopyButton } from './actions.js';
+import { Moment } from './dom.js';
+import { List } from './list.js';
+import { html } from './preact.js';
 
-/** @import { Mail } from '../../data' */
 /** @import { Model } from './live.js' */
 
-/** The mails that a real provider would have sent, each with the code that somebody waits for. */
-export function mailSection() {
-  const render = liveList(byId('mail-list', HTMLDivElement), {
-    name: 'mails',
-    empty: 'No mail yet. When somebody signs up, or signs in by mailed code, the code appears here.',
-    pageLength: 5,
-    view: mailView,
-  });
-  /** @param {Model} model */
-  return (model) => render([...model.mails.values()], model);
+const EMPTY = 'No mail yet. When somebody signs up, or signs in by mailed code, the code appears here.';
+
+/**
+ * The mails that a real provider would have sent, each with the code that somebody waits for.
+ * @param {Model} model
+ */
+export function Mails({ mails }) {
+  return html`<${List} name="mails" empty=${EMPTY} pageLength=${5} rows=${[...mails.values()]} view=${mail} />`;
 }
 
-/** @param {Mail} mail */
-function mailView({ code, purpose, to, sentAt }) {
-  const item = element(
-    'li',
-    { class: 'mail' },
-    element('code', { class: 'mail-code' }, code),
-    copyButton('Copy', `code for ${to}`, () => code),
-    element('p', {}, element('b', {}, to), element('span', {}, `${purpose} · `, moment(sentAt))),
-  );
-  return { element: item, update: () => {} };
+/** @param {import('../../data').Mail} mail */
+function mail({ id, code, purpose, to, sentAt }) {
+  return html`
+    <li class="mail row apart" key=${id}>
+      <code class="mail-code">${code}</code>
+      <${CopyButton} label="Copy" about="code for ${to}" text=${() => code} />
+      <p class="row apart soft"><b>${to}</b><span>${purpose} · <${Moment} at=${sentAt} /></span></p>
+    </li>
+  `;
 }

@@ -1,38 +1,67 @@
 // @ts-check
-import { deliverySection } from './deliveries.js';
-import { byId, setText } from './dom.js';
-import { endpointSection } from './endpoint.js';
+import { Deliveries } from './deliveries.js';
+import { byId } from './dom.js';
+import { Endpoint } from './endpoint.js';
 import { follow } from './live.js';
-import { mailSection } from './mails.js';
+import { Mails } from './mails.js';
 import { announceNews } from './news.js';
+import { html, render } from './preact.js';
 import { eventForm } from './send-event.js';
-import { userSection } from './users.js';
+import { Users, userForm } from './users.js';
 
-const sections = [mailSection(), userSection(), endpointSection(), deliverySection()];
+/** @import { Model } from './live.js' */
+
+const sections = {
+  'mail-list': Mails,
+  'user-list': Users,
+  'endpoint-panel': Endpoint,
+  'delivery-list': Deliveries,
+};
+/** @type {Model | undefined} */
+let model;
+
+/** Draws what is known now. Focus in what leaves goes to the heading of its section. */
+function draw() {
+  if (model === undefined) return;
+  const focused = document.activeElement;
+  const heading = focused?.closest('section')?.querySelector('h2');
+  for (const [id, section] of Object.entries(sections)) drawSection(id, section);
+  if (!focused?.isConnected) heading?.focus();
+  const { mails, users, deliveries } = model;
+  for (const [name, { size }] of Object.entries({ mails, users, deliveries })) {
+    render(String(size), byId(`${name}-count`, HTMLSpanElement));
+  }
+}
+
+/**
+ * @param {string} id
+ * @param {unknown} section
+ */
+function drawSection(id, section) {
+  if (model) render(html`<${section} ...${model} />`, byId(id, HTMLDivElement));
+}
+
 eventForm();
-
-const connection = byId('connection', HTMLParagraphElement);
-const stale = byId('stale', HTMLDivElement);
-
+userForm();
+// The time to a next try is counted down.
+setInterval(() => drawSection('delivery-list', Deliveries), 1000);
 follow({
-  changed(model, news) {
-    for (const render of sections) render(model);
-    const sizes = { mails: model.mails.size, users: model.users.size, deliveries: model.deliveries.size };
-    for (const [name, size] of Object.entries(sizes)) {
-      setText(byId(`${name}-count`, HTMLSpanElement), String(size));
-    }
+  changed(next, news) {
+    model = next;
+    draw();
     if (news) announceNews(news);
   },
   connection(lostSince) {
-    setText(connection, lostSince ? 'Reconnecting…' : 'Live');
+    const connection = byId('connection', HTMLParagraphElement);
+    const stale = byId('stale', HTMLDivElement);
     connection.dataset['state'] = lostSince ? 'bad' : 'good';
+    render(lostSince ? 'Reconnecting…' : 'Live', connection);
     stale.hidden = lostSince === undefined;
     const since = lostSince?.toLocaleTimeString();
-    setText(
+    render(
+      since &&
+        `The local stack does not answer. Below is what was known at ${since}. It goes on once the stack is back.`,
       stale,
-      since
-        ? `The local stack does not answer. Below is what was known at ${since}. It goes on once the stack is back.`
-        : '',
     );
   },
 });

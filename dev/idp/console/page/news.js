@@ -1,5 +1,6 @@
 // @ts-check
 import { announce } from './announce.js';
+import { isSuccess } from './deliveries.js';
 
 /** @import { Changes } from '../changes' */
 
@@ -15,10 +16,11 @@ export function announceNews({ mails, deliveries }) {
     ...mails.put.map(
       ({ code, purpose, to }) => `Mail for ${to}: the code for ${purpose} is ${[...code].join(' ')}`,
     ),
-    ...deliveries.put.flatMap(({ type, status, attempts }) => {
+    ...deliveries.put.map(({ type, status, attempts, nextTryAt }) => {
       const last = attempts.at(-1);
-      if (last === undefined) return [`${type} is pending`];
-      return [`${type} ${status}, ${last.status === null ? 'no answer' : `answered ${last.status}`}`];
+      if (last === undefined || (isSuccess(last) && nextTryAt !== null)) return `${type} is pending`;
+      const outcome = status === 'delivered' && !isSuccess(last) ? 'redelivery failed' : status;
+      return `${type} ${outcome}, ${last.status === null ? 'no answer' : `answered ${last.status}`}`;
     }),
   ];
   for (const sentence of sentences.slice(-MOST)) announce(sentence);

@@ -12,7 +12,6 @@ export function eventForm() {
   const sample = byId('new-event-sample', HTMLSelectElement);
   const type = byId('new-event-type', HTMLInputElement);
   const data = byId('new-event-data', HTMLTextAreaElement);
-  const error = byId('new-event-error', HTMLParagraphElement);
 
   // What somebody types while a sample is being fetched stays.
   let typed = false;
@@ -35,11 +34,11 @@ export function eventForm() {
   };
   sample.addEventListener('change', () => {
     typed = false;
-    void attempt(sample, error, fill);
+    void attempt(sample, fill);
   });
   // Not before it is needed: a sample is about the newest user.
   panel.addEventListener('toggle', () => {
-    if (panel.open && data.value === '') void attempt(sample, error, fill);
+    if (panel.open && data.value === '') void attempt(sample, fill);
   });
   onSubmit(form, async () => {
     await call('POST', '/api/deliveries', { type: type.value, data: parsed(data.value) });

@@ -1,10 +1,11 @@
 // @ts-check
-import { actionButton, copyButton, destructiveButton } from './actions.js';
+import { ActionButton, CopyButton, DestructiveButton } from './actions.js';
 import { call } from './api.js';
-import { byId, element, moment, setText } from './dom.js';
+import { byId, Moment } from './dom.js';
 import { onSubmit } from './forms.js';
-import { liveList } from './list.js';
-import { sessionList } from './sessions.js';
+import { List } from './list.js';
+import { html, useRef } from './preact.js';
+import { Sessions } from './sessions.js';
 
 /** @import { UserRow } from '../changes' */
 /** @import { Model } from './live.js' */
@@ -21,21 +22,10 @@ const NAMES = [
   'katherine',
   'margaret',
 ];
+const EMPTY = 'No users yet. Create one here, or sign up in the application.';
 
-/** The users, their sessions, and the form that makes another user. */
-export function userSection() {
-  userForm();
-  const render = liveList(byId('user-list', HTMLDivElement), {
-    name: 'users',
-    empty: 'No users yet. Create one here, or sign up in the application.',
-    pageLength: 20,
-    view: userView,
-  });
-  /** @param {Model} model */
-  return (model) => render([...model.users.values()], model);
-}
-
-function userForm() {
+/** The form that makes a user; it suggests an address. */
+export function userForm() {
   const email = byId('new-user-email', HTMLInputElement);
   const password = byId('new-user-password', HTMLInputElement);
   const suggest = () => {
@@ -52,38 +42,33 @@ function userForm() {
   });
 }
 
-/** @param {UserRow} user */
-function userView({ id, email, createdAt }) {
-  const signIn = element('span');
-  const sessions = sessionList(id);
-  const item = element(
-    'li',
-    { class: 'user' },
-    element('h3', {}, email),
-    element(
-      'p',
-      { class: 'id' },
-      element('code', {}, id),
-      copyButton('Copy', `id of ${email}`, () => id),
-    ),
-    element('p', { class: 'soft' }, 'Created ', moment(createdAt), signIn),
-    sessions.element,
-    element(
-      'div',
-      { class: 'actions' },
-      actionButton('New session', `for ${email}`, () => call('POST', `/api/users/${id}/sessions`)),
-      destructiveButton('Delete', email, 'Delete this user?', () => call('DELETE', `/api/users/${id}`)),
-    ),
-  );
-  return {
-    element: item,
-    /**
-     * @param {UserRow} user
-     * @param {Model} model
-     */
-    update(user, model) {
-      setText(signIn, user.hasPassword ? ' · has a password' : ' · no password');
-      sessions.update(model);
-    },
+/**
+ * The users and their sessions.
+ * @param {Model} model
+ */
+export function Users(model) {
+  const view = (/** @type {UserRow} */ user) => html`<${User} key=${user.id} user=${user} model=${model} />`;
+  return html`<${List} name="users" empty=${EMPTY} pageLength=${20} rows=${[...model.users.values()]} view=${view} />`;
+}
+
+/** @param {{ user: UserRow, model: Model }} props */
+function User({ user: { id, email, createdAt, hasPassword }, model }) {
+  const sessions = useRef(/** @type {HTMLDetailsElement | null} */ (null));
+  const start = async () => {
+    await call('POST', `/api/users/${id}/sessions`);
+    if (sessions.current) sessions.current.open = true;
   };
+  const remove = () => call('DELETE', `/api/users/${id}`);
+  return html`
+    <li class="user stack">
+      <h3>${email}</h3>
+      <p class="id row apart"><code>${id}</code><${CopyButton} label="Copy" about="id of ${email}" text=${() => id} /></p>
+      <p class="soft">Created <${Moment} at=${createdAt} /> · ${hasPassword ? 'has a password' : 'no password'}</p>
+      <${Sessions} place=${sessions} userId=${id} model=${model} />
+      <div class="row">
+        <${ActionButton} label="New session" about="for ${email}" run=${start} />
+        <${DestructiveButton} label="Delete" about=${email} question="Delete this user?" run=${remove} />
+      </div>
+    </li>
+  `;
 }
