@@ -17,7 +17,7 @@ import type { Session, User } from './data';
 import { notFound } from './http';
 import { type Instance, parsePublishableKey } from './instance';
 import { openStore, type Store } from './store';
-import { signingKey, signToken } from './tokens';
+import { type SigningKey, signingKey } from './tokens';
 import { startWebhooks, type Webhooks } from './webhooks';
 
 /** What a stand-in is told at its start; what is absent is as the provider's own instances have it. */
@@ -50,6 +50,8 @@ export interface IdentityProvider {
   readonly consoleUrl: string | undefined;
   readonly issuer: string;
   readonly publicKeyPem: string;
+  /** Signs every token of this instance. */
+  readonly signingKey: SigningKey;
   /** Creates a user and sends `user.created`. Throws for an address that is taken or none, or a weak password. */
   createUser(input: { email: string; password?: string; firstName?: string; lastName?: string }): User;
   /** Deletes a user, ends the user's sessions and sends `user.deleted`. Throws for an unknown id. */
@@ -60,11 +62,6 @@ export interface IdentityProvider {
   revokeSession(sessionId: string): Session;
   /** A session token, with `origin` as its authorized party. Throws for an unknown id. */
   sessionToken(sessionId: string, origin?: string): string;
-  /** Signs any claims, with the instance's key or another, for tests of hostile tokens. */
-  signToken(
-    claims: Record<string, unknown>,
-    options?: { header?: Record<string, unknown>; privateKeyPem?: string },
-  ): string;
   readonly store: Store;
   readonly webhooks: Webhooks;
   /** Ends every connection and timer and writes the data file. */
@@ -108,6 +105,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     consoleUrl: ownConsole?.url,
     issuer: publishableKey.issuer,
     publicKeyPem: key.publicKeyPem,
+    signingKey: key,
     createUser({ email, password, firstName, lastName }) {
       return createUser(instance, {
         email: EmailAddress.parse(email),
@@ -120,7 +118,6 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     createSession: (userId) => createSession(instance, requireUser(instance, userId), 'client_backend'),
     revokeSession: (sessionId) => endSession(instance, knownSession(instance, sessionId), 'revoked'),
     sessionToken: (sessionId, origin) => issueToken(instance, knownSession(instance, sessionId), { origin }),
-    signToken: (claims, signing) => signToken(key, claims, signing),
     store,
     webhooks,
     async stop() {

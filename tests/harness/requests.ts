@@ -1,5 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { IdentityProvider } from '../../dev/idp/server';
+import { signToken } from './hostile/tokens';
 import { SIGNING_SECRET } from './service';
 
 /** An answer as a test compares it. */
@@ -20,7 +21,7 @@ export async function send(url: string, init: RequestInit & { duplex?: 'half' } 
 /** A session token of a user who exists at the identity provider only as a `sub`, as after a restore. */
 export function tokenFor(idp: IdentityProvider, sub: string, claims: Record<string, unknown> = {}): string {
   const now = Math.floor(Date.now() / 1000);
-  return idp.signToken({
+  return signToken(idp, {
     sub,
     sid: `sess_${randomUUID()}`,
     iss: idp.issuer,

@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { listen } from '../../dev/system/listen';
+import { signToken } from '../harness/hostile/tokens';
 import { movedClock } from '../harness/parts/moved-clock';
 import { me, tokenFor } from '../harness/requests';
 import {
@@ -59,7 +60,8 @@ describe('a session token is verified with the key of this instance only', () =>
     privateKeyPem?: string,
     claims: Record<string, unknown> = {},
   ) =>
-    service.idp.signToken(
+    signToken(
+      service.idp,
       {
         sub: 'user_confused',
         sid: 'sess_1',
