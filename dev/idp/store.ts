@@ -35,6 +35,8 @@ export interface Store {
   readonly deliveries: Table<Delivery>;
   /** Calls the listener after every change, at most once per turn of the event loop. */
   onChange(listener: () => void): () => void;
+  /** Calls the listeners for a change that is no row's. */
+  announce(): void;
   /** Writes what has changed to the data file, and stops writing. Throws if the file cannot be written. */
   close(): Promise<void>;
 }
@@ -57,15 +59,18 @@ export async function openStore(dataFile: string | undefined): Promise<Store> {
   let writing = Promise.resolve();
   let writeDelay = WRITE_DELAY_MILLISECONDS;
 
-  const changed = () => {
-    unwritten = true;
-    scheduleWrite();
+  const announce = () => {
     if (!announced) return;
     announced = false;
     setImmediate(() => {
       announced = true;
       for (const listener of listeners) listener();
     });
+  };
+  const changed = () => {
+    unwritten = true;
+    scheduleWrite();
+    announce();
   };
 
   const signingKeyPem = data?.signingKeyPem ?? generateSigningKeyPem();
@@ -121,8 +126,9 @@ export async function openStore(dataFile: string | undefined): Promise<Store> {
     deliveries,
     onChange(listener) {
       listeners.add(listener);
-      return () => listeners.delete(listener);
+      return () => void listeners.delete(listener);
     },
+    announce,
     async close() {
       clearTimeout(writeTimer);
       listeners.clear();

@@ -193,9 +193,11 @@ export function startWebhooks(options: {
     },
     pause() {
       paused = true;
+      store.announce();
     },
     resume() {
       paused = false;
+      store.announce();
       startWaiting();
     },
     get paused() {
@@ -203,6 +205,7 @@ export function startWebhooks(options: {
     },
     breakSignature(broken) {
       signatureBroken = broken;
+      store.announce();
     },
     get signatureBroken() {
       return signatureBroken;
@@ -212,6 +215,7 @@ export function startWebhooks(options: {
     },
     setEndpoint(next) {
       endpoint = next;
+      store.announce();
       startWaiting();
     },
     async stop() {

@@ -1,10 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { ApiError, type ApiRequest } from '../http';
+import { ApiError } from '../http';
 import type { Instance } from '../instance';
 
-/** Throws the provider's 401 unless the request carries the secret key. */
-export function requireSecretKey(instance: Instance, request: Pick<ApiRequest, 'headers'>): void {
-  const authorization = request.headers.authorization;
+/** Throws the provider's 401 unless a request's authorization is the secret key. */
+export function requireSecretKey(instance: Instance, authorization: string | undefined): void {
   if (authorization === undefined) {
     throw new ApiError(401, 'authentication_invalid', 'Invalid Authentication: no secret key was sent.');
   }

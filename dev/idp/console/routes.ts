@@ -26,8 +26,8 @@ const EndpointChange = z.strictObject({
 });
 const Nothing = z.strictObject({});
 
-/** What the page can do, by method and path. `announce` is called after a change that the store does not know of. */
-export function consoleRoutes(instance: Instance, announce: () => void): Routes {
+/** What the page can do, by method and path. */
+export function consoleRoutes(instance: Instance): Routes {
   const { store, webhooks } = instance;
   return {
     'POST /api/users': ({ body }) => {
@@ -72,7 +72,6 @@ export function consoleRoutes(instance: Instance, announce: () => void): Routes 
       if (signatureBroken !== undefined) webhooks.breakSignature(signatureBroken);
       if (paused === true) webhooks.pause();
       if (paused === false) webhooks.resume();
-      announce();
       return { body: { paused: webhooks.paused, signatureBroken: webhooks.signatureBroken } };
     },
   };

@@ -29,7 +29,7 @@ const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
  */
 export function recogniseBrowser(instance: Instance, request: ApiRequest): Browser {
   const proxy = proxyOrigin(instance, request);
-  const { origin } = request.headers;
+  const origin = request.headers.get('origin') ?? undefined;
   if (origin !== undefined && origin !== proxy && !isLoopback(origin)) {
     throw new ApiError(400, 'origin_invalid', `The origin ${origin} may not use this instance.`);
   }
@@ -138,7 +138,7 @@ export function requireSignedIn(
 
 function shownToken(instance: Instance, { url, headers }: ApiRequest): string | undefined {
   if (instance.publishableKey.development) return url.searchParams.get('__clerk_db_jwt') ?? undefined;
-  for (const pair of headers.cookie?.split('; ') ?? []) {
+  for (const pair of headers.get('cookie')?.split('; ') ?? []) {
     if (pair.startsWith('__client=')) return pair.slice('__client='.length);
   }
   return undefined;
@@ -146,8 +146,9 @@ function shownToken(instance: Instance, { url, headers }: ApiRequest): string | 
 
 /** The application that passed the request on: it proves that it is one by the secret key. */
 function proxyOrigin(instance: Instance, { headers }: ApiRequest): string | undefined {
-  const { 'clerk-proxy-url': proxyUrl, 'clerk-secret-key': secretKey } = headers;
-  if (typeof proxyUrl !== 'string' || typeof secretKey !== 'string') return undefined;
+  const proxyUrl = headers.get('clerk-proxy-url');
+  const secretKey = headers.get('clerk-secret-key');
+  if (proxyUrl === null || secretKey === null) return undefined;
   if (!isSecretKey(instance, secretKey)) {
     throw new ApiError(401, 'clerk_key_invalid', 'The proxy sent another secret key than this instance has.');
   }

@@ -1,12 +1,13 @@
+import type { Hono } from 'hono';
 import { issueToken } from '../accounts';
 import {
   ApiError,
   type ApiRequest,
   type ApiResponse,
   errorBody,
-  findRoute,
   notFound,
   type Routes,
+  serve,
 } from '../http';
 import type { Instance } from '../instance';
 import { jwks } from '../tokens';
@@ -20,14 +21,17 @@ import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
 
 /** The Frontend API: what the SDK in a browser may do with the browser's own client. */
-export function frontendApi(instance: Instance): (request: ApiRequest) => ApiResponse {
+export function frontendApi(instance: Instance): Hono {
   const resources: Routes<BrowserRequest, unknown> = {
     ...sessionRoutes(instance),
     ...signInRoutes(instance),
     ...signUpRoutes(instance),
     ...meRoutes(instance),
   };
-  const plain: Routes<BrowserRequest> = {
+  const unknown = ({ url }: ApiRequest) => {
+    throw notFound(url.pathname);
+  };
+  const routes: Routes<BrowserRequest> = {
     'GET /v1/environment': () => ({ body: environment(instance) }),
     'PATCH /v1/environment': () => ({ body: environment(instance) }),
     'GET /.well-known/jwks.json': () => ({ body: jwks(instance.signingKey) }),
@@ -40,38 +44,47 @@ export function frontendApi(instance: Instance): (request: ApiRequest) => ApiRes
       return { body: { object: 'token', jwt: issueToken(instance, session, request.browser) } };
     },
     'GET /v1/me/sessions/active': (request) => ({ body: activeDevices(instance, request) }),
+    ...withClient(instance, resources),
+    'ALL /v1/client/*': unknown,
+    'ALL /v1/me/*': unknown,
+    'ALL /v1/environment/*': unknown,
+    'ALL /v1/dev_browser/*': unknown,
+    'ALL /.well-known/*': unknown,
   };
-  const answer = (request: BrowserRequest): ApiResponse => {
-    const { method, url, browser } = request;
-    const raw = findRoute(plain, method, url.pathname);
-    if (raw) return raw.handler({ ...request, browser, id: raw.id });
-    const route = findRoute(resources, method, url.pathname);
-    if (route === undefined) throw notFound(`${method} ${url.pathname}`);
-    const response = route.handler({ ...request, browser, id: route.id });
-    // The SDK takes the client's new state from the answer to each change.
-    return { body: { response, client: method === 'GET' ? null : clientResource(instance, browser) } };
-  };
-  return (received) => {
-    const method = received.url.searchParams.get('_method') ?? received.method;
-    const request = { ...received, method, browser: recogniseBrowser(instance, received) };
-    const response = withClient(instance, request, answer);
+  return serve(routes, (handler, received) => {
+    const request = { ...received, browser: recogniseBrowser(instance, received) };
+    const response = answer(instance, request, handler);
     const { headers, cookies } = browserState(instance, request);
     return {
       ...response,
       headers: { ...headers, ...response.headers },
       cookies: [...cookies, ...(response.cookies ?? [])],
     };
-  };
+  });
+}
+
+/** The SDK takes the client's new state from the answer to each change. */
+function withClient(instance: Instance, resources: Routes<BrowserRequest, unknown>): Routes<BrowserRequest> {
+  const wrapped = Object.entries(resources).map(([route, handler]) => [
+    route,
+    (request: BrowserRequest) => ({
+      body: {
+        response: handler(request),
+        client: route.startsWith('GET') ? null : clientResource(instance, request.browser),
+      },
+    }),
+  ]);
+  return Object.fromEntries(wrapped);
 }
 
 /** An error too carries the client, so that a tab learns what another one has done. */
-function withClient(
+function answer(
   instance: Instance,
   request: BrowserRequest,
-  answer: (request: BrowserRequest) => ApiResponse,
+  handler: (request: BrowserRequest) => ApiResponse,
 ): ApiResponse {
   try {
-    return answer(request);
+    return handler(request);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const meta = { client: clientResource(instance, request.browser) };
