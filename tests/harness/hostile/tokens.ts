@@ -1,6 +1,12 @@
 import { createHmac, createPrivateKey, sign } from 'node:crypto';
 import type { IdentityProvider } from '../../../dev/idp/server';
 
+/** How a token is signed where not as the provider would: other fields of its header, another key. */
+export interface Signing {
+  readonly header?: Record<string, unknown>;
+  readonly privateKeyPem?: string;
+}
+
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 /**
@@ -12,11 +18,11 @@ const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toStrin
 export function signToken(
   { signingKey }: Pick<IdentityProvider, 'signingKey'>,
   claims: Record<string, unknown>,
-  options: { header?: Record<string, unknown>; privateKeyPem?: string } = {},
+  { header: fields, privateKeyPem }: Signing = {},
 ): string {
-  const header = { alg: 'RS256', typ: 'JWT', kid: signingKey.kid, ...options.header };
+  const header = { alg: 'RS256', typ: 'JWT', kid: signingKey.kid, ...fields };
   const text = `${base64url(header)}.${base64url(claims)}`;
-  const privateKey = options.privateKeyPem ? createPrivateKey(options.privateKeyPem) : signingKey.privateKey;
+  const privateKey = privateKeyPem ? createPrivateKey(privateKeyPem) : signingKey.privateKey;
   const signature = () => {
     if (header.alg === 'none') return '';
     if (header.alg === 'HS256') return createHmac('sha256', signingKey.publicKeyPem).update(text).digest();
