@@ -2,7 +2,10 @@ import { createServer, type Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';
-import { newId } from './ids';
+import { ApiError, notFound } from './instance/error';
+import { newId } from './instance/ids';
+
+const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
 /** What a handler gets of a request: everything that came from outside, still to be parsed. */
 export interface ApiRequest {
@@ -26,27 +29,15 @@ export type Routes<Request = ApiRequest, Result = ApiResponse> = Readonly<
   Record<string, (request: Request) => Result>
 >;
 
-/** An answer that is an error, in the provider's codes. */
-export class ApiError extends Error {
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    message: string,
-    readonly parameter?: string,
-  ) {
-    super(message);
-  }
-}
-
-/** The 404 of a resource or a route that does not exist. */
-export function notFound(what: string): ApiError {
-  return new ApiError(404, 'resource_not_found', `${what} was not found.`);
-}
-
 /** The provider's form of an error, which its SDKs show beside the field that `parameter` names. */
 export function errorBody({ code, message, parameter }: ApiError) {
   const meta = parameter === undefined ? {} : { param_name: parameter };
   return { errors: [{ code, message, long_message: message, meta }], clerk_trace_id: newId('trace') };
+}
+
+/** Whether an origin is a page on this machine. */
+export function isLoopback(origin: string): boolean {
+  return URL.canParse(origin) && LOOPBACK_HOSTS.includes(new URL(origin).hostname);
 }
 
 /** The value that a schema makes of a body or a query. Throws the provider's error for the first fault. */
@@ -65,18 +56,20 @@ export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown):
   throw new ApiError(422, 'form_param_format_invalid', `${name} is invalid: ${issue?.message}`, name);
 }
 
-/**
- * Serves a table of handlers. A handler runs without a pause between what it reads and what it writes: `answer`
- * calls it once the body is there.
- */
-export function serve<Handler>(
-  routes: Readonly<Record<string, Handler>>,
-  answer: (handler: Handler, request: ApiRequest) => ApiResponse,
-): Hono {
+/** The same routes, with what `wrap` makes of each handler. */
+export function wrapped<From, To>(
+  routes: Readonly<Record<string, From>>,
+  wrap: (handler: From, route: string) => To,
+): Record<string, To> {
+  return Object.fromEntries(Object.entries(routes).map(([route, handler]) => [route, wrap(handler, route)]));
+}
+
+/** Serves routes. A handler runs once the body is there, without a pause between what it reads and what it writes. */
+export function serve(routes: Routes): Hono {
   const app = new Hono();
   for (const [route, handler] of Object.entries(routes)) {
     const [method = '', path = ''] = route.split(' ');
-    app.on(method, path, async (context) => respond(answer(handler, await received(context))));
+    app.on(method, path, async (context) => respond(handler(await received(context))));
   }
   return app;
 }

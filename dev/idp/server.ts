@@ -1,4 +1,12 @@
+import { Hono } from 'hono';
+import { cors } from 'hono/cors';
+import { methodOverride } from 'hono/method-override';
 import { close, listen } from '../system/listen';
+import { backendApi } from './backend-api/routes';
+import { type ClerkJs, clerkJsFrom, DEFAULT_CLERK_JS_FOLDER } from './clerk-js';
+import { startConsole } from './console/server';
+import { frontendApi } from './frontend-api/routes';
+import { errorBody, httpServer, isLoopback } from './http';
 import {
   acceptPassword,
   createSession,
@@ -7,18 +15,15 @@ import {
   EmailAddress,
   endSession,
   issueToken,
+  requireSession,
   requireUser,
-} from './accounts';
-import { apiServer } from './api-server';
-import { clerkJsFrom, DEFAULT_CLERK_JS_FOLDER } from './clerk-js';
-import { type Clock, systemClock } from './clock';
-import { startConsole } from './console/server';
-import type { Session, User } from './data';
-import { notFound } from './http';
-import { type Instance, parsePublishableKey } from './instance';
-import { openStore, type Store } from './store';
-import { type SigningKey, signingKey } from './tokens';
-import { startWebhooks, type Webhooks } from './webhooks';
+} from './instance/accounts';
+import { type Clock, systemClock } from './instance/clock';
+import type { Session, User } from './instance/data';
+import { type Instance, parsePublishableKey } from './instance/instance';
+import { openStore, type Store } from './instance/store';
+import { type SigningKey, signingKey } from './instance/tokens';
+import { startWebhooks, type Webhooks } from './instance/webhooks';
 
 /** What a stand-in is told at its start; what is absent is as the provider's own instances have it. */
 export interface IdentityProviderOptions {
@@ -93,7 +98,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   };
   const clerkJs = clerkJsFrom(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
   const ownConsole = options.console && (await startConsole(instance, options.console.preferredPort));
-  const server = apiServer(instance, clerkJs);
+  const server = httpServer(apis(instance, clerkJs), errorBody);
   const port = await listen(server, options.port).catch(async (error: unknown) => {
     await ownConsole?.stop();
     await webhooks.stop();
@@ -116,8 +121,9 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     },
     deleteUser: (userId) => deleteUser(instance, requireUser(instance, userId)),
     createSession: (userId) => createSession(instance, requireUser(instance, userId), 'client_backend'),
-    revokeSession: (sessionId) => endSession(instance, knownSession(instance, sessionId), 'revoked'),
-    sessionToken: (sessionId, origin) => issueToken(instance, knownSession(instance, sessionId), { origin }),
+    revokeSession: (sessionId) => endSession(instance, requireSession(instance, sessionId), 'revoked'),
+    sessionToken: (sessionId, origin) =>
+      issueToken(instance, requireSession(instance, sessionId), { origin }),
     store,
     webhooks,
     async stop() {
@@ -129,8 +135,21 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   };
 }
 
-function knownSession(instance: Instance, id: string): Session {
-  const session = instance.store.sessions.get(id);
-  if (session === undefined) throw notFound(`Session ${id}`);
-  return session;
+/** The scripts of the browser SDK and both APIs: what is no path of the Frontend API is the Backend API's. */
+function apis(instance: Instance, clerkJs: ClerkJs): Hono {
+  const app = new Hono();
+  // A browser asks for PATCH and DELETE so: its POST needs no preflight.
+  app.use(methodOverride({ app, query: '_method' }));
+  // Lets pages of this machine call without a proxy. No other site is allowed to read an answer.
+  app.use(
+    cors({
+      origin: (origin) => (isLoopback(origin) ? origin : null),
+      credentials: true,
+      allowMethods: ['GET', 'POST', 'PATCH', 'PUT', 'DELETE'],
+      allowHeaders: ['authorization', 'content-type'],
+      exposeHeaders: ['clerk-db-jwt'],
+    }),
+  );
+  app.get('/npm/*', ({ req }) => clerkJs(req.path));
+  return app.route('/', frontendApi(instance)).route('/', backendApi(instance));
 }

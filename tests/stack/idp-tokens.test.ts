@@ -1,8 +1,8 @@
 import { createHmac, createPublicKey, verify } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { parsePublishableKey } from '../../dev/idp/instance';
-import { hashPassword, passwordMatches } from '../../dev/idp/passwords';
-import { generateSigningKeyPem, sessionToken, signingKey } from '../../dev/idp/tokens';
+import { parsePublishableKey } from '../../dev/idp/instance/instance';
+import { hashPassword, passwordMatches } from '../../dev/idp/instance/passwords';
+import { generateSigningKeyPem, sessionToken, signingKey } from '../../dev/idp/instance/tokens';
 import { signToken } from '../harness/hostile/tokens';
 
 const key = signingKey(generateSigningKeyPem());

@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 import { streamSSE } from 'hono/streaming';
-import type { Instance } from '../instance';
+import type { Instance } from '../instance/instance';
 import { readChanges } from './changes';
 
 /** A burst of changes becomes one message; a person takes this for at once. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Routes } from '../http';
 import {
   acceptPassword,
   activeSession,
@@ -8,11 +9,12 @@ import {
   EmailAddress,
   endSession,
   issueToken,
+  requireSession,
   requireUser,
-} from '../accounts';
-import { ApiError, notFound, type Routes } from '../http';
-import { newId } from '../ids';
-import type { Instance } from '../instance';
+} from '../instance/accounts';
+import { ApiError, notFound } from '../instance/error';
+import { newId } from '../instance/ids';
+import type { Instance } from '../instance/instance';
 import { sampleEventData } from './sample-events';
 
 const NewUser = z.strictObject({ email: EmailAddress, password: z.string().optional() });
@@ -47,8 +49,7 @@ export function consoleRoutes(instance: Instance): Routes {
     },
     'POST /api/sessions/:id/revoke': ({ id, body }) => {
       parse(Nothing, body);
-      const session = store.sessions.get(id);
-      if (session === undefined) throw notFound(`Session ${id}`);
+      const session = requireSession(instance, id);
       return { body: { id, status: endSession(instance, session, 'revoked').status } };
     },
     'POST /api/sessions/:id/token': ({ id, body }) => {

@@ -2,8 +2,9 @@ import { fileURLToPath } from 'node:url';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { close, listen } from '../../system/listen';
-import { ApiError, httpServer, serve } from '../http';
-import type { Instance } from '../instance';
+import { httpServer, serve } from '../http';
+import { ApiError } from '../instance/error';
+import type { Instance } from '../instance/instance';
 import { follow } from './live';
 import { consoleRoutes } from './routes';
 
@@ -51,10 +52,7 @@ export async function startConsole(instance: Instance, preferredPort: number): P
     .get('/api/live', (context) => follow(instance, context))
     .get('*', serveStatic({ root: PAGE_FOLDER }))
     .use(requireOwnPage)
-    .route(
-      '/',
-      serve(consoleRoutes(instance), (handler, request) => handler(request)),
-    );
+    .route('/', serve(consoleRoutes(instance)));
   const server = httpServer(app, ({ message, parameter }) => ({ message, parameter }));
   server.requestTimeout = 10_000;
   const port = await listen(server, preferredPort).catch(() => listen(server));

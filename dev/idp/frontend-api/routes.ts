@@ -1,22 +1,14 @@
 import type { Hono } from 'hono';
-import { issueToken } from '../accounts';
-import {
-  ApiError,
-  type ApiRequest,
-  type ApiResponse,
-  errorBody,
-  notFound,
-  type Routes,
-  serve,
-} from '../http';
-import type { Instance } from '../instance';
-import { jwks } from '../tokens';
+import { type ApiRequest, type ApiResponse, errorBody, type Routes, serve, wrapped } from '../http';
+import { issueToken } from '../instance/accounts';
+import { ApiError, notFound } from '../instance/error';
+import type { Instance } from '../instance/instance';
+import { jwks } from '../instance/tokens';
 import { type BrowserRequest, browserState, recogniseBrowser, requireOwnSession } from './browser';
 import { environment } from './environment';
 import { handshake } from './handshake';
 import { activeDevices, meRoutes } from './me';
-import { clientResource } from './resources';
-import { sessionRoutes } from './session';
+import { clientOf, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
 
@@ -44,50 +36,42 @@ export function frontendApi(instance: Instance): Hono {
       return { body: { object: 'token', jwt: issueToken(instance, session, request.browser) } };
     },
     'GET /v1/me/sessions/active': (request) => ({ body: activeDevices(instance, request) }),
-    ...withClient(instance, resources),
-    'ALL /v1/client/*': unknown,
-    'ALL /v1/me/*': unknown,
-    'ALL /v1/environment/*': unknown,
-    'ALL /v1/dev_browser/*': unknown,
+    // The SDK takes the client's new state from the answer to each change.
+    ...wrapped(resources, (handler, route) => (request: BrowserRequest) => {
+      const response = handler(request);
+      const client = route.startsWith('GET') ? null : clientOf(instance, request.browser);
+      return { body: { response, client } };
+    }),
+    'ALL /v1/:area{client|dev_browser|environment|me}/*': unknown,
     'ALL /.well-known/*': unknown,
   };
-  return serve(routes, (handler, received) => {
-    const request = { ...received, browser: recogniseBrowser(instance, received) };
-    const response = answer(instance, request, handler);
-    const { headers, cookies } = browserState(instance, request);
-    return {
-      ...response,
-      headers: { ...headers, ...response.headers },
-      cookies: [...cookies, ...(response.cookies ?? [])],
-    };
-  });
+  return serve(wrapped(routes, (handler) => (received) => answer(instance, received, handler)));
 }
 
-/** The SDK takes the client's new state from the answer to each change. */
-function withClient(instance: Instance, resources: Routes<BrowserRequest, unknown>): Routes<BrowserRequest> {
-  const wrapped = Object.entries(resources).map(([route, handler]) => [
-    route,
-    (request: BrowserRequest) => ({
-      body: {
-        response: handler(request),
-        client: route.startsWith('GET') ? null : clientResource(instance, request.browser),
-      },
-    }),
-  ]);
-  return Object.fromEntries(wrapped);
-}
-
-/** An error too carries the client, so that a tab learns what another one has done. */
+/** Answers a browser, which is told what to keep of its client. An error carries it too: one tab learns what another did. */
 function answer(
   instance: Instance,
-  request: BrowserRequest,
+  received: ApiRequest,
   handler: (request: BrowserRequest) => ApiResponse,
 ): ApiResponse {
+  const request = { ...received, browser: recogniseBrowser(instance, received) };
+  const response = attempt(
+    () => handler(request),
+    () => clientOf(instance, request.browser),
+  );
+  const { headers, cookies } = browserState(instance, request);
+  return {
+    ...response,
+    headers: { ...headers, ...response.headers },
+    cookies: [...cookies, ...(response.cookies ?? [])],
+  };
+}
+
+function attempt(handle: () => ApiResponse, client: () => unknown): ApiResponse {
   try {
-    return handler(request);
+    return handle();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    const meta = { client: clientResource(instance, request.browser) };
-    return { status: error.status, body: { ...errorBody(error), meta } };
+    return { status: error.status, body: { ...errorBody(error), meta: { client: client() } } };
   }
 }

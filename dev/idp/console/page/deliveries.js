@@ -4,7 +4,7 @@ import { call } from './api.js';
 import { byId, element, moment, setText } from './dom.js';
 import { liveList } from './list.js';
 
-/** @import { Delivery, DeliveryAttempt } from '../../data' */
+/** @import { Delivery, DeliveryAttempt } from '../../instance/data' */
 /** @import { Model } from './live.js' */
 
 const LABELS = { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' };

@@ -3,7 +3,7 @@ import { copyButton } from './actions.js';
 import { byId, element, moment } from './dom.js';
 import { liveList } from './list.js';
 
-/** @import { Mail } from '../../data' */
+/** @import { Mail } from '../../instance/data' */
 /** @import { Model } from './live.js' */
 
 /** The mails that a real provider would have sent, each with the code that somebody waits for. */

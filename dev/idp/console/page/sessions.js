@@ -4,7 +4,7 @@ import { call } from './api.js';
 import { element, moment, setText } from './dom.js';
 import { liveList } from './list.js';
 
-/** @import { Session } from '../../data' */
+/** @import { Session } from '../../instance/data' */
 /** @import { Model } from './live.js' */
 
 /**

@@ -7,7 +7,6 @@ import {
   randomBytes,
   sign,
 } from 'node:crypto';
-import type { Session } from './data';
 
 /** The instance's RSA key, by which it signs session and handshake tokens. */
 export interface SigningKey {
@@ -52,7 +51,7 @@ export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
 /** A session token, version 2: what a browser shows to the application. */
 export function sessionToken(
   key: SigningKey,
-  session: Pick<Session, 'id' | 'userId' | 'createdAt'>,
+  session: { readonly id: string; readonly userId: string; readonly createdAt: number },
   token: { issuer: string; seconds: number; now: number; origin: string | undefined },
 ): string {
   const issuedAt = Math.floor(token.now / 1000);

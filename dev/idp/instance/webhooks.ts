@@ -128,6 +128,17 @@ export function startWebhooks(options: {
     if (oldest !== undefined) deliveries.delete(oldest.id);
   };
 
+  const until = (isSo: () => boolean) =>
+    new Promise<void>((resolve) => {
+      const look = () => {
+        if (!isSo()) return;
+        unsubscribe();
+        resolve();
+      };
+      const unsubscribe = store.onChange(look);
+      look();
+    });
+
   for (const delivery of deliveries.all()) {
     if (delivery.status === 'pending') schedule(delivery, (delivery.nextTryAt ?? 0) - clock.now());
   }
@@ -167,30 +178,11 @@ export function startWebhooks(options: {
       schedule(delivery, 0);
       return delivery;
     },
-    settled(id) {
-      return new Promise((resolve, reject) => {
-        const look = () => {
-          const delivery = deliveries.get(id);
-          if (delivery?.status === 'pending') return;
-          unsubscribe();
-          if (delivery === undefined) reject(new Error(`There is no delivery ${id}`));
-          else resolve(delivery);
-        };
-        const unsubscribe = store.onChange(look);
-        look();
-      });
+    async settled(id) {
+      await until(() => deliveries.get(id)?.status !== 'pending');
+      return known(id);
     },
-    idle() {
-      return new Promise((resolve) => {
-        const look = () => {
-          if (deliveries.find(({ status }) => status === 'pending')) return;
-          unsubscribe();
-          resolve();
-        };
-        const unsubscribe = store.onChange(look);
-        look();
-      });
-    },
+    idle: () => until(() => deliveries.find(({ status }) => status === 'pending') === undefined),
     pause() {
       paused = true;
       store.announce();
