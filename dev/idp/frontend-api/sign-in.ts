@@ -44,9 +44,7 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const begun = begin(instance, client, input.identifier);
       const user = userOf(instance, begun);
       if (user === undefined) return begun;
-      if (input.password !== undefined) {
-        return enterPassword(instance, begun, user, input.password);
-      }
+      if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
       if (input.strategy === undefined || input.strategy === 'password') return begun;
       return sendCode(instance, begun, user, input.strategy);
     },
@@ -59,9 +57,7 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
     'POST /v1/client/sign_ins/:id/attempt_first_factor': (request) => {
       const { signIn, user } = openSignIn(instance, request);
       const input = parse(Attempt, request.body);
-      if (input.strategy === 'password') {
-        return enterPassword(instance, signIn, user, input.password);
-      }
+      if (input.strategy === 'password') return enterPassword(instance, signIn, user, input.password);
       const sent = signIn.verification?.strategy === input.strategy ? signIn.verification : null;
       const verification = checkCode(instance, sent, input.code, (failed) =>
         signIns.put({ ...signIn, verification: failed }),

@@ -73,7 +73,9 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
     'GET /v1/client/sign_ups/:id': (request) => requireOwnAttempt(instance, signUps, request),
     'POST /v1/client/sign_ups/:id/prepare_verification': (request) => {
       const signUp = openSignUp(instance, request);
-      if (signUp.email === null) throw missing('email_address');
+      if (signUp.email === null) {
+        throw new ApiError(422, 'form_param_missing', 'email_address must be included.', 'email_address');
+      }
       const verification = mailCode(instance, signUp.email, 'sign-up', 'email_code');
       return signUps.put({ ...signUp, verification });
     },
@@ -125,8 +127,4 @@ function openSignUp(instance: Instance, request: BrowserRequest): SignUp {
   if (signUp.status === 'complete')
     throw new ApiError(400, 'resource_forbidden', 'This sign-up is complete.');
   return signUp;
-}
-
-function missing(parameter: string): ApiError {
-  return new ApiError(422, 'form_param_missing', `${parameter} must be included.`, parameter);
 }
