@@ -98,8 +98,7 @@ function respond({ status = 200, headers, cookies = [], body }: ApiResponse): Re
 }
 
 async function received({ req }: Context): Promise<ApiRequest> {
-  // A GET has no body, and to ask for one makes the whole request anew.
-  const text = req.method === 'GET' ? '' : (await bytesOf(req.raw)).toString();
+  const text = (await bytesOf(req.raw)).toString();
   const body = fields(text, req.header('content-type') ?? '');
   return { url: new URL(req.url), id: req.param('id') ?? '', body, headers: req.raw.headers };
 }
