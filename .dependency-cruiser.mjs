@@ -59,6 +59,18 @@ export default {
       to: { path: '^(app|lib|tests)/' },
     },
     {
+      name: 'an-instance-knows-none-of-its-servers',
+      severity: 'error',
+      from: { path: '^dev/idp/instance/' },
+      to: { path: '^dev/idp/', pathNot: '^dev/idp/instance/' },
+    },
+    {
+      name: 'servers-of-an-instance-stand-side-by-side',
+      severity: 'error',
+      from: { path: '^dev/idp/(frontend-api|backend-api|console)/' },
+      to: { path: '^dev/idp/', pathNot: ['^dev/idp/(instance/|http\\.ts$)', '^dev/idp/$1/'] },
+    },
+    {
       name: 'nothing-live-imports-the-authentication-port',
       severity: 'error',
       from: {

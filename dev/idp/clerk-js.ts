@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { access, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
-import type { ServerResponse } from 'node:http';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -38,33 +37,27 @@ const NPM_OPTIONS = [
 /** Shared by the local stack and the tests. */
 export const DEFAULT_CLERK_JS_FOLDER = fileURLToPath(new URL('../../.local/clerk', import.meta.url));
 
-/** The scripts of the browser SDK, fetched when first asked for. */
-export interface ClerkJs {
-  serves(pathname: string): boolean;
-  /** Answers with a script, a 404 for one that there is not, or a 503 if the SDK cannot be fetched. Never throws. */
-  serve(pathname: string, response: ServerResponse): Promise<void>;
-}
+/**
+ * Answers a path with a script of the browser SDK, a 404 for one that there is not, or a 503 if the SDK cannot be
+ * fetched. Never rejects.
+ */
+export type ClerkJs = (pathname: string) => Promise<Response>;
 
 /** Serves the browser SDK from a folder, which is filled on the first request. */
 export function clerkJsFrom(folder: string): ClerkJs {
-  return {
-    serves: (pathname) => pathname.startsWith('/npm/'),
-    async serve(pathname, response) {
-      const { name, file } = SCRIPT_PATH.exec(pathname)?.groups ?? {};
-      if (file === undefined || (name !== 'clerk-js' && name !== 'ui')) {
-        response.writeHead(404).end();
-        return;
-      }
-      try {
-        const script = await readFile(join(await packageFolder(name, folder), file)).catch(() => undefined);
-        if (script === undefined) response.writeHead(404).end();
-        else response.writeHead(200, scriptHeaders(name, file)).end(script);
-      } catch (error) {
-        const message = messageOf(error);
-        console.error(message);
-        response.writeHead(503, { 'content-type': 'text/plain; charset=utf-8' }).end(message);
-      }
-    },
+  return async (pathname) => {
+    const { name, file } = SCRIPT_PATH.exec(pathname)?.groups ?? {};
+    if (file === undefined || (name !== 'clerk-js' && name !== 'ui'))
+      return new Response(null, { status: 404 });
+    try {
+      const script = await readFile(join(await packageFolder(name, folder), file)).catch(() => undefined);
+      if (script === undefined) return new Response(null, { status: 404 });
+      return new Response(script, { headers: scriptHeaders(name, file) });
+    } catch (error) {
+      const message = messageOf(error);
+      console.error(message);
+      return new Response(message, { status: 503 });
+    }
   };
 }
 

@@ -1,15 +1,19 @@
-import type { IncomingMessage } from 'node:http';
+import { createServer, type Server } from 'node:http';
+import { getRequestListener } from '@hono/node-server';
+import { type Context, Hono } from 'hono';
 import { z } from 'zod';
-import { newId } from './ids';
+import { ApiError, notFound } from './instance/error';
+import { newId } from './instance/ids';
+
+const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
 /** What a handler gets of a request: everything that came from outside, still to be parsed. */
 export interface ApiRequest {
-  readonly method: string;
   readonly url: URL;
   /** The id in the path, where the route has one. */
   readonly id: string;
   readonly body: Readonly<Record<string, unknown>>;
-  readonly headers: IncomingMessage['headers'];
+  readonly headers: Headers;
 }
 
 /** What a handler answers: JSON, or no body where `body` is undefined. */
@@ -25,44 +29,15 @@ export type Routes<Request = ApiRequest, Result = ApiResponse> = Readonly<
   Record<string, (request: Request) => Result>
 >;
 
-/** An answer that is an error, in the provider's codes. */
-export class ApiError extends Error {
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    message: string,
-    readonly parameter?: string,
-  ) {
-    super(message);
-  }
-}
-
-/** The 404 of a resource or a route that does not exist. */
-export function notFound(what: string): ApiError {
-  return new ApiError(404, 'resource_not_found', `${what} was not found.`);
-}
-
 /** The provider's form of an error, which its SDKs show beside the field that `parameter` names. */
 export function errorBody({ code, message, parameter }: ApiError) {
   const meta = parameter === undefined ? {} : { param_name: parameter };
   return { errors: [{ code, message, long_message: message, meta }], clerk_trace_id: newId('trace') };
 }
 
-/** The handler of a request and the id in its path; undefined if no route fits. */
-export function findRoute<H>(
-  routes: Readonly<Record<string, H>>,
-  method: string,
-  pathname: string,
-): { handler: H; id: string } | undefined {
-  const parts = pathname.split('/');
-  for (const [route, handler] of Object.entries(routes)) {
-    const [routeMethod, path = ''] = route.split(' ');
-    const pattern = path.split('/');
-    if (routeMethod !== method || pattern.length !== parts.length) continue;
-    if (!pattern.every((part, index) => part === ':id' || part === parts[index])) continue;
-    return { handler, id: parts[pattern.indexOf(':id')] ?? '' };
-  }
-  return undefined;
+/** Whether an origin is a page on this machine. */
+export function isLoopback(origin: string): boolean {
+  return URL.canParse(origin) && LOOPBACK_HOSTS.includes(new URL(origin).hostname);
 }
 
 /** The value that a schema makes of a body or a query. Throws the provider's error for the first fault. */
@@ -81,31 +56,77 @@ export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown):
   throw new ApiError(422, 'form_param_format_invalid', `${name} is invalid: ${issue?.message}`, name);
 }
 
+/** The same routes, with what `wrap` makes of each handler. */
+export function wrapped<From, To>(
+  routes: Readonly<Record<string, From>>,
+  wrap: (handler: From, route: string) => To,
+): Record<string, To> {
+  return Object.fromEntries(Object.entries(routes).map(([route, handler]) => [route, wrap(handler, route)]));
+}
+
+/** Serves routes. A handler runs once the body is there, without a pause between what it reads and what it writes. */
+export function serve(routes: Routes): Hono {
+  const app = new Hono();
+  for (const [route, handler] of Object.entries(routes)) {
+    const [method = '', path = ''] = route.split(' ');
+    app.on(method, path, async (context) => respond(handler(await received(context))));
+  }
+  return app;
+}
+
+/** An HTTP server that answers every request, whatever it holds: what is thrown as `wording` puts it, a fault as a 500. */
+export function httpServer(app: Hono, wording: (error: ApiError) => unknown): Server {
+  app.all('*', ({ req }) => {
+    throw notFound(`${req.method} ${req.path}`);
+  });
+  app.onError((error) => {
+    if (error instanceof ApiError) return respond({ status: error.status, body: wording(error) });
+    console.error('The identity provider stand-in failed:', error);
+    const message = 'The identity provider stand-in failed; the terminal says why.';
+    return respond({ status: 500, body: wording(new ApiError(500, 'internal_clerk_error', message)) });
+  });
+  return createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
+}
+
+/** The Backend SDK reads an answer as JSON only if its content type is exactly this. */
+const JSON_TYPE = 'application/json';
+
+function respond({ status = 200, headers, cookies = [], body }: ApiResponse): Response {
+  const all = new Headers({ 'cache-control': 'no-store', 'content-type': JSON_TYPE, ...headers });
+  for (const cookie of cookies) all.append('set-cookie', cookie);
+  return new Response(body === undefined ? null : JSON.stringify(body), { status, headers: all });
+}
+
+async function received({ req }: Context): Promise<ApiRequest> {
+  const text = (await bytesOf(req.raw)).toString();
+  const body = fields(text, req.header('content-type') ?? '');
+  return { url: new URL(req.url), id: req.param('id') ?? '', body, headers: req.raw.headers };
+}
+
 const BODY_LIMIT_BYTES = 64 * 1024;
 
-/**
- * The fields of a JSON or form body, none for an empty one. Throws a 413 above 64 KiB, and a 400 for a body that
- * is no JSON object or did not arrive whole.
- */
-export async function readBody(request: IncomingMessage): Promise<Record<string, unknown>> {
-  const chunks: Buffer[] = [];
+/** The body. Throws a 413 above 64 KiB, and a 400 for one that did not arrive whole. */
+async function bytesOf({ body }: Request): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
   let length = 0;
   try {
     // The connection must outlive a body that is given up, or the answer would not reach the sender.
-    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-      const bytes = Buffer.from(chunk);
-      length += bytes.length;
+    for await (const chunk of body?.values({ preventCancel: true }) ?? []) {
+      length += chunk.length;
       if (length > BODY_LIMIT_BYTES) break;
-      chunks.push(bytes);
+      chunks.push(chunk);
     }
   } catch {
     throw new ApiError(400, 'request_body_invalid', 'The body did not arrive whole.');
   }
   if (length > BODY_LIMIT_BYTES) throw new ApiError(413, 'request_body_too_large', 'The body is too large.');
-  const text = Buffer.concat(chunks).toString();
+  return Buffer.concat(chunks);
+}
+
+/** The fields of a JSON or form body, none for an empty one. Throws a 400 for a body that is no JSON object. */
+function fields(text: string, type: string): Record<string, unknown> {
   if (text === '') return {};
-  if (!request.headers['content-type']?.includes('json'))
-    return Object.fromEntries(new URLSearchParams(text));
+  if (!type.includes('json')) return Object.fromEntries(new URLSearchParams(text));
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(text));
   } catch {

@@ -1,4 +1,12 @@
+import { Hono } from 'hono';
+import { cors } from 'hono/cors';
+import { methodOverride } from 'hono/method-override';
 import { close, listen } from '../system/listen';
+import { backendApi } from './backend-api/routes';
+import { type ClerkJs, clerkJsFrom, DEFAULT_CLERK_JS_FOLDER } from './clerk-js';
+import { startConsole } from './console/server';
+import { frontendApi } from './frontend-api/routes';
+import { errorBody, httpServer, isLoopback } from './http';
 import {
   acceptPassword,
   createSession,
@@ -7,18 +15,15 @@ import {
   EmailAddress,
   endSession,
   issueToken,
+  requireSession,
   requireUser,
-} from './accounts';
-import { apiServer } from './api-server';
-import { clerkJsFrom, DEFAULT_CLERK_JS_FOLDER } from './clerk-js';
-import { type Clock, systemClock } from './clock';
-import { startConsole } from './console/server';
-import type { Session, User } from './data';
-import { notFound } from './http';
-import { type Instance, parsePublishableKey } from './instance';
-import { openStore, type Store } from './store';
-import { signingKey, signToken } from './tokens';
-import { startWebhooks, type Webhooks } from './webhooks';
+} from './instance/accounts';
+import { type Clock, systemClock } from './instance/clock';
+import type { Session, User } from './instance/data';
+import { type Instance, parsePublishableKey } from './instance/instance';
+import { openStore, type Store } from './instance/store';
+import { type SigningKey, signingKey } from './instance/tokens';
+import { startWebhooks, type Webhooks } from './instance/webhooks';
 
 /** What a stand-in is told at its start; what is absent is as the provider's own instances have it. */
 export interface IdentityProviderOptions {
@@ -50,6 +55,8 @@ export interface IdentityProvider {
   readonly consoleUrl: string | undefined;
   readonly issuer: string;
   readonly publicKeyPem: string;
+  /** Signs every token of this instance. */
+  readonly signingKey: SigningKey;
   /** Creates a user and sends `user.created`. Throws for an address that is taken or none, or a weak password. */
   createUser(input: { email: string; password?: string; firstName?: string; lastName?: string }): User;
   /** Deletes a user, ends the user's sessions and sends `user.deleted`. Throws for an unknown id. */
@@ -60,11 +67,6 @@ export interface IdentityProvider {
   revokeSession(sessionId: string): Session;
   /** A session token, with `origin` as its authorized party. Throws for an unknown id. */
   sessionToken(sessionId: string, origin?: string): string;
-  /** Signs any claims, with the instance's key or another, for tests of hostile tokens. */
-  signToken(
-    claims: Record<string, unknown>,
-    options?: { header?: Record<string, unknown>; privateKeyPem?: string },
-  ): string;
   readonly store: Store;
   readonly webhooks: Webhooks;
   /** Ends every connection and timer and writes the data file. */
@@ -96,7 +98,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   };
   const clerkJs = clerkJsFrom(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
   const ownConsole = options.console && (await startConsole(instance, options.console.preferredPort));
-  const server = apiServer(instance, clerkJs);
+  const server = httpServer(apis(instance, clerkJs), errorBody);
   const port = await listen(server, options.port).catch(async (error: unknown) => {
     await ownConsole?.stop();
     await webhooks.stop();
@@ -108,6 +110,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     consoleUrl: ownConsole?.url,
     issuer: publishableKey.issuer,
     publicKeyPem: key.publicKeyPem,
+    signingKey: key,
     createUser({ email, password, firstName, lastName }) {
       return createUser(instance, {
         email: EmailAddress.parse(email),
@@ -118,9 +121,9 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     },
     deleteUser: (userId) => deleteUser(instance, requireUser(instance, userId)),
     createSession: (userId) => createSession(instance, requireUser(instance, userId), 'client_backend'),
-    revokeSession: (sessionId) => endSession(instance, knownSession(instance, sessionId), 'revoked'),
-    sessionToken: (sessionId, origin) => issueToken(instance, knownSession(instance, sessionId), { origin }),
-    signToken: (claims, signing) => signToken(key, claims, signing),
+    revokeSession: (sessionId) => endSession(instance, requireSession(instance, sessionId), 'revoked'),
+    sessionToken: (sessionId, origin) =>
+      issueToken(instance, requireSession(instance, sessionId), { origin }),
     store,
     webhooks,
     async stop() {
@@ -132,8 +135,21 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   };
 }
 
-function knownSession(instance: Instance, id: string): Session {
-  const session = instance.store.sessions.get(id);
-  if (session === undefined) throw notFound(`Session ${id}`);
-  return session;
+/** The scripts of the browser SDK and both APIs: what is no path of the Frontend API is the Backend API's. */
+function apis(instance: Instance, clerkJs: ClerkJs): Hono {
+  const app = new Hono();
+  // A browser asks for PATCH and DELETE so: its POST needs no preflight.
+  app.use(methodOverride({ app, query: '_method' }));
+  // Lets pages of this machine call without a proxy. No other site is allowed to read an answer.
+  app.use(
+    cors({
+      origin: (origin) => (isLoopback(origin) ? origin : null),
+      credentials: true,
+      allowMethods: ['GET', 'POST', 'PATCH', 'PUT', 'DELETE'],
+      allowHeaders: ['authorization', 'content-type'],
+      exposeHeaders: ['clerk-db-jwt'],
+    }),
+  );
+  app.get('/npm/*', ({ req }) => clerkJs(req.path));
+  return app.route('/', frontendApi(instance)).route('/', backendApi(instance));
 }

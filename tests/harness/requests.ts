@@ -1,5 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { IdentityProvider } from '../../dev/idp/server';
+import { type Signing, signToken } from './hostile/tokens';
 import { SIGNING_SECRET } from './service';
 
 /** An answer as a test compares it. */
@@ -18,19 +19,16 @@ export async function send(url: string, init: RequestInit & { duplex?: 'half' } 
 }
 
 /** A session token of a user who exists at the identity provider only as a `sub`, as after a restore. */
-export function tokenFor(idp: IdentityProvider, sub: string, claims: Record<string, unknown> = {}): string {
+export function tokenFor(
+  idp: IdentityProvider,
+  sub: string,
+  claims: Record<string, unknown> = {},
+  signing?: Signing,
+): string {
   const now = Math.floor(Date.now() / 1000);
-  return idp.signToken({
-    sub,
-    sid: `sess_${randomUUID()}`,
-    iss: idp.issuer,
-    iat: now,
-    nbf: now - 10,
-    exp: now + 60,
-    sts: 'active',
-    v: 2,
-    ...claims,
-  });
+  const times = { iat: now, nbf: now - 10, exp: now + 60 };
+  const session = { sub, sid: `sess_${randomUUID()}`, iss: idp.issuer, ...times, sts: 'active', v: 2 };
+  return signToken(idp, { ...session, ...claims }, signing);
 }
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
@@ -49,7 +47,7 @@ export function register(serviceUrl: string, token: string, body: unknown): Prom
 export const me = (serviceUrl: string, token: string) =>
   send(`${serviceUrl}/users/v1/me`, { headers: bearer(token) });
 
-export interface Signing {
+export interface WebhookSigning {
   readonly secret?: string;
   readonly id?: string;
   readonly timestamp?: string;
@@ -60,7 +58,7 @@ export interface Signing {
 /** Headers that sign exactly these bytes, written independently of the library that verifies them. */
 export function signatureHeaders(
   body: string | Uint8Array<ArrayBuffer>,
-  signing: Signing = {},
+  signing: WebhookSigning = {},
 ): Record<string, string> {
   const { secret = SIGNING_SECRET, id = `msg_${randomUUID()}`, names = 'svix' } = signing;
   const timestamp = signing.timestamp ?? String(Math.floor(Date.now() / 1000));

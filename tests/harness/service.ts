@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import type { Clock } from '../../dev/idp/clock';
+import type { Clock } from '../../dev/idp/instance/clock';
 import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
 import { memoryEngine } from '../../dev/kv/memory';
 import { redisEngine } from '../../dev/kv/redis';

@@ -59,18 +59,7 @@ describe('a session token is verified with the key of this instance only', () =>
     privateKeyPem?: string,
     claims: Record<string, unknown> = {},
   ) =>
-    service.idp.signToken(
-      {
-        sub: 'user_confused',
-        sid: 'sess_1',
-        iss: service.idp.issuer,
-        iat: now(),
-        nbf: now() - 10,
-        exp: now() + 60,
-        ...claims,
-      },
-      { header, ...(privateKeyPem ? { privateKeyPem } : {}) },
-    );
+    tokenFor(service.idp, 'user_confused', claims, { header, ...(privateKeyPem ? { privateKeyPem } : {}) });
   const ourKid = () => {
     const [header = ''] = token.split('.');
     return String(Object(JSON.parse(Buffer.from(header, 'base64url').toString())).kid);

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { signToken } from '../harness/hostile/tokens';
 import { movedClock } from '../harness/parts/moved-clock';
 import { bearer, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService, type TestService } from '../harness/service';
@@ -58,7 +59,8 @@ test.each([
   ["a machine's token", () => ({}), { sub: 'mch_machine' }],
 ])('%s is refused each time, by bearer and by cookie', async (_what, signing, claims) => {
   const seconds = now();
-  const token = service.idp.signToken(
+  const token = signToken(
+    service.idp,
     {
       sub: 'user_oauth',
       sid: 'sess_1',

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { openStore } from '../../dev/idp/store';
+import { openStore } from '../../dev/idp/instance/store';
 
 const folder = await mkdtemp(join(tmpdir(), 'idp-store-'));
 afterAll(() => rm(folder, { recursive: true }));

@@ -1,10 +1,12 @@
 import { createHmac, createPublicKey, verify } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { parsePublishableKey } from '../../dev/idp/instance';
-import { hashPassword, passwordMatches } from '../../dev/idp/passwords';
-import { generateSigningKeyPem, signingKey, signToken } from '../../dev/idp/tokens';
+import { parsePublishableKey } from '../../dev/idp/instance/instance';
+import { hashPassword, passwordMatches } from '../../dev/idp/instance/passwords';
+import { generateSigningKeyPem, sessionToken, signingKey } from '../../dev/idp/instance/tokens';
+import { signToken } from '../harness/hostile/tokens';
 
 const key = signingKey(generateSigningKeyPem());
+const instance = { signingKey: key };
 const parts = (token: string) => {
   const [header = '', claims = '', signature = ''] = token.split('.');
   return {
@@ -15,22 +17,34 @@ const parts = (token: string) => {
   };
 };
 
-test('a token carries exactly the claims given, verifiable by the published key that its header names', () => {
-  const { header, claims, signed, signature } = parts(signToken(key, { sub: '' }));
-  expect(header).toEqual({ alg: 'RS256', typ: 'JWT', kid: key.kid });
-  expect(claims).toEqual({ sub: '' });
+test('a session token names its session and user, and is verifiable by the published key that its header names', () => {
+  const session = { id: 'sess_1', userId: 'user_1', createdAt: 1_000_000 };
+  const token = { issuer: 'https://a.example', seconds: 60, now: 1_120_500, origin: undefined };
+  const { header, claims, signed, signature } = parts(sessionToken(key, session, token));
+  expect(header).toMatchObject({ alg: 'RS256', typ: 'JWT', kid: key.kid });
+  expect(claims).toMatchObject({
+    sub: 'user_1',
+    sid: 'sess_1',
+    iat: 1120,
+    exp: 1180,
+    nbf: 1110,
+    fva: [2, -1],
+  });
   const published = createPublicKey({ key: key.jwk, format: 'jwk' });
   expect(verify('RSA-SHA256', signed, published, signature)).toBe(true);
   expect(published.asymmetricKeyDetails?.modulusLength).toBe(2048);
 });
 
-test('hostile tokens can be made: unsigned, by the public key as a secret, by another key', () => {
-  expect(signToken(key, {}, { header: { alg: 'none' } })).toMatch(/\.$/);
-  const confused = parts(signToken(key, {}, { header: { alg: 'HS256' } }));
+test('hostile tokens can be made: with any claims, unsigned, by the public key as a secret, by another key', () => {
+  const own = parts(signToken(instance, { sub: '' }));
+  expect(own.claims).toEqual({ sub: '' });
+  expect(verify('RSA-SHA256', own.signed, key.publicKeyPem, own.signature)).toBe(true);
+  expect(signToken(instance, {}, { header: { alg: 'none' } })).toMatch(/\.$/);
+  const confused = parts(signToken(instance, {}, { header: { alg: 'HS256' } }));
   expect(confused.signature).toEqual(createHmac('sha256', key.publicKeyPem).update(confused.signed).digest());
-  const foreign = parts(signToken(key, {}, { privateKeyPem: generateSigningKeyPem() }));
+  const foreign = parts(signToken(instance, {}, { privateKeyPem: generateSigningKeyPem() }));
   expect(verify('RSA-SHA256', foreign.signed, key.publicKeyPem, foreign.signature)).toBe(false);
-  expect(() => signToken(key, {}, { header: { alg: 'ES256' } })).toThrow('ES256');
+  expect(() => signToken(instance, {}, { header: { alg: 'ES256' } })).toThrow('ES256');
 });
 
 test('another key has another id', () => {

@@ -1,10 +1,18 @@
 import { z } from 'zod';
-import { activeSession, createSession, endSession, issueToken, requireUser } from '../accounts';
-import type { Session } from '../data';
-import { notFound, parse, type Routes } from '../http';
-import { newId } from '../ids';
-import type { Instance } from '../instance';
-import { sessionResource } from '../resources';
+import { parse, type Routes } from '../http';
+import {
+  activeSession,
+  createSession,
+  endSession,
+  issueToken,
+  requireSession,
+  requireUser,
+} from '../instance/accounts';
+import type { Session } from '../instance/data';
+import { notFound } from '../instance/error';
+import { newId } from '../instance/ids';
+import type { Instance } from '../instance/instance';
+import { sessionResource } from '../instance/resources';
 import { Page } from './page';
 
 const CreateSession = z.strictObject({ user_id: z.string() });
@@ -41,13 +49,6 @@ export function sessionRoutes(instance: Instance): Routes {
       return { body: { object: 'token', jwt } };
     },
   };
-}
-
-function requireSession(instance: Instance, id: string): Session {
-  activeSession(instance, id);
-  const session = instance.store.sessions.get(id);
-  if (session === undefined) throw notFound(`Session ${id}`);
-  return session;
 }
 
 function isSelected(session: Session, query: URLSearchParams): boolean {

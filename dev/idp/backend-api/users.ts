@@ -1,10 +1,18 @@
 import { z } from 'zod';
-import { acceptPassword, createUser, deleteUser, EmailAddress, requireUser, updateUser } from '../accounts';
-import type { Delivery, User } from '../data';
-import { ApiError, parse, type Routes } from '../http';
-import type { Instance } from '../instance';
-import { hashPassword, passwordMatches } from '../passwords';
-import { deletedUserResource, userResource } from '../resources';
+import { parse, type Routes } from '../http';
+import {
+  acceptPassword,
+  createUser,
+  deleteUser,
+  EmailAddress,
+  requireUser,
+  updateUser,
+} from '../instance/accounts';
+import type { Delivery, User } from '../instance/data';
+import { ApiError } from '../instance/error';
+import type { Instance } from '../instance/instance';
+import { hashPassword, passwordMatches } from '../instance/passwords';
+import { deletedUserResource, userResource } from '../instance/resources';
 import { Page } from './page';
 
 const Metadata = z.record(z.string(), z.unknown());
@@ -30,13 +38,14 @@ const MetadataChange = z.strictObject({
   private_metadata: Metadata.optional(),
   unsafe_metadata: Metadata.optional(),
 });
-const UserOrder = z.enum([
-  'created_at',
-  'updated_at',
-  'email_address',
-  'first_name',
-  'last_name',
-  'last_sign_in_at',
+/** What the list may be ordered by. */
+const ORDERS = new Map<string, (user: User) => string | number>([
+  ['created_at', (user) => user.createdAt],
+  ['updated_at', (user) => user.updatedAt],
+  ['email_address', (user) => user.email],
+  ['first_name', (user) => user.firstName ?? ''],
+  ['last_name', (user) => user.lastName ?? ''],
+  ['last_sign_in_at', (user) => user.lastSignInAt ?? 0],
 ]);
 
 const Event = z.object({ data: z.object({ id: z.string() }) });
@@ -141,24 +150,11 @@ function selectedUsers(instance: Instance, query: URLSearchParams): User[] {
 }
 
 function sortedUsers(users: User[], query: URLSearchParams): User[] {
-  const [, sign, name] = /^([+-]?)(.*)$/.exec(query.get('order_by') ?? '-created_at') ?? [];
-  const field = parse(z.object({ order_by: UserOrder }), { order_by: name }).order_by;
-  const key = (user: User) => {
-    switch (field) {
-      case 'created_at':
-        return user.createdAt;
-      case 'updated_at':
-        return user.updatedAt;
-      case 'email_address':
-        return user.email;
-      case 'first_name':
-        return user.firstName ?? '';
-      case 'last_name':
-        return user.lastName ?? '';
-      case 'last_sign_in_at':
-        return user.lastSignInAt ?? 0;
-    }
-  };
+  const [, sign, name = ''] = /^([+-]?)(.*)$/.exec(query.get('order_by') ?? '-created_at') ?? [];
+  const key = ORDERS.get(name);
+  if (key === undefined) {
+    throw new ApiError(422, 'form_param_format_invalid', `order_by is invalid: ${name}`, 'order_by');
+  }
   const ascending = users.sort((one, other) => (key(one) < key(other) ? -1 : key(one) > key(other) ? 1 : 0));
   return sign === '-' ? ascending.reverse() : ascending;
 }

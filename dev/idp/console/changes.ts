@@ -1,5 +1,5 @@
-import type { Delivery, Mail, Session, User } from '../data';
-import type { Instance } from '../instance';
+import type { Delivery, Mail, Session, User } from '../instance/data';
+import type { Instance } from '../instance/instance';
 
 /** A user as the console shows one: without the password's hash and the metadata. */
 export type UserRow = Pick<User, 'id' | 'email' | 'createdAt'> & { readonly hasPassword: boolean };

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Routes } from '../http';
 import {
   acceptPassword,
   activeSession,
@@ -8,11 +9,12 @@ import {
   EmailAddress,
   endSession,
   issueToken,
+  requireSession,
   requireUser,
-} from '../accounts';
-import { ApiError, notFound, type Routes } from '../http';
-import { newId } from '../ids';
-import type { Instance } from '../instance';
+} from '../instance/accounts';
+import { ApiError, notFound } from '../instance/error';
+import { newId } from '../instance/ids';
+import type { Instance } from '../instance/instance';
 import { sampleEventData } from './sample-events';
 
 const NewUser = z.strictObject({ email: EmailAddress, password: z.string().optional() });
@@ -26,8 +28,8 @@ const EndpointChange = z.strictObject({
 });
 const Nothing = z.strictObject({});
 
-/** What the page can do, by method and path. `announce` is called after a change that the store does not know of. */
-export function consoleRoutes(instance: Instance, announce: () => void): Routes {
+/** What the page can do, by method and path. */
+export function consoleRoutes(instance: Instance): Routes {
   const { store, webhooks } = instance;
   return {
     'POST /api/users': ({ body }) => {
@@ -47,8 +49,7 @@ export function consoleRoutes(instance: Instance, announce: () => void): Routes 
     },
     'POST /api/sessions/:id/revoke': ({ id, body }) => {
       parse(Nothing, body);
-      const session = store.sessions.get(id);
-      if (session === undefined) throw notFound(`Session ${id}`);
+      const session = requireSession(instance, id);
       return { body: { id, status: endSession(instance, session, 'revoked').status } };
     },
     'POST /api/sessions/:id/token': ({ id, body }) => {
@@ -76,7 +77,6 @@ export function consoleRoutes(instance: Instance, announce: () => void): Routes 
       if (signatureBroken !== undefined) webhooks.breakSignature(signatureBroken);
       if (paused === true) webhooks.pause();
       if (paused === false) webhooks.resume();
-      announce();
       return { body: { paused: webhooks.paused, signatureBroken: webhooks.signatureBroken } };
     },
   };

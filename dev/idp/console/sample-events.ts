@@ -1,8 +1,8 @@
-import type { Session, User } from '../data';
-import { notFound } from '../http';
-import { newId } from '../ids';
-import type { Instance } from '../instance';
-import { deletedUserResource, sessionResource, userResource } from '../resources';
+import type { Session, User } from '../instance/data';
+import { notFound } from '../instance/error';
+import { newId } from '../instance/ids';
+import type { Instance } from '../instance/instance';
+import { deletedUserResource, sessionResource, userResource } from '../instance/resources';
 
 /**
  * The data of an event of this type in the provider's form, to be edited and sent: `user.created` is about somebody

@@ -1,12 +1,12 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
-import { extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { serveStatic } from '@hono/node-server/serve-static';
+import { Hono, type MiddlewareHandler } from 'hono';
 import { close, listen } from '../../system/listen';
-import { ApiError, type ApiResponse, findRoute, notFound, readBody } from '../http';
-import type { Instance } from '../instance';
-import { followStore } from './live';
+import { httpServer, serve } from '../http';
+import { ApiError } from '../instance/error';
+import type { Instance } from '../instance/instance';
+import { follow } from './live';
 import { consoleRoutes } from './routes';
 
 /** The console of one instance: the page on which a person sees and moves what the stand-in does. */
@@ -16,21 +16,9 @@ export interface Console {
   stop(): Promise<void>;
 }
 
-interface File {
-  readonly type: string;
-  readonly bytes: Buffer;
-}
-
 const PAGE_FOLDER = fileURLToPath(new URL('page/', import.meta.url));
-const PAGE = 'index.html';
 /** One file without imports; the package exports it to bundlers only. */
-const PREACT = join(createRequire(import.meta.url).resolve('htm'), '../../preact/standalone.module.js');
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.svg': 'image/svg+xml',
-};
+const PREACT_FOLDER = new URL('../preact/', pathToFileURL(createRequire(import.meta.url).resolve('htm')));
 
 /** Event data is whatever somebody sent: nothing but the page's own files runs, and no text becomes markup. */
 const SECURITY_HEADERS = {
@@ -62,95 +50,45 @@ const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
  * is changed only by its own page. Rejects if no port can be had.
  */
 export async function startConsole(instance: Instance, preferredPort: number): Promise<Console> {
-  const files = await readFiles();
-  const pages = followStore(instance);
-  const routes = consoleRoutes(instance, pages.announce);
-
-  const answer = async (request: IncomingMessage, url: URL): Promise<ApiResponse> => {
-    const { method = 'GET', headers } = request;
-    const route = findRoute(routes, method, url.pathname);
-    if (route === undefined) throw notFound(`${method} ${url.pathname}`);
-    if (method !== 'GET') requireOwnPage(request);
-    const body = await readBody(request);
-    return route.handler({ method, url, id: route.id, body, headers });
-  };
-
-  const server = createServer((request, response) => {
-    for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
-    const fail = (error: unknown) => sendJson(response, asResponse(error));
-    try {
-      requireThisMachine(request);
-      const address = `http://127.0.0.1${request.url}`;
-      if (!URL.canParse(address)) throw notFound('The path');
-      const url = new URL(address);
-      const reading = request.method === 'GET' || request.method === 'HEAD';
-      const file = reading ? files.get(url.pathname) : undefined;
-      if (file !== undefined) response.writeHead(200, { 'content-type': file.type }).end(file.bytes);
-      else if (request.method === 'GET' && url.pathname === '/api/live') pages.serve(response);
-      else void answer(request, url).then((result) => sendJson(response, result), fail);
-    } catch (error) {
-      fail(error);
-    }
-  });
+  const app = new Hono()
+    .use(withSecurityHeaders, requireThisMachine)
+    .get('/api/live', (context) => follow(instance, context))
+    .get('/preact.js', serveStatic({ root: fileURLToPath(PREACT_FOLDER), path: 'standalone.module.js' }))
+    .get('*', serveStatic({ root: PAGE_FOLDER }))
+    .use(requireOwnPage)
+    .route('/', serve(consoleRoutes(instance)));
+  const server = httpServer(app, ({ message, parameter }) => ({ message, parameter }));
   server.requestTimeout = 10_000;
-  const port = await listen(server, preferredPort)
-    .catch(() => listen(server))
-    .catch((error: unknown) => {
-      pages.stop();
-      throw error;
-    });
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async stop() {
-      pages.stop();
-      await close(server);
-    },
-  };
+  const port = await listen(server, preferredPort).catch(() => listen(server));
+  return { url: `http://127.0.0.1:${port}`, stop: () => close(server) };
 }
+
+const withSecurityHeaders: MiddlewareHandler = async (context, next) => {
+  await next();
+  for (const [name, value] of Object.entries(SECURITY_HEADERS)) context.header(name, value);
+};
 
 /** Throws a 403 unless the request asks for this machine by name, and was not made by a page of another site. */
-function requireThisMachine({ headers }: IncomingMessage): void {
-  if (!LOOPBACK_HOST.test(headers.host ?? '')) {
+const requireThisMachine: MiddlewareHandler = ({ req }, next) => {
+  if (!LOOPBACK_HOST.test(req.header('host') ?? '')) {
     throw new ApiError(403, 'host_refused', 'The console answers only to localhost and 127.0.0.1.');
   }
-  const site = headers['sec-fetch-site'];
-  const isNavigation = headers['sec-fetch-mode'] === 'navigate';
-  if (site !== undefined && site !== 'same-origin' && site !== 'none' && !isNavigation) {
+  const site = req.header('sec-fetch-site') ?? 'none';
+  const isNavigation = req.header('sec-fetch-mode') === 'navigate';
+  if (site !== 'same-origin' && site !== 'none' && !isNavigation) {
     throw new ApiError(403, 'site_refused', 'The console answers only to its own page.');
   }
-}
+  return next();
+};
 
-/** Throws a 403 unless a script of the console's own page sent the request, a 415 unless it sent JSON. */
-function requireOwnPage({ headers }: IncomingMessage): void {
-  if (headers.origin !== `http://${headers.host}`) {
+/** Throws a 403 unless a script of the console's own page sent what changes something, a 415 unless it sent JSON. */
+const requireOwnPage: MiddlewareHandler = ({ req }, next) => {
+  if (req.method === 'GET') return next();
+  if (req.header('origin') !== `http://${req.header('host')}`) {
     throw new ApiError(403, 'origin_refused', 'Only the console’s own page may change something.');
   }
-  if (headers['content-type']?.split(';')[0]?.trim().toLowerCase() !== 'application/json') {
+  if (req.header('content-type')?.split(';')[0]?.trim().toLowerCase() !== 'application/json') {
     throw new ApiError(415, 'content_type_refused', 'The body must be application/json.');
   }
-}
-
-function asResponse(error: unknown): ApiResponse {
-  if (error instanceof ApiError) {
-    return { status: error.status, body: { message: error.message, parameter: error.parameter } };
-  }
-  console.error('The console of the identity provider stand-in failed:', error);
-  return { status: 500, body: { message: 'The console failed; the terminal says why.' } };
-}
-
-function sendJson(response: ServerResponse, { status = 200, body }: ApiResponse): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-}
-
-/** Everything the page consists of, by path: no path of a request ever reaches the file system. */
-async function readFiles(): Promise<ReadonlyMap<string, File>> {
-  const files = new Map<string, File>();
-  files.set('/preact.js', { type: 'text/javascript; charset=utf-8', bytes: await readFile(PREACT) });
-  for (const name of await readdir(PAGE_FOLDER)) {
-    const type = TYPES[extname(name)];
-    if (type === undefined) continue;
-    const bytes = await readFile(`${PAGE_FOLDER}${name}`);
-    files.set(name === PAGE ? '/' : `/${name}`, { type, bytes });
-  }
-  return files;
-}
+  return next();
+};

@@ -1,9 +1,9 @@
-import { activeSession, activeSessions } from '../accounts';
-import { isSecretKey } from '../backend-api/secret-key';
-import type { Client, Session, User } from '../data';
-import { ApiError, type ApiRequest, notFound } from '../http';
-import { newId } from '../ids';
-import type { Instance } from '../instance';
+import { type ApiRequest, isLoopback } from '../http';
+import { activeSession, activeSessions } from '../instance/accounts';
+import type { Client, Session, SignIn, SignUp, User } from '../instance/data';
+import { ApiError, notFound } from '../instance/error';
+import { newId } from '../instance/ids';
+import { type Instance, isSecretKey } from '../instance/instance';
 
 /** The browser behind a request, recognised by the token that its client was given. */
 export interface Browser {
@@ -20,8 +20,9 @@ export interface BrowserRequest extends ApiRequest {
   readonly browser: Browser;
 }
 
+/** How long an attempt to sign in or up may be gone on with. */
+export const ATTEMPT_LIFE = 24 * 60 * 60 * 1000;
 const COOKIE_LIFE_SECONDS = 365 * 24 * 60 * 60;
-const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
  * Recognises the browser: in development by `__clerk_db_jwt` in the query, in production by the `__client`
@@ -29,7 +30,7 @@ const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
  */
 export function recogniseBrowser(instance: Instance, request: ApiRequest): Browser {
   const proxy = proxyOrigin(instance, request);
-  const { origin } = request.headers;
+  const origin = request.headers.get('origin') ?? undefined;
   if (origin !== undefined && origin !== proxy && !isLoopback(origin)) {
     throw new ApiError(400, 'origin_invalid', `The origin ${origin} may not use this instance.`);
   }
@@ -53,11 +54,6 @@ export function recogniseBrowser(instance: Instance, request: ApiRequest): Brows
 /** Whether an application at this origin may use the stand-in: one on this machine, or the one that proxies to it. */
 export function isTrustedOrigin(instance: Instance, request: ApiRequest, origin: string): boolean {
   return isLoopback(origin) || origin === proxyOrigin(instance, request);
-}
-
-/** Whether an origin is a page on this machine. */
-export function isLoopback(origin: string): boolean {
-  return URL.canParse(origin) && LOOPBACK_HOSTS.includes(new URL(origin).hostname);
 }
 
 /** A client for a browser that has none. */
@@ -119,6 +115,25 @@ export function requireOwnSession(instance: Instance, request: BrowserRequest, i
   return session;
 }
 
+/** The sign-in or sign-up that this browser began. Throws a 404 for another's and for one abandoned a day ago. */
+export function requireOwnAttempt<Attempt extends SignIn | SignUp>(
+  instance: Instance,
+  attempts: { get(id: string): Attempt | undefined },
+  { id, browser }: BrowserRequest,
+): Attempt {
+  const attempt = attempts.get(id);
+  const isOwn = browser.client !== undefined && attempt?.clientId === browser.client.id;
+  if (attempt === undefined || !isOwn || attempt.abandonAt <= instance.clock.now())
+    throw notFound('The attempt');
+  return attempt;
+}
+
+/** Throws the error by which the SDK learns that this browser is signed in already: an instance has one session each. */
+export function requireNobodySignedIn(instance: Instance, client: Client): void {
+  if (activeSessions(instance, client.id).length === 0) return;
+  throw new ApiError(400, 'session_exists', 'You are already signed in.');
+}
+
 /** Who is signed in, in the session that the SDK names or else the only one. Throws the 401 of somebody signed out. */
 export function requireSignedIn(
   instance: Instance,
@@ -138,7 +153,7 @@ export function requireSignedIn(
 
 function shownToken(instance: Instance, { url, headers }: ApiRequest): string | undefined {
   if (instance.publishableKey.development) return url.searchParams.get('__clerk_db_jwt') ?? undefined;
-  for (const pair of headers.cookie?.split('; ') ?? []) {
+  for (const pair of headers.get('cookie')?.split('; ') ?? []) {
     if (pair.startsWith('__client=')) return pair.slice('__client='.length);
   }
   return undefined;
@@ -146,8 +161,9 @@ function shownToken(instance: Instance, { url, headers }: ApiRequest): string | 
 
 /** The application that passed the request on: it proves that it is one by the secret key. */
 function proxyOrigin(instance: Instance, { headers }: ApiRequest): string | undefined {
-  const { 'clerk-proxy-url': proxyUrl, 'clerk-secret-key': secretKey } = headers;
-  if (typeof proxyUrl !== 'string' || typeof secretKey !== 'string') return undefined;
+  const proxyUrl = headers.get('clerk-proxy-url');
+  const secretKey = headers.get('clerk-secret-key');
+  if (proxyUrl === null || secretKey === null) return undefined;
   if (!isSecretKey(instance, secretKey)) {
     throw new ApiError(401, 'clerk_key_invalid', 'The proxy sent another secret key than this instance has.');
   }

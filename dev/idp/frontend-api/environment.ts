@@ -1,5 +1,5 @@
-import { PASSWORD_LENGTH } from '../accounts';
-import type { Instance } from '../instance';
+import { PASSWORD_LENGTH } from '../instance/accounts';
+import type { Instance } from '../instance/instance';
 
 const ATTRIBUTES = [
   'email_address',

@@ -1,7 +1,8 @@
-import { activeSessions, issueToken } from '../accounts';
-import { ApiError, type ApiResponse } from '../http';
-import type { Instance } from '../instance';
-import { handshakeToken } from '../tokens';
+import type { ApiResponse } from '../http';
+import { activeSessions, issueToken } from '../instance/accounts';
+import { ApiError } from '../instance/error';
+import type { Instance } from '../instance/instance';
+import { handshakeToken } from '../instance/tokens';
 import {
   type BrowserRequest,
   clientUpdatedAt,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parse, type Routes } from '../http';
 import {
   acceptPassword,
   activeSession,
@@ -6,11 +7,16 @@ import {
   endSession,
   endSessionsOf,
   updateUser,
-} from '../accounts';
-import { ApiError, notFound, parse, type Routes } from '../http';
-import type { Instance } from '../instance';
-import { passwordMatches } from '../passwords';
-import { deletedUserResource, emailAddressResource, publicUserResource, sessionResource } from '../resources';
+} from '../instance/accounts';
+import { ApiError, notFound } from '../instance/error';
+import type { Instance } from '../instance/instance';
+import { passwordMatches } from '../instance/passwords';
+import {
+  deletedUserResource,
+  deviceResource,
+  emailAddressResource,
+  publicUserResource,
+} from '../instance/resources';
 import { type BrowserRequest, requireSignedIn } from './browser';
 
 const Names = z.object({ first_name: z.string().optional(), last_name: z.string().optional() });
@@ -57,7 +63,7 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       const { user } = requireSignedIn(instance, request);
       const session = instance.store.sessions.get(request.id);
       if (session?.userId !== user.id) throw notFound('The session');
-      return sessionWithActivity(sessionResource(endSession(instance, session, 'revoked')));
+      return deviceResource(endSession(instance, session, 'revoked'));
     },
   };
 }
@@ -68,20 +74,5 @@ export function activeDevices(instance: Instance, request: BrowserRequest): Reco
   return instance.store.sessions
     .all()
     .filter((session) => session.userId === user.id && activeSession(instance, session.id) !== undefined)
-    .map((session) => sessionWithActivity(sessionResource(session)));
-}
-
-function sessionWithActivity(session: Record<string, unknown>): Record<string, unknown> {
-  const latestActivity = {
-    object: 'session_activity',
-    id: `sess_activity_${session['id']}`,
-    device_type: 'Browser',
-    is_mobile: false,
-    browser_name: null,
-    browser_version: null,
-    ip_address: '127.0.0.1',
-    city: null,
-    country: null,
-  };
-  return { ...session, user: null, latest_activity: latestActivity };
+    .map(deviceResource);
 }

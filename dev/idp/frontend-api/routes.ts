@@ -1,33 +1,29 @@
-import { issueToken } from '../accounts';
-import {
-  ApiError,
-  type ApiRequest,
-  type ApiResponse,
-  errorBody,
-  findRoute,
-  notFound,
-  type Routes,
-} from '../http';
-import type { Instance } from '../instance';
-import { jwks } from '../tokens';
+import type { Hono } from 'hono';
+import { type ApiRequest, type ApiResponse, errorBody, type Routes, serve, wrapped } from '../http';
+import { issueToken } from '../instance/accounts';
+import { ApiError, notFound } from '../instance/error';
+import type { Instance } from '../instance/instance';
+import { jwks } from '../instance/tokens';
 import { type BrowserRequest, browserState, recogniseBrowser, requireOwnSession } from './browser';
 import { environment } from './environment';
 import { handshake } from './handshake';
 import { activeDevices, meRoutes } from './me';
-import { clientResource } from './resources';
-import { sessionRoutes } from './session';
+import { clientOf, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
 
 /** The Frontend API: what the SDK in a browser may do with the browser's own client. */
-export function frontendApi(instance: Instance): (request: ApiRequest) => ApiResponse {
+export function frontendApi(instance: Instance): Hono {
   const resources: Routes<BrowserRequest, unknown> = {
     ...sessionRoutes(instance),
     ...signInRoutes(instance),
     ...signUpRoutes(instance),
     ...meRoutes(instance),
   };
-  const plain: Routes<BrowserRequest> = {
+  const unknown = ({ url }: ApiRequest) => {
+    throw notFound(url.pathname);
+  };
+  const routes: Routes<BrowserRequest> = {
     'GET /v1/environment': () => ({ body: environment(instance) }),
     'PATCH /v1/environment': () => ({ body: environment(instance) }),
     'GET /.well-known/jwks.json': () => ({ body: jwks(instance.signingKey) }),
@@ -40,41 +36,42 @@ export function frontendApi(instance: Instance): (request: ApiRequest) => ApiRes
       return { body: { object: 'token', jwt: issueToken(instance, session, request.browser) } };
     },
     'GET /v1/me/sessions/active': (request) => ({ body: activeDevices(instance, request) }),
-  };
-  const answer = (request: BrowserRequest): ApiResponse => {
-    const { method, url, browser } = request;
-    const raw = findRoute(plain, method, url.pathname);
-    if (raw) return raw.handler({ ...request, browser, id: raw.id });
-    const route = findRoute(resources, method, url.pathname);
-    if (route === undefined) throw notFound(`${method} ${url.pathname}`);
-    const response = route.handler({ ...request, browser, id: route.id });
     // The SDK takes the client's new state from the answer to each change.
-    return { body: { response, client: method === 'GET' ? null : clientResource(instance, browser) } };
+    ...wrapped(resources, (handler, route) => (request: BrowserRequest) => {
+      const response = handler(request);
+      const client = route.startsWith('GET') ? null : clientOf(instance, request.browser);
+      return { body: { response, client } };
+    }),
+    'ALL /v1/:area{client|dev_browser|environment|me}/*': unknown,
+    'ALL /.well-known/*': unknown,
   };
-  return (received) => {
-    const method = received.url.searchParams.get('_method') ?? received.method;
-    const request = { ...received, method, browser: recogniseBrowser(instance, received) };
-    const response = withClient(instance, request, answer);
-    const { headers, cookies } = browserState(instance, request);
-    return {
-      ...response,
-      headers: { ...headers, ...response.headers },
-      cookies: [...cookies, ...(response.cookies ?? [])],
-    };
+  return serve(wrapped(routes, (handler) => (received) => answer(instance, received, handler)));
+}
+
+/** Answers a browser, which is told what to keep of its client. An error carries it too: one tab learns what another did. */
+function answer(
+  instance: Instance,
+  received: ApiRequest,
+  handler: (request: BrowserRequest) => ApiResponse,
+): ApiResponse {
+  const request = { ...received, browser: recogniseBrowser(instance, received) };
+  const response = attempt(
+    () => handler(request),
+    () => clientOf(instance, request.browser),
+  );
+  const { headers, cookies } = browserState(instance, request);
+  return {
+    ...response,
+    headers: { ...headers, ...response.headers },
+    cookies: [...cookies, ...(response.cookies ?? [])],
   };
 }
 
-/** An error too carries the client, so that a tab learns what another one has done. */
-function withClient(
-  instance: Instance,
-  request: BrowserRequest,
-  answer: (request: BrowserRequest) => ApiResponse,
-): ApiResponse {
+function attempt(handle: () => ApiResponse, client: () => unknown): ApiResponse {
   try {
-    return answer(request);
+    return handle();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    const meta = { client: clientResource(instance, request.browser) };
-    return { status: error.status, body: { ...errorBody(error), meta } };
+    return { status: error.status, body: { ...errorBody(error), meta: { client: client() } } };
   }
 }

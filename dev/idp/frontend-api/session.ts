@@ -1,8 +1,14 @@
-import { activeSessions, endSession } from '../accounts';
 import type { Routes } from '../http';
-import type { Instance } from '../instance';
-import { type BrowserRequest, requireOwnSession } from './browser';
-import { browserSessionResource, clientResource } from './resources';
+import { activeSessions, endSession, issueToken } from '../instance/accounts';
+import type { Session } from '../instance/data';
+import type { Instance } from '../instance/instance';
+import {
+  browserSessionResource,
+  clientResource,
+  signInResource,
+  signUpResource,
+} from '../instance/resources';
+import { type Browser, type BrowserRequest, requireOwnSession } from './browser';
 
 type Resource = Record<string, unknown> | null;
 
@@ -11,7 +17,7 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
   const { clients, sessions } = instance.store;
   const end = (status: 'ended' | 'removed') => (request: BrowserRequest) => {
     const session = requireOwnSession(instance, request, request.id);
-    return browserSessionResource(instance, endSession(instance, session, status), request.browser);
+    return sessionOf(instance, endSession(instance, session, status), request.browser);
   };
   const endAll = ({ browser }: BrowserRequest) => {
     for (const session of browser.client ? activeSessions(instance, browser.client.id) : []) {
@@ -19,10 +25,10 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
     }
   };
   return {
-    'GET /v1/client': ({ browser }) => clientResource(instance, browser),
+    'GET /v1/client': ({ browser }) => clientOf(instance, browser),
     'PUT /v1/client': ({ browser }) => {
       browser.establish();
-      return clientResource(instance, browser);
+      return clientOf(instance, browser);
     },
     'DELETE /v1/client': (request) => {
       endAll(request);
@@ -32,16 +38,38 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
     },
     'DELETE /v1/client/sessions': (request) => {
       endAll(request);
-      return clientResource(instance, request.browser);
+      return clientOf(instance, request.browser);
     },
     'GET /v1/client/sessions/:id': (request) =>
-      browserSessionResource(instance, requireOwnSession(instance, request, request.id), request.browser),
+      sessionOf(instance, requireOwnSession(instance, request, request.id), request.browser),
     'POST /v1/client/sessions/:id/touch': (request) => {
       const session = requireOwnSession(instance, request, request.id);
       const touched = sessions.put({ ...session, lastActiveAt: instance.clock.now() });
-      return browserSessionResource(instance, touched, request.browser);
+      return sessionOf(instance, touched, request.browser);
     },
     'POST /v1/client/sessions/:id/end': end('ended'),
     'POST /v1/client/sessions/:id/remove': end('removed'),
   };
+}
+
+/** The browser's client as it stands now, with a new token for each session; null if it has none. */
+export function clientOf(instance: Instance, browser: Browser): Resource {
+  const { client } = browser;
+  if (client === undefined) return null;
+  const { users, signIns, signUps } = instance.store;
+  const signIn = signIns.get(client.signInId ?? '');
+  const signUp = signUps.get(client.signUpId ?? '');
+  return clientResource(client, {
+    sessions: activeSessions(instance, client.id).map((session) => sessionOf(instance, session, browser)),
+    signIn:
+      signIn && signIn.status !== 'complete' ? signInResource(signIn, users.get(signIn.userId ?? '')) : null,
+    signUp: signUp && signUp.status !== 'complete' ? signUpResource(signUp, instance) : null,
+  });
+}
+
+function sessionOf(instance: Instance, session: Session, browser: Browser): Record<string, unknown> {
+  const user = instance.store.users.get(session.userId);
+  const isActive = session.status === 'active' && user !== undefined;
+  const token = isActive ? issueToken(instance, session, browser) : undefined;
+  return browserSessionResource(session, { user, token, now: instance.clock.now() });
 }

@@ -1,23 +1,21 @@
 import { z } from 'zod';
+import { parse, type Routes, wrapped } from '../http';
 import {
   acceptPassword,
-  activeSessions,
   createSession,
   endSessionsOf,
   requireUser,
   updateUser,
   userByEmail,
-} from '../accounts';
-import type { Client, SignIn, User, Verification } from '../data';
-import { ApiError, notFound, parse, type Routes } from '../http';
-import { newId } from '../ids';
-import type { Instance } from '../instance';
-import { checkCode, mailCode } from '../mail';
-import { passwordMatches } from '../passwords';
-import type { BrowserRequest } from './browser';
-import { signInResource } from './resources';
-
-const ATTEMPT_LIFE = 24 * 60 * 60 * 1000;
+} from '../instance/accounts';
+import type { Client, SignIn, User, Verification } from '../instance/data';
+import { ApiError } from '../instance/error';
+import { newId } from '../instance/ids';
+import type { Instance } from '../instance/instance';
+import { checkCode, mailCode } from '../instance/mail';
+import { passwordMatches } from '../instance/passwords';
+import { signInResource } from '../instance/resources';
+import { ATTEMPT_LIFE, type BrowserRequest, requireNobodySignedIn, requireOwnAttempt } from './browser';
 
 const CodeStrategy = z.enum(['email_code', 'reset_password_email_code']);
 const Create = z.object({
@@ -38,44 +36,38 @@ const Reset = z.object({
 /** Signing in: by password, by a mailed code, or by a mailed code and a new password. */
 export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { signIns } = instance.store;
-  return {
+  const routes: Routes<BrowserRequest, SignIn> = {
     'POST /v1/client/sign_ins': ({ body, browser }) => {
       const input = parse(Create, body);
       const client = browser.establish();
       requireNobodySignedIn(instance, client);
       const begun = begin(instance, client, input.identifier);
       const user = userOf(instance, begun);
-      if (user === undefined) return signInResource(instance, begun);
-      if (input.password !== undefined) {
-        return signInResource(instance, enterPassword(instance, begun, user, input.password));
-      }
-      if (input.strategy === undefined || input.strategy === 'password')
-        return signInResource(instance, begun);
-      return signInResource(instance, sendCode(instance, begun, user, input.strategy));
+      if (user === undefined) return begun;
+      if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
+      if (input.strategy === undefined || input.strategy === 'password') return begun;
+      return sendCode(instance, begun, user, input.strategy);
     },
-    'GET /v1/client/sign_ins/:id': (request) => signInResource(instance, ownSignIn(instance, request)),
+    'GET /v1/client/sign_ins/:id': (request) => requireOwnAttempt(instance, signIns, request),
     'POST /v1/client/sign_ins/:id/prepare_first_factor': (request) => {
       const { signIn, user } = openSignIn(instance, request);
       const { strategy } = parse(Prepare, request.body);
-      return signInResource(instance, sendCode(instance, signIn, user, strategy));
+      return sendCode(instance, signIn, user, strategy);
     },
     'POST /v1/client/sign_ins/:id/attempt_first_factor': (request) => {
       const { signIn, user } = openSignIn(instance, request);
       const input = parse(Attempt, request.body);
-      if (input.strategy === 'password') {
-        return signInResource(instance, enterPassword(instance, signIn, user, input.password));
-      }
+      if (input.strategy === 'password') return enterPassword(instance, signIn, user, input.password);
       const sent = signIn.verification?.strategy === input.strategy ? signIn.verification : null;
       const verification = checkCode(instance, sent, input.code, (failed) =>
         signIns.put({ ...signIn, verification: failed }),
       );
       const verified = { ...signIn, verification };
-      if (input.strategy === 'email_code')
-        return signInResource(instance, complete(instance, verified, user));
-      return signInResource(instance, signIns.put({ ...verified, status: 'needs_new_password' }));
+      if (input.strategy === 'email_code') return complete(instance, verified, user);
+      return signIns.put({ ...verified, status: 'needs_new_password' });
     },
     'POST /v1/client/sign_ins/:id/reset_password': (request) => {
-      const signIn = ownSignIn(instance, request);
+      const signIn = requireOwnAttempt(instance, signIns, request);
       const user = userOf(instance, signIn);
       if (user === undefined || signIn.status !== 'needs_new_password') {
         throw new ApiError(400, 'resource_forbidden', 'This sign-in is not waiting for a new password.');
@@ -84,15 +76,13 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const password = acceptPassword(input.password, 'password');
       const updated = updateUser(instance, user, { password });
       if (input.sign_out_of_other_sessions) endSessionsOf(instance, updated);
-      return signInResource(instance, complete(instance, signIn, updated));
+      return complete(instance, signIn, updated);
     },
   };
-}
-
-/** Throws the error by which the SDK learns that this browser is signed in already: an instance has one session each. */
-export function requireNobodySignedIn(instance: Instance, client: Client): void {
-  if (activeSessions(instance, client.id).length === 0) return;
-  throw new ApiError(400, 'session_exists', 'You are already signed in.');
+  return wrapped(routes, (handler) => (request) => {
+    const signIn = handler(request);
+    return signInResource(signIn, userOf(instance, signIn));
+  });
 }
 
 function begin(instance: Instance, client: Client, identifier: string | undefined): SignIn {
@@ -149,17 +139,8 @@ function complete(instance: Instance, signIn: SignIn, user: User): SignIn {
   return signIns.put({ ...signIn, status: 'complete', createdSessionId: session.id });
 }
 
-/** The sign-in that this browser began. Throws a 404 for another's and for one abandoned a day ago. */
-function ownSignIn(instance: Instance, { id, browser }: BrowserRequest): SignIn {
-  const signIn = instance.store.signIns.get(id);
-  const isOwn = browser.client !== undefined && signIn?.clientId === browser.client.id;
-  if (signIn === undefined || !isOwn || signIn.abandonAt <= instance.clock.now())
-    throw notFound('The sign-in');
-  return signIn;
-}
-
 function openSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
-  const signIn = ownSignIn(instance, request);
+  const signIn = requireOwnAttempt(instance, instance.store.signIns, request);
   if (signIn.userId === null)
     throw new ApiError(400, 'resource_forbidden', 'This sign-in names no account yet.');
   if (signIn.status === 'complete')

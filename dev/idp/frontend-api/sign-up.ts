@@ -1,15 +1,19 @@
 import { z } from 'zod';
-import { acceptPassword, createSession, createUser, EmailAddress, requireFreeEmail } from '../accounts';
-import type { SignUp } from '../data';
-import { ApiError, notFound, parse, type Routes } from '../http';
-import { newId } from '../ids';
-import type { Instance } from '../instance';
-import { checkCode, mailCode } from '../mail';
-import type { BrowserRequest } from './browser';
-import { missingFields, signUpResource } from './resources';
-import { requireNobodySignedIn } from './sign-in';
-
-const ATTEMPT_LIFE = 24 * 60 * 60 * 1000;
+import { parse, type Routes, wrapped } from '../http';
+import {
+  acceptPassword,
+  createSession,
+  createUser,
+  EmailAddress,
+  requireFreeEmail,
+} from '../instance/accounts';
+import type { SignUp } from '../instance/data';
+import { ApiError } from '../instance/error';
+import { newId } from '../instance/ids';
+import type { Instance } from '../instance/instance';
+import { checkCode, mailCode } from '../instance/mail';
+import { missingFields, signUpResource } from '../instance/resources';
+import { ATTEMPT_LIFE, type BrowserRequest, requireNobodySignedIn, requireOwnAttempt } from './browser';
 
 /** The SDK sends every field of its form: one left empty is one not given. */
 const optional = <Schema extends z.ZodType>(schema: Schema) =>
@@ -39,7 +43,7 @@ const Code = z.object({ code: z.string() });
 /** Signing up: an address and a password, then, unless the instance waives it, the code mailed to the address. */
 export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { clients, signUps } = instance.store;
-  return {
+  const routes: Routes<BrowserRequest, SignUp> = {
     'POST /v1/client/sign_ups': ({ body, browser }) => {
       const client = browser.establish();
       requireNobodySignedIn(instance, client);
@@ -60,18 +64,20 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const signUp = enter(instance, begun, body);
       if (client.signUpId !== null) signUps.delete(client.signUpId);
       clients.put({ ...client, signUpId: signUp.id });
-      return signUpResource(instance, completeIfReady(instance, signUp));
+      return completeIfReady(instance, signUp);
     },
     'PATCH /v1/client/sign_ups/:id': (request) => {
       const signUp = enter(instance, openSignUp(instance, request), request.body);
-      return signUpResource(instance, completeIfReady(instance, signUp));
+      return completeIfReady(instance, signUp);
     },
-    'GET /v1/client/sign_ups/:id': (request) => signUpResource(instance, ownSignUp(instance, request)),
+    'GET /v1/client/sign_ups/:id': (request) => requireOwnAttempt(instance, signUps, request),
     'POST /v1/client/sign_ups/:id/prepare_verification': (request) => {
       const signUp = openSignUp(instance, request);
-      if (signUp.email === null) throw missing('email_address');
+      if (signUp.email === null) {
+        throw new ApiError(422, 'form_param_missing', 'email_address must be included.', 'email_address');
+      }
       const verification = mailCode(instance, signUp.email, 'sign-up', 'email_code');
-      return signUpResource(instance, signUps.put({ ...signUp, verification }));
+      return signUps.put({ ...signUp, verification });
     },
     'POST /v1/client/sign_ups/:id/attempt_verification': (request) => {
       const signUp = openSignUp(instance, request);
@@ -79,9 +85,10 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const verification = checkCode(instance, signUp.verification, code, (failed) =>
         signUps.put({ ...signUp, verification: failed }),
       );
-      return signUpResource(instance, completeIfReady(instance, signUps.put({ ...signUp, verification })));
+      return completeIfReady(instance, signUps.put({ ...signUp, verification }));
     },
   };
+  return wrapped(routes, (handler) => (request) => signUpResource(handler(request), instance));
 }
 
 /** Takes fields into a sign-up; another address needs another proof. Throws for a field that the instance refuses. */
@@ -115,22 +122,9 @@ function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   });
 }
 
-/** The sign-up that this browser began. Throws a 404 for another's and for one abandoned a day ago. */
-function ownSignUp(instance: Instance, { id, browser }: BrowserRequest): SignUp {
-  const signUp = instance.store.signUps.get(id);
-  const isOwn = browser.client !== undefined && signUp?.clientId === browser.client.id;
-  if (signUp === undefined || !isOwn || signUp.abandonAt <= instance.clock.now())
-    throw notFound('The sign-up');
-  return signUp;
-}
-
 function openSignUp(instance: Instance, request: BrowserRequest): SignUp {
-  const signUp = ownSignUp(instance, request);
+  const signUp = requireOwnAttempt(instance, instance.store.signUps, request);
   if (signUp.status === 'complete')
     throw new ApiError(400, 'resource_forbidden', 'This sign-up is complete.');
   return signUp;
-}
-
-function missing(parameter: string): ApiError {
-  return new ApiError(422, 'form_param_missing', `${parameter} must be included.`, parameter);
 }

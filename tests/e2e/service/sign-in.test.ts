@@ -11,6 +11,7 @@ import {
   visit,
 } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
+import { signToken } from '../../harness/hostile/tokens';
 import { me } from '../../harness/requests';
 import { startTestService, type TestService } from '../../harness/service';
 
@@ -39,7 +40,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
   function expired(token: string): string {
     const claims = Claims.parse(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
     const [iat, nbf, exp] = [claims.iat - 3600, claims.nbf - 3600, claims.exp - 3600];
-    return service.idp.signToken({ ...claims, iat, nbf, exp });
+    return signToken(service.idp, { ...claims, iat, nbf, exp });
   }
 
   /** The browser's session cookies with a token that has run out. */

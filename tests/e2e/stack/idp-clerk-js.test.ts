@@ -8,6 +8,7 @@ import { type IdentityProvider, startIdentityProvider } from '../../../dev/idp/s
 import { listen } from '../../../dev/system/listen';
 import { mailedCode } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
+import { signToken } from '../../harness/hostile/tokens';
 
 const secretKey = 'sk_test_browser';
 const password = 'correct horse battery';
@@ -290,7 +291,8 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await tab.goto('about:blank');
     const session = provider.store.sessions.all().find(({ userId }) => userId === user.id);
     const now = Math.floor(Date.now() / 1000);
-    const expired = provider.signToken(
+    const expired = signToken(
+      provider,
       {
         azp: application.url,
         exp: now - 60,

@@ -1,7 +1,7 @@
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import type { Clock } from '../../../dev/idp/clock';
+import type { Clock } from '../../../dev/idp/instance/clock';
 
 /** A clock whose timers fire when it is told to go on. */
 export interface ManualClock extends Clock {

@@ -6,7 +6,7 @@ import { Moment } from './dom.js';
 import { List } from './list.js';
 import { html, useMemo, useState } from './preact.js';
 
-/** @import { Delivery, DeliveryAttempt } from '../../data' */
+/** @import { Delivery, DeliveryAttempt } from '../../instance/data' */
 /** @import { Model } from './live.js' */
 
 const LABELS = { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' };

@@ -1,7 +1,7 @@
 // @ts-check
 
 /** @import { Changes, EndpointState, TableChanges, UserRow } from '../changes' */
-/** @import { Delivery, Mail, Session } from '../../data' */
+/** @import { Delivery, Mail, Session } from '../../instance/data' */
 
 /**
  * Everything the stand-in has told so far; rows are in its order, oldest first.

@@ -16,7 +16,7 @@ export function Mails({ mails }) {
   return html`<${List} name="mails" empty=${EMPTY} pageLength=${5} rows=${[...mails.values()]} view=${mail} />`;
 }
 
-/** @param {import('../../data').Mail} mail */
+/** @param {import('../../instance/data').Mail} mail */
 function mail({ id, code, purpose, to, sentAt }) {
   return html`
     <li class="mail row apart" key=${id}>

@@ -5,7 +5,7 @@ import { Moment } from './dom.js';
 import { List } from './list.js';
 import { html, useMemo } from './preact.js';
 
-/** @import { Session } from '../../data' */
+/** @import { Session } from '../../instance/data' */
 /** @import { Model } from './live.js' */
 /** @typedef {{ readonly id: string, readonly createdAt: number, readonly state: Session['status'] }} Row */
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from './clock';
 import type { Store } from './store';
 import type { SigningKey } from './tokens';
@@ -37,4 +37,10 @@ export function parsePublishableKey(key: string): PublishableKey {
     issuer: `https://${decoded.slice(0, -1)}`,
     cookieSuffix: createHash('sha1').update(key).digest('base64url').slice(0, 8),
   };
+}
+
+/** Whether a value is the instance's secret key, compared in constant time. */
+export function isSecretKey(instance: Instance, value: string): boolean {
+  const hash = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(hash(value), hash(instance.secretKey));
 }

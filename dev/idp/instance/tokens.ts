@@ -1,6 +1,5 @@
 import {
   createHash,
-  createHmac,
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
@@ -8,7 +7,6 @@ import {
   randomBytes,
   sign,
 } from 'node:crypto';
-import type { Session } from './data';
 
 /** The instance's RSA key, by which it signs session and handshake tokens. */
 export interface SigningKey {
@@ -50,26 +48,10 @@ export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
   return { keys: [key.jwk] };
 }
 
-/**
- * A token with exactly these claims, signed as its header says: by RSA with `privateKeyPem` or the
- * instance's key; for `none` not at all; for `HS256` with the public key as the secret, which is the classic
- * confusion of algorithms. The last two are what an attacker would send. Throws for any other algorithm.
- */
-export function signToken(
-  key: SigningKey,
-  claims: Record<string, unknown>,
-  options: { header?: Record<string, unknown>; privateKeyPem?: string } = {},
-): string {
-  const header = { alg: 'RS256', typ: 'JWT', kid: key.kid, ...options.header };
-  const signed = `${base64url(header)}.${base64url(claims)}`;
-  const privateKey = options.privateKeyPem ? createPrivateKey(options.privateKeyPem) : key.privateKey;
-  return `${signed}.${signature(header.alg, signed, privateKey, key.publicKeyPem)}`;
-}
-
 /** A session token, version 2: what a browser shows to the application. */
 export function sessionToken(
   key: SigningKey,
-  session: Session,
+  session: { readonly id: string; readonly userId: string; readonly createdAt: number },
   token: { issuer: string; seconds: number; now: number; origin: string | undefined },
 ): string {
   const issuedAt = Math.floor(token.now / 1000);
@@ -86,29 +68,20 @@ export function sessionToken(
     sub: session.userId,
     v: 2,
   };
-  return signToken(key, claims, { header: { cat: SESSION_TOKEN_CATEGORY } });
+  return signed(key, claims, { cat: SESSION_TOKEN_CATEGORY });
 }
 
 /** A handshake token: the cookies that the application's server is to set on the browser. */
 export function handshakeToken(key: SigningKey, cookies: readonly string[]): string {
-  return signToken(key, { handshake: cookies });
+  return signed(key, { handshake: cookies });
 }
 
-function signature(algorithm: string, text: string, privateKey: KeyObject, publicKeyPem: string): string {
-  switch (algorithm) {
-    case 'RS256':
-    case 'RS384':
-    case 'RS512':
-      return sign(`RSA-SHA${algorithm.slice(2)}`, Buffer.from(text), privateKey).toString('base64url');
-    case 'HS256':
-      return createHmac('sha256', publicKeyPem).update(text).digest('base64url');
-    case 'none':
-      return '';
-    default:
-      throw new Error(`No token can be signed with the algorithm ${algorithm}`);
-  }
-}
-
-function base64url(value: unknown): string {
-  return Buffer.from(JSON.stringify(value)).toString('base64url');
+function signed(
+  { kid, privateKey }: SigningKey,
+  claims: unknown,
+  header: Record<string, string> = {},
+): string {
+  const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const text = `${base64url({ alg: 'RS256', typ: 'JWT', kid, ...header })}.${base64url(claims)}`;
+  return `${text}.${sign('RSA-SHA256', Buffer.from(text), privateKey).toString('base64url')}`;
 }

@@ -1,6 +1,6 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { errorCode, messageOf } from '../system/errors';
+import { errorCode, messageOf } from '../../system/errors';
 import {
   type Client,
   Data,
@@ -35,6 +35,8 @@ export interface Store {
   readonly deliveries: Table<Delivery>;
   /** Calls the listener after every change, at most once per turn of the event loop. */
   onChange(listener: () => void): () => void;
+  /** Calls the listeners for a change that is no row's. */
+  announce(): void;
   /** Writes what has changed to the data file, and stops writing. Throws if the file cannot be written. */
   close(): Promise<void>;
 }
@@ -57,9 +59,7 @@ export async function openStore(dataFile: string | undefined): Promise<Store> {
   let writing = Promise.resolve();
   let writeDelay = WRITE_DELAY_MILLISECONDS;
 
-  const changed = () => {
-    unwritten = true;
-    scheduleWrite();
+  const announce = () => {
     if (!announced) return;
     announced = false;
     setImmediate(() => {
@@ -67,32 +67,29 @@ export async function openStore(dataFile: string | undefined): Promise<Store> {
       for (const listener of listeners) listener();
     });
   };
+  const changed = () => {
+    unwritten = true;
+    scheduleWrite();
+    announce();
+  };
 
   const signingKeyPem = data?.signingKeyPem ?? generateSigningKeyPem();
-  const users = table(data?.users, changed);
-  const clients = table(data?.clients, changed);
-  const sessions = table(data?.sessions, changed);
-  const signIns = table(data?.signIns, changed);
-  const signUps = table(data?.signUps, changed);
-  const mails = table(data?.mails, changed);
-  const deliveries = table(data?.deliveries, changed);
+  const tables = {
+    users: table(data?.users, changed),
+    clients: table(data?.clients, changed),
+    sessions: table(data?.sessions, changed),
+    signIns: table(data?.signIns, changed),
+    signUps: table(data?.signUps, changed),
+    mails: table(data?.mails, changed),
+    deliveries: table(data?.deliveries, changed),
+  };
 
   const write = async (file: string) => {
     if (!unwritten) return;
     unwritten = false;
     const begun = Date.now();
-    const snapshot: Data = {
-      version: 1,
-      signingKeyPem,
-      users: users.all(),
-      clients: clients.all(),
-      sessions: sessions.all(),
-      signIns: signIns.all(),
-      signUps: signUps.all(),
-      mails: mails.all(),
-      deliveries: deliveries.all(),
-    };
-    await replaceFile(file, JSON.stringify(snapshot));
+    const rows = Object.entries(tables).map(([name, { all }]) => [name, all()]);
+    await replaceFile(file, JSON.stringify({ version: 1, signingKeyPem, ...Object.fromEntries(rows) }));
     writeDelay = Math.max(WRITE_DELAY_MILLISECONDS, (Date.now() - begun) / WRITE_SHARE);
   };
   const scheduleWrite = () => {
@@ -112,17 +109,12 @@ export async function openStore(dataFile: string | undefined): Promise<Store> {
   if (data === undefined) changed();
   return {
     signingKeyPem,
-    users,
-    clients,
-    sessions,
-    signIns,
-    signUps,
-    mails,
-    deliveries,
+    ...tables,
     onChange(listener) {
       listeners.add(listener);
-      return () => listeners.delete(listener);
+      return () => void listeners.delete(listener);
     },
+    announce,
     async close() {
       clearTimeout(writeTimer);
       listeners.clear();

@@ -134,6 +134,17 @@ export function startWebhooks(options: {
     if (oldest !== undefined) deliveries.delete(oldest.id);
   };
 
+  const until = (isSo: () => boolean) =>
+    new Promise<void>((resolve) => {
+      const look = () => {
+        if (!isSo()) return;
+        unsubscribe();
+        resolve();
+      };
+      const unsubscribe = store.onChange(look);
+      look();
+    });
+
   for (const delivery of deliveries.all()) {
     if (delivery.nextTryAt !== null) schedule(delivery, delivery.nextTryAt - clock.now());
   }
@@ -175,35 +186,21 @@ export function startWebhooks(options: {
       for (const { id } of done) deliveries.delete(id);
       return done.length;
     },
-    settled(id) {
-      return new Promise((resolve, reject) => {
-        const look = () => {
-          const delivery = deliveries.get(id);
-          if (delivery && isUnderWay(delivery)) return;
-          unsubscribe();
-          if (delivery === undefined) reject(new Error(`There is no delivery ${id}`));
-          else resolve(delivery);
-        };
-        const unsubscribe = store.onChange(look);
-        look();
+    async settled(id) {
+      await until(() => {
+        const delivery = deliveries.get(id);
+        return delivery === undefined || !isUnderWay(delivery);
       });
+      return known(id);
     },
-    idle() {
-      return new Promise((resolve) => {
-        const look = () => {
-          if (deliveries.find(isUnderWay)) return;
-          unsubscribe();
-          resolve();
-        };
-        const unsubscribe = store.onChange(look);
-        look();
-      });
-    },
+    idle: () => until(() => deliveries.find(isUnderWay) === undefined),
     pause() {
       paused = true;
+      store.announce();
     },
     resume() {
       paused = false;
+      store.announce();
       startWaiting();
     },
     get paused() {
@@ -211,6 +208,7 @@ export function startWebhooks(options: {
     },
     breakSignature(broken) {
       signatureBroken = broken;
+      store.announce();
     },
     get signatureBroken() {
       return signatureBroken;
@@ -220,6 +218,7 @@ export function startWebhooks(options: {
     },
     setEndpoint(next) {
       endpoint = next;
+      store.announce();
       startWaiting();
     },
     async stop() {

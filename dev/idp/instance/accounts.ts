@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Session, User } from './data';
-import { ApiError, notFound } from './http';
+import { ApiError, notFound } from './error';
 import { newId } from './ids';
 import type { Instance } from './instance';
 import { hashPassword } from './passwords';
@@ -102,6 +102,14 @@ export function activeSession(instance: Instance, id: string): Session | undefin
   if (session.expireAt > instance.clock.now()) return session;
   instance.store.sessions.put({ ...session, status: 'expired' });
   return undefined;
+}
+
+/** The session of an id, expired if its time is over. Throws the provider's 404. */
+export function requireSession(instance: Instance, id: string): Session {
+  activeSession(instance, id);
+  const session = instance.store.sessions.get(id);
+  if (session === undefined) throw notFound(`Session ${id}`);
+  return session;
 }
 
 /** A new token of a session, for the application at `origin`; by default for as long as the instance says. */

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { Mail, Verification } from './data';
-import { ApiError } from './http';
+import { ApiError } from './error';
 import { newId } from './ids';
 import type { Instance } from './instance';
 

@@ -1,0 +1,275 @@
+import type { Client, Session, SignIn, SignUp, User, Verification } from './data';
+
+/** A resource in the provider's form. What both APIs and the events know comes first, then what only a browser is told. */
+type Resource = Record<string, unknown>;
+
+const MINUTE = 60_000;
+
+/** The provider draws one for a user who has none; inline, so that no host is asked. */
+const AVATAR = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" fill="#8a8f98"/><circle cx="16" cy="12" r="6" fill="#fff"/><path d="M4 32a12 12 0 0 1 24 0" fill="#fff"/></svg>',
+)}`;
+
+/** A user as the Backend API answers it and as events carry it. */
+export function userResource(user: User): Resource {
+  return { ...publicUserResource(user), private_metadata: user.privateMetadata };
+}
+
+/** A user as the Frontend API answers it: without the private metadata. */
+export function publicUserResource(user: User): Resource {
+  return {
+    id: user.id,
+    object: 'user',
+    external_id: user.externalId,
+    username: null,
+    first_name: user.firstName,
+    last_name: user.lastName,
+    locale: null,
+    image_url: AVATAR,
+    profile_image_url: AVATAR,
+    has_image: false,
+    primary_email_address_id: user.emailId,
+    primary_phone_number_id: null,
+    primary_web3_wallet_id: null,
+    email_addresses: [emailAddressResource(user)],
+    phone_numbers: [],
+    web3_wallets: [],
+    external_accounts: [],
+    enterprise_accounts: [],
+    saml_accounts: [],
+    passkeys: [],
+    organization_memberships: [],
+    password_enabled: user.password !== null,
+    password_last_updated_at: user.passwordUpdatedAt,
+    totp_enabled: false,
+    backup_code_enabled: false,
+    two_factor_enabled: false,
+    mfa_enabled_at: null,
+    mfa_disabled_at: null,
+    public_metadata: user.publicMetadata,
+    unsafe_metadata: user.unsafeMetadata,
+    last_sign_in_at: user.lastSignInAt,
+    last_active_at: user.lastSignInAt,
+    banned: false,
+    locked: false,
+    lockout_expires_in_seconds: null,
+    verification_attempts_remaining: 100,
+    create_organization_enabled: false,
+    create_organizations_limit: null,
+    delete_self_enabled: true,
+    legal_accepted_at: null,
+    created_at: user.createdAt,
+    updated_at: user.updatedAt,
+  };
+}
+
+/** The one address of a user, always verified. */
+export function emailAddressResource(user: User): Resource {
+  return {
+    id: user.emailId,
+    object: 'email_address',
+    email_address: user.email,
+    reserved: false,
+    linked_to: [],
+    matches_sso_connection: false,
+    verification: {
+      object: 'verification_email_code',
+      status: 'verified',
+      strategy: 'email_code',
+      attempts: 1,
+      expire_at: null,
+    },
+    created_at: user.createdAt,
+    updated_at: user.createdAt,
+  };
+}
+
+/** What is left of a deleted user. */
+export function deletedUserResource(user: User): Resource {
+  const externalId = user.externalId === null ? {} : { external_id: user.externalId };
+  return { id: user.id, object: 'user', deleted: true, ...externalId };
+}
+
+/** A session as the Backend API answers it and as events carry it. */
+export function sessionResource(session: Session): Resource {
+  return {
+    id: session.id,
+    object: 'session',
+    status: session.status,
+    user_id: session.userId,
+    client_id: session.clientId,
+    last_active_organization_id: null,
+    actor: null,
+    last_active_at: session.lastActiveAt,
+    expire_at: session.expireAt,
+    abandon_at: session.expireAt,
+    created_at: session.createdAt,
+    updated_at: session.updatedAt,
+  };
+}
+
+/** The same for the Frontend API: with its user, and with the token that the browser may have. */
+export function browserSessionResource(
+  session: Session,
+  more: { readonly user: User | undefined; readonly token: string | undefined; readonly now: number },
+): Resource {
+  const { user, token } = more;
+  return {
+    ...sessionResource(session),
+    tasks: null,
+    factor_verification_age: [Math.floor((more.now - session.createdAt) / MINUTE), -1],
+    user: user ? publicUserResource(user) : null,
+    public_user_data: user ? publicUserData(user) : null,
+    last_active_token: token === undefined ? null : { object: 'token', jwt: token },
+  };
+}
+
+/** The same as one of the devices that a user's profile lists. */
+export function deviceResource(session: Session): Resource {
+  return {
+    ...sessionResource(session),
+    user: null,
+    latest_activity: {
+      object: 'session_activity',
+      id: `sess_activity_${session.id}`,
+      device_type: 'Browser',
+      is_mobile: false,
+      browser_name: null,
+      browser_version: null,
+      ip_address: '127.0.0.1',
+      city: null,
+      country: null,
+    },
+  };
+}
+
+/** A browser's client with its sessions, oldest first, and the attempts under way: what the SDK keeps of the server's state. */
+export function clientResource(
+  client: Client,
+  more: {
+    readonly sessions: readonly Resource[];
+    readonly signIn: Resource | null;
+    readonly signUp: Resource | null;
+  },
+): Resource {
+  return {
+    object: 'client',
+    id: client.id,
+    sessions: more.sessions,
+    sign_in: more.signIn,
+    sign_up: more.signUp,
+    last_active_session_id: more.sessions.at(-1)?.['id'] ?? null,
+    last_authentication_strategy: client.lastStrategy,
+    cookie_expires_at: null,
+    captcha_bypass: true,
+    created_at: client.createdAt,
+    updated_at: client.updatedAt,
+  };
+}
+
+/** An attempt to sign in, with the ways that are open to its user. */
+export function signInResource(signIn: SignIn, user: User | undefined): Resource {
+  return {
+    object: 'sign_in',
+    id: signIn.id,
+    status: signIn.status,
+    identifier: signIn.identifier,
+    supported_identifiers: ['email_address'],
+    supported_first_factors: user && signIn.status !== 'complete' ? firstFactors(user) : null,
+    supported_second_factors: null,
+    first_factor_verification: verificationResource(signIn.verification),
+    second_factor_verification: null,
+    user_data: user ? { ...publicUserData(user), user_id: undefined } : null,
+    created_session_id: signIn.createdSessionId,
+    abandon_at: signIn.abandonAt,
+    client_trust_state: null,
+  };
+}
+
+/** An attempt to sign up, with what it still lacks; a proof of its address only where the instance asks for one. */
+export function signUpResource(
+  signUp: SignUp,
+  { verifyEmailAtSignUp }: { readonly verifyEmailAtSignUp: boolean },
+): Resource {
+  const { email, verification } = signUp;
+  const isUnverified = email !== null && verification?.status !== 'verified' && verifyEmailAtSignUp;
+  return {
+    object: 'sign_up',
+    id: signUp.id,
+    status: signUp.status,
+    required_fields: ['email_address', 'password'],
+    optional_fields: ['first_name', 'last_name'],
+    missing_fields: missingFields(signUp),
+    unverified_fields: isUnverified ? ['email_address'] : [],
+    username: null,
+    first_name: signUp.firstName,
+    last_name: signUp.lastName,
+    email_address: email,
+    phone_number: null,
+    web3_wallet: null,
+    external_account: null,
+    external_account_strategy: null,
+    has_password: signUp.password !== null,
+    unsafe_metadata: signUp.unsafeMetadata,
+    created_session_id: signUp.createdSessionId,
+    created_user_id: signUp.createdUserId,
+    abandon_at: signUp.abandonAt,
+    legal_accepted_at: null,
+    locale: null,
+    verifications: {
+      email_address: email === null ? null : emailVerificationResource(verification),
+      phone_number: null,
+      web3_wallet: null,
+      external_account: null,
+    },
+  };
+}
+
+/** The required fields that a sign-up has not given yet. */
+export function missingFields(signUp: SignUp): string[] {
+  return [
+    ...(signUp.email === null ? ['email_address'] : []),
+    ...(signUp.password === null ? ['password'] : []),
+  ];
+}
+
+function publicUserData(user: User): Resource {
+  return {
+    first_name: user.firstName,
+    last_name: user.lastName,
+    image_url: AVATAR,
+    has_image: false,
+    identifier: user.email,
+    user_id: user.id,
+  };
+}
+
+function firstFactors(user: User): Resource[] {
+  const address = { email_address_id: user.emailId, safe_identifier: user.email, primary: true };
+  const byCode = { strategy: 'email_code', ...address };
+  if (user.password === null) return [byCode];
+  return [{ strategy: 'password' }, byCode, { strategy: 'reset_password_email_code', ...address }];
+}
+
+function verificationResource(verification: Verification | null): Resource | null {
+  if (verification === null) return null;
+  return {
+    object: 'verification',
+    status: verification.status,
+    strategy: verification.strategy,
+    attempts: verification.attempts,
+    expire_at: verification.expireAt,
+    verified_at_client: null,
+  };
+}
+
+/** Before a code is asked for there is no strategy: by that the SDK's component knows to ask for one. */
+function emailVerificationResource(verification: Verification | null): Resource {
+  const unprepared = { object: 'verification', status: 'unverified', strategy: null, attempts: null };
+  const nextAction = { unverified: 'needs_attempt', verified: '' };
+  return {
+    ...(verificationResource(verification) ?? { ...unprepared, expire_at: null }),
+    next_action: verification ? nextAction[verification.status] : 'needs_prepare',
+    supported_strategies: ['email_code'],
+  };
+}
