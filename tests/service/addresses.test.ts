@@ -1,18 +1,14 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { BUILD_FOLDER } from '../harness/build';
 import { exchange, requestHead } from '../harness/hostile/raw-http';
 import { bearer, send, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
-import { startTestService, type TestService } from '../harness/service';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
-let service: TestService;
-let token: string;
-beforeAll(async () => {
-  service = await startTestService();
-  token = tokenFor(service.idp, 'user_caller', { exp: Math.floor(Date.now() / 1000) + 600 });
-});
-afterAll(() => service?.stop());
+const service = stopAfterAll(await startTestService());
+const token = tokenFor(service.idp, 'user_caller', { exp: Math.floor(Date.now() / 1000) + 600 });
 
 const REGISTER = '/auth/v1/register';
 const ME = '/users/v1/me';

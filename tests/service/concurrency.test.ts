@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { holdRow } from '../harness/parts/held-row';
 import { type Answer, deliver, me, register, tokenFor, userCreated } from '../harness/requests';
-import { startTestService, type TestService } from '../harness/service';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
-let service: TestService;
-
-beforeAll(async () => {
-  service = await startTestService({ processes: 2 });
-});
-afterAll(() => service?.stop());
+const service = stopAfterAll(await startTestService({ processes: 2 }));
 
 const process = (index: number) => service.processes[index % 2]?.url ?? service.url;
 const caller = () => tokenFor(service.idp, 'user_caller');

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { bearer, send, tokenFor } from '../harness/requests';
-import { startTestService, type TestService } from '../harness/service';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 const FRONTEND = 'https://app.example.com';
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ environment: { IDP_AUTHORIZED_PARTIES: FRONTEND } });
-});
-afterAll(() => service?.stop());
+const service = stopAfterAll(await startTestService({ environment: { IDP_AUTHORIZED_PARTIES: FRONTEND } }));
 
 const token = () => tokenFor(service.idp, 'user_of_a_browser', { azp: FRONTEND });
 const cookie = () => ({ cookie: `__session=${token()}; __client_uat=1; __clerk_db_jwt=x` });

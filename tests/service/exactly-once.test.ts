@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { arrive } from '../harness/arrivals';
-import { startTestService, type TestService } from '../harness/service';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 const USERS = 200;
 
-let service: TestService;
-
-beforeAll(async () => {
-  service = await startTestService({ processes: 2 });
-});
-afterAll(() => service?.stop());
+const service = stopAfterAll(await startTestService({ processes: 2 }));
 
 // `npm run exactly-once` does the same with 10,000 users.
 test(`${USERS} users, each arriving by guard, register and webhook at once, in two processes: one row each, one 201 at most`, async () => {

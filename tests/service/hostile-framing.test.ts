@@ -1,22 +1,18 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { largestFile } from '../harness/build';
 import { exchange, requestHead } from '../harness/hostile/raw-http';
 import { hasProc, notRun, openFiles } from '../harness/proc';
 import { bearer, me, tokenFor } from '../harness/requests';
-import { startTestService, type TestService } from '../harness/service';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 const REGISTER = '/auth/v1/register';
 const ME = '/users/v1/me';
 
-let service: TestService;
-let token: string;
-beforeAll(async () => {
-  service = await startTestService();
-  token = tokenFor(service.idp, 'user_caller', { exp: Math.floor(Date.now() / 1000) + 600 });
-});
-afterAll(() => service?.stop());
+const service = stopAfterAll(await startTestService());
+const token = tokenFor(service.idp, 'user_caller', { exp: Math.floor(Date.now() / 1000) + 600 });
 
 const stored = async (pattern: string) => {
   const { rows } = await service.database.pool.query<{ id: string }>(

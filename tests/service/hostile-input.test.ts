@@ -1,22 +1,17 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { bearer, deliver, me, register, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
-import { startTestService, type TestService } from '../harness/service';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 const REGISTER = '/auth/v1/register';
 const HOOK = '/webhooks/idp/v1/user-created';
 const ME = '/users/v1/me';
 
-let service: TestService;
-let token: string;
-
-beforeAll(async () => {
-  service = await startTestService();
-  token = tokenFor(service.idp, 'user_caller', { exp: Math.floor(Date.now() / 1000) + 600 });
-  await me(service.url, token);
-});
-afterAll(() => service?.stop());
+const service = stopAfterAll(await startTestService());
+const token = tokenFor(service.idp, 'user_caller', { exp: Math.floor(Date.now() / 1000) + 600 });
+await me(service.url, token);
 
 const stored = async (pattern: string) => {
   const { rows } = await service.database.pool.query<{ id: string }>(

@@ -4,21 +4,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { listen } from '../../dev/system/listen';
 import { movedClock } from '../harness/parts/moved-clock';
 import { me, tokenFor } from '../harness/requests';
-import {
-  type ServiceProcess,
-  startServiceProcess,
-  startTestService,
-  type TestService,
-} from '../harness/service';
+import { type ServiceProcess, startServiceProcess, startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
-let service: TestService;
-let token: string;
-
-beforeAll(async () => {
-  service = await startTestService();
-  token = tokenFor(service.idp, 'user_caller');
-});
-afterAll(() => service?.stop());
+const service = stopAfterAll(await startTestService());
+const token = tokenFor(service.idp, 'user_caller');
 
 describe('a session token is verified with the key of this instance only', () => {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });

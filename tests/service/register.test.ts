@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { bearer, register, send, tokenFor } from '../harness/requests';
-import { startTestService, type TestService } from '../harness/service';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-let service: TestService;
-let token: string;
-
-beforeAll(async () => {
-  service = await startTestService();
-  token = tokenFor(service.idp, 'user_caller');
-});
-afterAll(() => service?.stop());
+const service = stopAfterAll(await startTestService());
+const token = tokenFor(service.idp, 'user_caller');
 
 const submit = (body: unknown) => register(service.url, token, body);
 

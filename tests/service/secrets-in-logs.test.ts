@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { exchange } from '../harness/hostile/raw-http';
 import { bearer, deliver, me, register, send, signatureHeaders, tokenFor } from '../harness/requests';
-import { SECRET_KEY, SIGNING_SECRET, startTestService, type TestService } from '../harness/service';
+import { SECRET_KEY, SIGNING_SECRET, startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 
@@ -25,14 +26,11 @@ const MARKS = {
 /** The id of each good delivery: it tells whose line in the log belongs to which at the sender. */
 const MESSAGE_ID = 'msg_of_the_good_delivery';
 
-let service: TestService;
-let expired: string;
-let token: string;
 /** Everything that the service answered, headers included. */
 const answered: string[] = [];
 
-beforeAll(async () => {
-  service = await startTestService({
+const service = stopAfterAll(
+  await startTestService({
     async databaseUrl({ pool, url }) {
       const role = mark('role_');
       await pool.query(`CREATE ROLE ${role} LOGIN SUPERUSER PASSWORD '${MARKS.databasePassword}'`);
@@ -41,19 +39,18 @@ beforeAll(async () => {
       asRole.password = MARKS.databasePassword;
       return asRole.href;
     },
-  });
-  token = tokenFor(service.idp, MARKS.identityProviderUserId);
-  expired = tokenFor(service.idp, 'user_expired', { exp: 1_700_000_000, email: MARKS.email });
-  await hostileTraffic();
-  await service.kv.proxy.treat('refuse');
-  await hostileTraffic();
-  await service.database.proxy.treat('reset');
-  await hostileTraffic();
-  await service.database.proxy.treat('forward');
-  await service.kv.proxy.treat('forward');
-  for (let request = 0; request < 40; request += 1) await me(service.url, token);
-});
-afterAll(() => service?.stop());
+  }),
+);
+const token = tokenFor(service.idp, MARKS.identityProviderUserId);
+const expired = tokenFor(service.idp, 'user_expired', { exp: 1_700_000_000, email: MARKS.email });
+await hostileTraffic();
+await service.kv.proxy.treat('refuse');
+await hostileTraffic();
+await service.database.proxy.treat('reset');
+await hostileTraffic();
+await service.database.proxy.treat('forward');
+await service.kv.proxy.treat('forward');
+for (let request = 0; request < 40; request += 1) await me(service.url, token);
 
 /** Good, bad and hostile requests of every kind, each with something in it that is nobody else's business. */
 async function hostileTraffic(): Promise<void> {

@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { contentSecurityPolicy } from '#lib/idp/content-security-policy';
 import { send } from '../harness/requests';
-import { startTestService, type TestService } from '../harness/service';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = stopAfterAll(await startTestService());
 
 function policyOf(headers: Headers): Record<string, string[]> {
   const directives = (headers.get('content-security-policy') ?? '')

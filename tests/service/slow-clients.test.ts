@@ -1,69 +1,59 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { largestFile } from '../harness/build';
-import { exchange, type RawAnswer, requestHead } from '../harness/hostile/raw-http';
+import { exchange, requestHead } from '../harness/hostile/raw-http';
 import { hasProc, notRun, residentMegabytes } from '../harness/proc';
 import { bearer, deliver, me, register, tokenFor, userCreated } from '../harness/requests';
-import { startTestService, type TestService } from '../harness/service';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 const REGISTER = '/auth/v1/register';
 const HOOK = '/webhooks/idp/v1/user-created';
 const ME = '/users/v1/me';
 
-let service: TestService;
-let token: string;
+const service = stopAfterAll(await startTestService());
+const token = tokenFor(service.idp, 'user_caller', { exp: Math.floor(Date.now() / 1000) + 600 });
+await me(service.url, token);
+const never = { 'Content-Length': '100' };
+const drip = { chunk: '1\r\n{\r\n', pauseMilliseconds: 500 };
 /** Bodies that come too slowly: under way for as long as the other tests run. */
-let slow: Promise<RawAnswer[]>;
+const slow = Promise.all([
+  exchange(service.url, {
+    bytes: `${requestHead(`POST ${REGISTER} HTTP/1.1`, { ...bearer(token), ...never })}{`,
+  }),
+  exchange(service.url, { bytes: `${requestHead(`POST ${REGISTER} HTTP/1.1`, never)}{` }),
+  exchange(service.url, { bytes: `${requestHead(`POST ${HOOK} HTTP/1.1`, never)}{` }),
+  exchange(service.url, {
+    bytes: requestHead(`POST ${HOOK} HTTP/1.1`, { 'Transfer-Encoding': 'chunked' }),
+    endless: drip,
+  }),
+]);
+const byteASecond = { chunk: 'x', pauseMilliseconds: 1_000 };
 /** Requests that are answered before they are complete. */
-let slowAndAnswered: Promise<RawAnswer[]>;
-/** Headers that never end. */
-let slowHeaders: Promise<RawAnswer>;
+const slowAndAnswered = Promise.all(
+  [`GET ${ME}`, `HEAD ${ME}`, 'GET /', 'GET /icon.svg', 'GET /_next/static/x.js', 'DELETE /unknown'].map(
+    (line) =>
+      exchange(service.url, {
+        bytes: `${line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n`,
+        endless: byteASecond,
+      }),
+  ),
+);
 /** A connection that is kept by what is no request. */
-let lineBreaks: Promise<RawAnswer>;
-/** A client that asks for much and takes nothing of it, until its connection has ended. */
-let takesNothing: Promise<RawAnswer>;
-
-beforeAll(async () => {
-  service = await startTestService();
-  token = tokenFor(service.idp, 'user_caller', { exp: Math.floor(Date.now() / 1000) + 600 });
-  await me(service.url, token);
-  const never = { 'Content-Length': '100' };
-  const drip = { chunk: '1\r\n{\r\n', pauseMilliseconds: 500 };
-  slow = Promise.all([
-    exchange(service.url, {
-      bytes: `${requestHead(`POST ${REGISTER} HTTP/1.1`, { ...bearer(token), ...never })}{`,
-    }),
-    exchange(service.url, { bytes: `${requestHead(`POST ${REGISTER} HTTP/1.1`, never)}{` }),
-    exchange(service.url, { bytes: `${requestHead(`POST ${HOOK} HTTP/1.1`, never)}{` }),
-    exchange(service.url, {
-      bytes: requestHead(`POST ${HOOK} HTTP/1.1`, { 'Transfer-Encoding': 'chunked' }),
-      endless: drip,
-    }),
-  ]);
-  const byteASecond = { chunk: 'x', pauseMilliseconds: 1_000 };
-  slowAndAnswered = Promise.all(
-    [`GET ${ME}`, `HEAD ${ME}`, 'GET /', 'GET /icon.svg', 'GET /_next/static/x.js', 'DELETE /unknown'].map(
-      (line) =>
-        exchange(service.url, {
-          bytes: `${line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n`,
-          endless: byteASecond,
-        }),
-    ),
-  );
-  lineBreaks = exchange(service.url, {
-    bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
-    endless: { chunk: '\r\n', pauseMilliseconds: 2_000 },
-  });
-  takesNothing = exchange(service.url, {
-    bytes: requestHead(`GET ${largestFile()} HTTP/1.1`, { Connection: 'keep-alive' }).repeat(32),
-    endless: { chunk: '\r\n', pauseMilliseconds: 500 },
-    takesNothing: true,
-  });
-  slowHeaders = exchange(service.url, {
-    bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n`,
-    endless: { chunk: 'X-A: b\r\n', pauseMilliseconds: 1_000 },
-  });
+const lineBreaks = exchange(service.url, {
+  bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+  endless: { chunk: '\r\n', pauseMilliseconds: 2_000 },
 });
-afterAll(() => service?.stop());
+/** A client that asks for much and takes nothing of it, until its connection has ended. */
+const takesNothing = exchange(service.url, {
+  bytes: requestHead(`GET ${largestFile()} HTTP/1.1`, { Connection: 'keep-alive' }).repeat(32),
+  endless: { chunk: '\r\n', pauseMilliseconds: 500 },
+  takesNothing: true,
+});
+/** Headers that never end. */
+const slowHeaders = exchange(service.url, {
+  bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n`,
+  endless: { chunk: 'X-A: b\r\n', pauseMilliseconds: 1_000 },
+});
 
 test.skipIf(!hasProc)(
   `bodies that never end, by the dozen: others are answered meanwhile, and memory stays bounded${notRun}`,

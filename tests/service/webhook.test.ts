@@ -1,17 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { deliver, me, send, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
-import { SIGNING_SECRET, startTestService, type TestService } from '../harness/service';
+import { SIGNING_SECRET, startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 const OLD_SECRET = `whsec_${Buffer.from('the secret that is rotated out..').toString('base64')}`;
 
-let service: TestService;
-
-beforeAll(async () => {
-  service = await startTestService({
+const service = stopAfterAll(
+  await startTestService({
     environment: { IDP_WEBHOOK_SIGNING_SECRET: `${OLD_SECRET} ${SIGNING_SECRET}` },
-  });
-});
-afterAll(() => service?.stop());
+  }),
+);
 
 const invalidSignature = { status: 400, body: { message: 'Invalid webhook signature' } };
 const invalidEvent = { status: 400, body: { message: 'Invalid webhook event' } };
