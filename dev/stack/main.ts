@@ -111,6 +111,11 @@ async function main(): Promise<void> {
       if (count === 3) process.exit(130);
     });
   }
+  // `npm` passes no SIGTERM on: without it, nobody is left who would stop this process.
+  const parent = process.ppid;
+  setInterval(() => {
+    if (process.ppid !== parent) interruption.abort(new Error('interrupted'));
+  }, 1_000).unref();
   const stops: Stop[] = [];
   try {
     await runStack(mode, readSettings(process.env), stops, interruption.signal);

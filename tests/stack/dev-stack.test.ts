@@ -176,11 +176,13 @@ describe('with no environment, and port 3000 taken', () => {
   );
 });
 
-test('over a database of one’s own, the stack says that it is not migrated and what to do, and then it works', async () => {
+test('over a database of one’s own, the stack says what to do about the migrations, and ends with who started it', async () => {
   const database = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
   onTestFinished(() => database.drop());
   const own = { DATABASE_URL: database.url };
-  const { child, written, exited } = local.launch('dev', own);
+  // As `npm` does it, which passes no SIGTERM on.
+  const command = `'${process.execPath}' --import tsx dev/stack/main.ts dev & wait`;
+  const { child, written, exited } = local.run('sh', ['-c', command], own);
   await expect.poll(() => written.stdout, { timeout: 120_000 }).toContain('Ctrl-C stops everything');
   const { host } = new URL(database.url);
   expect(written.stdout).toContain(`${host} (yours, from DATABASE_URL)`);
@@ -189,14 +191,16 @@ test('over a database of one’s own, the stack says that it is not migrated and
     'm',
   );
   expect(written.stderr).toMatch(warning);
-  const [, command = ''] = warning.exec(written.stderr) ?? [];
-  expect(await local.run('sh', ['-c', command], own).exited).toBe(0);
+  const [, advice = ''] = warning.exec(written.stderr) ?? [];
+  expect(await local.run('sh', ['-c', advice], own).exited).toBe(0);
 
   expect((await paste('npm run -s local create-user')).code).toBe(0);
   expect(await paste('npm run -s local database-url')).toMatchObject({ code: 1, stdout: '' });
   expect((await database.pool.query('SELECT * FROM users')).rowCount).toBe(1);
   child.kill('SIGTERM');
-  expect(await exited).toBe(0);
+  // Once nobody holds its output any more.
+  await exited;
+  await expect.poll(() => local.processes()).toEqual([]);
 });
 
 test.each([
