@@ -32,7 +32,8 @@ export interface IdentityProviderOptions {
   /** `pk_test_…` or `pk_live_…`: names the issuer and decides how a browser is recognised. */
   readonly publishableKey: string;
   readonly secretKey: string;
-  readonly webhook: { readonly url: string; readonly secret: string } | undefined;
+  /** Where events go; absent: they wait for an endpoint. */
+  readonly webhook?: { readonly url: string; readonly secret: string } | undefined;
   /** Every retry delay of the real schedule is multiplied by this; 1 is the provider's own. */
   readonly retryScale?: number;
   readonly sessionTokenSeconds?: number;

@@ -102,8 +102,9 @@ async function answer(request: IncomingMessage, options: KvServerOptions): Promi
   }
   if ((first === 'pipeline' || first === 'multi-exec') && second === undefined) {
     if (request.method === 'GET') return refusal(404, `ERR /${first} takes POST`);
-    const run = first === 'pipeline' ? pipeline : transaction;
-    return run(Commands.parse(JSON.parse(body)), options, encode);
+    const runAll = first === 'pipeline' ? pipeline : transaction;
+    const replies = await runAll(Commands.parse(JSON.parse(body)), options);
+    return { status: 200, body: replies.map((reply) => encodeReply(reply, encode)) };
   }
   const query = [...url.searchParams].flat().filter((word) => word !== '');
   const words = [...segments.map(decodeURIComponent), ...(body === '' ? [] : [body]), ...query];
@@ -111,30 +112,22 @@ async function answer(request: IncomingMessage, options: KvServerOptions): Promi
 }
 
 type ParsedCommand = z.infer<typeof Command>;
-type Encode = (value: unknown) => unknown;
 
 async function one(command: ParsedCommand, options: KvServerOptions, encode: Encode): Promise<Answer> {
   const reply = await run(command, options);
   return 'error' in reply ? refusal(400, reply.error) : { status: 200, body: encodeReply(reply, encode) };
 }
 
-async function pipeline(
-  commands: ParsedCommand[],
-  options: KvServerOptions,
-  encode: Encode,
-): Promise<Answer> {
-  const replies = await Promise.all(commands.map((command) => run(command, options)));
-  return { status: 200, body: replies.map((reply) => encodeReply(reply, encode)) };
+function pipeline(commands: readonly ParsedCommand[], options: KvServerOptions): Promise<KvReply[]> {
+  return Promise.all(commands.map((command) => run(command, options)));
 }
 
-async function transaction(
-  commands: ParsedCommand[],
-  options: KvServerOptions,
-  encode: Encode,
-): Promise<Answer> {
-  for (const [name, ...args] of commands) options.onCommand?.(name, args);
-  const replies = await options.engine.transaction(commands);
-  return { status: 200, body: replies.map((reply) => encodeReply(reply, encode)) };
+function transaction(
+  commands: readonly ParsedCommand[],
+  { engine, onCommand }: KvServerOptions,
+): Promise<KvReply[]> {
+  for (const [name, ...args] of commands) onCommand?.(name, args);
+  return engine.transaction(commands);
 }
 
 async function run([name, ...args]: ParsedCommand, { engine, onCommand }: KvServerOptions): Promise<KvReply> {
@@ -146,6 +139,8 @@ async function run([name, ...args]: ParsedCommand, { engine, onCommand }: KvServ
     throw error;
   }
 }
+
+type Encode = (value: unknown) => unknown;
 
 function encodeReply(reply: KvReply, encode: Encode): KvReply {
   if ('error' in reply) return reply;

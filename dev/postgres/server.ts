@@ -26,10 +26,8 @@ import { findPostgresBinaries, makePrivateFolder, type PostgresBinaries, type Se
 export interface EmbeddedPostgres {
   /** Connection string of a database of this server, password included. */
   url(database: string): string;
-  /** Creates the database unless it exists; with `template`, as a copy of that one. */
-  createDatabase(name: string, template?: string): Promise<void>;
-  /** Drops the database if it exists, and ends the connections to it. */
-  dropDatabase(name: string): Promise<void>;
+  /** Creates the database unless it exists. */
+  createDatabase(name: string): Promise<void>;
   /** True: a server that an earlier process left running was taken over. */
   readonly adopted: boolean;
   /** Where the cluster is: below the folder asked for, unless the service user cannot reach that one. */
@@ -81,7 +79,6 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
   writeFileSync(path.join(cluster.folder, 'owner'), String(process.pid));
 
   const url = (database: string) => connectionString(cluster, server.port, database);
-  const administer = (statement: string) => queryOnce(url('postgres'), statement);
   const shutDown = async () => {
     // SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one.
     await endProcess(server.pid, [
@@ -96,17 +93,13 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
     url,
     adopted: left !== undefined,
     dataFolder: cluster.data,
-    async createDatabase(name, template) {
-      const source = template === undefined ? '' : ` TEMPLATE ${escapeIdentifier(template)}`;
+    async createDatabase(name) {
       try {
-        await administer(`CREATE DATABASE ${escapeIdentifier(name)}${source}`);
+        await queryOnce(url('postgres'), `CREATE DATABASE ${escapeIdentifier(name)}`);
       } catch (error) {
         // 42P04: it exists; 23505: it came to exist just now.
         if (!['42P04', '23505'].includes(errorCode(error) ?? '')) throw error;
       }
-    },
-    async dropDatabase(name) {
-      await administer(`DROP DATABASE IF EXISTS ${escapeIdentifier(name)} WITH (FORCE)`);
     },
     stop() {
       stopped ??= shutDown();

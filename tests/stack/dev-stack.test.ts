@@ -1,9 +1,8 @@
-import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { Client } from 'pg';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
@@ -13,6 +12,7 @@ import { codeOnConsole, shownLink, signUp, visit } from '../harness/browser/brow
 import { launchBrowser } from '../harness/browser/chromium';
 import { createTestDatabase, serverOfThisRun } from '../harness/parts/database';
 import { createLocalStack, type Details } from '../harness/stack';
+import { stopAfterTest } from '../vitest/stop-after-all';
 
 const Me = z.object({ isAuthenticated: z.boolean(), userId: z.string(), identityProviderUserId: z.string() });
 
@@ -43,29 +43,20 @@ async function storedUsers(databaseUrl: string) {
   }
 }
 
-async function isRefused(url: string): Promise<boolean> {
-  const { hostname, port } = new URL(url);
-  try {
-    await fetch(`http://${hostname}:${port}/`);
-    return false;
-  } catch (error) {
-    return error instanceof Error && String(error.cause).includes('ECONNREFUSED');
+async function nothingIsLeft({ app, databaseUrl, kv, identityProvider }: Details) {
+  await expect.poll(() => local.processes().length === 0).toBe(true);
+  for (const url of [app, databaseUrl, kv.url, identityProvider.url]) {
+    const { hostname, port } = new URL(url);
+    const cause = expect.objectContaining({ code: 'ECONNREFUSED' });
+    await expect(fetch(`http://${hostname}:${port}/`)).rejects.toMatchObject({ cause });
   }
 }
 
-async function nothingIsLeft({ app, databaseUrl, kv, identityProvider }: Details) {
-  await expect.poll(() => local.processes().length === 0).toBe(true);
-  for (const url of [app, databaseUrl, kv.url, identityProvider.url]) expect(await isRefused(url)).toBe(true);
-}
-
-describe('with no environment, and port 3000 taken', () => {
-  let stack: Awaited<ReturnType<typeof startStack>>;
+describe('with no environment, and port 3000 taken', async () => {
   const occupied = createServer();
-  beforeAll(async () => {
-    await listen(occupied, 3000).catch(() => {}); // another process has it: as good
-    stack = await startStack();
-  });
   afterAll(() => void occupied.close());
+  await listen(occupied, 3000).catch(() => {}); // another process has it: as good
+  const stack = await startStack();
 
   test('the stack comes up, and the printed commands work as pasted', async () => {
     expect(stack.commands).toHaveLength(3);
@@ -241,8 +232,8 @@ test('a server that is there and never answers is waited for 3 s', async () => {
 });
 
 test('a store that refuses the token is refused, and the one that takes it is not', async () => {
-  const { url, token, stop } = await startKvServer({ token: 'the token', engine: memoryEngine() });
-  onTestFinished(stop);
+  const options = { token: 'the token', engine: memoryEngine() };
+  const { url, token } = stopAfterTest(await startKvServer(options));
   await expect(requireStore(url, 'hidden')).rejects.toThrow('it refuses the token, with 401');
   await requireStore(url, token);
 });
@@ -264,11 +255,9 @@ test.each([
 });
 
 test('a wanted port that is taken is refused, and nothing was started', async () => {
-  const occupied = createServer().listen(0, '127.0.0.1');
+  const occupied = createServer();
   onTestFinished(() => void occupied.close());
-  await once(occupied, 'listening');
-  const address = occupied.address();
-  const port = String(address && typeof address === 'object' ? address.port : 0);
+  const port = String(await listen(occupied));
   const { written, exited } = local.launch('dev', { PORT: port });
   expect(await exited).toBe(1);
   expect(written.stderr).toContain(`Port ${port} is taken`);

@@ -1,19 +1,15 @@
 import { createClerkClient, verifyToken } from '@clerk/backend';
 import { isClerkAPIResponseError } from '@clerk/nextjs/errors';
-import { afterAll, expect, test } from 'vitest';
-import { startIdentityProvider } from '../../dev/idp/server';
-import { signToken } from '../harness/hostile/tokens';
+import { expect, test } from 'vitest';
+import { startProvider } from '../harness/identity-provider';
+import { bearer, tokenFor } from '../harness/requests';
+import { SECRET_KEY } from '../harness/service';
+import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
-const publishableKey = `pk_test_${Buffer.from('local.clerk.accounts.dev$').toString('base64')}`;
-const secretKey = 'sk_test_backend';
-const provider = await startIdentityProvider({ publishableKey, secretKey, webhook: undefined });
-const clerk = createClerkClient({
-  secretKey,
-  publishableKey,
-  apiUrl: provider.url,
-  telemetry: { disabled: true },
-});
-afterAll(() => provider.stop());
+const provider = stopAfterAll(await startProvider());
+const clientWith = (secretKey: string) =>
+  createClerkClient({ secretKey, apiUrl: provider.url, telemetry: { disabled: true } });
+const clerk = clientWith(SECRET_KEY);
 
 async function failure(call: Promise<unknown>) {
   const error = await call.then(
@@ -49,8 +45,8 @@ test('with the secret key, and only with it, one reads what became of the events
   const [ada, other] = ['ada', 'other'].map((name) =>
     provider.createUser({ email: `${name}@events.example` }),
   );
-  const ask = (id = '', key = secretKey) =>
-    fetch(`${provider.url}/v1/users/${id}/deliveries`, { headers: { authorization: `Bearer ${key}` } });
+  const ask = (id = '', key = SECRET_KEY) =>
+    fetch(`${provider.url}/v1/users/${id}/deliveries`, { headers: bearer(key) });
   const own = provider.webhooks.list().filter(({ body }) => body.includes(ada?.id ?? 'nobody'));
   expect(own.map(({ type, status }) => ({ type, status }))).toEqual([
     { type: 'user.created', status: 'pending' },
@@ -65,15 +61,12 @@ test('the list is newest first, in pages, and the count covers all of it', async
   for (const name of ['one', 'two', 'three']) {
     provider.createUser({ email: `${name}@page.example`, firstName: name });
   }
-  const page = await clerk.users.getUserList({ limit: 2, orderBy: '-first_name', query: '@page.example' });
-  expect(page.data.map((user) => user.firstName)).toEqual(['two', 'three']);
-  const rest = await clerk.users.getUserList({
-    limit: 2,
-    offset: 2,
-    orderBy: '-first_name',
-    query: '@page.example',
-  });
-  expect(rest.data.map((user) => user.firstName)).toEqual(['one']);
+  const namesFrom = async (offset: number) => {
+    const query = { limit: 2, offset, orderBy: '-first_name', query: '@page.example' } as const;
+    return (await clerk.users.getUserList(query)).data.map((user) => user.firstName);
+  };
+  expect(await namesFrom(0)).toEqual(['two', 'three']);
+  expect(await namesFrom(2)).toEqual(['one']);
   expect(await clerk.users.getCount()).toBe(before + 3);
 });
 
@@ -104,11 +97,8 @@ test('a password is checked by its hash', async () => {
 
 test('a user without a password is refused, unless the call says that none is required', async () => {
   const emailAddress = ['without@example.com'];
-  for (const skipPasswordRequirement of [undefined, false]) {
-    const refused = clerk.users.createUser({
-      emailAddress,
-      ...(skipPasswordRequirement === undefined ? {} : { skipPasswordRequirement }),
-    });
+  for (const requirement of [{}, { skipPasswordRequirement: false }]) {
+    const refused = clerk.users.createUser({ emailAddress, ...requirement });
     expect(await failure(refused)).toMatchObject({ status: 422, code: 'form_data_missing' });
   }
   const created = await clerk.users.createUser({ emailAddress, skipPasswordRequirement: true });
@@ -118,33 +108,16 @@ test('a user without a password is refused, unless the call says that none is re
 test('a taken address, a weak password, a missing address and an unknown field are refused by name', async () => {
   provider.createUser({ email: 'taken@example.com' });
   const taken = { emailAddress: ['TAKEN@example.com'], skipPasswordRequirement: true };
-  expect(await failure(clerk.users.createUser(taken))).toEqual({
-    status: 422,
-    code: 'form_identifier_exists',
-    parameter: 'email_address',
-  });
-  expect(
-    await failure(clerk.users.createUser({ emailAddress: ['w@example.com'], password: 'short' })),
-  ).toEqual({
-    status: 422,
-    code: 'form_password_length_too_short',
-    parameter: 'password',
-  });
-  expect(await failure(clerk.users.createUser({}))).toEqual({
-    status: 422,
-    code: 'form_param_missing',
-    parameter: 'email_address',
-  });
-  expect(await failure(clerk.users.createUser({ emailAddress: ['no address'] }))).toEqual({
-    status: 422,
-    code: 'form_param_format_invalid',
-    parameter: 'email_address',
-  });
-  expect(await failure(clerk.users.createUser({ emailAddress: ['u@example.com'], username: 'u' }))).toEqual({
-    status: 422,
-    code: 'form_param_unknown',
-    parameter: 'username',
-  });
+  const refusals: [Parameters<typeof clerk.users.createUser>[0], code: string, parameter: string][] = [
+    [taken, 'form_identifier_exists', 'email_address'],
+    [{ emailAddress: ['w@example.com'], password: 'short' }, 'form_password_length_too_short', 'password'],
+    [{}, 'form_param_missing', 'email_address'],
+    [{ emailAddress: ['no address'] }, 'form_param_format_invalid', 'email_address'],
+    [{ emailAddress: ['u@example.com'], username: 'u' }, 'form_param_unknown', 'username'],
+  ];
+  for (const [user, code, parameter] of refusals) {
+    expect(await failure(clerk.users.createUser(user))).toEqual({ status: 422, code, parameter });
+  }
 });
 
 test('a deleted user is gone, with the sessions', async () => {
@@ -161,7 +134,7 @@ test('a session token of the SDK is verified by the SDK, by JWKS and by PEM', as
   const session = await clerk.sessions.createSession({ userId: id });
   const { jwt } = await clerk.sessions.getToken(session.id);
 
-  for (const by of [{ secretKey, apiUrl: provider.url }, { jwtKey: provider.publicKeyPem }]) {
+  for (const by of [{ secretKey: SECRET_KEY, apiUrl: provider.url }, { jwtKey: provider.publicKeyPem }]) {
     const claims = await verifyToken(jwt, by);
     expect(claims).toMatchObject({ sub: id, sid: session.id, iss: provider.issuer, v: 2 });
     expect(claims.exp - claims.iat).toBe(60);
@@ -172,31 +145,16 @@ test('a session token of the SDK is verified by the SDK, by JWKS and by PEM', as
 });
 
 test('a token with another signature, algorithm or time is refused by the SDK', async () => {
-  const now = Math.floor(Date.now() / 1000);
-  const claims = {
-    sub: 'user_1',
-    sid: 'sess_1',
-    iss: provider.issuer,
-    iat: now,
-    nbf: now - 10,
-    exp: now + 60,
-  };
-  const other = await startIdentityProvider({ publishableKey, secretKey, webhook: undefined });
-  const jwtKey = provider.publicKeyPem;
+  const other = stopAfterTest(await startProvider());
+  const verified = (token: string) => verifyToken(token, { jwtKey: provider.publicKeyPem });
+  const late = { exp: Math.floor(Date.now() / 1000) - 6 };
 
-  await expect(verifyToken(signToken(provider, claims), { jwtKey })).resolves.toMatchObject({
-    sub: 'user_1',
-  });
-  await expect(verifyToken(signToken(other, claims), { jwtKey })).rejects.toThrow(/signature/i);
-  await expect(
-    verifyToken(signToken(provider, claims, { header: { alg: 'none' } }), { jwtKey }),
-  ).rejects.toThrow();
-  await expect(
-    verifyToken(signToken(provider, claims, { header: { alg: 'HS256' } }), { jwtKey }),
-  ).rejects.toThrow();
-  const late = signToken(provider, { ...claims, exp: now - 6 });
-  await expect(verifyToken(late, { jwtKey })).rejects.toThrow(/expired/i);
-  await other.stop();
+  await expect(verified(tokenFor(provider, 'user_1'))).resolves.toMatchObject({ sub: 'user_1' });
+  await expect(verified(tokenFor(other, 'user_1'))).rejects.toThrow(/signature/i);
+  for (const alg of ['none', 'HS256']) {
+    await expect(verified(tokenFor(provider, 'user_1', {}, { header: { alg } }))).rejects.toThrow();
+  }
+  await expect(verified(tokenFor(provider, 'user_1', late))).rejects.toThrow(/expired/i);
 });
 
 test('sessions are listed by user and status, and a revoked one gives no token', async () => {
@@ -211,24 +169,16 @@ test('sessions are listed by user and status, and a revoked one gives no token',
 });
 
 test('nothing is answered without the secret key', async () => {
-  const stranger = createClerkClient({
-    secretKey: 'sk_test_other',
-    apiUrl: provider.url,
-    telemetry: { disabled: true },
-  });
-  expect(await failure(stranger.users.getUserList())).toMatchObject({
-    status: 401,
-    code: 'clerk_key_invalid',
-  });
-  const response = await fetch(`${provider.url}/v1/users`);
-  expect(response.status).toBe(401);
+  const refused = await failure(clientWith('sk_test_other').users.getUserList());
+  expect(refused).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
+  expect((await fetch(`${provider.url}/v1/users`)).status).toBe(401);
 });
 
 test('an unknown path, a body too large and broken JSON get errors of the provider’s form', async () => {
   const call = (path: string, body: string) =>
     fetch(`${provider.url}${path}`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${secretKey}`, 'content-type': 'application/json' },
+      headers: { ...bearer(SECRET_KEY), 'content-type': 'application/json' },
       body,
     });
   expect((await call('/v1/organizations', '{}')).status).toBe(404);

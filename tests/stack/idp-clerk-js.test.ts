@@ -1,30 +1,20 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { prefetchClerkJs } from '../../dev/idp/clerk-js';
-import { startIdentityProvider } from '../../dev/idp/server';
+import { exchange, requestHead } from '../harness/hostile/raw-http';
+import { startProvider } from '../harness/identity-provider';
+import { stopAfterAll } from '../vitest/stop-after-all';
+import { temporaryFolder } from '../vitest/temporary-folder';
 
-const folder = await mkdtemp(join(tmpdir(), 'idp-clerk-js-'));
+const folder = temporaryFolder();
 const cache = join(folder, 'cache');
-const provider = await startIdentityProvider({
-  publishableKey: `pk_test_${Buffer.from('local.clerk.accounts.dev$').toString('base64')}`,
-  secretKey: 'sk_test_scripts',
-  webhook: undefined,
-  clerkJsFolder: cache,
-});
-beforeAll(async () => {
-  await mkdir(join(cache, 'clerk-js-6.34.1'), { recursive: true });
-  await writeFile(join(cache, 'clerk-js-6.34.1', 'clerk.browser.js'), 'script()');
-  await writeFile(join(cache, 'clerk-js-6.34.1', '10_chunk_6.34.1.js'), 'chunk()');
-  await writeFile(join(cache, 'secret.js'), 'secret');
-});
+await mkdir(join(cache, 'clerk-js-6.34.1'), { recursive: true });
+await writeFile(join(cache, 'clerk-js-6.34.1', 'clerk.browser.js'), 'script()');
+await writeFile(join(cache, 'clerk-js-6.34.1', '10_chunk_6.34.1.js'), 'chunk()');
+await writeFile(join(cache, 'secret.js'), 'secret');
+const provider = stopAfterAll(await startProvider({ clerkJsFolder: cache }));
 afterEach(() => vi.unstubAllEnvs());
-afterAll(async () => {
-  await provider.stop();
-  await rm(folder, { recursive: true });
-});
 
 /** What the user's npm would be: a script that does this instead of fetching. */
 async function fakeNpm(name: string, code: string): Promise<void> {
@@ -36,19 +26,9 @@ async function fakeNpm(name: string, code: string): Promise<void> {
   vi.stubEnv('npm_execpath', script);
 }
 
-/** A request whose path no client library tidies up. */
-function rawStatus(path: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(Number(new URL(provider.url).port), '127.0.0.1', () => {
-      socket.write(`GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n`);
-    });
-    let answer = '';
-    socket.on('data', (chunk) => {
-      answer += chunk;
-    });
-    socket.on('end', () => resolve(answer.split(' ')[1] ?? ''));
-    socket.on('error', reject);
-  });
+/** Of a request whose path no client library tidies up. */
+async function rawStatus(path: string): Promise<number | undefined> {
+  return (await exchange(provider.url, { bytes: requestHead(`GET ${path} HTTP/1.1`) })).statuses[0];
 }
 
 test('the SDK’s scripts are served whatever version is asked for, and only versioned ones are kept for ever', async () => {
@@ -74,14 +54,13 @@ test('no path leads out of the folder of scripts', async () => {
     '/npm/@clerk/other@6/dist/clerk.browser.js',
     '/npm/',
   ]) {
-    expect(await rawStatus(path), path).toMatch(/^40[04]$/);
+    expect([400, 404], path).toContain(await rawStatus(path));
   }
 });
 
 test('a path that is no address is answered, and the server lives on', async () => {
-  expect(await rawStatus('//')).toMatch(/^4/);
-  expect(await rawStatus('http://[')).toMatch(/^4/);
-  expect(await rawStatus('/v1/users')).toBe('401');
+  for (const path of ['//', 'http://[']) expect(String(await rawStatus(path)), path).toMatch(/^4/);
+  expect(await rawStatus('/v1/users')).toBe(401);
 });
 
 test('a tarball that is not the pinned one is not used and leaves nothing behind', async () => {

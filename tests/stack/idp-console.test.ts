@@ -1,27 +1,21 @@
 import { once } from 'node:events';
-import { createServer, request } from 'node:http';
+import { request } from 'node:http';
 import { verifyToken } from '@clerk/backend';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Changes } from '../../dev/idp/console/changes';
-import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
-import { listen } from '../../dev/system/listen';
+import type { IdentityProvider, IdentityProviderOptions } from '../../dev/idp/server';
+import { startProvider } from '../harness/identity-provider';
+import { startHttpServer } from '../harness/parts/http-server';
+import { SIGNING_SECRET } from '../harness/service';
+import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
-const options = {
-  publishableKey: `pk_test_${Buffer.from('local.clerk.accounts.dev$').toString('base64')}`,
-  secretKey: 'sk_test_console',
-  webhook: undefined,
-  console: { preferredPort: 0 },
-};
 const Id = z.object({ id: z.string() });
 
-let provider: IdentityProvider;
-let url: string;
-beforeAll(async () => {
-  provider = await startIdentityProvider(options);
-  url = consoleOf(provider);
-});
-afterAll(() => provider.stop());
+const start = (options: Partial<IdentityProviderOptions> = {}) =>
+  startProvider({ console: { preferredPort: 0 }, ...options });
+const provider = stopAfterAll(await start());
+const url = consoleOf(provider);
 
 function consoleOf({ consoleUrl }: IdentityProvider): string {
   if (consoleUrl === undefined) throw new Error('There is no console');
@@ -183,17 +177,13 @@ test('what does not exist is a 404 that names it', async () => {
 });
 
 test('pauses the endpoint, breaks the signature, sends any event, redelivers and clears, all of it seen by an open page', async () => {
-  const received: string[] = [];
-  const endpoint = createServer((incoming, answer) => {
-    received.push(String(incoming.headers['svix-id']));
-    incoming.resume().on('end', () => answer.end('thank you'));
-  });
-  const port = await listen(endpoint);
-  const secret = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
-  const own = await startIdentityProvider({
-    ...options,
-    webhook: { url: `http://127.0.0.1:${port}/`, secret },
-  });
+  const received: (string | null)[] = [];
+  const answer = ({ headers }: Request) => {
+    received.push(headers.get('svix-id'));
+    return new Response('thank you');
+  };
+  const endpoint = stopAfterTest(await startHttpServer(answer));
+  const own = stopAfterTest(await start({ webhook: { url: endpoint.url, secret: SIGNING_SECRET } }));
   const to = consoleOf(own);
   const act = async (method: string, path: string, body: unknown = {}) => {
     const headers = { origin: to, 'content-type': 'application/json' };
@@ -202,7 +192,7 @@ test('pauses the endpoint, breaks the signature, sends any event, redelivers and
   };
   const { until, next, close } = await connect(to);
   expect((await next()).data.endpoint).toEqual({
-    url: `http://127.0.0.1:${port}/`,
+    url: endpoint.url,
     paused: false,
     signatureBroken: false,
   });
@@ -229,11 +219,7 @@ test('pauses the endpoint, breaks the signature, sends any event, redelivers and
 
   expect(await act('DELETE', '/api/deliveries')).toEqual({ cleared: 1 });
   expect((await until(({ deliveries }) => deliveries.gone.length > 0)).deliveries.gone).toEqual([id]);
-
   close();
-  await own.stop();
-  endpoint.closeAllConnections();
-  await new Promise((resolve) => endpoint.close(resolve));
 });
 
 test('samples have the provider’s form: user.created is of somebody unseen, the others of the newest user', async () => {
@@ -333,21 +319,18 @@ test('the console is no part of the address that an application proxies to', asy
 });
 
 test('takes the port that it is asked for, another one if that is taken, and none unless asked', async () => {
-  const first = await startIdentityProvider(options);
+  const first = await start();
   const preferredPort = Number(new URL(consoleOf(first)).port);
-  const second = await startIdentityProvider({ ...options, console: { preferredPort } });
+  const second = stopAfterTest(await start({ console: { preferredPort } }));
   expect(new URL(consoleOf(second)).port).not.toBe(String(preferredPort));
   await first.stop();
-  const third = await startIdentityProvider({ ...options, console: { preferredPort } });
+  const third = stopAfterTest(await start({ console: { preferredPort } }));
   expect(new URL(consoleOf(third)).port).toBe(String(preferredPort));
-  const { console: _, ...withoutConsole } = options;
-  const fourth = await startIdentityProvider(withoutConsole);
-  expect(fourth.consoleUrl).toBeUndefined();
-  for (const each of [second, third, fourth]) await each.stop();
+  expect(stopAfterTest(await startProvider()).consoleUrl).toBeUndefined();
 });
 
 test('stopping ends the streams of open pages', async () => {
-  const own = await startIdentityProvider(options);
+  const own = await start();
   const { next } = await connect(consoleOf(own));
   await next();
   await own.stop();

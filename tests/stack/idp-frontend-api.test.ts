@@ -1,30 +1,19 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { verifyToken } from '@clerk/backend';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
+import type { IdentityProvider, IdentityProviderOptions } from '../../dev/idp/server';
+import { startProvider } from '../harness/identity-provider';
+import { SECRET_KEY } from '../harness/service';
+import { stopAfterTest } from '../vitest/stop-after-all';
+import { temporaryFolder } from '../vitest/temporary-folder';
 
-const developmentKey = `pk_test_${Buffer.from('local.clerk.accounts.dev$').toString('base64')}`;
 const productionKey = `pk_live_${Buffer.from('clerk.local.example$').toString('base64')}`;
-const secretKey = 'sk_test_frontend';
 const password = 'correct horse';
-const closing: (() => Promise<unknown>)[] = [];
-afterAll(async () => {
-  for (const close of closing.reverse()) await close();
-});
+const folder = temporaryFolder();
 
-async function start(options: Partial<Parameters<typeof startIdentityProvider>[0]> = {}) {
-  const provider = await startIdentityProvider({
-    publishableKey: developmentKey,
-    secretKey,
-    webhook: undefined,
-    ...options,
-  });
-  closing.push(provider.stop);
-  return provider;
-}
+const start = async (options: Partial<IdentityProviderOptions> = {}) =>
+  stopAfterTest(await startProvider(options));
 
 const Answer = z.object({
   response: z
@@ -41,57 +30,57 @@ const Answer = z.object({
 });
 
 /** A browser of a development instance, as the SDK calls: forms, other methods as a parameter, a token in the query. */
-async function developmentBrowser(provider: IdentityProvider, shown?: string) {
-  const token =
-    shown ??
-    z
-      .object({ id: z.string() })
-      .parse(await (await fetch(`${provider.url}/v1/dev_browser`, { method: 'POST' })).json()).id;
+async function developmentBrowser({ url }: IdentityProvider, shown?: string) {
+  const made = async () => (await fetch(`${url}/v1/dev_browser`, { method: 'POST' })).json();
+  const token = shown ?? z.object({ id: z.string() }).parse(await made()).id;
+  const call = async (
+    method: string,
+    path: string,
+    fields: Record<string, string> = {},
+    headers: Record<string, string> = {},
+  ) => {
+    const asForm = { method: 'POST', body: new URLSearchParams(fields) };
+    const query = new URLSearchParams({
+      __clerk_db_jwt: token,
+      ...(method === 'GET' ? {} : { _method: method }),
+    });
+    const response = await fetch(`${url}${path}?${query}`, {
+      headers,
+      redirect: 'manual',
+      ...(method === 'GET' ? {} : asForm),
+    });
+    const answer = Answer.parse(await response.json());
+    return { status: response.status, headers: response.headers, code: answer.errors?.[0]?.code, ...answer };
+  };
   return {
     token,
-    async call(
-      method: string,
-      path: string,
-      fields: Record<string, string> = {},
-      headers: Record<string, string> = {},
-    ) {
-      const query = new URLSearchParams({
-        __clerk_db_jwt: token,
-        ...(method === 'GET' ? {} : { _method: method }),
-      });
-      const response = await fetch(`${provider.url}${path}?${query}`, {
-        method: method === 'GET' ? 'GET' : 'POST',
-        headers,
-        ...(method === 'GET' ? {} : { body: new URLSearchParams(fields) }),
-        redirect: 'manual',
-      });
-      const answer = Answer.parse(await response.json());
-      return {
-        status: response.status,
-        headers: response.headers,
-        code: answer.errors?.[0]?.code,
-        ...answer,
-      };
-    },
+    call,
+    /** Begins to sign in; with the password, in one call. */
+    signIn: (identifier: string, secret = {}) =>
+      call('POST', '/v1/client/sign_ins', { identifier, ...secret }),
+    signUp: (email_address: string) => call('POST', '/v1/client/sign_ups', { email_address, password }),
   };
 }
 
 async function signedInBrowser(provider: IdentityProvider, email: string) {
   const user = provider.createUser({ email, password });
   const browser = await developmentBrowser(provider);
-  const { response } = await browser.call('POST', '/v1/client/sign_ins', { identifier: email, password });
+  const { response } = await browser.signIn(email, { password });
   return { user, browser, sessionId: response?.created_session_id ?? '' };
 }
+
+/** The headers of an application that proxies. */
+const proxied = (key: string) => ({
+  'clerk-proxy-url': 'https://app.example/__clerk',
+  'clerk-secret-key': key,
+});
 
 test('a browser cannot use what another one began', async () => {
   const provider = await start();
   const { sessionId } = await signedInBrowser(provider, 'mine@example.com');
   const owner = await developmentBrowser(provider);
-  const signIn = await owner.call('POST', '/v1/client/sign_ins', { identifier: 'mine@example.com' });
-  const signUp = await owner.call('POST', '/v1/client/sign_ups', {
-    email_address: 'new@example.com',
-    password,
-  });
+  const signIn = await owner.signIn('mine@example.com');
+  const signUp = await owner.signUp('new@example.com');
   const stranger = await developmentBrowser(provider);
   for (const path of [
     `/v1/client/sessions/${sessionId}/tokens`,
@@ -123,17 +112,8 @@ test('an application that proxies is believed only with the secret key', async (
   const provider = await start();
   const browser = await developmentBrowser(provider);
   const through = (key: string) =>
-    browser.call(
-      'GET',
-      '/v1/client',
-      {},
-      {
-        origin: 'https://app.example',
-        'clerk-proxy-url': 'https://app.example/__clerk',
-        'clerk-secret-key': key,
-      },
-    );
-  expect((await through(secretKey)).status).toBe(200);
+    browser.call('GET', '/v1/client', {}, { origin: 'https://app.example', ...proxied(key) });
+  expect((await through(SECRET_KEY)).status).toBe(200);
   expect(await through('sk_test_other')).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
 });
 
@@ -156,11 +136,7 @@ test('a handshake leads only to a page of this machine or of the application tha
     expect(refused.status, redirect).toBe(400);
     expect(refused.headers.get('location')).toBeNull();
   }
-  const proxied = await handshake('https://app.example/account', {
-    'clerk-proxy-url': 'https://app.example/__clerk',
-    'clerk-secret-key': secretKey,
-  });
-  expect(proxied.status).toBe(307);
+  expect((await handshake('https://app.example/account', proxied(SECRET_KEY))).status).toBe(307);
 
   const location = new URL(
     (await handshake('http://localhost:3000/account?a=1')).headers.get('location') ?? '',
@@ -182,10 +158,7 @@ test('a code is good once, for ten minutes and five tries', async () => {
   const provider = await start({ clock: { now: () => time, after: () => () => undefined } });
   const browser = await developmentBrowser(provider);
   const signUp = async (email: string) => {
-    const { response } = await browser.call('POST', '/v1/client/sign_ups', {
-      email_address: email,
-      password,
-    });
+    const { response } = await browser.signUp(email);
     const path = `/v1/client/sign_ups/${response?.id}`;
     await browser.call('POST', `${path}/prepare_verification`, { strategy: 'email_code' });
     const { code = '' } = provider.store.mails.all().findLast(({ to }) => to === email) ?? {};
@@ -228,30 +201,22 @@ test('another address in a sign-up needs another proof', async () => {
 test('an instance may take sign-ups without a code', async () => {
   const provider = await start({ verifyEmailAtSignUp: false });
   const browser = await developmentBrowser(provider);
-  const done = await browser.call('POST', '/v1/client/sign_ups', {
-    email_address: 'a@example.com',
-    password,
-  });
+  const done = await browser.signUp('a@example.com');
   expect(done.response?.status).toBe('complete');
   expect(done.client?.sessions.map(({ id }) => id)).toEqual([done.response?.created_session_id]);
 });
 
 test('a test address takes the fixed code in development and a secret one in production', async () => {
-  for (const [publishableKey, fixed] of [
-    [developmentKey, true],
-    [productionKey, false],
-  ] as const) {
-    const provider = await start({ publishableKey });
+  for (const fixed of [true, false]) {
+    const provider = await start(fixed ? {} : { publishableKey: productionKey });
     const post = (path: string, cookie: string, fields: Record<string, string>) =>
       fetch(`${provider.url}${path}`, {
         method: 'POST',
         headers: { cookie },
         body: new URLSearchParams(fields),
       });
-    const first = await post('/v1/client/sign_ups', '', {
-      email_address: 'a+clerk_test@example.com',
-      password,
-    });
+    const fields = { email_address: 'a+clerk_test@example.com', password };
+    const first = await post('/v1/client/sign_ups', '', fields);
     const { response } = Answer.parse(await first.json());
     const shown = first.headers.getSetCookie()[0]?.split(';')[0] ?? '';
     const token = first.headers.get('clerk-db-jwt') ?? '';
@@ -264,10 +229,7 @@ test('a test address takes the fixed code in development and a secret one in pro
 test('a browser that is signed in is told so, with its session, instead of signing in twice', async () => {
   const provider = await start();
   const { browser, sessionId } = await signedInBrowser(provider, 'once@example.com');
-  const again = await browser.call('POST', '/v1/client/sign_ins', {
-    identifier: 'once@example.com',
-    password,
-  });
+  const again = await browser.signIn('once@example.com', { password });
   expect(again).toMatchObject({ status: 400, code: 'session_exists' });
   expect(again.meta?.client?.sessions.map(({ id }) => id)).toEqual([sessionId]);
 });
@@ -277,10 +239,7 @@ test('a browser with a token of another database gets a new one in the answer', 
   provider.createUser({ email: 'stale@example.com', password });
   const stale = await developmentBrowser(provider, 'dvb_of_a_database_that_was_deleted');
   expect((await stale.call('GET', '/v1/client')).response).toBeNull();
-  const signIn = await stale.call('POST', '/v1/client/sign_ins', {
-    identifier: 'stale@example.com',
-    password,
-  });
+  const signIn = await stale.signIn('stale@example.com', { password });
   const fresh = await developmentBrowser(provider, signIn.headers.get('clerk-db-jwt') ?? '');
   const sessionId = signIn.response?.created_session_id;
   expect((await fresh.call('GET', `/v1/client/sessions/${sessionId}`)).status).toBe(200);
@@ -306,16 +265,11 @@ test('in production the browser is known by a cookie that no script can read', a
 });
 
 test('after a restart a browser still is signed in, and goes on with a sign-up it had begun', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'idp-restart-'));
-  closing.push(() => rm(folder, { recursive: true }));
   const dataFile = join(folder, 'provider.json');
   const before = await start({ dataFile });
   const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');
   const other = await developmentBrowser(before);
-  const begun = await other.call('POST', '/v1/client/sign_ups', {
-    email_address: 'b+clerk_test@example.com',
-    password,
-  });
+  const begun = await other.signUp('b+clerk_test@example.com');
   const path = `/v1/client/sign_ups/${begun.response?.id}`;
   await other.call('POST', `${path}/prepare_verification`, { strategy: 'email_code' });
   await before.stop();

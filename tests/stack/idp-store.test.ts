@@ -1,11 +1,10 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openStore } from '../../dev/idp/instance/store';
+import { temporaryFolder } from '../vitest/temporary-folder';
 
-const folder = await mkdtemp(join(tmpdir(), 'idp-store-'));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder();
 
 const mail = (id: string) => ({
   id,

@@ -1,71 +1,38 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Webhook } from 'svix';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { type IdentityProviderOptions, startIdentityProvider } from '../../dev/idp/server';
-import { listen } from '../../dev/system/listen';
+import type { IdentityProviderOptions } from '../../dev/idp/server';
+import { startProvider } from '../harness/identity-provider';
+import { startHttpServer } from '../harness/parts/http-server';
 import { manualClock } from '../harness/parts/moved-clock';
+import { stopAfterTest } from '../vitest/stop-after-all';
+import { temporaryFolder } from '../vitest/temporary-folder';
 
-const publishableKey = `pk_test_${Buffer.from('local.clerk.accounts.dev$').toString('base64')}`;
-const secretKey = 'sk_test_webhooks';
 const oldSecret = `whsec_${Buffer.from('an old secret of some thirty bytes').toString('base64')}`;
 const newSecret = `whsec_${Buffer.from('a new secret of some thirty bytes!').toString('base64')}`;
+const folder = temporaryFolder();
 
-const closing: (() => Promise<unknown>)[] = [];
-afterAll(async () => {
-  for (const close of closing.reverse()) await close();
-});
-
-const Headers = z.object({
-  'svix-id': z.string(),
-  'svix-timestamp': z.string(),
-  'svix-signature': z.string(),
-});
 interface Received {
-  readonly headers: z.infer<typeof Headers>;
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
 /** An endpoint that answers with the given statuses in turn, then with 200; a 302 leads to itself. */
 async function receiver(...statuses: number[]) {
   const received: Received[] = [];
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(Buffer.from(chunk));
-    received.push({ headers: Headers.parse(request.headers), body: Buffer.concat(chunks).toString() });
-    response.writeHead(statuses.shift() ?? 200, { location: '/again' }).end('a'.repeat(2000));
+  const server = await startHttpServer(async (request) => {
+    received.push({ headers: Object.fromEntries(request.headers), body: await request.text() });
+    return new Response('a'.repeat(2000), {
+      status: statuses.shift() ?? 200,
+      headers: { location: '/again' },
+    });
   });
-  const port = await listen(server);
-  closing.push(async () => server.close());
-  return { url: `http://127.0.0.1:${port}/hook`, received };
+  return { url: `${stopAfterTest(server).url}/hook`, received };
 }
 
-async function start(url: string, options: Partial<IdentityProviderOptions> = {}) {
-  const provider = await startIdentityProvider({
-    publishableKey,
-    secretKey,
-    webhook: { url, secret: oldSecret },
-    retryScale: 0,
-    ...options,
-  });
-  closing.push(provider.stop);
-  return provider;
-}
-
-function changed(provider: Awaited<ReturnType<typeof start>>, until: () => boolean): Promise<void> {
-  return new Promise((resolve) => {
-    const look = () => {
-      if (!until()) return;
-      unsubscribe();
-      resolve();
-    };
-    const unsubscribe = provider.store.onChange(look);
-    look();
-  });
-}
+const start = async (url: string, options: Partial<IdentityProviderOptions> = {}) =>
+  stopAfterTest(await startProvider({ webhook: { url, secret: oldSecret }, retryScale: 0, ...options }));
 
 function verifies(secret: string, { headers, body }: Received): boolean {
   try {
@@ -110,7 +77,7 @@ test('a failed delivery is tried eight times over the provider’s schedule, wit
 
   const waits: number[] = [];
   for (let attempts = 1; attempts < 8; attempts += 1) {
-    await changed(provider, () => delivery()?.attempts.length === attempts);
+    await expect.poll(() => delivery()?.attempts.length).toBe(attempts);
     waits.push(clock.advance() / 1000);
   }
   const failed = await provider.webhooks.settled(id);
@@ -133,21 +100,13 @@ test('a redirect is a failure and is not followed; the start of the answer is ke
 });
 
 test('an endpoint that does not answer within 15 seconds has failed', async () => {
-  const requests: string[] = [];
-  const server = createServer((request) => requests.push(request.url ?? ''));
-  await listen(server);
-  closing.push(async () => server.closeAllConnections());
-  const { port } = z.object({ port: z.number() }).parse(server.address());
+  const silent = stopAfterTest(await startHttpServer(() => new Promise(() => {})));
   const clock = manualClock();
-  const provider = await start(`http://127.0.0.1:${port}/`, { clock, retryScale: 1 });
+  const provider = await start(silent.url, { clock, retryScale: 1 });
   const { id } = provider.webhooks.send('a.b', {});
   expect(clock.advance()).toBe(15_000);
-  await changed(provider, () => provider.store.deliveries.get(id)?.attempts.length === 1);
-  expect(provider.store.deliveries.get(id)?.attempts[0]).toMatchObject({
-    status: null,
-    answer: 'No answer within 15 seconds',
-    durationMilliseconds: 15_000,
-  });
+  const attempt = { status: null, answer: 'No answer within 15 seconds', durationMilliseconds: 15_000 };
+  await expect.poll(() => provider.store.deliveries.get(id)?.attempts).toMatchObject([attempt]);
 });
 
 test('an endpoint that refuses the connection is recorded with the reason', async () => {
@@ -266,8 +225,6 @@ test('of what is done a thousand deliveries are remembered, the latest', async (
 });
 
 test('after a restart pending deliveries go on, and users, sessions and the key are the same', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'idp-'));
-  closing.push(() => rm(folder, { recursive: true }));
   const dataFile = join(folder, 'sub', 'provider.json');
   const { url, received } = await receiver();
 

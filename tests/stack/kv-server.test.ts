@@ -1,19 +1,16 @@
 import { createClient } from '@vercel/kv';
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  onTestFinished,
-  test,
-  vi,
-} from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { memoryEngine } from '../../dev/kv/memory';
 import { redisEngine } from '../../dev/kv/redis';
-import { CommandError, type KvEngine, type KvServer, startKvServer } from '../../dev/kv/server';
-import { hasRedis, startRedis } from '../harness/parts/redis';
+import {
+  CommandError,
+  type KvEngine,
+  type KvServer,
+  type KvServerOptions,
+  startKvServer,
+} from '../../dev/kv/server';
+import { hasRedis, startRedis, type TestRedis } from '../harness/parts/redis';
+import { stopAfterTest } from '../vitest/stop-after-all';
 
 const token = 'a-token-of-this-test';
 
@@ -21,11 +18,8 @@ const token = 'a-token-of-this-test';
 const clientOf = ({ url }: KvServer, withToken = token) =>
   createClient({ url, token: withToken, automaticDeserialization: false, retry: { retries: 0 } });
 
-async function serve(engine: KvEngine, onCommand?: (command: string, args: readonly string[]) => void) {
-  const server = await startKvServer({ token, engine, ...(onCommand ? { onCommand } : {}) });
-  onTestFinished(() => server.stop());
-  return server;
-}
+const serve = async (engine: KvEngine, onCommand: KvServerOptions['onCommand'] = () => {}) =>
+  stopAfterTest(await startKvServer({ token, engine, onCommand }));
 
 const send = (server: KvServer, target: string, init: RequestInit = {}) =>
   fetch(`${server.url}${target}`, { headers: { authorization: `Bearer ${token}` }, ...init });
@@ -33,13 +27,17 @@ const send = (server: KvServer, target: string, init: RequestInit = {}) =>
 const post = (server: KvServer, target: string, body: unknown) =>
   send(server, target, { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) });
 
-describe('over memory', () =>
-  behavesLikeRedis(async () => ({ url: '', stop: async () => {} }), memoryEngine));
+describe('over memory', () => behavesLikeRedis(memoryEngine));
 
 const redis = hasRedis();
 
 describe.skipIf(!redis)(redis ? 'over Redis' : 'over Redis (NOT RUN: no redis-server on PATH)', () => {
-  behavesLikeRedis(startRedis, redisEngine);
+  let store: TestRedis;
+  beforeAll(async () => {
+    store = await startRedis();
+  });
+  afterAll(() => store.stop());
+  behavesLikeRedis(() => redisEngine(store.url));
 
   test('a Redis that went away is a 503 within the bound, and one that came back is used again', async () => {
     const first = await startRedis();
@@ -49,32 +47,22 @@ describe.skipIf(!redis)(redis ? 'over Redis' : 'over Redis (NOT RUN: no redis-se
     expect((await post(server, '/', ['PING'])).status).toBe(503);
     expect((await post(server, '/pipeline', [['PING']])).status).toBe(503);
     expect((await post(server, '/multi-exec', [['PING']])).status).toBe(503);
-    const second = await startRedis(first.port);
-    onTestFinished(() => second.stop());
+    stopAfterTest(await startRedis(first.port));
     const isBack = async () => (await post(server, '/', ['PING'])).status === 200;
     await expect.poll(isBack).toBe(true);
   });
 });
 
 /** What the real client sees must not depend on what answers. */
-function behavesLikeRedis(
-  startStore: () => Promise<{ url: string; stop: () => Promise<void> }>,
-  engineOf: (url: string) => KvEngine,
-) {
-  let store: { url: string; stop: () => Promise<void> } | undefined;
+function behavesLikeRedis(newEngine: () => KvEngine) {
   let server: KvServer;
   let kv: ReturnType<typeof clientOf>;
-
-  beforeAll(async () => {
-    store = await startStore();
-  });
   beforeEach(async () => {
-    server = await startKvServer({ token, engine: engineOf(store?.url ?? '') });
+    server = await startKvServer({ token, engine: newEngine() });
     kv = clientOf(server);
     await kv.flushall();
+    return () => server.stop();
   });
-  afterEach(() => server.stop());
-  afterAll(() => store?.stop());
 
   test.each(['plain', '', '123', 'true', 'null', 'OK', '"quoted"', 'Zoë 🦊 \u0000 \r\n', '{"a":1}'])(
     'the value %j comes back as it was stored',

@@ -1,11 +1,10 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import os from 'node:os';
+import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { removeLeftovers } from '../../dev/system/leftovers';
+import { temporaryFolder } from '../vitest/temporary-folder';
 
-const folder = mkdtempSync(path.join(os.tmpdir(), 'leftovers-test-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder();
 
 const HOUR = 3600;
 

@@ -1,22 +1,20 @@
 import { createHash } from 'node:crypto';
-import { createServer, type IncomingMessage } from 'node:http';
 import { createClerkClient } from '@clerk/backend';
 import { clerkFrontendApiProxy } from '@clerk/backend/proxy';
-import type { Browser, BrowserContext, Page } from 'playwright';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type IdentityProvider, startIdentityProvider } from '../../../dev/idp/server';
-import { listen } from '../../../dev/system/listen';
+import type { BrowserContext, Page } from 'playwright';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { IdentityProvider } from '../../../dev/idp/server';
 import { mailedCode } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
-import { signToken } from '../../harness/hostile/tokens';
+import { startProvider } from '../../harness/identity-provider';
+import { startHttpServer } from '../../harness/parts/http-server';
+import { tokenFor } from '../../harness/requests';
+import { SECRET_KEY as secretKey } from '../../harness/service';
+import { stopAfterAll, stopAfterTest } from '../../vitest/stop-after-all';
 
-const secretKey = 'sk_test_browser';
 const password = 'correct horse battery';
 
-let chrome: Browser;
-beforeAll(async () => {
-  chrome = await launchBrowser();
-});
+const chrome = await launchBrowser();
 afterAll(() => chrome.close());
 
 /** A page that loads the real browser SDK through the application's own origin and mounts a component. */
@@ -44,14 +42,14 @@ const componentOf = (path: string) =>
   ] ?? 'UserButton';
 
 /** A server as an application has one: the SDK's proxy, and pages that the Backend SDK authenticates by cookie. */
-async function startApplication(provider: IdentityProvider, publishableKey: string) {
+function startApplication(provider: IdentityProvider, publishableKey: string) {
   const clerk = createClerkClient({
     secretKey,
     publishableKey,
     apiUrl: provider.url,
     telemetry: { disabled: true },
   });
-  const answer = async (request: Request): Promise<Response> => {
+  return startHttpServer(async (request) => {
     const url = new URL(request.url);
     if (url.pathname.startsWith('/__clerk')) {
       return clerkFrontendApiProxy(request, { publishableKey, secretKey, fapiUrl: provider.url });
@@ -61,35 +59,7 @@ async function startApplication(provider: IdentityProvider, publishableKey: stri
     const html = page(publishableKey, state.toAuth()?.userId ?? null, componentOf(url.pathname));
     state.headers.set('content-type', 'text/html');
     return new Response(html, { headers: state.headers });
-  };
-  const server = createServer((incoming, outgoing) => {
-    void toRequest(incoming)
-      .then(answer)
-      .then(async (response) => {
-        for (const cookie of response.headers.getSetCookie()) outgoing.appendHeader('set-cookie', cookie);
-        for (const [name, value] of response.headers)
-          if (name !== 'set-cookie') outgoing.setHeader(name, value);
-        outgoing.writeHead(response.status).end(Buffer.from(await response.arrayBuffer()));
-      });
   });
-  const port = await listen(server);
-  return {
-    url: `http://localhost:${port}`,
-    async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
-}
-
-async function toRequest(incoming: IncomingMessage): Promise<Request> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of incoming) chunks.push(Buffer.from(chunk));
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(incoming.headers)) headers.set(name, String(value));
-  const method = incoming.method ?? 'GET';
-  const body = chunks.length > 0 ? { body: Buffer.concat(chunks) } : {};
-  return new Request(`http://${incoming.headers.host}${incoming.url}`, { method, headers, ...body });
 }
 
 const instances = [
@@ -97,29 +67,14 @@ const instances = [
   { style: 'production', publishableKey: `pk_live_${btoa('clerk.browser.example$')}` },
 ];
 
-describe.each(instances)('a real browser at a $style instance', ({ publishableKey }) => {
-  let provider: IdentityProvider;
-  let application: Awaited<ReturnType<typeof startApplication>>;
-  const contexts: BrowserContext[] = [];
-  beforeAll(async () => {
-    provider = await startIdentityProvider({
-      publishableKey,
-      secretKey,
-      webhook: undefined,
-      sessionTokenSeconds: 20,
-    });
-    application = await startApplication(provider, publishableKey);
-  });
-  afterAll(async () => {
-    for (const context of contexts) await context.close();
-    await application.stop();
-    await provider.stop();
-  });
+describe.each(instances)('a real browser at a $style instance', async ({ publishableKey }) => {
+  const provider = stopAfterAll(await startProvider({ publishableKey, sessionTokenSeconds: 20 }));
+  const application = stopAfterAll(await startApplication(provider, publishableKey));
 
   /** A tab of a new browser profile, with all that must not happen in it. */
   async function newTab(context?: BrowserContext) {
     const profile = context ?? (await chrome.newContext({ baseURL: application.url }));
-    if (!context) contexts.push(profile);
+    onTestFinished(() => profile.close());
     const tab = await profile.newPage();
     tab.setDefaultTimeout(15_000);
     const foreign: string[] = [];
@@ -139,7 +94,15 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await tab.locator('input[autocomplete="one-time-code"]').first().focus();
     await tab.keyboard.type(code);
   };
-  const submit = (tab: Page) => tab.locator('.cl-formButtonPrimary').click();
+  /** The code, once the form asks for it. */
+  const awaitCode = async (tab: Page, email: string) => {
+    await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
+    return mailedCode(email, provider);
+  };
+  const signedOut = (tab: Page) =>
+    tab.waitForFunction(() => document.querySelector('#browser')?.textContent === 'nobody');
+  // By keyboard: when a password field loses the focus the form grows, and the button leaves a mouse that is pressed.
+  const submit = (tab: Page) => tab.locator('.cl-formButtonPrimary').press('Enter');
   const signedInAs = async (tab: Page) => {
     await tab.waitForFunction(() => document.querySelector('#browser')?.textContent?.startsWith('user_'));
     return tab.locator('#browser').textContent();
@@ -160,9 +123,9 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await tab.fill('input[name=password]', password);
     await submit(tab);
     await tab.waitForURL('**/verify-email-address');
-    await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
+    const code = await awaitCode(tab, 'new@example.com');
     expect(provider.store.users.all()).toEqual([]);
-    await typeCode(tab, await mailedCode('new@example.com', provider));
+    await typeCode(tab, code);
     await tab.waitForURL(`${application.url}/`);
 
     const userId = await signedInAs(tab);
@@ -190,11 +153,8 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await tab.fill('input[name=emailAddress]', 'wrong-code@example.com');
     await submit(tab);
     await tab.waitForURL('**/verify-email-address');
-    await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
-    await typeCode(
-      tab,
-      (await mailedCode('wrong-code@example.com', provider)) === '000000' ? '111111' : '000000',
-    );
+    const code = await awaitCode(tab, 'wrong-code@example.com');
+    await typeCode(tab, code === '000000' ? '111111' : '000000');
     await says(/Incorrect code/);
     expect(provider.store.users.all().map(({ email }) => email)).not.toContain('wrong-code@example.com');
 
@@ -220,8 +180,7 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await submit(tab);
     await tab.getByText('Use another method').click();
     await tab.getByText('Email code to').click();
-    await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
-    await typeCode(tab, await mailedCode('code@example.com', provider));
+    await typeCode(tab, await awaitCode(tab, 'code@example.com'));
     expect(await signedInAs(tab)).toBe(user.id);
   });
 
@@ -234,8 +193,7 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await submit(tab);
     await tab.getByText('Forgot password?').click();
     await tab.getByRole('button', { name: 'Reset your password' }).click();
-    await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
-    await typeCode(tab, await mailedCode('forgot@example.com', provider));
+    await typeCode(tab, await awaitCode(tab, 'forgot@example.com'));
     await tab.waitForURL('**/reset-password');
     await tab.fill('input[name=password]', password);
     await tab.fill('input[name=confirmPassword]', password);
@@ -256,9 +214,7 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await signedInAs(second);
     await second.locator('.cl-userButtonTrigger').click();
     await second.getByText('Sign out').click();
-    for (const tab of [first, second]) {
-      await tab.waitForFunction(() => document.querySelector('#browser')?.textContent === 'nobody');
-    }
+    for (const tab of [first, second]) await signedOut(tab);
     await first.goto('/');
     expect(await first.locator('#server').textContent()).toBe('nobody');
   });
@@ -291,22 +247,9 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await tab.goto('about:blank');
     const session = provider.store.sessions.all().find(({ userId }) => userId === user.id);
     const now = Math.floor(Date.now() / 1000);
-    const expired = signToken(
-      provider,
-      {
-        azp: application.url,
-        exp: now - 60,
-        fva: [0, -1],
-        iat: now - 120,
-        iss: provider.issuer,
-        nbf: now - 130,
-        sid: session?.id,
-        sts: 'active',
-        sub: user.id,
-        v: 2,
-      },
-      { header: { cat: 'cl_B7d4PD111AAA' } },
-    );
+    const times = { iat: now - 120, nbf: now - 130, exp: now - 60 };
+    const claims = { azp: application.url, fva: [0, -1], sid: session?.id, ...times };
+    const expired = tokenFor(provider, user.id, claims, { header: { cat: 'cl_B7d4PD111AAA' } });
     const cookies = await profile.cookies();
     await profile.addCookies(
       cookies
@@ -331,17 +274,16 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
         .session.getToken({ skipCache: true })
         .catch(() => null),
     );
-    await tab.waitForFunction(() => document.querySelector('#browser')?.textContent === 'nobody');
+    await signedOut(tab);
   });
 
   test('a browser with the cookies of a deleted database is signed out, and signs in again', async () => {
     const user = provider.createUser({ email: 'stale@example.com', password });
-    const deleted = await startIdentityProvider({ publishableKey, secretKey, webhook: undefined });
+    const deleted = stopAfterTest(await startProvider({ publishableKey }));
     const stale = deleted.sessionToken(
       deleted.createSession(deleted.createUser({ email: 'stale@example.com' }).id).id,
       application.url,
     );
-    await deleted.stop();
     const { tab, profile, errors } = await newTab();
     const values = {
       __session: stale,
@@ -388,7 +330,7 @@ describe.each(instances)('a real browser at a $style instance', ({ publishableKe
     await tab.getByRole('button', { name: 'Delete account' }).click();
     await tab.fill('input[name=deleteConfirmation]', 'Delete account');
     await submit(tab);
-    await tab.waitForFunction(() => document.querySelector('#browser')?.textContent === 'nobody');
+    await signedOut(tab);
     expect(provider.store.users.get(user.id)).toBeUndefined();
     expect(errors).toEqual([]);
   });

@@ -1,68 +1,46 @@
-import { createServer } from 'node:http';
-import type { Browser, Page } from 'playwright';
+import type { Page } from 'playwright';
 import { Webhook } from 'svix';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type IdentityProvider, startIdentityProvider } from '../../../dev/idp/server';
-import { listen } from '../../../dev/system/listen';
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
+import type { IdentityProvider } from '../../../dev/idp/server';
 import { axeViolations, visit } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
+import { startProvider } from '../../harness/identity-provider';
+import { startHttpServer } from '../../harness/parts/http-server';
+import { SIGNING_SECRET as secret } from '../../harness/service';
+import { stopAfterAll } from '../../vitest/stop-after-all';
 
-const secret = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
-const publishableKey = `pk_test_${Buffer.from('local.clerk.accounts.dev$').toString('base64')}`;
 const GONE = /Failed to load resource: net::ERR_/;
 
 /** An endpoint that answers as the service does. */
-const endpoint = createServer(async (request, response) => {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(Buffer.from(chunk));
-  const headers = Object.fromEntries(
-    Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
-  );
+const answer = async (request: Request) => {
   try {
-    new Webhook(secret).verify(Buffer.concat(chunks).toString(), headers);
-    response.writeHead(200).end('{"received":true}');
+    new Webhook(secret).verify(await request.text(), Object.fromEntries(request.headers));
+    return Response.json({ received: true });
   } catch {
-    response.writeHead(400).end('{"message":"Invalid webhook signature"}');
+    return Response.json({ message: 'Invalid webhook signature' }, { status: 400 });
   }
-});
+};
+const endpoint = stopAfterAll(await startHttpServer(answer));
+const browser = await launchBrowser();
+afterAll(() => browser.close());
 
-let browser: Browser;
-let endpointUrl: string;
-beforeAll(async () => {
-  browser = await launchBrowser();
-  const port = await listen(endpoint);
-  endpointUrl = `http://127.0.0.1:${port}/webhooks/idp/v1/user-created`;
-});
-afterAll(async () => {
-  await browser.close();
-  endpoint.closeAllConnections();
-  await new Promise((resolve) => endpoint.close(resolve));
-});
-
+/** With the provider's own retry delays: a failed delivery stays pending for as long as a test takes. */
+const start = (preferredPort: number) =>
+  startProvider({
+    webhook: { url: `${endpoint.url}/webhooks/idp/v1/user-created`, secret },
+    console: { preferredPort },
+  });
 let provider: IdentityProvider;
 beforeEach(async () => {
   provider = await start(0);
 });
 afterEach(() => provider.stop());
 
-/** With the provider's own retry delays: a failed delivery stays pending for as long as a test takes. */
-function start(preferredPort: number): Promise<IdentityProvider> {
-  return startIdentityProvider({
-    publishableKey,
-    secretKey: 'sk_test_console',
-    webhook: { url: endpointUrl, secret },
-    console: { preferredPort },
-  });
-}
-
-interface Visit {
-  readonly viewport?: { width: number; height: number };
-  readonly permissions?: string[];
-  readonly expected?: RegExp[];
-}
-
 /** Opens the console once; the test fails if the page is ever loaded again. */
-async function open(options: Visit, body: (page: Page) => Promise<void>): Promise<void> {
+async function open(
+  options: Parameters<typeof visit>[2],
+  body: (page: Page) => Promise<void>,
+): Promise<void> {
   const url = provider.consoleUrl ?? '';
   await visit(browser, { url }, options, async (page) => {
     let loads = 0;
@@ -76,6 +54,8 @@ async function open(options: Visit, body: (page: Page) => Promise<void>): Promis
   });
 }
 
+const announced = (page: Page, text: string) =>
+  page.getByRole('log').getByText(text).waitFor({ state: 'attached' });
 const deliveries = (page: Page) => page.locator('.deliveries > li');
 const mailTo = (to: string, code: string) =>
   provider.store.mails.put({ id: `ema_${code}`, to, code, purpose: 'sign-up', sentAt: Date.now() });
@@ -95,10 +75,7 @@ test('a user created in the console is listed with the delivery that the endpoin
     await delivery.getByText('{"received":true}').waitFor();
     await delivery.getByRole('region', { name: 'Payload of user.created' }).getByText(email).waitFor();
     expect(await page.getByLabel('E-mail').inputValue()).not.toBe(email);
-    await page
-      .getByRole('log')
-      .getByText('user.created delivered, answered 200')
-      .waitFor({ state: 'attached' });
+    await announced(page, 'user.created delivered, answered 200');
   }));
 
 test('a mailed code comes up by itself, newest first, and is copied by its button', () =>
@@ -111,7 +88,7 @@ test('a mailed code comes up by itself, newest first, and is copied by its butto
     await newest.getByRole('button', { name: 'Copy' }).click();
     await newest.getByText('Copied').waitFor();
     expect(await page.evaluate(() => navigator.clipboard.readText())).toBe('424243');
-    await page.getByRole('log').getByText('4 2 4 2 4 3').waitFor({ state: 'attached' });
+    await announced(page, '4 2 4 2 4 3');
   }));
 
 test('where the browser copies nothing the code is selected in a field, and stays so', () =>
@@ -256,13 +233,8 @@ test.each([1280, 360])('each section is reached from the top at %i px, the webho
   open({ viewport: { width, height: 700 } }, async (page) => {
     for (let count = 0; count < 10; count += 1) provider.createUser({ email: `user-${count}@example.com` });
     await page.getByRole('heading', { name: 'user-9@example.com' }).waitFor();
-    const sections = {
-      Users: 'Users',
-      Endpoint: 'Webhook endpoint',
-      Deliveries: 'Deliveries',
-      Mails: 'Mails',
-    };
-    for (const [link, name] of Object.entries(sections)) {
+    for (const link of ['Users', 'Endpoint', 'Deliveries', 'Mails']) {
+      const name = link === 'Endpoint' ? 'Webhook endpoint' : link;
       await page.getByRole('navigation').getByRole('link', { name: link }).click();
       const heading = page.getByRole('heading', { name, exact: true });
       await expect.poll(() => heading.evaluate((found) => found === document.activeElement)).toBe(true);
@@ -292,7 +264,7 @@ test('deliveries are shown of one type, and those that are done are cleared', ()
     await expect.poll(types).toEqual(['user.created']);
     await deliveries(page).getByText('waiting').waitFor();
     expect(await filter.innerText()).toBe('All types (1)\nuser.created (1)');
-    await page.getByRole('log').getByText('Cleared 2 deliveries').waitFor({ state: 'attached' });
+    await announced(page, 'Cleared 2 deliveries');
     expect(provider.webhooks.list().map(({ status }) => status)).toEqual(['pending']);
   }));
 
@@ -307,10 +279,7 @@ test('a redelivery that fails is told of, and what was delivered before remains 
     await delivery.getByText(/2 attempts · last redelivery failed · next try in \d s/).waitFor();
     await delivery.locator('summary').getByText('HTTP 400').waitFor();
     await delivery.getByText('Delivered').waitFor();
-    await page
-      .getByRole('log')
-      .getByText('user.deleted redelivery failed, answered 400')
-      .waitFor({ state: 'attached' });
+    await announced(page, 'user.deleted redelivery failed, answered 400');
   }));
 
 test('a refusal is shown beside the control that caused it', () =>

@@ -57,7 +57,8 @@ export async function signUp(page: Page, email: string, readCode: () => Promise<
   await page.goto('/sign-up');
   await page.getByLabel('Email address').fill(email);
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-  await page.getByRole('button', { name: 'Continue' }).click();
+  // When the password field loses the focus the form grows, and the button leaves a mouse that is pressed.
+  await page.getByRole('button', { name: 'Continue' }).press('Enter');
   const field = page.getByLabel('Enter verification code');
   await field.waitFor();
   // The form shows the field before it asks for the mail.

@@ -1,0 +1,11 @@
+import {
+  type IdentityProvider,
+  type IdentityProviderOptions,
+  startIdentityProvider,
+} from '../../dev/idp/server';
+import { PUBLISHABLE_KEY, SECRET_KEY } from './service';
+
+/** Starts a stand-in with the keys of the tests: a development instance without an endpoint, unless told otherwise. */
+export function startProvider(options: Partial<IdentityProviderOptions> = {}): Promise<IdentityProvider> {
+  return startIdentityProvider({ publishableKey: PUBLISHABLE_KEY, secretKey: SECRET_KEY, ...options });
+}
