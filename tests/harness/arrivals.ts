@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { inParallel } from './parallel';
-import { deliver, me, register, tokenFor, userCreated } from './requests';
+import { deliver, me, now, register, tokenFor, userCreated } from './requests';
 import type { TestService } from './service';
 
 /** What came of it. */
@@ -64,8 +64,7 @@ export async function arrive(
 
   const tokens = new Map<number, string>();
   const tokenOf = (user: number) => {
-    const token =
-      tokens.get(user) ?? tokenFor(service.idp, id(user), { exp: Math.floor(Date.now() / 1000) + 600 });
+    const token = tokens.get(user) ?? tokenFor(service.idp, id(user), { exp: now() + 600 });
     tokens.set(user, token);
     return token;
   };
@@ -78,7 +77,7 @@ export async function arrive(
   };
 
   // Not the caller's own id: its guard would link it before the handler could.
-  const caller = tokenFor(service.idp, `user_caller_${seed}`, { exp: Math.floor(Date.now() / 1000) + 3600 });
+  const caller = tokenFor(service.idp, `user_caller_${seed}`, { exp: now() + 3600 });
   for (const { url } of service.processes) await me(url, caller);
   countInserts();
   inserts = 0;

@@ -18,6 +18,13 @@ export async function send(url: string, init: RequestInit & { duplex?: 'half' } 
   return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers };
 }
 
+export const ME = '/users/v1/me';
+export const REGISTER = '/auth/v1/register';
+export const HOOK = '/webhooks/idp/v1/user-created';
+
+/** As tokens and signatures tell the time: in seconds. */
+export const now = () => Math.floor(Date.now() / 1000);
+
 /** A session token of a user who exists at the identity provider only as a `sub`, as after a restore. */
 export function tokenFor(
   idp: IdentityProvider,
@@ -25,19 +32,24 @@ export function tokenFor(
   claims: Record<string, unknown> = {},
   signing?: Signing,
 ): string {
-  const now = Math.floor(Date.now() / 1000);
-  const times = { iat: now, nbf: now - 10, exp: now + 60 };
+  const iat = now();
+  const times = { iat, nbf: iat - 10, exp: iat + 60 };
   const session = { sub, sid: `sess_${randomUUID()}`, iss: idp.issuer, ...times, sts: 'active', v: 2 };
   return signToken(idp, { ...session, ...claims }, signing);
 }
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
+/** The cookies of a browser that is signed in. */
+export const cookie = (token: string) => ({
+  cookie: `__session=${token}; __client_uat=1; __clerk_db_jwt=x`,
+});
+
 const isBytes = (body: unknown): body is Uint8Array<ArrayBuffer> => body instanceof Uint8Array;
 
 /** POST /auth/v1/register as a JSON client sends it; text and bytes go as they are. */
 export function register(serviceUrl: string, token: string, body: unknown): Promise<Answer> {
-  return send(`${serviceUrl}/auth/v1/register`, {
+  return send(`${serviceUrl}${REGISTER}`, {
     method: 'POST',
     headers: { ...bearer(token), 'content-type': 'application/json' },
     body: typeof body === 'string' || isBytes(body) ? body : JSON.stringify(body),
@@ -45,7 +57,7 @@ export function register(serviceUrl: string, token: string, body: unknown): Prom
 }
 
 export const me = (serviceUrl: string, token: string) =>
-  send(`${serviceUrl}/users/v1/me`, { headers: bearer(token) });
+  send(`${serviceUrl}${ME}`, { headers: bearer(token) });
 
 export interface WebhookSigning {
   readonly secret?: string;
@@ -61,7 +73,7 @@ export function signatureHeaders(
   signing: WebhookSigning = {},
 ): Record<string, string> {
   const { secret = SIGNING_SECRET, id = `msg_${randomUUID()}`, names = 'svix' } = signing;
-  const timestamp = signing.timestamp ?? String(Math.floor(Date.now() / 1000));
+  const timestamp = signing.timestamp ?? String(now());
   const signature = createHmac('sha256', Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
     .update(`${id}.${timestamp}.`)
     .update(body)
@@ -79,7 +91,7 @@ export function deliver(
   body: string | Uint8Array<ArrayBuffer>,
   headers: Record<string, string> = signatureHeaders(body),
 ): Promise<Answer> {
-  return send(`${serviceUrl}/webhooks/idp/v1/user-created`, {
+  return send(`${serviceUrl}${HOOK}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
     body,

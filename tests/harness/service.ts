@@ -40,6 +40,10 @@ export interface TestService {
   /** Address of the first process. */
   readonly url: string;
   readonly processes: readonly ServiceProcess[];
+  /** Everything that the processes wrote so far. */
+  output(): string;
+  /** The lines of it that hold a text. */
+  linesWith(text: string): string[];
   readonly database: TestDatabase;
   readonly idp: IdentityProvider;
   readonly kv: {
@@ -204,10 +208,16 @@ export async function startTestService({
   const processes = await Promise.all(Array.from({ length: count }, () => startServiceProcess(environment)));
   const [first] = processes;
   if (!first) throw new Error('A service has at least one process');
+  const output = () => processes.map((process) => process.output()).join('\n');
   idp.webhooks.setEndpoint({ url: `${first.url}/webhooks/idp/v1/user-created`, secrets: [SIGNING_SECRET] });
   return {
     url: first.url,
     processes,
+    output,
+    linesWith: (text) =>
+      output()
+        .split('\n')
+        .filter((line) => line.includes(text)),
     database,
     idp,
     kv: { engine, proxy: kvProxy, address, takeCommands: () => commands.splice(0) },

@@ -1,38 +1,27 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { authenticateRequest } from '#lib/authentication/authenticate-request';
-import type { AuthenticationPort } from '#lib/authentication/port';
 import { createAuthenticationAdapter } from '#lib/idp/authentication-adapter';
-import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
+import { startIdentityProvider } from '../../dev/idp/server';
 import { bearer, tokenFor } from '../harness/requests';
 import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
-let idp: IdentityProvider;
-const adapters: Record<string, AuthenticationPort> = {};
-
-beforeAll(async () => {
-  idp = await startIdentityProvider({
-    secretKey: SECRET_KEY,
-    publishableKey: PUBLISHABLE_KEY,
-    webhook: undefined,
-  });
-  const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY, apiUrl: idp.url };
-  adapters['JWKS'] = createAuthenticationAdapter(keys);
-  adapters['public key'] = createAuthenticationAdapter({ ...keys, jwtKey: idp.publicKeyPem });
-});
-afterAll(() => idp?.stop());
-
+const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };
+const idp = stopAfterAll(await startIdentityProvider({ ...keys, webhook: undefined }));
 const resolveUserId = vi.fn(async (id: string) => `internal-${id}`);
-const authenticate = (name: string, headers: Record<string, string>) => {
-  const port = adapters[name];
-  if (!port) throw new Error(`No adapter ${name}`);
-  return authenticateRequest(new Request('https://app.example.com/any', { headers }), port, resolveUserId);
-};
 
-describe.each(['JWKS', 'public key'])('the authentication port over the real SDK, by %s', (name) => {
+describe.each([
+  ['JWKS', {}],
+  ['public key', { jwtKey: idp.publicKeyPem }],
+])('the authentication port over the real SDK, by %s', (name, by) => {
+  const port = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...by });
+  const authenticate = (headers: Record<string, string>) =>
+    authenticateRequest(new Request('https://app.example.com/any', { headers }), port, resolveUserId);
+
   test('resolves a verified session to the authenticated context', async () => {
     const { id } = idp.createUser({ email: `${name.replace(' ', '-')}@example.com` });
     const headers = bearer(idp.sessionToken(idp.createSession(id).id));
-    expect(await authenticate(name, headers)).toEqual({
+    expect(await authenticate(headers)).toEqual({
       isAuthenticated: true,
       userId: `internal-${id}`,
       identityProviderUserId: id,
@@ -48,7 +37,7 @@ describe.each(['JWKS', 'public key'])('the authentication port over the real SDK
     ['a machine token', () => bearer('ak_0123456789')],
   ])('resolves to nothing, and looks nobody up: %s', async (_what, headers) => {
     resolveUserId.mockClear();
-    expect(await authenticate(name, headers())).toBeUndefined();
+    expect(await authenticate(headers())).toBeUndefined();
     expect(resolveUserId).not.toHaveBeenCalled();
   });
 });

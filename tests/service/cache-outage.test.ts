@@ -1,28 +1,14 @@
-import { createServer, type RequestListener } from 'node:http';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { listen } from '../../dev/system/listen';
+import type { RequestListener } from 'node:http';
+import { afterEach, describe, expect, test } from 'vitest';
+import { startImpostor } from '../harness/parts/impostor';
 import type { Treatment } from '../harness/parts/tcp-proxy';
 import { me, tokenFor } from '../harness/requests';
-import { startTestService, type TestService } from '../harness/service';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
-let service: TestService;
-/** Stands where the KV server should be and answers as the test at hand says. */
-let answer: RequestListener = (_request, response) => response.end();
-const oddServer = createServer((request, response) => answer(request, response));
-let kvAddress: { host: string; port: number };
-let oddAddress: { host: string; port: number };
-
-beforeAll(async () => {
-  const port = await listen(oddServer);
-  oddAddress = { host: '127.0.0.1', port };
-  service = await startTestService();
-  kvAddress = service.kv.address;
-});
-afterAll(async () => {
-  await service?.stop();
-  oddServer.closeAllConnections();
-  await new Promise((resolve) => oddServer.close(resolve));
-});
+/** Stands where the KV server should be. */
+const oddServer = stopAfterAll(await startImpostor());
+const service = stopAfterAll(await startTestService());
 
 const cacheOf = async (id: string) =>
   (await me(service.url, tokenFor(service.idp, id))).headers
@@ -33,7 +19,7 @@ const cacheOf = async (id: string) =>
 const recovers = () => expect.poll(() => cacheOf('user_probe')).toBe('hit');
 
 afterEach(async () => {
-  service.kv.proxy.lead(kvAddress);
+  service.kv.proxy.lead(service.kv.address);
   await service.kv.proxy.treat('forward');
   await recovers();
 });
@@ -44,13 +30,12 @@ const json =
     response.writeHead(status, { 'content-type': 'application/json' }).end(body);
   };
 
-const output = () => service.processes[0]?.output() ?? '';
-const count = (message: string) => output().split(`"msg":"${message}"`).length - 1;
+const count = (message: string) => service.linesWith(`"msg":"${message}"`).length;
 
 const transport = (treatment: Treatment) => () => service.kv.proxy.treat(treatment);
 const odd = (listener: RequestListener) => () => {
-  answer = listener;
-  service.kv.proxy.lead(oddAddress);
+  oddServer.answer = listener;
+  service.kv.proxy.lead({ host: '127.0.0.1', port: oddServer.port });
 };
 
 describe('while the cache fails, the guard answers from the database', () => {

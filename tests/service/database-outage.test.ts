@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { holdInserts, holdRow } from '../harness/parts/held-row';
-import { type OwnPostgres, startOwnPostgres } from '../harness/parts/own-postgres';
+import { startOwnPostgres } from '../harness/parts/own-postgres';
 import { type Answer, deliver, me, register, tokenFor, userCreated } from '../harness/requests';
-import { startTestService, type TestService } from '../harness/service';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 /**
  * What the service promises, from the point of view of its own log: its bounds add up to 4.5 s, 0.5 s for the cache and
@@ -13,20 +14,9 @@ const BOUND_MS = 5_000;
 const ROLE = 'service_role';
 const POOL_CONNECTIONS = 10;
 
-let postgres: OwnPostgres;
-let service: TestService;
-
-const administer = (statement: string) => service.database.pool.query(statement);
-const endConnections = () =>
-  administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${ROLE}'`);
-const token = (id: string) => tokenFor(service.idp, id);
-const rowsOf = async (id: string) =>
-  (await service.database.pool.query('SELECT 1 FROM users WHERE identity_provider_user_id = $1', [id]))
-    .rowCount;
-
-beforeAll(async () => {
-  postgres = await startOwnPostgres();
-  service = await startTestService({
+const postgres = stopAfterAll(await startOwnPostgres());
+const service = stopAfterAll(
+  await startTestService({
     server: postgres,
     // No limit binds a superuser.
     async databaseUrl(database) {
@@ -37,12 +27,14 @@ beforeAll(async () => {
       url.password = 'password-of-the-role';
       return url.href;
     },
-  });
-});
-afterAll(async () => {
-  await service?.stop();
-  await postgres?.stop();
-});
+  }),
+);
+
+const administer = (statement: string) => service.database.pool.query(statement);
+const endConnections = () =>
+  administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${ROLE}'`);
+const token = (id: string) => tokenFor(service.idp, id);
+const { rowsOf } = service.database;
 
 const recovers = () =>
   expect
@@ -54,8 +46,7 @@ const recovers = () =>
 afterEach(async () => {
   await service.database.proxy.treat('forward');
   await recovers();
-  const output = service.processes[0]?.output() ?? '';
-  const durations = [...output.matchAll(/"ms":(\d+)/g)].map(([, ms]) => Number(ms));
+  const durations = [...service.output().matchAll(/"ms":(\d+)/g)].map(([, ms]) => Number(ms));
   expect(durations.length).toBeGreaterThan(0);
   expect(Math.max(...durations), 'milliseconds of the slowest request').toBeLessThan(BOUND_MS);
 });
@@ -113,7 +104,7 @@ describe('while the database is out, cached users are served and the rest is a 5
       const event = await failedDelivery(id('event'));
       await heal();
       expect((await service.idp.webhooks.settled(event)).status).toBe('delivered');
-      expect(await rowsOf(id('event'))).toBe(1);
+      expect(await rowsOf(id('event'))).toHaveLength(1);
       await recovers();
       expect((await me(service.url, token(id('uncached')))).status).toBe(200);
     },
@@ -139,7 +130,7 @@ describe('while the database is out, cached users are served and the rest is a 5
     await service.database.proxy.treat('forward');
     await recovers();
     expect((await deliver(service.url, userCreated('user_dark_0'))).status).toBe(200);
-    expect(await rowsOf('user_dark_0')).toBe(1);
+    expect(await rowsOf('user_dark_0')).toHaveLength(1);
   });
 });
 
@@ -156,9 +147,7 @@ test('a registration that waits first for a connection and then for its answer e
   await Promise.all(underWay);
   expect(told(await behind)).toEqual(internalError);
   await last.release();
-  expect(service.processes[0]?.output(), 'it was the deadline of the registration').toContain(
-    'The time is up',
-  );
+  expect(service.output(), 'it was the deadline of the registration').toContain('The time is up');
 });
 
 test('connections that the server ends in the middle of a query are a 500 once, and idle ones not even that', async () => {
@@ -169,7 +158,7 @@ test('connections that the server ends in the middle of a query are a 500 once, 
   expect(told(await underWay)).toEqual(internalError);
   await row.release();
   expect((await me(service.url, token('user_ended'))).status).toBe(200);
-  const lost = () => service.processes[0]?.output().split('idle database connection lost').length ?? 0;
+  const lost = () => service.linesWith('idle database connection lost').length;
   const before = lost();
   await endConnections();
   await expect.poll(() => lost() > before).toBe(true);
@@ -196,5 +185,5 @@ test('a read-only database still finds users; new ones are a 500, and their even
   const event = await failedDelivery('user_read_event');
   await readOnly(false);
   expect((await service.idp.webhooks.settled(event)).status).toBe('delivered');
-  expect(await rowsOf('user_read_event')).toBe(1);
+  expect(await rowsOf('user_read_event')).toHaveLength(1);
 });

@@ -14,27 +14,19 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres/server';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { startPostgres } from '../../dev/postgres/server';
 import { deployMigrations, pendingMigrations } from '../../prisma/deploy';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
 const committed = path.join(project, 'prisma', 'migrations');
 const root = mkdtempSync(path.join(os.tmpdir(), 'deploy-test-'));
-let server: EmbeddedPostgres | undefined;
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+const server = stopAfterAll(await startPostgres({ folder: path.join(root, 'postgres'), durable: false }));
 let databases = 0;
 
-beforeAll(async () => {
-  server = await startPostgres({ folder: path.join(root, 'postgres'), durable: false });
-});
-
-afterAll(async () => {
-  await server?.stop();
-  rmSync(root, { recursive: true, force: true });
-});
-
 async function newDatabase(): Promise<string> {
-  if (!server) throw new Error('The server did not start.');
   databases += 1;
   await server.createDatabase(`deploy_${databases}`);
   return server.url(`deploy_${databases}`);

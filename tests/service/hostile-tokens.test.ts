@@ -1,59 +1,35 @@
-import { generateKeyPairSync } from 'node:crypto';
-import { createServer } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listen } from '../../dev/system/listen';
+import { createPublicKey } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { foreignKeys } from '../harness/hostile/tokens';
+import { startImpostor } from '../harness/parts/impostor';
 import { movedClock } from '../harness/parts/moved-clock';
-import { me, tokenFor } from '../harness/requests';
-import { type ServiceProcess, startServiceProcess, startTestService } from '../harness/service';
+import { me, now, tokenFor } from '../harness/requests';
+import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-const service = stopAfterAll(await startTestService());
-const token = tokenFor(service.idp, 'user_caller');
-
-describe('a session token is verified with the key of this instance only', () => {
-  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  const other = {
-    publicKey: publicKey.export({ format: 'jwk' }),
-    privateKey: String(privateKey.export({ type: 'pkcs8', format: 'pem' })),
-  };
-  const calls: string[] = [];
-  const attacker = createServer((request, response) => {
-    calls.push(request.url ?? '');
+const other = foreignKeys();
+const otherJwk = createPublicKey(other.publicKey).export({ format: 'jwk' });
+const attacker = stopAfterAll(
+  await startImpostor((_request, response) => {
     response
       .writeHead(200, { 'content-type': 'application/json' })
-      .end(JSON.stringify({ keys: [{ ...other.publicKey, kid: 'theirs', alg: 'RS256', use: 'sig' }] }));
-  });
-  let fetchingKeys: ServiceProcess;
-  let attackerUrl: string;
-  const clock = movedClock();
+      .end(JSON.stringify({ keys: [{ ...otherJwk, kid: 'theirs', alg: 'RS256', use: 'sig' }] }));
+  }),
+);
+const clock = stopAfterAll(movedClock());
+const service = stopAfterAll(await startTestService());
+const fetchingKeys = stopAfterAll(
+  await startServiceProcess({ ...service.environment, ...clock.environment, IDP_JWT_KEY: '' }),
+);
 
-  beforeAll(async () => {
-    await listen(attacker);
-    const address = attacker.address();
-    attackerUrl = `http://127.0.0.1:${address && typeof address === 'object' ? address.port : 0}`;
-    fetchingKeys = await startServiceProcess({
-      ...service.environment,
-      ...clock.environment,
-      IDP_JWT_KEY: '',
-    });
-  });
-  afterAll(async () => {
-    await fetchingKeys?.stop();
-    clock.remove();
-    await new Promise((resolve) => attacker.close(resolve));
-  });
-
-  const now = () => Math.floor(Date.now() / 1000);
+describe('a session token is verified with the key of this instance only', () => {
   const signed = (
     header: Record<string, unknown>,
     privateKeyPem?: string,
     claims: Record<string, unknown> = {},
   ) =>
     tokenFor(service.idp, 'user_confused', claims, { header, ...(privateKeyPem ? { privateKeyPem } : {}) });
-  const ourKid = () => {
-    const [header = ''] = token.split('.');
-    return String(Object(JSON.parse(Buffer.from(header, 'base64url').toString())).kid);
-  };
+  const ourKid = () => service.idp.signingKey.kid;
 
   test('given as a variable, or fetched from the provider', async () => {
     for (const url of [service.url, fetchingKeys.url]) {
@@ -67,19 +43,19 @@ describe('a session token is verified with the key of this instance only', () =>
     ['no kid', () => ({ kid: undefined })],
     ['an empty kid', () => ({ kid: '' })],
     ['a path as kid', () => ({ kid: '../../../../dev/null' })],
-    ['a URL as kid', () => ({ kid: `${attackerUrl}/kid` })],
+    ['a URL as kid', () => ({ kid: `${attacker.url}/kid` })],
     ['a name of the prototype as kid', () => ({ kid: '__proto__' })],
-    ['its key in the header', () => ({ kid: ourKid(), jwk: other.publicKey })],
-    ['a URL of its keys', () => ({ kid: 'theirs', jku: `${attackerUrl}/jku`, x5u: `${attackerUrl}/x5u` })],
+    ['its key in the header', () => ({ kid: ourKid(), jwk: otherJwk })],
+    ['a URL of its keys', () => ({ kid: 'theirs', jku: `${attacker.url}/jku`, x5u: `${attacker.url}/x5u` })],
     ['a critical extension', () => ({ kid: ourKid(), crit: ['exp'] })],
   ])('a token that another key signed, with %s, is refused', async (_what, header) => {
     for (const url of [service.url, fetchingKeys.url]) {
-      const claims = [{}, { iss: `${attackerUrl}/issuer` }];
+      const claims = [{}, { iss: `${attacker.url}/issuer` }];
       for (const each of claims) {
         expect((await me(url, signed(header(), other.privateKey, each))).status).toBe(401);
       }
     }
-    expect(calls).toEqual([]);
+    expect(attacker.calls).toEqual([]);
   });
 
   test('a token is refused from the fifth second after it expired', async () => {

@@ -1,17 +1,7 @@
-import { createServer, type Server } from 'node:http';
-import { afterAll, describe, expect, test } from 'vitest';
-import { listen } from '../../dev/system/listen';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startImpostor } from '../harness/parts/impostor';
 import { me, tokenFor } from '../harness/requests';
-import { startTestService, type TestService } from '../harness/service';
-
-const started: { service: TestService; backendApi: Server }[] = [];
-afterAll(async () => {
-  for (const { service, backendApi } of started) {
-    await service.stop();
-    backendApi.closeAllConnections();
-    await new Promise((resolve) => backendApi.close(resolve));
-  }
-});
+import { startTestService } from '../harness/service';
 
 describe('without IDP_JWT_KEY, keys that cannot be had are said so in the log', () => {
   test.each<[string, number, string, string]>([
@@ -20,26 +10,23 @@ describe('without IDP_JWT_KEY, keys that cannot be had are said so in the log', 
     ['null', 200, 'application/json', 'null'],
     ['no keys', 200, 'application/json', '{"keys":[]}'],
   ])('%s: 401, one warning a minute, and the reason in each line', async (_what, status, type, body) => {
-    const backendApi = createServer((_request, response) => {
+    const backendApi = await startImpostor((_request, response) => {
       response.writeHead(status, { 'content-type': type }).end(body);
     });
-    const port = await listen(backendApi);
+    onTestFinished(backendApi.stop);
     const service = await startTestService({
-      environment: { IDP_JWT_KEY: '', CLERK_API_URL: `http://127.0.0.1:${port}` },
+      environment: { IDP_JWT_KEY: '', CLERK_API_URL: backendApi.url },
     });
-    started.push({ service, backendApi });
+    onTestFinished(service.stop);
     for (const id of ['user_1', 'user_2']) {
       expect(await me(service.url, tokenFor(service.idp, id))).toMatchObject({
         status: 401,
         body: { message: 'Unauthorized' },
       });
     }
-    const lines = (text: string) =>
-      (service.processes[0]?.output() ?? '').split('\n').filter((line) => line.includes(text));
-    await expect.poll(() => lines('"status":401')).toHaveLength(2);
-    expect(lines('"credential not verified"')).toHaveLength(1);
-    for (const line of lines('"status":401')) {
-      expect(line).toMatch(/"reason":"(?:jwk-[a-z-]+|unexpected-error)"/);
-    }
+    const refused = () => service.linesWith('"status":401');
+    await expect.poll(refused).toHaveLength(2);
+    expect(service.linesWith('"credential not verified"')).toHaveLength(1);
+    for (const line of refused()) expect(line).toMatch(/"reason":"(?:jwk-[a-z-]+|unexpected-error)"/);
   });
 });

@@ -1,52 +1,32 @@
 import { once } from 'node:events';
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
-import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { connected } from '../harness/hostile/raw-http';
 import { holdRow } from '../harness/parts/held-row';
 import { startTcpProxy } from '../harness/parts/tcp-proxy';
-import { bearer, deliver, me, register, tokenFor, userCreated } from '../harness/requests';
-import {
-  type ServiceProcess,
-  startServiceProcess,
-  startTestService,
-  type TestService,
-} from '../harness/service';
+import { bearer, deliver, HOOK, me, register, tokenFor, userCreated } from '../harness/requests';
+import { type ServiceProcess, startServiceProcess, startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 /** What a platform grants between SIGTERM and SIGKILL. */
 const SHUTDOWN_MS = 10_000;
 
 const BURST = 200;
 
-let service: TestService;
-const own: ServiceProcess[] = [];
+const service = stopAfterAll(await startTestService());
 
-/** One more process of the service; nothing else uses it. */
+/** One more process of the service, of this test's own. */
 async function start(environment: Record<string, string> = {}): Promise<ServiceProcess> {
   const started = await startServiceProcess({ ...service.environment, ...environment });
-  own.push(started);
+  onTestFinished(started.stop);
   return started;
 }
 
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(async () => {
-  await Promise.all(own.map((each) => each.stop()));
-  await service?.stop();
-});
-
 const caller = () => tokenFor(service.idp, 'user_caller');
-const hook = (url: string) => `${url}/webhooks/idp/v1/user-created`;
-const stored = async () => {
-  const { rows } = await service.database.pool.query<{ id: string }>(
-    'SELECT identity_provider_user_id AS id FROM users',
-  );
-  return rows.map(({ id }) => id);
-};
-const sorted = (ids: Iterable<string>) => [...ids].sort();
+const hook = (url: string) => `${url}${HOOK}`;
 
 test('SIGKILL in the middle of a burst: nothing acknowledged is missing, and redelivery completes the rest', async () => {
   const victim = await start();
@@ -84,14 +64,13 @@ test('SIGKILL in the middle of a burst: nothing acknowledged is missing, and red
 
   expect(registered, 'the kill came in the middle').not.toContain(heldIds.registered);
   expect(acknowledged(), 'the kill came in the middle').not.toContain(heldIds.announced);
-  const survived = new Set(await stored());
+  const survived = new Set(await service.database.users());
   expect([...registered, ...acknowledged()].filter((id) => !survived.has(id))).toEqual([]);
 
   webhooks.setEndpoint({ url: hook(service.url), secrets: webhooks.endpoint?.secrets ?? [] });
   webhooks.resume();
   for (const event of events) expect((await webhooks.settled(event)).status).toBe('delivered');
-  const complete = await stored();
-  expect(sorted(complete.filter((id) => id.startsWith('user_killed_announced')))).toEqual(sorted(announced));
+  expect(await service.database.users('user_killed_announced%')).toEqual(announced.toSorted());
 });
 
 interface Posted {
@@ -115,18 +94,14 @@ function post(agent: Agent, port: number) {
 }
 
 /** Whether somebody listens there. */
-async function listens(url: string): Promise<boolean> {
-  const { port } = new URL(url);
-  const socket = connect(Number(port), 'localhost');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
-}
+const listens = (url: string) =>
+  connected(url).then(
+    (socket) => {
+      socket.destroy();
+      return true;
+    },
+    () => false,
+  );
 
 /** The exit code, or that the process still runs when a platform would kill it. */
 const exitInTime = ({ exited }: ServiceProcess) =>
@@ -197,13 +172,7 @@ test('SIGTERM under load: no client is cut off, and each is told that its connec
 test('SIGTERM: who had connected and asked before is answered, by the dozen', async () => {
   const leaving = await start();
   await me(leaving.url, caller());
-  const clients = await Promise.all(
-    Array.from({ length: 60 }, async () => {
-      const socket = connect(Number(new URL(leaving.url).port), 'localhost').on('error', () => undefined);
-      await once(socket, 'connect');
-      return socket;
-    }),
-  );
+  const clients = await Promise.all(Array.from({ length: 60 }, () => connected(leaving.url)));
   const statuses = clients.map(async (socket) => {
     const answer = text(socket).catch(() => 'cut off');
     socket.write('POST /auth/v1/register HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}');
@@ -216,8 +185,7 @@ test('SIGTERM: who had connected and asked before is answered, by the dozen', as
 
 test('SIGTERM twice, and connections on which nothing was ever asked: the pool is drained all the same', async () => {
   const leaving = await start();
-  const silent = connect(Number(new URL(leaving.url).port), 'localhost').on('error', () => undefined);
-  await once(silent, 'connect');
+  const silent = await connected(leaving.url);
   const row = await holdRow(service.database, 'user_twice');
   const underWay = deliver(leaving.url, userCreated('user_twice'));
   expect(await row.waiting(1)).toBe(true);
@@ -251,7 +219,7 @@ test('SIGTERM with a request whose body never ends, and one that the database ne
   const row = await holdRow(service.database, 'user_never');
   const unanswered = deliver(leaving.url, userCreated('user_never'));
   expect(await row.waiting(1)).toBe(true);
-  const endless = connect(Number(new URL(leaving.url).port), 'localhost').on('error', () => undefined);
+  const endless = await connected(leaving.url);
   const { authorization } = bearer(caller());
   endless.write(
     `POST /auth/v1/register HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n{`,

@@ -1,32 +1,23 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type SilentBackendApi, startSilentBackendApi } from '../harness/parts/silent-backend-api';
+import { describe, expect, test } from 'vitest';
+import { startImpostor } from '../harness/parts/impostor';
 import { send } from '../harness/requests';
-import { startTestService, type TestService } from '../harness/service';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 const INSTANCE = { test: 'https://tests.clerk.accounts.dev', live: 'https://clerk.tests.example' } as const;
 
+const backendApi = stopAfterAll(await startImpostor());
+
 describe.each(['test', 'live'] as const)(
   'with %s keys, and no Frontend API behind its own origin',
-  (keys) => {
-    let service: TestService;
-    let backendApi: SilentBackendApi;
-
-    beforeAll(async () => {
-      backendApi = await startSilentBackendApi();
-      service = await startTestService({
-        keys,
-        environment: {
-          CLERK_FAPI_URL: '',
-          CLERK_API_URL: backendApi.url,
-          // Left over from a local stack.
-          IDP_CONSOLE_URL: 'http://127.0.0.1:3900',
-        },
-      });
-    });
-    afterAll(async () => {
-      await service?.stop();
-      await backendApi.stop();
-    });
+  async (keys) => {
+    const environment = {
+      CLERK_FAPI_URL: '',
+      CLERK_API_URL: backendApi.url,
+      // Left over from a local stack.
+      IDP_CONSOLE_URL: 'http://127.0.0.1:3900',
+    };
+    const service = stopAfterAll(await startTestService({ keys, environment }));
 
     test('nothing is proxied, and pages name no host but the instance’s', async () => {
       for (const path of ['/__clerk', '/__clerk/v1/environment', '/__clerk/npm/@clerk/clerk-js']) {

@@ -6,17 +6,10 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 const service = stopAfterAll(await startTestService());
+const { rowsOf } = service.database;
 const token = tokenFor(service.idp, 'user_caller');
 
 const submit = (body: unknown) => register(service.url, token, body);
-
-const storedIds = async (identityProviderUserId: string) => {
-  const { rows } = await service.database.pool.query(
-    'SELECT id FROM users WHERE identity_provider_user_id = $1',
-    [identityProviderUserId],
-  );
-  return rows.map((row: { id: string }) => row.id);
-};
 
 describe('POST /auth/v1/register', () => {
   test('answers 201 for an id that nobody had linked, then 200 with the same internal id', async () => {
@@ -28,7 +21,7 @@ describe('POST /auth/v1/register', () => {
     });
     expect(second).toMatchObject({ status: 200, body: first.body });
     expect(Object.keys(Object(first.body))).toEqual(['userId', 'identityProviderUserId']);
-    expect(await storedIds('user_new')).toEqual([Object(first.body).userId]);
+    expect(await rowsOf('user_new')).toMatchObject([{ id: Object(first.body).userId }]);
   });
 
   test('answers 200 to a caller who registers itself: the guard has linked it', async () => {
@@ -36,7 +29,7 @@ describe('POST /auth/v1/register', () => {
       identityProviderUserId: 'user_self',
     });
     expect(self.status).toBe(200);
-    expect(await storedIds('user_self')).toEqual([Object(self.body).userId]);
+    expect(await rowsOf('user_self')).toMatchObject([{ id: Object(self.body).userId }]);
   });
 
   test('lets any authenticated caller submit any id', async () => {
@@ -63,9 +56,8 @@ describe('POST /auth/v1/register', () => {
       headers: { 'x-request-id': 'trace-2' },
     });
     expect(oddlySpelled.headers.get('x-request-id')).toBe('trace-2');
-    await expect
-      .poll(() => service.processes[0]?.output())
-      .toContain('"requestId":"trace-2","route":"GET /auth","status":404');
+    const line = '"requestId":"trace-2","route":"GET /auth","status":404';
+    await expect.poll(() => service.linesWith(line)).toHaveLength(1);
     for (const id of ['a'.repeat(65), 'with space', '<script>']) {
       expect((await withId(id)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
     }
@@ -82,7 +74,7 @@ describe('POST /auth/v1/register', () => {
     const { status, body } = await submit({ identityProviderUserId });
     expect(status).toBe(201);
     expect(body).toMatchObject({ identityProviderUserId });
-    expect(await storedIds(identityProviderUserId)).toEqual([Object(body).userId]);
+    expect(await rowsOf(identityProviderUserId)).toMatchObject([{ id: Object(body).userId }]);
   });
 
   test('ignores unknown fields', async () => {

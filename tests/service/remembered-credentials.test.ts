@@ -1,25 +1,14 @@
-import { generateKeyPairSync } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { signToken } from '../harness/hostile/tokens';
+import { expect, onTestFinished, test } from 'vitest';
+import { foreignKeys } from '../harness/hostile/tokens';
 import { movedClock } from '../harness/parts/moved-clock';
-import { bearer, send, tokenFor } from '../harness/requests';
-import { startServiceProcess, startTestService, type TestService } from '../harness/service';
+import { bearer, cookie, send, tokenFor } from '../harness/requests';
+import { startServiceProcess, startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 /** With the real SDK: what the service remembers of a credential is never anybody else's, and never outlives it. */
-const clock = movedClock();
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ environment: clock.environment });
-});
-afterAll(async () => {
-  await service?.stop();
-  clock.remove();
-});
+const clock = stopAfterAll(movedClock());
+const service = stopAfterAll(await startTestService({ environment: clock.environment }));
 
-const now = () => Math.floor(clock.now() / 1000);
-const cookie = (token: string) => ({
-  cookie: `__session=${token}; __client_uat=${now() - 60}; __clerk_db_jwt=x`,
-});
 const userOf = async (headers: Record<string, string>, url = service.url) => {
   const { status, body } = await send(`${url}/users/v1/me`, { headers });
   return status === 200 ? Object(body).identityProviderUserId : status;
@@ -55,24 +44,10 @@ test('a bearer beside the cookie of somebody else decides, and a bad one is a 40
 });
 
 test.each([
-  ['an OAuth token', () => ({ header: { typ: 'at+jwt' } }), {}],
-  ["a machine's token", () => ({}), { sub: 'mch_machine' }],
-])('%s is refused each time, by bearer and by cookie', async (_what, signing, claims) => {
-  const seconds = now();
-  const token = signToken(
-    service.idp,
-    {
-      sub: 'user_oauth',
-      sid: 'sess_1',
-      iss: service.idp.issuer,
-      iat: seconds,
-      nbf: seconds - 10,
-      exp: seconds + 60,
-      sts: 'active',
-      ...claims,
-    },
-    signing(),
-  );
+  ['an OAuth token', 'user_oauth', { typ: 'at+jwt' }],
+  ["a machine's token", 'mch_machine', {}],
+])('%s is refused each time, by bearer and by cookie', async (_what, sub, header) => {
+  const token = tokenFor(service.idp, sub, {}, { header });
   for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
     expect(await userOf(headers)).toBe(401);
   }
@@ -95,7 +70,7 @@ test('forged headers of the SDK change nothing of who a remembered token is', as
 });
 
 test('a remembered token is refused once it has expired, beyond the skew of 5 s', async () => {
-  const token = tokenFor(service.idp, 'user_expires', { exp: now() + 10 });
+  const token = tokenFor(service.idp, 'user_expires', { exp: Math.floor(clock.now() / 1000) + 10 });
   for (const headers of [bearer(token), cookie(token)]) expect(await userOf(headers)).toBe('user_expires');
   clock.stand(clock.now() + 16_000);
   try {
@@ -108,15 +83,8 @@ test('a remembered token is refused once it has expired, beyond the skew of 5 s'
 test('a process that starts with another key of the instance knows none of the old tokens', async () => {
   const token = tokenFor(service.idp, 'user_rotated');
   expect(await userOf(bearer(token))).toBe('user_rotated');
-  const { publicKey } = generateKeyPairSync('rsa', {
-    modulusLength: 2048,
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
+  const { publicKey } = foreignKeys();
   const restarted = await startServiceProcess({ ...service.environment, IDP_JWT_KEY: publicKey });
-  try {
-    expect(await userOf(bearer(token), restarted.url)).toBe(401);
-  } finally {
-    await restarted.stop();
-  }
+  onTestFinished(restarted.stop);
+  expect(await userOf(bearer(token), restarted.url)).toBe(401);
 });

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type MovedClock, movedClock } from '../harness/parts/moved-clock';
-import { deliver, me, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
-import { SIGNING_SECRET, startServiceProcess, startTestService, type TestService } from '../harness/service';
+import { describe, expect, test } from 'vitest';
+import { movedClock } from '../harness/parts/moved-clock';
+import { deliver, me, now, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
+import { SIGNING_SECRET, startServiceProcess, startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 const NEW_SECRET = `whsec_${Buffer.from('the secret that is rotated in...').toString('base64')}`;
 const SECOND = 1000;
@@ -9,25 +10,9 @@ const HOUR = 3600 * SECOND;
 /** When the provider's sender tries, counted from the event. */
 const ATTEMPTS = [0, 5, 305, 2105, 9305, 27_305, 63_305, 99_305].map((seconds) => seconds * SECOND);
 
-let clock: MovedClock;
-let service: TestService;
-
-beforeAll(async () => {
-  clock = movedClock();
-  service = await startTestService({ clock, environment: clock.environment });
-});
-afterAll(async () => {
-  await service?.stop();
-  clock.remove();
-});
-
-const rowsOf = async (ids: readonly string[]) => {
-  const { rows } = await service.database.pool.query<{ id: string }>(
-    'SELECT identity_provider_user_id AS id FROM users WHERE identity_provider_user_id = ANY ($1)',
-    [ids],
-  );
-  return rows.map(({ id }) => id).sort();
-};
+const clock = stopAfterAll(movedClock());
+const service = stopAfterAll(await startTestService({ clock, environment: clock.environment }));
+const { rowsOf, users } = service.database;
 
 describe('the whole retry schedule of the sender, over the clock of both sides', () => {
   test.each([
@@ -55,18 +40,18 @@ describe('the whole retry schedule of the sender, over the clock of both sides',
       expect(elapsed.map((at) => Math.round(at / (60 * SECOND)))).toEqual(
         ATTEMPTS.slice(0, expected).map((at) => Math.round(at / (60 * SECOND))),
       );
-      expect(await rowsOf([id])).toEqual([id]);
+      expect(await rowsOf(id)).toHaveLength(1);
     },
   );
 
   test('a signature made hours ago is refused, however good', async () => {
     const body = userCreated('user_stale');
-    const headers = signatureHeaders(body, { timestamp: String(Math.floor(Date.now() / SECOND)) });
+    const headers = signatureHeaders(body, { timestamp: String(now()) });
     expect(await deliver(service.url, body, headers)).toMatchObject({
       status: 400,
       body: { message: 'Invalid webhook signature' },
     });
-    expect(await rowsOf(['user_stale'])).toEqual([]);
+    expect(await rowsOf('user_stale')).toEqual([]);
   });
 });
 
@@ -91,7 +76,7 @@ test('events late, repeated and in any order create each user once', async () =>
     const { attempts } = await webhooks.settled(event);
     expect(attempts.map(({ status }) => status)).toEqual([200, 200]);
   }
-  expect(await rowsOf(ids)).toEqual(ids.toSorted());
+  expect(await users('user_disorder_%')).toEqual(ids.toSorted());
 });
 
 test('a signing secret is rotated old, both, new, with no delivery refused', async () => {
@@ -121,9 +106,7 @@ test('a signing secret is rotated old, both, new, with no delivery refused', asy
     await phase([both.url, only.url], [NEW_SECRET]);
     await phase([only.url], [NEW_SECRET]);
     expect(statuses).toEqual(Array(turn).fill(200));
-    expect(await rowsOf(Array.from({ length: turn }, (_, index) => `user_rotated_${index}`))).toHaveLength(
-      turn,
-    );
+    expect(await users('user_rotated_%')).toHaveLength(turn);
     // The order matters: by now the old secret is refused, as the new one was at first.
     await phase([only.url], [SIGNING_SECRET]);
     await phase([service.url], [NEW_SECRET]);

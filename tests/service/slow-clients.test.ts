@@ -2,16 +2,23 @@ import { expect, test } from 'vitest';
 import { largestFile } from '../harness/build';
 import { exchange, requestHead } from '../harness/hostile/raw-http';
 import { hasProc, notRun, residentMegabytes } from '../harness/proc';
-import { bearer, deliver, me, register, tokenFor, userCreated } from '../harness/requests';
+import {
+  bearer,
+  deliver,
+  HOOK,
+  ME,
+  me,
+  now,
+  REGISTER,
+  register,
+  tokenFor,
+  userCreated,
+} from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-const REGISTER = '/auth/v1/register';
-const HOOK = '/webhooks/idp/v1/user-created';
-const ME = '/users/v1/me';
-
 const service = stopAfterAll(await startTestService());
-const token = tokenFor(service.idp, 'user_caller', { exp: Math.floor(Date.now() / 1000) + 600 });
+const token = tokenFor(service.idp, 'user_caller', { exp: now() + 600 });
 await me(service.url, token);
 const never = { 'Content-Length': '100' };
 const drip = { chunk: '1\r\n{\r\n', pauseMilliseconds: 500 };
@@ -117,20 +124,16 @@ test('headers that are not complete in time are a 408, and the connection is clo
 test('what was no whole request has one line in the log, and its id in the answer', async () => {
   const [{ text = '' } = {}] = await slow;
   const [, id = 'no id'] = /x-request-id: ([\w-]+)/i.exec(text) ?? [];
-  const printed = () => service.processes[0]?.output() ?? '';
   const linesOf = (route: string, status: number) =>
-    printed()
-      .split('\n')
-      .filter((line) => line.includes(`"route":"${route}","status":${status}`));
+    service.linesWith(`"route":"${route}","status":${status}`);
   const before = linesOf('POST /auth', 400).length;
-  const aborted = exchange(service.url, {
+  await exchange(service.url, {
     bytes: `${requestHead(`POST ${REGISTER} HTTP/1.1`, { 'Content-Length': '100' })}{`,
     milliseconds: 200,
   });
-  await aborted;
   await expect.poll(() => linesOf('POST /auth', 400)).toHaveLength(before + 1);
   expect(linesOf('POST /auth', 408).filter((line) => line.includes(id))).toHaveLength(1);
   expect(linesOf('POST /auth', 408)).toHaveLength(2);
   expect(linesOf('POST /webhooks', 408)).toHaveLength(2);
-  expect(printed()).not.toMatch(/^Error: aborted/m);
+  expect(service.output()).not.toMatch(/^Error: aborted/m);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { deliver, me, send, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
+import { deliver, HOOK, me, now, send, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
 import { SIGNING_SECRET, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -15,21 +15,14 @@ const invalidSignature = { status: 400, body: { message: 'Invalid webhook signat
 const invalidEvent = { status: 400, body: { message: 'Invalid webhook event' } };
 const acknowledged = (eventType: string) => ({ status: 200, body: { received: true, eventType } });
 
-const users = async () => {
-  const { rows } = await service.database.pool.query('SELECT identity_provider_user_id AS id FROM users');
-  return rows.map((row: { id: string }) => row.id);
-};
-const seconds = (fromNow: number) => String(Math.floor(Date.now() / 1000) + fromNow);
+const { rowsOf, users } = service.database;
+const seconds = (fromNow: number) => String(now() + fromNow);
 
 describe('POST /webhooks/idp/v1/user-created', () => {
   test('registers the user of a user.created event, and the guard finds the same internal id', async () => {
     expect(await deliver(service.url, userCreated('user_hook'))).toMatchObject(acknowledged('user.created'));
-    const { rows } = await service.database.pool.query(
-      `SELECT id FROM users WHERE identity_provider_user_id = 'user_hook'`,
-    );
-    expect(rows).toHaveLength(1);
     const { body } = await me(service.url, tokenFor(service.idp, 'user_hook'));
-    expect(Object(body).userId).toBe(rows[0].id);
+    expect(await rowsOf('user_hook')).toMatchObject([{ id: Object(body).userId }]);
   });
 
   test('redelivery and deliveries out of order create no second user', async () => {
@@ -40,7 +33,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     for (let delivery = 0; delivery < 3; delivery += 1) {
       expect(await deliver(service.url, body, headers)).toMatchObject(acknowledged('user.created'));
     }
-    expect((await users()).filter((id) => id === 'user_again')).toHaveLength(1);
+    expect(await rowsOf('user_again')).toHaveLength(1);
   });
 
   test.each([
@@ -80,8 +73,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
 
   test('answers 400 "Missing body" to an absent body, signed or not', async () => {
     const missing = { status: 400, body: { message: 'Missing body' } };
-    const url = `${service.url}/webhooks/idp/v1/user-created`;
-    expect(await send(url, { method: 'POST' })).toMatchObject(missing);
+    expect(await send(`${service.url}${HOOK}`, { method: 'POST' })).toMatchObject(missing);
     expect(await deliver(service.url, '')).toMatchObject(missing);
   });
 
@@ -206,7 +198,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     await service.database.proxy.treat('forward');
     const delivery = await service.idp.webhooks.settled(id);
     expect(delivery.status).toBe('delivered');
-    expect((await users()).filter((user) => user === 'user_retry')).toHaveLength(1);
+    expect(await rowsOf('user_retry')).toHaveLength(1);
   });
 
   test('needs no session and leaves the cache alone', async () => {

@@ -7,15 +7,6 @@ const of = (headers: Record<string, string>, method = 'GET') =>
   credentialOf({ method, headers: new Headers({ host: 'api.example', ...headers }) }, [OURS]);
 const cookie = { cookie: `__session=${TOKEN}` };
 
-test.each([
-  ['a bearer', { authorization: `Bearer ${TOKEN}` }, 'authorization'],
-  ['a bearer and a cookie', { authorization: `Bearer ${TOKEN}`, ...cookie }, 'authorization'],
-  ['a cookie', cookie, 'cookie'],
-  ['a cookie behind a proxy that signs in for itself', { authorization: 'Basic YTpi', ...cookie }, 'cookie'],
-])('%s', (_what, headers, header) => {
-  expect(of(headers).credential).toMatchObject({ header, token: TOKEN });
-});
-
 test.each([['Bearer ak_secret'], ['Bearer'], [`Bearer ${TOKEN} x`], ['mt_token']])(
   'no session token, and no cookie in its place: %s',
   (authorization) => {

@@ -2,23 +2,13 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { environmentSchema, InvalidEnvironmentError, parseEnvironment } from '#lib/env';
+import { BUILD_TIME_VALUES as complete } from '../harness/build';
 
 const secretOf = (bytes: number) => `whsec_${Buffer.alloc(bytes, 7).toString('base64')}`;
-const publishableKey = (mode: string, host = 'tests.clerk.accounts.dev') =>
-  `pk_${mode}_${Buffer.from(`${host}$`).toString('base64')}`;
 const pem = ({ publicKey }: { publicKey: KeyObject }) =>
   publicKey.export({ type: 'spki', format: 'pem' }).toString();
 const rsaKey = () => pem(generateKeyPairSync('rsa', { modulusLength: 2048 }));
 const ed25519Key = () => pem(generateKeyPairSync('ed25519'));
-
-const complete = {
-  IDP_SECRET_KEY: 'sk_test_0123456789abcdef',
-  IDP_PUBLISHABLE_KEY: publishableKey('test'),
-  IDP_WEBHOOK_SIGNING_SECRET: secretOf(32),
-  DATABASE_URL: 'postgresql://u:p@localhost:5432/app',
-  KV_REST_API_URL: 'https://kv.example.com',
-  KV_REST_API_TOKEN: 'token',
-};
 
 const problemsOf = (overrides: Record<string, string | undefined>) => {
   try {

@@ -76,7 +76,8 @@ function front({ isProxy = false, sdk = acceptingSdk() } = {}) {
     sdk,
     async pass(request: NextRequest) {
       const calls = sdk.mock.calls.length;
-      const headers = new Headers((await middleware(request, event))?.headers);
+      const response = await middleware(request, event);
+      const headers = new Headers(response?.headers);
       const prefix = 'x-middleware-request-';
       const route = new Headers();
       for (const [name, value] of headers)
@@ -85,6 +86,7 @@ function front({ isProxy = false, sdk = acceptingSdk() } = {}) {
         /** What the SDK saw; undefined if it was not asked. */
         seen: sdk.mock.calls[calls]?.[0],
         /** What the caller gets. */
+        status: response?.status,
         headers,
         /** What the route gets. */
         route,
@@ -405,16 +407,9 @@ describe('what is not served is refused in front of everything', () => {
   });
 
   test('a 404 or a 405 in JSON, and the SDK is not asked', async () => {
-    const sdk = acceptingSdk();
-    const middleware = shield({
-      pages: sdk,
-      api: sdk,
-      passForDocument: () => NextResponse.next(),
-      isProxy: () => false,
-      authorizedParties: () => [],
-    });
+    const { pass, sdk } = front();
     const statusOf = async (path: string, init: { method?: string; body?: string } = {}) =>
-      (await middleware(new NextRequest(`http://localhost:3000${path}`, init), event))?.status;
+      (await pass(new NextRequest(`http://localhost:3000${path}`, init))).status;
     expect(await statusOf('/users/v1/me.rsc')).toBe(404);
     expect(await statusOf('/_global-error')).toBe(404);
     expect(await statusOf('/unknown', { method: 'POST' })).toBe(405);

@@ -1,5 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { receiveWebhook } from '#lib/webhook';
+import { BUILD_TIME_VALUES } from '../harness/build';
 
 /** The vector that the Standard Webhooks libraries and svix's own share. */
 const vector = {
@@ -27,14 +28,7 @@ const outcome = (
   );
 
 beforeAll(() => {
-  Object.assign(process.env, {
-    IDP_SECRET_KEY: 'sk_test_0123456789abcdef',
-    IDP_PUBLISHABLE_KEY: `pk_test_${Buffer.from('tests.clerk.accounts.dev$').toString('base64')}`,
-    IDP_WEBHOOK_SIGNING_SECRET: vector.secret,
-    DATABASE_URL: 'postgresql://127.0.0.1:1/none',
-    KV_REST_API_URL: 'http://127.0.0.1:1',
-    KV_REST_API_TOKEN: 'none',
-  });
+  Object.assign(process.env, BUILD_TIME_VALUES, { IDP_WEBHOOK_SIGNING_SECRET: vector.secret });
 });
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date'], now: vector.timestamp * 1000 });

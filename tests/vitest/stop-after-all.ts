@@ -1,8 +1,8 @@
 import { afterAll, onTestFinished } from 'vitest';
 
 /** Hands on what was started, which is stopped once the tests of the file have run, last started first. */
-export function stopAfterAll<T extends { stop(): unknown }>(started: T): T {
-  afterAll(() => started.stop());
+export function stopAfterAll<T extends { stop(): unknown } | { close(): unknown }>(started: T): T {
+  afterAll(() => ('stop' in started ? started.stop() : started.close()));
   return started;
 }
 

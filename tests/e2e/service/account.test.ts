@@ -1,5 +1,5 @@
-import type { Browser, Page } from 'playwright';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Page } from 'playwright';
+import { expect, test } from 'vitest';
 import {
   axeViolations,
   mailedCode,
@@ -7,18 +7,14 @@ import {
   shownLink,
   signIn,
   signUp,
-  storedUsers,
   visit,
 } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
-import { startTestService, type TestService } from '../../harness/service';
+import { startTestService } from '../../harness/service';
+import { stopAfterAll } from '../../vitest/stop-after-all';
 
-let browser: Browser;
-let service: TestService;
-beforeAll(async () => {
-  [browser, service] = await Promise.all([launchBrowser(), startTestService()]);
-});
-afterAll(() => Promise.all([browser.close(), service.stop()]));
+const service = stopAfterAll(await startTestService());
+const browser = stopAfterAll(await launchBrowser());
 
 /** Signs in a user whom the service has never seen: the webhook is paused. */
 async function signInUnseen(page: Page, email: string): Promise<string> {
@@ -35,7 +31,7 @@ test('with the webhook paused the first request registers, and the late webhook 
     await signUp(page, email, () => mailedCode(email, service.idp));
     const first = await shownLink(page);
     expect(first.origin).toBe('Registered by this request.');
-    const registered = await storedUsers(service, first.identityProviderUserId);
+    const registered = await service.database.rowsOf(first.identityProviderUserId);
     expect(registered).toHaveLength(1);
     const delivery = service.idp.webhooks
       .list()
@@ -44,7 +40,7 @@ test('with the webhook paused the first request registers, and the late webhook 
     service.idp.webhooks.resume();
     const late = await service.idp.webhooks.settled(delivery?.id ?? '');
     expect(late).toMatchObject({ status: 'delivered', attempts: [{ status: 200 }] });
-    expect(await storedUsers(service, first.identityProviderUserId)).toEqual(registered);
+    expect(await service.database.rowsOf(first.identityProviderUserId)).toEqual(registered);
     await page.getByRole('button', { name: 'Ask again' }).click();
     await page.getByText('Read from the cache.').waitFor();
     expect((await shownLink(page)).userId).toBe(first.userId);
@@ -139,7 +135,7 @@ test('the API is called as typed, and request and answer are shown as they are',
     expect((await sent.innerText()).split('\n\n').at(-1)).toBe(
       '{"identityProviderUserId":"user_somebody_else"}',
     );
-    expect(await storedUsers(service, 'user_somebody_else')).toHaveLength(1);
+    expect(await service.database.rowsOf('user_somebody_else')).toHaveLength(1);
 
     await field.fill('');
     await field.press('Enter');

@@ -1,16 +1,13 @@
-import type { Browser, Page } from 'playwright';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Page } from 'playwright';
+import { expect, test } from 'vitest';
 import { axeViolations, PASSWORD, signIn, visit } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
-import { startTestService, type TestService } from '../../harness/service';
+import { startTestService } from '../../harness/service';
+import { stopAfterAll } from '../../vitest/stop-after-all';
 
-let browser: Browser;
-let service: TestService;
-beforeAll(async () => {
-  [browser, service] = await Promise.all([launchBrowser(), startTestService()]);
-  service.idp.createUser({ email: 'errors@example.com', password: PASSWORD });
-});
-afterAll(() => Promise.all([browser.close(), service.stop()]));
+const service = stopAfterAll(await startTestService());
+const browser = stopAfterAll(await launchBrowser());
+service.idp.createUser({ email: 'errors@example.com', password: PASSWORD });
 
 /** What React logs of a connection that closed too early: 412 in the production build, in words under `next dev`. */
 const CONNECTION_CLOSED = /Minified React error #412|Connection closed/;

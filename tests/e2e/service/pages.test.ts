@@ -1,18 +1,15 @@
-import type { Browser, Page } from 'playwright';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Page } from 'playwright';
+import { expect, test } from 'vitest';
 import { axeViolations, PASSWORD, shownLink, signIn, visit } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
-import { startTestService, type TestService } from '../../harness/service';
+import { startTestService } from '../../harness/service';
+import { stopAfterAll } from '../../vitest/stop-after-all';
 
-let browser: Browser;
-let service: TestService;
-beforeAll(async () => {
-  // As on the local stack, whose pages say more: where the codes are.
-  const environment = { IDP_CONSOLE_URL: 'http://127.0.0.1:3900' };
-  [browser, service] = await Promise.all([launchBrowser(), startTestService({ environment })]);
-  service.idp.createUser({ email: 'pages@example.com', password: PASSWORD });
-});
-afterAll(() => Promise.all([browser.close(), service.stop()]));
+// As on the local stack, whose pages say more: where the codes are.
+const environment = { IDP_CONSOLE_URL: 'http://127.0.0.1:3900' };
+const service = stopAfterAll(await startTestService({ environment }));
+const browser = stopAfterAll(await launchBrowser());
+service.idp.createUser({ email: 'pages@example.com', password: PASSWORD });
 
 const NO_PAGE = /status of 404 .*\/no-such-page/;
 

@@ -1,25 +1,14 @@
-import type { Browser, Page } from 'playwright';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import {
-  mailedCode,
-  PASSWORD,
-  shownLink,
-  signIn,
-  signUp,
-  storedUsers,
-  visit,
-} from '../../harness/browser/browser';
+import { mailedCode, PASSWORD, shownLink, signIn, signUp, visit } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
 import { signToken } from '../../harness/hostile/tokens';
 import { me } from '../../harness/requests';
 import { startTestService, type TestService } from '../../harness/service';
+import { stopAfterAll } from '../../vitest/stop-after-all';
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await launchBrowser();
-});
-afterAll(() => browser.close());
+const browser = stopAfterAll(await launchBrowser());
 
 const Claims = z.looseObject({ iat: z.number(), nbf: z.number(), exp: z.number() });
 
@@ -33,8 +22,8 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
   let service: TestService;
   beforeAll(async () => {
     service = await startTestService({ keys });
+    return service.stop;
   });
-  afterAll(() => service.stop());
 
   /** The same token, as it was an hour ago. */
   function expired(token: string): string {
@@ -68,7 +57,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       expect(await meByCookie(page)).toEqual({ status: 200, body: context });
       const session = service.idp.createSession(identityProviderUserId);
       expect((await me(service.url, service.idp.sessionToken(session.id))).body).toEqual(context);
-      expect(await storedUsers(service, identityProviderUserId)).toMatchObject([{ id: userId }]);
+      expect(await service.database.rowsOf(identityProviderUserId)).toMatchObject([{ id: userId }]);
     }));
 
   test('a wrong password is told, and the right one signs in', () =>

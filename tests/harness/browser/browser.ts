@@ -114,15 +114,6 @@ export async function shownLink(page: Page) {
   };
 }
 
-/** The rows of a user of the identity provider. */
-export async function storedUsers(
-  { database }: Pick<TestService, 'database'>,
-  identityProviderUserId: string,
-) {
-  const statement = 'SELECT * FROM users WHERE identity_provider_user_id = $1';
-  return (await database.pool.query(statement, [identityProviderUserId])).rows;
-}
-
 const AxeResult = z.object({
   violations: z.array(z.object({ id: z.string(), nodes: z.array(z.object({ html: z.string() })) })),
 });

@@ -1,4 +1,12 @@
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+/** A fresh connection to the service. Rejects where nobody listens; what becomes of it later is no error. */
+export async function connected(serviceUrl: string): Promise<Socket> {
+  const socket = connect(Number(new URL(serviceUrl).port), 'localhost');
+  await once(socket, 'connect');
+  return socket.on('error', () => undefined);
+}
 
 /** What a server sent back on one connection. */
 export interface RawAnswer {

@@ -1,4 +1,4 @@
-import { createHmac, createPrivateKey, sign } from 'node:crypto';
+import { createHmac, createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
 import type { IdentityProvider } from '../../../dev/idp/server';
 
 /** How a token is signed where not as the provider would: other fields of its header, another key. */
@@ -6,6 +6,14 @@ export interface Signing {
   readonly header?: Record<string, unknown>;
   readonly privateKeyPem?: string;
 }
+
+/** The keys of somebody else, as PEM. */
+export const foreignKeys = () =>
+  generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
 
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 

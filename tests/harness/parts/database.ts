@@ -10,6 +10,10 @@ export interface TestDatabase {
   readonly pool: Pool;
   /** The SQL statements that clients of `url` sent since the last call. */
   takeStatements(): string[];
+  /** The rows of an identity provider's user: one, if all is well. */
+  rowsOf(identityProviderUserId: string): Promise<{ readonly id: string }[]>;
+  /** The identity provider's users that have a row, in order; of those whose ids are LIKE the pattern. */
+  users(pattern?: string): Promise<string[]>;
   drop(): Promise<void>;
 }
 
@@ -79,6 +83,15 @@ export async function createTestDatabase(
     proxy,
     pool,
     takeStatements: () => statements.splice(0),
+    async rowsOf(identityProviderUserId) {
+      const statement = 'SELECT * FROM users WHERE identity_provider_user_id = $1';
+      return (await pool.query<{ id: string }>(statement, [identityProviderUserId])).rows;
+    },
+    async users(pattern = '%') {
+      const statement =
+        'SELECT identity_provider_user_id AS id FROM users WHERE identity_provider_user_id LIKE $1';
+      return (await pool.query<{ id: string }>(statement, [pattern])).rows.map(({ id }) => id).sort();
+    },
     async drop() {
       await proxy.stop();
       await pool.end();

@@ -16,7 +16,7 @@ export interface MovedClock extends ManualClock {
   go(): void;
   /** For the service's processes. */
   readonly environment: Readonly<Record<string, string>>;
-  remove(): void;
+  stop(): void;
 }
 
 /** A clock for this process that stands still until it is told to go on. Starts with the real time. */
@@ -76,6 +76,6 @@ export function movedClock(): MovedClock {
       NODE_OPTIONS: `--import=${new URL('./clock-ahead.mjs', import.meta.url).href}`,
       CLOCK_OFFSET_FILE: file,
     },
-    remove: () => rmSync(folder, { recursive: true, force: true }),
+    stop: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
