@@ -15,7 +15,16 @@ export default defineConfig({
     globalSetup: ['tests/vitest/global-setup.ts'],
     maxWorkers: 2,
     projects: [
-      { test: { name: 'unit', ...bounds, include: ['tests/unit/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'unit',
+          ...bounds,
+          include: ['tests/unit/**/*.test.ts'],
+          // Most of the time would go into loading the same packages for each file.
+          isolate: false,
+          setupFiles: ['tests/vitest/no-console-errors.ts', 'tests/vitest/fresh-modules.ts'],
+        },
+      },
       { test: { name: 'integration', ...bounds, include: ['tests/{service,stack}/**/*.test.ts'] } },
       { test: { name: 'e2e', ...bounds, include: ['tests/e2e/**/*.test.ts'] } },
     ],
