@@ -139,7 +139,7 @@ test('a process id that a crash left behind, and that is by now that of another 
   await first.stop();
   // Of the server's own user: PostgreSQL takes any live process of that user for a server.
   const { uid, gid } = statSync(first.dataFolder);
-  const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 60_000)'], {
+  const other = spawn('sleep', ['600'], {
     cwd: '/',
     stdio: 'ignore',
     ...(process.getuid?.() === 0 ? { uid, gid } : {}),
