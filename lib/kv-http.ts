@@ -92,7 +92,7 @@ interface Call {
 
 /**
  * The KV client's way to its store: kept connections, and one round trip for all commands that are given in one turn of
- * the event loop. Node's `fetch`, which the client has by itself, takes six times the processor time.
+ * the event loop. Node's `fetch`, which the client has by itself, takes several times the processor time.
  *
  * Rejects when the store is out of reach, refuses, answers more than 1 MiB, or has not answered after `timeoutMs`. A
  * command is sent once; only if the store had closed the idle connection that it was given, it is sent again.

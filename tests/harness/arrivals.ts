@@ -64,7 +64,7 @@ export async function arrive(
 
   const tokens = new Map<number, string>();
   const tokenOf = (user: number) => {
-    const token = tokens.get(user) ?? tokenFor(service.idp, id(user), { exp: now() + 600 });
+    const token = tokens.get(user) ?? tokenFor(service.idp, id(user));
     tokens.set(user, token);
     return token;
   };

@@ -25,7 +25,10 @@ export const HOOK = '/webhooks/idp/v1/user-created';
 /** As tokens and signatures tell the time: in seconds. */
 export const now = () => Math.floor(Date.now() / 1000);
 
-/** A session token of a user who exists at the identity provider only as a `sub`, as after a restore. */
+/**
+ * A session token of a user who exists at the identity provider only as a `sub`, as after a restore. Valid for ten
+ * minutes: no test ends because the machine is slow.
+ */
 export function tokenFor(
   idp: IdentityProvider,
   sub: string,
@@ -33,7 +36,7 @@ export function tokenFor(
   signing?: Signing,
 ): string {
   const iat = now();
-  const times = { iat, nbf: iat - 10, exp: iat + 60 };
+  const times = { iat, nbf: iat - 10, exp: iat + 600 };
   const session = { sub, sid: `sess_${randomUUID()}`, iss: idp.issuer, ...times, sts: 'active', v: 2 };
   return signToken(idp, { ...session, ...claims }, signing);
 }

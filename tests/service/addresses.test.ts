@@ -7,7 +7,6 @@ import {
   bearer,
   HOOK,
   ME,
-  now,
   REGISTER,
   send,
   signatureHeaders,
@@ -18,7 +17,7 @@ import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const service = stopAfterAll(await startTestService());
-const token = tokenFor(service.idp, 'user_caller', { exp: now() + 600 });
+const token = tokenFor(service.idp, 'user_caller');
 
 const ALIASED = 'user_by_alias';
 const sendRaw = (bytes: string) => exchange(service.url, { bytes });

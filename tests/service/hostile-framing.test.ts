@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { largestFile } from '../harness/build';
 import { connected, exchange, requestHead } from '../harness/hostile/raw-http';
 import { hasProc, notRun, openFiles } from '../harness/proc';
-import { bearer, ME, me, now, REGISTER, tokenFor } from '../harness/requests';
+import { bearer, ME, me, REGISTER, tokenFor } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const service = stopAfterAll(await startTestService());
-const token = tokenFor(service.idp, 'user_caller', { exp: now() + 600 });
+const token = tokenFor(service.idp, 'user_caller');
 
 const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 

@@ -19,7 +19,7 @@ import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const service = stopAfterAll(await startTestService());
-const token = tokenFor(service.idp, 'user_caller', { exp: now() + 600 });
+const token = tokenFor(service.idp, 'user_caller');
 await me(service.url, token);
 
 const runs = (numRuns: number) => ({ numRuns, endOnFailure: true });

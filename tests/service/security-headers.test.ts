@@ -57,26 +57,17 @@ test('a nonce or policy that the caller sends is not used', async () => {
   expect(headers.get('content-security-policy')).not.toContain('chosen');
 });
 
+const sources = { nonce: 'n', frontendApi: 'https://clerk.example.com', development: false };
 const foreign = (policy: string) => policy.match(/https?:[^ ;]*/g) ?? [];
 
 test('in the local stack no foreign host may be asked for anything', () => {
-  const policy = contentSecurityPolicy({
-    nonce: 'n',
-    frontendApi: 'https://clerk.example.com',
-    sameOrigin: true,
-    development: false,
-  });
+  const policy = contentSecurityPolicy({ ...sources, sameOrigin: true });
   expect(foreign(policy)).toEqual([]);
   expect(policy).not.toContain('unsafe-eval');
 });
 
 test('with a real instance only its own hosts may be asked', () => {
-  const policy = contentSecurityPolicy({
-    nonce: 'n',
-    frontendApi: 'https://clerk.example.com',
-    sameOrigin: false,
-    development: false,
-  });
+  const policy = contentSecurityPolicy({ ...sources, sameOrigin: false });
   expect(foreign(policy)).toEqual([
     'https://clerk.example.com',
     'https://img.clerk.com',

@@ -8,7 +8,6 @@ import {
   HOOK,
   ME,
   me,
-  now,
   REGISTER,
   register,
   tokenFor,
@@ -18,7 +17,7 @@ import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const service = stopAfterAll(await startTestService());
-const token = tokenFor(service.idp, 'user_caller', { exp: now() + 600 });
+const token = tokenFor(service.idp, 'user_caller');
 await me(service.url, token);
 const never = { 'Content-Length': '100' };
 const drip = { chunk: '1\r\n{\r\n', pauseMilliseconds: 500 };

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { Changes } from '../../dev/idp/console/changes';
 import type { IdentityProvider, IdentityProviderOptions } from '../../dev/idp/server';
 import { startProvider } from '../harness/identity-provider';
-import { startHttpServer } from '../harness/parts/http-server';
+import { startHttpServer } from '../harness/parts/impostor';
 import { SIGNING_SECRET } from '../harness/service';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { IdentityProviderOptions } from '../../dev/idp/server';
 import { startProvider } from '../harness/identity-provider';
-import { startHttpServer } from '../harness/parts/http-server';
+import { startHttpServer } from '../harness/parts/impostor';
 import { manualClock } from '../harness/parts/moved-clock';
 import { stopAfterTest } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';

@@ -7,7 +7,7 @@ import type { IdentityProvider } from '../../../dev/idp/server';
 import { mailedCode } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
 import { startProvider } from '../../harness/identity-provider';
-import { startHttpServer } from '../../harness/parts/http-server';
+import { startHttpServer } from '../../harness/parts/impostor';
 import { tokenFor } from '../../harness/requests';
 import { SECRET_KEY as secretKey } from '../../harness/service';
 import { stopAfterAll, stopAfterTest } from '../../vitest/stop-after-all';

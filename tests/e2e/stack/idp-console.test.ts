@@ -5,7 +5,7 @@ import type { IdentityProvider } from '../../../dev/idp/server';
 import { axeViolations, visit } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
 import { startProvider } from '../../harness/identity-provider';
-import { startHttpServer } from '../../harness/parts/http-server';
+import { startHttpServer } from '../../harness/parts/impostor';
 import { SIGNING_SECRET as secret } from '../../harness/service';
 import { stopAfterAll } from '../../vitest/stop-after-all';
 

@@ -1,4 +1,5 @@
 import { createServer, type RequestListener } from 'node:http';
+import { getRequestListener } from '@hono/node-server';
 import { close, listen } from '../../../dev/system/listen';
 
 /** Stands where another server should be, and remembers what it was asked. */
@@ -25,7 +26,7 @@ export async function startImpostor(
   });
   const port = await listen(server);
   const impostor: Impostor = {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://localhost:${port}`,
     port,
     calls,
     answer,
@@ -33,3 +34,7 @@ export async function startImpostor(
   };
   return impostor;
 }
+
+/** The same, with an answer as `fetch` has it. */
+export const startHttpServer = (answer: (request: Request) => Response | Promise<Response>) =>
+  startImpostor(getRequestListener(answer, { overrideGlobalObjects: false }));
