@@ -1,5 +1,8 @@
 import { z } from 'zod';
 
+/** So many connections ask where ratios are told. */
+export const MAIN_CONNECTIONS = 32;
+
 const Spread = z.object({ median: z.number(), least: z.number(), most: z.number() });
 /** A figure of several rounds. */
 export type Spread = z.infer<typeof Spread>;

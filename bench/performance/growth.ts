@@ -1,6 +1,6 @@
 import type { Figures } from './figures';
 import type { Server } from './launch';
-import { measureRequests } from './requests';
+import { type Level, measureRequests } from './requests';
 import type { Surroundings } from './surroundings';
 import { service, type Target } from './targets';
 
@@ -10,7 +10,7 @@ const CHUNK = 500_000;
 export async function measureGrowth(
   surroundings: Surroundings,
   sizes: readonly number[],
-  options: { rounds: number; sample: number; warmUp: number; start: (target: Target) => Promise<Server> },
+  options: { levels: readonly Level[]; warmUp: number; start: (target: Target) => Promise<Server> },
 ): Promise<NonNullable<Figures['growth']>> {
   const { pool } = surroundings;
   const growth: NonNullable<Figures['growth']> = [];
@@ -32,7 +32,6 @@ export async function measureGrowth(
       rows: await measureRequests(surroundings, {
         ...options,
         targets: [{ ...service, name: `${service.name}_${users}` }],
-        connections: [32],
         rows: { count: users, name: (index) => `user_row_${index + 1}` },
       }),
     });

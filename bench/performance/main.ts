@@ -4,12 +4,12 @@ import os from 'node:os';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { measureColdStart } from './cold-start';
-import type { Figures } from './figures';
+import { type Figures, MAIN_CONNECTIONS } from './figures';
 import { measureGrowth } from './growth';
 import type { Server } from './launch';
 import { measureMemory } from './memory';
 import { printFigures, readFigures, writeReport } from './report';
-import { measureRequests } from './requests';
+import { type Level, measureRequests } from './requests';
 import { measureSizes } from './sizes';
 import { measureStatements } from './statements';
 import { type Surroundings, withSurroundings } from './surroundings';
@@ -65,13 +65,16 @@ function measurements(
 ): Record<Section, () => Promise<Partial<Figures>>> {
   const sample = quick ? 150 : 400;
   const warmUp = quick ? 6_000 : 12_000;
+  // Ratios are told of one number of connections: the others are measured less often.
+  const level = (connections: number): Level =>
+    connections === MAIN_CONNECTIONS
+      ? { connections, rounds, sample }
+      : { connections, rounds: Math.min(rounds, 3), sample: Math.min(sample, 150 * connections) };
   return {
     requests: async () => ({
       requests: await measureRequests(surroundings, {
         targets: [emptyMiddleware, tutorial, fastify, service].filter(isWanted),
-        connections: quick ? [32] : values.connections.split(',').map(Number),
-        rounds,
-        sample,
+        levels: (quick ? [MAIN_CONNECTIONS] : values.connections.split(',').map(Number)).map(level),
         warmUp,
         start,
         ...(values.only === undefined ? {} : { wanted: new RegExp(values.only) }),
@@ -83,8 +86,7 @@ function measurements(
     memory: async () => ({ memory: await measureMemory(surroundings, 200_000, start) }),
     growth: async () => ({
       growth: await measureGrowth(surroundings, [1_000, 1_000_000, 20_000_000], {
-        rounds,
-        sample,
+        levels: [level(MAIN_CONNECTIONS)],
         warmUp,
         start,
       }),

@@ -1,12 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { Figures, type RequestFigures, type Spread } from './figures';
+import { Figures, MAIN_CONNECTIONS, type RequestFigures, type Spread } from './figures';
 import { plot, SCHEMES } from './plot';
 import { targets } from './targets';
 
 const FOLDER = 'docs/performance';
 const PAGE = 'docs/performance.md';
-const MAIN_CONNECTIONS = 32;
 
 const titles = new Map(targets.map(({ name, title }) => [name, title]));
 const titleOf = (target: string) => titles.get(target) ?? target;

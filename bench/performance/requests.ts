@@ -6,12 +6,17 @@ import { hello, type Scenario, scenariosFor } from './scenarios';
 import type { Surroundings } from './surroundings';
 import { bare, emptyMiddleware, type Target } from './targets';
 
+/** How many connections ask at a time, and how much. */
+export interface Level {
+  readonly connections: number;
+  readonly rounds: number;
+  /** Requests to one target in one round; the reference answers as many before the targets, and as many after them. */
+  readonly sample: number;
+}
+
 export interface RequestOptions {
   readonly targets: readonly Target[];
-  readonly connections: readonly number[];
-  readonly rounds: number;
-  /** Of one target in one round; the reference answers as many before the targets, and as many after them. */
-  readonly sample: number;
+  readonly levels: readonly Level[];
   /** Sent to each target before anything is measured: code that has not run often is slow. */
   readonly warmUp: number;
   /** The scenarios to measure, by name; absent: all. */
@@ -48,7 +53,7 @@ const each = ({ cpuMilliseconds, requests }: LoadFigures) => cpuMilliseconds / r
  */
 export async function measureRequests(
   surroundings: Surroundings,
-  { targets, connections, rounds, sample, warmUp, wanted = /^/, rows, start }: RequestOptions,
+  { targets, levels, warmUp, wanted = /^/, rows, start }: RequestOptions,
 ): Promise<RequestFigures[]> {
   const reference = await start(bare);
   const running: Running[] = [];
@@ -72,10 +77,10 @@ export async function measureRequests(
   ]);
 
   const figures: RequestFigures[] = [];
-  for (const count of connections) {
-    const base = openLoad(reference, count);
+  for (const { connections, rounds, sample } of levels) {
+    const base = openLoad(reference, connections);
     const loads = new Map<Target, Load>(
-      running.map(({ target, server }) => [target, openLoad(server, count)]),
+      running.map(({ target, server }) => [target, openLoad(server, connections)]),
     );
     const names = [...new Set(running.flatMap(({ scenarios }) => scenarios.map(({ name }) => name)))];
     for (const name of names) {
@@ -99,7 +104,7 @@ export async function measureRequests(
         const all = merge(own);
         figures.push({
           scenario: name,
-          connections: count,
+          connections,
           target,
           ratio: spreadOf(own.map((round, index) => each(round) / each(bases[index] ?? round))),
           cpuMicroseconds: each(all) * 1000,
