@@ -1,25 +1,12 @@
 import type { NextRequest } from 'next/server';
+import { type AuthenticatedContext, IdentityProviderUserId } from './api/schemas';
 import { environment } from './env';
 import { json, type RouteHandler, route, type Segment } from './http/route';
-import { IdentityProviderUserId } from './identity-provider-user-id';
 import { authStateOf, SIGNED_IN } from './idp/auth-state';
 import { credentialMemory } from './idp/credential-memory';
 import { auth } from './idp/server';
 import { noteFacts } from './log';
 import { resolveUserId } from './resolve-user-id';
-
-/**
- * Who makes the request, once the guard has passed it (contract 2.2).
- *
- * @public
- */
-export interface AuthenticatedContext {
-  readonly isAuthenticated: true;
-  /** The internal user id: the stable id for the service's own data. */
-  readonly userId: string;
-  /** The id that the identity provider reported for this request. */
-  readonly identityProviderUserId: string;
-}
 
 /** Runs only for a verified session; what it throws is answered as contract 7 says. */
 export type GuardedHandler<S extends Segment> = (

@@ -1,11 +1,8 @@
-import * as z from 'zod/mini';
+import { InternalUserId } from './api/schemas';
 import { environment } from './env';
 import { withKv } from './kv';
 
 const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
-
-/** What this service stores: an id as the column returns it, also of a row that was imported. */
-const InternalUserId = z.guid().check(z.lowercase());
 
 /** How the store says that our key holds a list, a set or the like: it answers, so that is no fault. */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;

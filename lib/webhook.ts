@@ -1,21 +1,15 @@
 import { Webhook, WebhookVerificationError } from 'svix';
 import * as z from 'zod/mini';
+import { type Acknowledgment, IdentityProviderUserId, WebhookEvent } from './api/schemas';
 import { environment } from './env';
 import { parseJson } from './http/body';
 import { HttpError } from './http/error';
-import { IdentityProviderUserId } from './identity-provider-user-id';
 import { noteFacts } from './log';
 import { registerByIdentityProviderUserId } from './register';
 
 /** The public message for every fault of a signature: which one it was is nobody's business (contract 7). */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';
 const INVALID_EVENT = 'Invalid webhook event';
-
-/** The sender's 200 body (contract 2.5). */
-export interface Acknowledgment {
-  readonly received: true;
-  readonly eventType: string;
-}
 
 let verifiers: readonly Webhook[] | undefined;
 
@@ -52,12 +46,10 @@ function verifySignature(payload: string, headers: Headers): void {
   noteFacts({ messageId: (signed['webhook-id'] ?? '').slice(0, 64) });
 }
 
-/** What a verified event says as far as this service reads it (contract 2.4, 6.1). */
-const WebhookEvent = z.object({ type: z.string(), data: z.optional(z.unknown()) });
 const EventUser = z.object({ id: z.optional(z.unknown()) });
 
 /** The user to register: only `user.created` has one, and only if its `data.id` is non-empty. */
-function userToRegister({ type, data }: z.infer<typeof WebhookEvent>): string | undefined {
+function userToRegister({ type, data }: WebhookEvent): string | undefined {
   const id = EventUser.safeParse(data).data?.id;
   if (type !== 'user.created' || id === undefined || id === null || id === '') return undefined;
   const identityProviderUserId = IdentityProviderUserId.safeParse(id);

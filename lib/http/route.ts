@@ -1,4 +1,5 @@
 import type { NextRequest } from 'next/server';
+import type { ErrorBody } from '../api/schemas';
 import { collectFacts, describeError, log, type RequestFacts, requestIdOf } from '../log';
 import { rootOf } from '../paths';
 import { whileUnderWay } from '../requests-under-way';
@@ -22,11 +23,11 @@ export type RouteHandler<S extends Segment> = (
 
 /** The one place where a failure becomes an answer (contract 7). */
 async function failure(error: unknown): Promise<Response> {
-  if (error instanceof HttpError) return json({ message: error.message }, error.status);
+  if (error instanceof HttpError) return json({ message: error.message } satisfies ErrorBody, error.status);
   // `redirect()` and `notFound()` of Next.js are thrown, and are no failures.
   const { unstable_rethrow } = await import('next/navigation');
   unstable_rethrow(error);
-  return json({ message: 'Internal Server Error' }, 500);
+  return json({ message: 'Internal Server Error' } satisfies ErrorBody, 500);
 }
 
 /** How the answer came about, for the caller's own developer tools: `server-timing: cache;desc=hit`. */
