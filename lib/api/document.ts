@@ -55,7 +55,7 @@ describe(
 );
 describe(schemas.Alive, 'Alive', 'The process answers.');
 describe(schemas.Ready, 'Ready', 'Requests can be served; `degraded`: without the cache.');
-describe(schemas.NotReady, 'NotReady', 'What cannot be reached.');
+describe(schemas.NotReady, 'NotReady', 'Why not: the database cannot be reached, or the process has been told to end.');
 
 const plainRequestId = z.string().check(z.regex(/^[A-Za-z0-9_.:-]{1,64}$/));
 const noStore = z.literal('no-store');
@@ -70,6 +70,9 @@ z.globalRegistry.add(plainRequestId, {
     "The request's own `x-request-id`, if it is of this form; else a new UUID. It stands in the log too.",
 });
 z.globalRegistry.add(noStore, { header: { id: 'CacheControl' }, description: 'No answer may be kept.' });
+
+const allow = z.string();
+z.globalRegistry.add(allow, { description: 'The methods that are served here, separated by commas.' });
 
 const timed = (schema: z.ZodMiniType) => {
   z.globalRegistry.add(schema, {
@@ -128,7 +131,7 @@ const methodNotAllowed = failure(
   'MethodNotAllowed',
   'Nothing is served by this method here.',
   { methodNotAllowed: 'Method not allowed' },
-  { allow: z.optional(z.string()) },
+  { allow: z.optional(allow) },
 );
 const requestTimeout = failure(
   'RequestTimeout',
@@ -258,6 +261,11 @@ const openOperation = (
   responses: { ...answers, 400: badRequest, ...refusals },
 });
 
+const elsewhere = (status: number, id: string) => ({
+  status,
+  response: { $ref: `#/components/responses/${id}` },
+});
+
 /** The document, the same for the same schemas. */
 export const openApiDocument = () =>
   createDocument({
@@ -383,7 +391,10 @@ export const openApiDocument = () =>
             503: {
               description: 'They cannot.',
               headers: headers(),
-              content: json(schemas.NotReady, { notReady: { errors: { database: 'unavailable' } } }),
+              content: json(schemas.NotReady, {
+                noDatabase: { errors: { database: 'unavailable' } },
+                stopping: { errors: { process: 'stopping' } },
+              }),
             },
           },
         ),
@@ -444,15 +455,22 @@ export const openApiDocument = () =>
         MethodNotAllowed: methodNotAllowed,
         MethodOfAnother: {
           description:
-            'A method that other addresses have, and this one lacks: without a body, and told by the framework.',
+            'A method that other addresses have and this one lacks: without a body, as the framework tells it.',
         },
-        Options: { description: '`OPTIONS` of an address below the roots, which needs no session.' },
+        Options: {
+          description: '`OPTIONS` of an address that is described here. It needs no session.',
+          headers: z.object({ allow }),
+        },
       },
     },
     'x-elsewhere': [
-      { status: 204, response: { $ref: '#/components/responses/Options' } },
-      { status: 404, response: { $ref: '#/components/responses/NotFound' } },
-      { status: 405, response: { $ref: '#/components/responses/MethodNotAllowed' } },
-      { status: 405, response: { $ref: '#/components/responses/MethodOfAnother' } },
+      elsewhere(204, 'Options'),
+      elsewhere(400, 'BadRequest'),
+      elsewhere(404, 'NotFound'),
+      elsewhere(405, 'MethodNotAllowed'),
+      elsewhere(405, 'MethodOfAnother'),
+      elsewhere(408, 'RequestTimeout'),
+      elsewhere(417, 'ExpectationFailed'),
+      elsewhere(431, 'RequestHeaderFieldsTooLarge'),
     ],
   });

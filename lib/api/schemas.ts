@@ -50,8 +50,15 @@ export type ErrorBody = Readonly<z.infer<typeof ErrorBody>>;
 /** The process answers. */
 export const Alive = z.object({ status: z.literal('ok') });
 
-/** The service can do its work; `degraded`: without its cache. */
+/** Requests should be sent to this process; `degraded`: everything is answered, without the cache. */
 export const Ready = z.object({ status: z.literal(['ok', 'degraded']) });
+export type Ready = Readonly<z.infer<typeof Ready>>;
 
-/** The service cannot do its work. */
-export const NotReady = z.object({ errors: z.object({ database: z.literal('unavailable') }) });
+/** No requests should be sent to this process. */
+export const NotReady = z.object({
+  errors: z.union([
+    z.object({ database: z.literal('unavailable') }),
+    z.object({ process: z.literal('stopping') }),
+  ]),
+});
+export type NotReady = Readonly<z.infer<typeof NotReady>>;
