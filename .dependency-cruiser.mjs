@@ -14,7 +14,7 @@ const layers = [
   ['guard', 'webhook'],
   ['resolve-user-id'],
   // lib/tables/ is for modules of tables of your own (CONTRIBUTING.md).
-  ['register', 'user-id-cache', 'tables/[^/]+'],
+  ['register', 'user-id-cache', 'health', 'tables/[^/]+'],
   ['db', 'kv'],
   ['idp/[^/]+', 'authentication/[^/]+', 'kv-http'],
   ['http/route'],

@@ -62,8 +62,8 @@ function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthSta
   };
 }
 
-/** What comes signed needs no session. */
-const SIGNED = /^\/webhooks\//;
+/** What comes signed needs no session, and who asks for our health has none. */
+const SESSIONLESS = /^\/(?:webhooks|health)\//;
 
 /** The headers with which a request goes on: with its auth state, which no header of its own can forge. */
 async function headersForRoute(
@@ -72,7 +72,7 @@ async function headersForRoute(
   event: NextFetchEvent,
   authorizedParties: readonly string[],
 ): Promise<Headers> {
-  const { credential, refused } = SIGNED.test(request.nextUrl.pathname)
+  const { credential, refused } = SESSIONLESS.test(request.nextUrl.pathname)
     ? { credential: undefined, refused: undefined }
     : credentialOf(request, authorizedParties);
   const state = await authState(request, event, credential);
