@@ -1,3 +1,4 @@
+import type { NotReady, Ready } from './api/schemas';
 import { askDatabase } from './db';
 import { withKv } from './kv';
 import { describeError, log } from './log';
@@ -6,10 +7,7 @@ import { shareUnderWay } from './share-under-way';
 import { within } from './within';
 
 /** Whether requests should be sent to this process, in words that tell a stranger nothing. */
-export type Readiness =
-  /** `degraded`: everything is answered, without the cache. */
-  | { readonly status: 'ok' | 'degraded' }
-  | { readonly errors: { readonly database: 'unavailable' } | { readonly process: 'stopping' } };
+export type Readiness = Ready | NotReady;
 
 const OK: Readiness = { status: 'ok' };
 const DEGRADED: Readiness = { status: 'degraded' };

@@ -22,8 +22,7 @@ const describe = (schema: z.ZodMiniType, id: string, description: string): void 
 };
 
 const AS_IT_STANDS =
-  'Taken as it stands: white space is kept, and case matters. Well-formed Unicode without NUL, at most 255 UTF-16 code ' +
-  'units: a character beyond U+FFFF counts as two of these, and as one of `maxLength`.';
+  'Taken as it stands: white space is kept, and case matters. Well-formed Unicode without NUL, at most 255 code points.';
 
 describe(
   schemas.IdentityProviderUserId,
@@ -55,7 +54,11 @@ describe(
 );
 describe(schemas.Alive, 'Alive', 'The process answers.');
 describe(schemas.Ready, 'Ready', 'Requests can be served; `degraded`: without the cache.');
-describe(schemas.NotReady, 'NotReady', 'Why not: the database cannot be reached, or the process has been told to end.');
+describe(
+  schemas.NotReady,
+  'NotReady',
+  'Why not: the database cannot be reached, or the process has been told to end.',
+);
 
 const plainRequestId = z.string().check(z.regex(/^[A-Za-z0-9_.:-]{1,64}$/));
 const noStore = z.literal('no-store');

@@ -17,7 +17,7 @@ export async function send(url: string, init: RequestInit & { duplex?: 'half' } 
   const text = await response.text();
   const { status, headers } = response;
   tellOf({ method: init.method ?? 'GET', pathname: new URL(url).pathname, status, headers, text });
-  const isJson = headers.get('content-type')?.includes('application/json');
+  const isJson = text !== '' && headers.get('content-type')?.includes('application/json');
   return { status, body: isJson ? JSON.parse(text) : text, headers };
 }
 
