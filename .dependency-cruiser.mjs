@@ -21,7 +21,7 @@ const layers = [
   ['http/body'],
   ['http/error', 'api/schemas'],
   ['log', 'env', 'paths', 'requests-under-way', 'share-under-way', 'batch', 'breaker', 'within', 'text'],
-  ['roots'],
+  ['roots', 'unauthenticated-reason'],
 ];
 const standing = `^lib/(${layers.flat().join('|')})\\.ts$`;
 const upward = layers.map((modules, line) => ({
