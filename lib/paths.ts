@@ -59,6 +59,7 @@ const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[
   { at: new RegExp(`${API.source}.*/$`), methods: [] },
   { at: API, methods: ALL },
   { at: DOCUMENT, methods: READ },
+  { at: /^\/openapi\.json\//, methods: [] },
   { at: /^\/_next\/static\/./, methods: READ },
   { at: PROXY, methods: ALL },
   // POST: the one server action of the identity provider's SDK, also from the page of an address that names nothing.

@@ -22,6 +22,7 @@ test.each([
   ['/openapi.json', 'GET', undefined],
   ['/openapi.json', 'POST', 405],
   ['/openapi%2ejson', 'GET', 404],
+  ['/openapi.json/', 'GET', 404],
   ['/users/v1/me', 'TRACE', 405],
   ['/', 'DELETE', 405],
   ['*', 'OPTIONS', 400],
