@@ -90,14 +90,10 @@ const timed = (schema: z.ZodMiniType) => {
 const headers = (further: Record<string, z.ZodMiniType> = {}) =>
   z.object({ 'x-request-id': plainRequestId, 'cache-control': noStore, ...further });
 
-const json = (schema: z.ZodMiniType, examples?: Record<string, unknown>) => ({
+const json = (schema: z.ZodMiniType, examples: Readonly<Record<string, unknown>> = {}) => ({
   'application/json': {
     schema,
-    ...(examples
-      ? {
-          examples: Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }])),
-        }
-      : {}),
+    examples: Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }])),
   },
 });
 
@@ -279,9 +275,9 @@ export const openApiDocument = () =>
       description: [
         'Links users of the identity provider to internal user ids: on the first request of a session, by a call, or by the ' +
           "provider's webhook, whichever comes first.",
-        '`HEAD` is `GET` without the body, and `OPTIONS` of an address that is described here is a 204. A query changes ' +
-          'nothing. What comes to any other address below `/auth`, `/users` and `/webhooks`, or by another method, stands ' +
-          'under `x-elsewhere`. Beside the headers that are described, an answer has those of HTTP itself and security headers.',
+        '`HEAD` is `GET` without the body. A query changes nothing. What is answered at another address below `/auth`, ' +
+          '`/health`, `/users` and `/webhooks`, or to another method, stands under `x-elsewhere`. Beside the headers that are ' +
+          'described, an answer has those of HTTP itself and security headers.',
         'On a platform with functions, the platform answers 408, 417 and 431 in its own way.',
       ].join('\n\n'),
       license: { name: 'MIT', identifier: 'MIT' },
@@ -461,7 +457,7 @@ export const openApiDocument = () =>
             'A method that other addresses have and this one lacks: without a body, as the framework tells it.',
         },
         Options: {
-          description: '`OPTIONS` of an address that is described here. It needs no session.',
+          description: '`OPTIONS` of an operation’s address below a root of the API. It needs no session.',
           headers: z.object({ allow }),
         },
       },
