@@ -410,7 +410,7 @@ export const openApiDocument = () =>
             200: {
               description: 'The document.',
               headers: headers(),
-              content: json(z.looseObject({ openapi: z.literal('3.1.1') })),
+              content: { 'application/json': { schema: z.looseObject({ openapi: z.literal('3.1.1') }) } },
             },
           },
         ),
