@@ -35,7 +35,7 @@ async function sendRaw(bytes: string): Promise<Told> {
 
 /** What is refused in front of the routes, of whatever is asked. */
 const refusals: Record<string, (line: string) => Promise<Told>> = {
-  badRequest: (line) => sendRaw(`${line}\r\n\r\n`),
+  badRequest: (line) => sendRaw(`${line}\r\nConnection: close\r\n\r\n`),
   requestTimeout: (line) => sendRaw(`${line}\r\nHost: localhost\r\nX-Never-`),
   expectationFailed: (line) => sendRaw(requestHead(line, { Expect: 'a miracle' })),
   headersTooLarge: (line) => sendRaw(requestHead(line, { 'X-Large': 'x'.repeat(20_000) })),
@@ -140,11 +140,14 @@ const timeouts = new Map(
   examples.filter(({ kind }) => kind === 'requestTimeout').map(({ key, refused }) => [key, refused?.()]),
 );
 
-test.each(examples)('$key', async ({ key, expected, refused }) => {
-  const answer = await (timeouts.get(key) ?? (ways[key] ?? refused)?.());
-  if (!answer) throw new Error('This example is not provoked: add a way to');
-  expect({ status: answer.status, body: answer.body }).toEqual(expected);
-});
+test.each(examples.map((example) => [example.key, example] as const))(
+  '%s',
+  async (key, { expected, refused }) => {
+    const answer = await (timeouts.get(key) ?? (ways[key] ?? refused)?.());
+    if (!answer) throw new Error('This example is not provoked: add a way to');
+    expect({ status: answer.status, body: answer.body }).toEqual(expected);
+  },
+);
 
 test('every way leads to an example of the document', () => {
   const keys = examples.map(({ key }) => key);

@@ -37,5 +37,7 @@ export function expectAllSeen(): void {
   if (existsSync(path.dirname(LIST))) writeFileSync(LIST, lines.join(''));
   const missing = DOCUMENTED.filter(({ name }) => !seen.has(name)).map(({ name }) => `  ${name}`);
   if (missing.length === 0) return;
+  // Vitest prints what a tear-down throws, and exits with 0.
+  process.exitCode = 1;
   throw new Error(`lib/api/openapi.json describes answers that no test has seen:\n${missing.join('\n')}`);
 }
