@@ -8,6 +8,8 @@ import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const REQUESTS = 1_000;
+/** Far above what the requests take: a failure is then made small for as long, and told before the test is over. */
+const BOUND_MS = 120_000;
 
 const service = stopAfterAll(await startTestService());
 
@@ -162,7 +164,7 @@ const hold = (requests: fc.Arbitrary<Sent>, check: (status: number) => void) =>
         expect(headers.get('x-request-id')).toBe(given.headers['x-request-id']);
       }
     }),
-    { numRuns: REQUESTS / 2 },
+    { numRuns: REQUESTS / 2, interruptAfterTimeLimit: BOUND_MS, markInterruptAsFailure: true },
   );
 
 test('a request that is made by the document succeeds as the document says', async () => {
