@@ -5,7 +5,7 @@ import { DOCUMENTED } from '../harness/openapi';
 /** Under this name a run of tests hands the folder where its answers are gathered to the processes that run them. */
 export const ANSWERS_VARIABLE = 'TESTS_ANSWERS_FOLDER';
 /** Which test saw which answer, after a run of all tests of the service. */
-export const LIST = '.local/documented-answers.txt';
+const LIST = '.local/documented-answers.txt';
 
 const folderOf = () => process.env[ANSWERS_VARIABLE] ?? '';
 
