@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { DOCUMENTED } from '../harness/openapi';
 
@@ -34,7 +34,8 @@ export function expectAllSeen(): void {
   if (!suite.every((file) => ran.has(file))) return;
   const seen = new Map(noted('answer').map(([name = '', test = '']) => [name, test]));
   const lines = DOCUMENTED.map(({ name }) => `${name}: ${seen.get(name) ?? 'NO TEST'}\n`);
-  if (existsSync(path.dirname(LIST))) writeFileSync(LIST, lines.join(''));
+  mkdirSync(path.dirname(LIST), { recursive: true });
+  writeFileSync(LIST, lines.join(''));
   const missing = DOCUMENTED.filter(({ name }) => !seen.has(name)).map(({ name }) => `  ${name}`);
   if (missing.length === 0) return;
   // Vitest prints what a tear-down throws, and exits with 0.
