@@ -15,4 +15,5 @@ export const API_ROOTS = [
 // biome-ignore format: one a line
 export const PAGES = [
   'account',
+  'docs',
 ] as const;
