@@ -9,7 +9,7 @@ const only = (name, packages, homes) => ({
 /** lib, from the top down: a module imports from its own line or from below. */
 const layers = [
   ['start'],
-  ['gate', 'console'],
+  ['gate', 'console', 'telemetry/[^/]+'],
   ['admission'],
   ['guard', 'webhook'],
   ['resolve-user-id'],
@@ -20,7 +20,18 @@ const layers = [
   ['http/route'],
   ['http/body'],
   ['http/error'],
-  ['log', 'env', 'paths', 'requests-under-way', 'share-under-way', 'batch', 'breaker', 'within', 'text'],
+  [
+    'telemetry',
+    'log',
+    'env',
+    'paths',
+    'requests-under-way',
+    'share-under-way',
+    'batch',
+    'breaker',
+    'within',
+    'text',
+  ],
   ['roots'],
 ];
 const standing = `^lib/(${layers.flat().join('|')})\\.ts$`;
@@ -101,6 +112,7 @@ export default {
       to: { path: '^lib/generated/' },
     },
     only('only-lib-kv-knows-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/kv(-http)?\\.ts']),
+    only('only-lib-telemetry-knows-opentelemetry', ['@opentelemetry', '@vercel/otel'], ['^lib/telemetry/']),
     only('only-lib-webhook-knows-svix', ['svix', 'standardwebhooks'], ['^lib/webhook']),
   ],
   options: {

@@ -7,6 +7,7 @@ import { credentialMemory } from './idp/credential-memory';
 import { auth } from './idp/server';
 import { noteFacts } from './log';
 import { resolveUserId } from './resolve-user-id';
+import { step } from './telemetry';
 
 /**
  * Who makes the request, once the guard has passed it (contract 2.2).
@@ -74,7 +75,11 @@ async function authenticate(request: NextRequest): Promise<AuthenticatedContext 
 export function guard<S extends Segment>(handler: GuardedHandler<S>, path?: string): RouteHandler<S> {
   return route(async (request, segment) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
-    const context = await authenticate(request);
+    const context = await step(
+      'guard',
+      () => authenticate(request),
+      (passed) => (passed ? 'passed' : 'refused'),
+    );
     return context ? handler(request, context, segment) : json({ message: 'Unauthorized' }, 401);
   }, path);
 }

@@ -41,7 +41,13 @@ export async function readCachedUserId(identityProviderUserId: string): Promise<
  *
  * A fault loses nothing but the entry. One round trip, at most 500 ms.
  */
-export async function cacheUserId(identityProviderUserId: string, userId: string): Promise<void> {
+export async function cacheUserId(
+  identityProviderUserId: string,
+  userId: string,
+): Promise<'stored' | 'fault'> {
   const ex = environment().USER_ID_CACHE_TTL_SECONDS;
-  await withKv((kv) => kv.set(cacheKey(identityProviderUserId), userId, { ex })).catch(() => undefined);
+  return withKv((kv) => kv.set(cacheKey(identityProviderUserId), userId, { ex })).then(
+    () => 'stored',
+    () => 'fault',
+  );
 }

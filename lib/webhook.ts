@@ -6,6 +6,7 @@ import { HttpError } from './http/error';
 import { IdentityProviderUserId } from './identity-provider-user-id';
 import { noteFacts } from './log';
 import { registerByIdentityProviderUserId } from './register';
+import { step } from './telemetry';
 
 /** The public message for every fault of a signature: which one it was is nobody's business (contract 7). */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';
@@ -38,7 +39,7 @@ function isSignedWith(webhook: Webhook, payload: string, headers: Record<string,
 /** The library reads a timestamp up to its first other character: only one spelling of a number may pass. */
 const TIMESTAMP = /^[1-9]\d{0,14}$/;
 
-function verifySignature(payload: string, headers: Headers): void {
+function isVerified(payload: string, headers: Headers): boolean {
   const signed = Object.fromEntries(
     ['id', 'timestamp', 'signature'].flatMap((part) => {
       const value = headers.get(`svix-${part}`) ?? headers.get(`webhook-${part}`);
@@ -48,12 +49,17 @@ function verifySignature(payload: string, headers: Headers): void {
   const valid =
     TIMESTAMP.test(signed['webhook-timestamp'] ?? '') &&
     signingSecrets().some((webhook) => isSignedWith(webhook, payload, signed));
-  if (!valid) throw new HttpError(400, INVALID_SIGNATURE);
-  noteFacts({ messageId: (signed['webhook-id'] ?? '').slice(0, 64) });
+  if (valid) noteFacts({ messageId: (signed['webhook-id'] ?? '').slice(0, 64) });
+  return valid;
 }
 
 /** What a verified event says as far as this service reads it (contract 2.4, 6.1). */
-const WebhookEvent = z.object({ type: z.string(), data: z.optional(z.unknown()) });
+const WebhookEvent = z.object({
+  type: z.string(),
+  data: z.optional(z.unknown()),
+  /** When it happened, in milliseconds since 1970; what is not that is passed over. */
+  timestamp: z.catch(z.optional(z.number()), undefined),
+});
 const EventUser = z.object({ id: z.optional(z.unknown()) });
 
 /** The user to register: only `user.created` has one, and only if its `data.id` is non-empty. */
@@ -75,15 +81,21 @@ function userToRegister({ type, data }: z.infer<typeof WebhookEvent>): string | 
  */
 export async function receiveWebhook(payload: string, headers: Headers): Promise<Acknowledgment> {
   if (payload === '') throw new HttpError(400, 'Missing body');
-  verifySignature(payload, headers);
+  const verified = await step(
+    'verify webhook',
+    async () => isVerified(payload, headers),
+    (valid) => (valid ? 'verified' : 'refused'),
+  );
+  if (!verified) throw new HttpError(400, INVALID_SIGNATURE);
   const event = WebhookEvent.safeParse(parseJson(payload));
   if (!event.success) throw new HttpError(400, INVALID_EVENT);
-  const { type } = event.data;
+  const { type, timestamp } = event.data;
   noteFacts({ eventType: type.slice(0, 64) });
   const identityProviderUserId = userToRegister(event.data);
   if (identityProviderUserId !== undefined) {
     const { created } = await registerByIdentityProviderUserId(identityProviderUserId);
     noteFacts({ registered: created ? 'created' : 'existing' });
   }
+  if (timestamp !== undefined) globalThis.telemetry?.eventHandled(timestamp);
   return { received: true, eventType: type };
 }

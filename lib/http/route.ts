@@ -64,12 +64,17 @@ export function route<S extends Segment>(handler: RouteHandler<S>, path?: string
     response.headers.set('x-request-id', requestId);
     const timing = serverTiming(facts);
     if (timing) response.headers.set('server-timing', timing);
+    const { method } = request;
+    const named = path ?? rootOf(request.nextUrl.pathname);
+    const ms = performance.now() - started;
+    const { status } = response;
+    globalThis.telemetry?.answered({ method, route: named, status, seconds: ms / 1_000, facts });
     log[response.status < 500 ? 'info' : 'error'](
       {
         requestId,
-        route: `${request.method} ${path ?? rootOf(request.nextUrl.pathname)}`,
-        status: response.status,
-        ms: Math.round(performance.now() - started),
+        route: `${method} ${named}`,
+        status,
+        ms: Math.round(ms),
         ...facts,
         ...(response.status < 500 ? {} : { error: describeError(cause) }),
       },
