@@ -11,7 +11,7 @@ export const otelVariables = ({ url }: OtlpReceiver): Record<string, string> => 
 });
 
 /** Requests after which every metric has been told at least once. */
-export async function useEverything({ url, idp }: Pick<TestService, 'url' | 'idp'>): Promise<void> {
+export async function doEverything({ url, idp }: Pick<TestService, 'url' | 'idp'>): Promise<void> {
   const token = tokenFor(idp, 'user_telemetry');
   await me(url, token);
   await me(url, token);

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
+import { startTelemetry } from '#lib/telemetry/sdk';
 import { BUILD_FOLDER } from '../harness/build';
 import { startOtlpReceiver } from '../harness/parts/otlp-receiver';
 import {
@@ -18,7 +19,7 @@ import {
   userCreated,
 } from '../harness/requests';
 import { SECRET_KEY, SIGNING_SECRET, startServiceProcess, startTestService } from '../harness/service';
-import { metricsTable, otelVariables, useEverything } from '../harness/telemetry';
+import { doEverything, metricsTable, otelVariables } from '../harness/telemetry';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
@@ -46,7 +47,7 @@ const service = stopAfterAll(
 const { url, idp } = service;
 const token = tokenFor(idp, MARKS.identityProviderUserId, { email: MARKS.email });
 const userIds: string[] = [];
-await useEverything(service);
+await doEverything(service);
 await hostileTraffic();
 
 /** Requests with something in each place of which nothing may be told. */
@@ -233,7 +234,7 @@ describe('with telemetry on', () => {
     ]);
     expect(spans.flatMap(({ events }) => events)).toEqual([]);
     const names =
-      /^(?:[A-Za-z]+\.[A-Za-z]+|(?:http |fetch )?[A-Z]+(?: \/[a-z/0-9-]*)?|guard|register|cache read|cache write|verify webhook)$/;
+      /^(?:[A-Za-z]+\.[A-Za-z]+|(?:http |fetch )?[A-Z]+(?: \/[a-z/0-9-]*)?|GET \/_not-found|guard|register|cache read|cache write|verify webhook)$/;
     expect(spans.filter(({ name }) => !names.test(name)).map(({ name }) => name)).toEqual([]);
   });
 
@@ -274,6 +275,39 @@ const exitInTime = ({ exited }: { exited: Promise<number | null> }) =>
 
 /** Far longer than a test. */
 const LATE = { OTEL_BSP_SCHEDULE_DELAY: '3600000', OTEL_METRIC_EXPORT_INTERVAL: '3600000' };
+
+test('where functions are suspended, each answer keeps its function until what it told has left, and not for long', async () => {
+  const own = stopAfterTest(await startOtlpReceiver());
+  const kept: Promise<unknown>[] = [];
+  const context = Symbol.for('@vercel/request-context');
+  Reflect.set(globalThis, context, {
+    get: () => ({ waitUntil: (work: Promise<unknown>) => kept.push(work) }),
+  });
+  vi.stubEnv('VERCEL', '1');
+  vi.stubEnv('OTEL_METRIC_EXPORT_INTERVAL', LATE.OTEL_METRIC_EXPORT_INTERVAL);
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+    Reflect.deleteProperty(globalThis, context);
+  });
+  const telemetry = startTelemetry({ metrics: `${own.url}/v1/metrics` });
+  const answer = { method: 'GET', route: '/users/v1/me', status: 200, seconds: 0.01, facts: {} };
+  const answered = () =>
+    own.metrics().find(({ name }) => name === 'http.server.request.duration')?.points[0]?.value;
+
+  telemetry.answered(answer);
+  expect(kept).toHaveLength(1);
+  await Promise.all(kept);
+  expect(answered()).toBe(1);
+
+  for (let request = 0; request < 50; request += 1) telemetry.answered(answer);
+  await Promise.all(kept);
+  expect(answered()).toBe(51);
+  expect(own.requests(), 'those of a burst share what is sent').toBeLessThan(5);
+
+  own.treat('hang');
+  telemetry.answered(answer);
+  await Promise.all(kept);
+});
 
 test('SIGTERM: what has not been sent is sent before the process ends', async () => {
   const own = stopAfterTest(await startOtlpReceiver());
@@ -352,7 +386,7 @@ test.each([
   expect(ofTheSdk.filter((file) => loaded.includes(file))).toEqual([]);
 });
 
-test('on: it is', async () => {
+test('on: all of it is loaded, so the tests above can fail', async () => {
   const loaded = await loadedBy({});
   expect(ofTheSdk.length).toBeGreaterThan(0);
   expect(ofTheSdk.filter((file) => !loaded.includes(file))).toEqual([]);
