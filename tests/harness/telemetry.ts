@@ -24,7 +24,7 @@ export async function doEverything({ url, idp }: Pick<TestService, 'url' | 'idp'
 const UNITS: Readonly<Record<string, string>> = { s: 'seconds', ms: 'milliseconds' };
 
 /** What Prometheus calls a metric of OpenTelemetry: https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/. */
-export function prometheusNames({ name, unit, kind }: Pick<ReceivedMetric, 'name' | 'unit' | 'kind'>) {
+function prometheusNames({ name, unit, kind }: Pick<ReceivedMetric, 'name' | 'unit' | 'kind'>) {
   const plain = [name.replaceAll(/[^a-zA-Z0-9_:]/g, '_'), UNITS[unit]].filter(Boolean).join('_');
   if (kind === 'histogram') return ['bucket', 'count', 'sum'].map((part) => `${plain}_${part}`);
   return [kind === 'counter' ? `${plain}_total` : plain];

@@ -57,7 +57,7 @@ export interface ReceivedMetric {
   readonly points: readonly { readonly attributes: Record<string, unknown>; readonly value: number }[];
 }
 
-export interface ReceivedSpan extends z.infer<typeof Span> {
+interface ReceivedSpan extends z.infer<typeof Span> {
   /** The library that made it. */
   readonly scope: string;
 }
@@ -68,8 +68,8 @@ export interface OtlpReceiver {
   readonly url: string;
   /** Every byte of every body. */
   received(): string;
-  /** How many requests came. */
-  requests(): number;
+  /** Address, content type and authorization of each request. */
+  readonly calls: readonly string[];
   resources(): Record<string, unknown>[];
   metrics(): ReceivedMetric[];
   spans(): ReceivedSpan[];
@@ -87,9 +87,12 @@ const kindOf = ({ sum, gauge }: z.infer<typeof Metric>): ReceivedMetric['kind'] 
 /** Starts a receiver on a port of its own. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const bodies: string[] = [];
+  const calls: string[] = [];
   let treatment: 'answer' | 'hang' | 'fail' = 'answer';
   const server = createServer(async (request, response) => {
+    const { 'content-type': type, authorization } = request.headers;
     bodies.push(await text(request));
+    calls.push([request.url, type, authorization].filter(Boolean).join(' '));
     if (treatment === 'hang') return;
     response.writeHead(treatment === 'fail' ? 400 : 200, { 'content-type': 'application/json' }).end('{}');
   });
@@ -98,7 +101,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   return {
     url: `http://127.0.0.1:${port}`,
     received: () => bodies.join('\n'),
-    requests: () => bodies.length,
+    calls,
     resources: () =>
       batches().flatMap(({ resourceMetrics, resourceSpans }) =>
         [...resourceMetrics, ...resourceSpans].map(({ resource }) => resource.attributes),
