@@ -94,7 +94,6 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
     ...(reader ? { metricReaders: [reader] } : {}),
     instrumentationConfig: {
       fetch: {
-        ignoreUrls: [traces, metricsUrl].filter((url) => url !== undefined),
         // What a caller's headers say is not passed on.
         dontPropagateContextUrls: ['*'],
       },
