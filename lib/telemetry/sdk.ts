@@ -56,22 +56,12 @@ function metricReader(url: string): PeriodicExportingMetricReader {
   });
 }
 
-/** Makes calls share one run of `work`, but one that had begun before: what a caller has told is in the run that it waits for. */
-function oneAfterAnother(work: () => Promise<unknown>): () => Promise<void> {
-  let last = Promise.resolve();
-  let next: Promise<void> | undefined;
-  return () => {
-    next ??= last.then(() => {
-      next = undefined;
-      last = work().then(
-        () => undefined,
-        () => undefined,
-      );
-      return last;
-    });
-    return next;
-  };
-}
+/** Resolves when the work is done, has failed, or has taken too long for those who wait. */
+const bounded = (work: Promise<unknown>): Promise<void> =>
+  within(FLUSH_MS, work).then(
+    () => undefined,
+    () => undefined,
+  );
 
 /** Starts the SDK with what the settings ask for; spans leave as lib/telemetry/spans.ts lets them. */
 export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySettings): Telemetry {
@@ -101,9 +91,7 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
   });
   const tracer = trace.getTracer(SCOPE);
   const told = instruments(metrics.getMeter(SCOPE));
-  const flush = oneAfterAnother(() =>
-    within(FLUSH_MS, Promise.all([processor?.forceFlush(), reader?.forceFlush()])),
-  );
+
   return {
     step: (name, work, outcomeOf) =>
       tracer.startActiveSpan(name, async (span) => {
@@ -125,7 +113,8 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
     answered(answer) {
       told.answered(answer);
       nameRoute(answer.route);
-      if (isSuspended) waitUntil(flush());
+      // The library does the same for spans. Answers that come meanwhile share one delivery.
+      if (isSuspended && reader) waitUntil(bounded(reader.forceFlush()));
     },
     eventHandled: told.eventHandled,
     breakerOpened: () => told.breaker(1),
@@ -135,6 +124,6 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
       if (!span || !(span.traceFlags & TraceFlags.SAMPLED)) return undefined;
       return { trace_id: span.traceId, span_id: span.spanId };
     },
-    flush,
+    flush: () => bounded(Promise.all([processor?.forceFlush(), reader?.forceFlush()])),
   };
 }
