@@ -1,9 +1,9 @@
-import { Agent, request } from 'node:http';
-import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from 'vitest';
+import { connected, exchange, requestHead } from '../harness/hostile/raw-http';
+import { holdRow } from '../harness/parts/held-row';
 import { startImpostor } from '../harness/parts/impostor';
 import type { TcpProxy, Treatment } from '../harness/parts/tcp-proxy';
-import { type Answer, bearer, send, tokenFor } from '../harness/requests';
+import { type Answer, bearer, ME, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
@@ -154,20 +154,26 @@ test('nobody is asked for keys by which to judge a credential that comes along',
 
 test('after SIGTERM it is alive and not ready', async () => {
   const leaving = stopAfterTest(await startServiceProcess(service.environment));
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  const probe = (path: string) =>
-    new Promise<string>((resolve, reject) => {
-      request(`${leaving.url}${path}`, { agent }, async (response) => {
-        resolve(`${response.statusCode} ${await text(response)}`);
-      })
-        .once('error', reject)
-        .end();
-    });
-  expect(await probe(READY)).toBe('200 {"status":"ok"}');
+  expect(told(await send(`${leaving.url}${READY}`))).toEqual(ok);
+  const row = await holdRow(service.database, 'user_held_back');
+  const authorization = `Bearer ${tokenFor(service.idp, 'user_held_back')}`;
+  const bytes = [
+    requestHead(`GET ${ME} HTTP/1.1`, { Connection: 'keep-alive', Authorization: authorization }),
+    requestHead(`GET ${READY} HTTP/1.1`, { Connection: 'keep-alive' }),
+    requestHead(`GET ${ALIVE} HTTP/1.1`),
+  ].join('');
+  const answers = exchange(leaving.url, { bytes });
+  expect(await row.waiting(1)).toBe(true);
   process.kill(leaving.pid, 'SIGTERM');
-  // One that was under way may still be told what was so.
-  await expect.poll(() => probe(READY), { interval: 1 }).toBe('503 {"errors":{"process":"stopping"}}');
-  expect(await probe(ALIVE)).toBe('200 {"status":"ok"}');
+  const listens = async () => {
+    const socket = await connected(leaving.url).catch(() => undefined);
+    return socket?.destroy() !== undefined;
+  };
+  // The probes wait behind the first request: they are answered once the process is leaving.
+  await expect.poll(listens).toBe(false);
+  await row.release();
+  const { statuses, text } = await answers;
+  expect(statuses.slice(1)).toEqual([503, 200]);
+  expect(text).toContain('{"errors":{"process":"stopping"}}');
   expect(await leaving.exited).toBe(0);
-  agent.destroy();
 });
