@@ -8,20 +8,31 @@ const only = (name, packages, homes) => ({
 
 /** lib, from the top down: a module imports from its own line or from below. */
 const layers = [
-  ['start'],
-  ['gate', 'console'],
+  ['start', 'api/document'],
+  ['gate', 'console', 'telemetry/[^/]+'],
   ['admission'],
   ['guard', 'webhook'],
   ['resolve-user-id'],
   // lib/tables/ is for modules of tables of your own (CONTRIBUTING.md).
-  ['register', 'user-id-cache', 'tables/[^/]+'],
+  ['register', 'user-id-cache', 'health', 'tables/[^/]+'],
   ['db', 'kv'],
-  ['identity-provider-user-id', 'idp/[^/]+', 'authentication/[^/]+', 'kv-http'],
+  ['idp/[^/]+', 'authentication/[^/]+', 'kv-http'],
   ['http/route'],
   ['http/body'],
-  ['http/error'],
-  ['log', 'env', 'paths', 'requests-under-way', 'share-under-way', 'batch', 'breaker', 'within', 'text'],
-  ['roots'],
+  ['http/error', 'api/schemas'],
+  [
+    'telemetry',
+    'log',
+    'env',
+    'paths',
+    'requests-under-way',
+    'share-under-way',
+    'batch',
+    'breaker',
+    'within',
+    'text',
+  ],
+  ['roots', 'unauthenticated-reason'],
 ];
 const standing = `^lib/(${layers.flat().join('|')})\\.ts$`;
 const upward = layers.map((modules, line) => ({
@@ -80,6 +91,12 @@ export default {
       to: { path: ['^lib/authentication/', '^lib/idp/authentication-adapter'] },
     },
     {
+      name: 'the-document-is-served-as-a-copy',
+      severity: 'error',
+      from: { path: '^(app|lib|prisma|middleware|instrumentation)' },
+      to: { path: '^lib/api/document' },
+    },
+    {
       name: 'routes-are-transport',
       severity: 'error',
       from: { path: '^app/' },
@@ -89,7 +106,7 @@ export default {
       name: 'every-module-of-lib-has-its-layer',
       severity: 'error',
       from: {},
-      to: { path: '^lib/', pathNot: [standing, '^lib/generated/'] },
+      to: { path: '^lib/', pathNot: [standing, '^lib/generated/', '^lib/api/openapi\\.json$'] },
     },
     ...upward,
     only('only-lib-idp-knows-clerk', ['@clerk'], ['^lib/idp/']),
@@ -101,6 +118,7 @@ export default {
       to: { path: '^lib/generated/' },
     },
     only('only-lib-kv-knows-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/kv(-http)?\\.ts']),
+    only('only-lib-telemetry-knows-opentelemetry', ['@opentelemetry', '@vercel/otel'], ['^lib/telemetry/']),
     only('only-lib-webhook-knows-svix', ['svix', 'standardwebhooks'], ['^lib/webhook']),
   ],
   options: {

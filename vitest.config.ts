@@ -25,7 +25,14 @@ export default defineConfig({
           setupFiles: ['tests/vitest/no-console-errors.ts', 'tests/vitest/fresh-modules.ts'],
         },
       },
-      { test: { name: 'integration', ...bounds, include: ['tests/{service,stack}/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'integration',
+          ...bounds,
+          setupFiles: [...bounds.setupFiles, 'tests/vitest/held-to-document.ts'],
+          include: ['tests/{service,stack}/**/*.test.ts'],
+        },
+      },
       { test: { name: 'e2e', ...bounds, include: ['tests/e2e/**/*.test.ts'] } },
     ],
   },

@@ -77,13 +77,24 @@ const steps = [
 ] as const;
 
 const endpoints = [
-  { method: 'GET', path: '/users/v1/me', text: 'Who is calling: both ids of the signed-in user.' },
+  {
+    method: 'GET',
+    path: '/users/v1/me',
+    id: 'get-users-v1-me',
+    text: 'Who is calling: both ids of the signed-in user.',
+  },
   {
     method: 'POST',
     path: '/auth/v1/register',
+    id: 'post-auth-v1-register',
     text: 'Creates or resolves the link: 201 if new, 200 if known.',
   },
-  { method: 'POST', path: '/webhooks/idp/v1/user-created', text: 'Receives the provider’s signed events.' },
+  {
+    method: 'POST',
+    path: '/webhooks/idp/v1/user-created',
+    id: 'post-webhooks-idp-v1-user-created',
+    text: 'Receives the provider’s signed events.',
+  },
 ] as const;
 
 /** What this is, and whether you are signed in; for everybody. */
@@ -116,17 +127,22 @@ export default function HomePage() {
       <section aria-labelledby="api">
         <h2 id="api">The API it comes with</h2>
         <dl className={styles['endpoints']}>
-          {endpoints.map(({ method, path, text }) => (
+          {endpoints.map(({ method, path, id, text }) => (
             <div key={path}>
               <dt>
-                <code>
-                  <b>{method}</b> {path}
-                </code>
+                <Link href={`/docs#${id}`} prefetch={false}>
+                  <code>
+                    <b>{method}</b> {path}
+                  </code>
+                </Link>
               </dt>
               <dd>{text}</dd>
             </div>
           ))}
         </dl>
+        <Link className={`button ${styles['more']}`} href="/docs" prefetch={false}>
+          Read the whole API
+        </Link>
       </section>
     </div>
   );

@@ -88,7 +88,7 @@ await withService({}, async (service) => {
   try {
     const page = await context.newPage();
     const table: Record<string, Record<string, number>> = {};
-    for (const path of ['/', '/sign-in', '/account']) {
+    for (const path of ['/', '/docs', '/sign-in', '/account']) {
       if (path === '/account') {
         await signIn(page, EMAIL);
         await shownLink(page);

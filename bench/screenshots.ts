@@ -11,6 +11,8 @@ import { createLocalStack, type Details } from '../tests/harness/stack';
  */
 const OUTPUT = 'docs/screenshots';
 const EMAIL = 'ada@example.com';
+/** A page that is longer is shown so far. */
+const MAX_HEIGHT = 1_800;
 
 const looks: Readonly<Record<string, BrowserContextOptions>> = {
   '': { viewport: { width: 1080, height: 760 }, colorScheme: 'light' },
@@ -23,6 +25,10 @@ const pages: Readonly<Record<string, (page: Page, consoleUrl: string) => Promise
   home: async (page) => {
     await page.goto('/');
     await page.getByText('You are signed out.').waitFor();
+  },
+  docs: async (page) => {
+    await page.goto('/docs');
+    await page.getByRole('heading', { name: 'Register a user' }).waitFor();
   },
   'sign-in': async (page) => {
     await page.goto('/sign-in');
@@ -73,7 +79,12 @@ async function photograph(browser: Browser, { app, identityProvider }: Details):
         return Promise.all(document.getAnimations().map(({ finished }) => finished));
       });
       const file = path.join(OUTPUT, `${name}${suffix}.png`);
-      await page.screenshot({ path: file, fullPage: true });
+      const { width, height } = await page.evaluate(() => ({
+        width: innerWidth,
+        height: document.documentElement.scrollHeight,
+      }));
+      const clip = { x: 0, y: 0, width, height: Math.min(height, MAX_HEIGHT) };
+      await page.screenshot({ path: file, fullPage: true, clip });
       console.log(file);
     }
     await context.close();

@@ -1,25 +1,13 @@
 import type { NextRequest } from 'next/server';
+import { type AuthenticatedContext, IdentityProviderUserId } from './api/schemas';
 import { environment } from './env';
 import { json, type RouteHandler, route, type Segment } from './http/route';
-import { IdentityProviderUserId } from './identity-provider-user-id';
 import { authStateOf, SIGNED_IN } from './idp/auth-state';
 import { credentialMemory } from './idp/credential-memory';
 import { auth } from './idp/server';
 import { noteFacts } from './log';
 import { resolveUserId } from './resolve-user-id';
-
-/**
- * Who makes the request, once the guard has passed it (contract 2.2).
- *
- * @public
- */
-export interface AuthenticatedContext {
-  readonly isAuthenticated: true;
-  /** The internal user id: the stable id for the service's own data. */
-  readonly userId: string;
-  /** The id that the identity provider reported for this request. */
-  readonly identityProviderUserId: string;
-}
+import { step } from './telemetry';
 
 /** Runs only for a verified session; what it throws is answered as contract 7 says. */
 export type GuardedHandler<S extends Segment> = (
@@ -35,7 +23,7 @@ const verified = credentialMemory();
 async function sessionUserId({ headers }: NextRequest): Promise<string | undefined> {
   const state = authStateOf(headers);
   if (state?.status !== SIGNED_IN) {
-    noteFacts({ reason: state?.reason || 'no-auth-state' });
+    noteFacts({ reason: state?.reason ?? 'no-auth-state' });
     return undefined;
   }
   // All that `auth()` judges by: it refuses an OAuth or machine token as a bearer, which the middleware lets pass.
@@ -45,10 +33,11 @@ async function sessionUserId({ headers }: NextRequest): Promise<string | undefin
   // The SDK has read its secret when it was loaded, behind lib/idp/server.ts. With an empty one it would believe auth headers
   // that anyone can sign: no valid environment, no answer.
   environment();
-  const { isAuthenticated, userId, sessionClaims } = await auth();
+  const { isAuthenticated, userId, sessionClaims, sessionStatus } = await auth();
   const identityProviderUserId = IdentityProviderUserId.safeParse(userId).data;
   if (!isAuthenticated || identityProviderUserId === undefined) {
-    noteFacts({ reason: isAuthenticated ? 'no-user-id' : 'no-session-token' });
+    if (isAuthenticated) noteFacts({ reason: 'no-user-id' });
+    else noteFacts({ reason: sessionStatus === 'pending' ? 'pending-session' : 'malformed' });
     return undefined;
   }
   verified.keep(credential, identityProviderUserId, sessionClaims.exp * 1000);
@@ -74,7 +63,11 @@ async function authenticate(request: NextRequest): Promise<AuthenticatedContext 
 export function guard<S extends Segment>(handler: GuardedHandler<S>, path?: string): RouteHandler<S> {
   return route(async (request, segment) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
-    const context = await authenticate(request);
+    const context = await step(
+      'guard',
+      () => authenticate(request),
+      (passed) => (passed ? 'passed' : 'refused'),
+    );
     return context ? handler(request, context, segment) : json({ message: 'Unauthorized' }, 401);
   }, path);
 }

@@ -17,8 +17,14 @@ function connect() {
     restMs: PROBE_AFTER_MS,
     probe: () => client.ping(),
     now: () => performance.now(),
-    onOpen: (fault) => log.warn({ error: describeError(fault) }, 'cache skipped'),
-    onClose: () => log.info('cache in use again'),
+    onOpen: (fault) => {
+      globalThis.telemetry?.breakerOpened();
+      log.warn({ error: describeError(fault) }, 'cache skipped');
+    },
+    onClose: () => {
+      globalThis.telemetry?.breakerClosed();
+      log.info('cache in use again');
+    },
   });
   return { client, breaker };
 }

@@ -1,12 +1,15 @@
 import { API_ROOTS, PAGES } from './roots';
 
 const API = new RegExp(`^(/(?:${API_ROOTS.join('|')}))(?:/|$)`);
+/** The API's description, a file among folders: nothing lies below it. */
+const DOCUMENT = /^\/openapi\.json$/;
 
 /** True if every answer at this path is JSON. */
-export const isApi = (pathname: string): boolean => API.test(pathname);
+export const isApi = (pathname: string): boolean => DOCUMENT.test(pathname) || API.test(pathname);
 
 /** The root of the API that a path lies below, else `/`: what may be told of a path, for a segment may be personal. */
-export const rootOf = (pathname: string): string => API.exec(pathname)?.[1] ?? '/';
+export const rootOf = (pathname: string): string =>
+  DOCUMENT.test(pathname) ? pathname : (API.exec(pathname)?.[1] ?? '/');
 
 /** Where a person's browser navigates to. */
 const PAGE = new RegExp(`^/(?:$|(?:sign-in|sign-up)(?:/|$)|(?:${PAGES.join('|')})/?$)`);
@@ -55,6 +58,8 @@ const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[
   // A route of the API has one address: not one with a slash too many.
   { at: new RegExp(`${API.source}.*/$`), methods: [] },
   { at: API, methods: ALL },
+  { at: DOCUMENT, methods: READ },
+  { at: /^\/openapi\.json\//, methods: [] },
   { at: /^\/_next\/static\/./, methods: READ },
   { at: PROXY, methods: ALL },
   // POST: the one server action of the identity provider's SDK, also from the page of an address that names nothing.

@@ -2,6 +2,7 @@ import { v7 as uuidV7 } from 'uuid';
 import * as z from 'zod/mini';
 import { batched } from './batch';
 import { shareUnderWay } from './share-under-way';
+import { step } from './telemetry';
 import { within } from './within';
 
 /** The one link of an identity-provider user, and whether this call made it. */
@@ -67,9 +68,13 @@ const sharedFindOrCreate = shareUnderWay((identityProviderUserId: string) =>
  * look-up serves many users. Ends within 4 s; throws what the database throws. Nothing is half done then, and the call
  * can be repeated.
  */
-export async function registerByIdentityProviderUserId(
-  identityProviderUserId: string,
-): Promise<Registration> {
-  const { result, own } = await sharedFindOrCreate(identityProviderUserId);
-  return { userId: result.userId, created: result.created && own };
+export function registerByIdentityProviderUserId(identityProviderUserId: string): Promise<Registration> {
+  return step(
+    'register',
+    async () => {
+      const { result, own } = await sharedFindOrCreate(identityProviderUserId);
+      return { userId: result.userId, created: result.created && own };
+    },
+    ({ created }) => (created ? 'created' : 'existing'),
+  );
 }

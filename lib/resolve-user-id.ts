@@ -1,6 +1,7 @@
 import { noteFacts, type RequestFacts } from './log';
 import { registerByIdentityProviderUserId } from './register';
 import { shareUnderWay } from './share-under-way';
+import { step } from './telemetry';
 import { cacheUserId, readCachedUserId } from './user-id-cache';
 
 interface ResolvedUserId {
@@ -9,13 +10,21 @@ interface ResolvedUserId {
 }
 
 async function lookUp(identityProviderUserId: string): Promise<ResolvedUserId> {
-  const cached = await readCachedUserId(identityProviderUserId);
+  const cached = await step(
+    'cache read',
+    () => readCachedUserId(identityProviderUserId),
+    ({ outcome }) => outcome,
+  );
   if (cached.outcome === 'hit') return { userId: cached.userId, facts: { cache: 'hit' } };
   const { userId, created } = await registerByIdentityProviderUserId(identityProviderUserId);
   const caller = created ? 'created' : 'existing';
   // A cache that has just failed would cost this request the bound a second time.
   if (cached.outcome === 'fault') return { userId, facts: { cache: 'bypass', caller } };
-  await cacheUserId(identityProviderUserId, userId);
+  await step(
+    'cache write',
+    () => cacheUserId(identityProviderUserId, userId),
+    (outcome) => outcome,
+  );
   return { userId, facts: { cache: 'miss', caller } };
 }
 

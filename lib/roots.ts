@@ -6,6 +6,7 @@
 // biome-ignore format: one a line
 export const API_ROOTS = [
   'auth',
+  'health',
   'users',
   'webhooks',
 ] as const;
@@ -14,4 +15,5 @@ export const API_ROOTS = [
 // biome-ignore format: one a line
 export const PAGES = [
   'account',
+  'docs',
 ] as const;

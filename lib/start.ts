@@ -2,8 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { withholdConsole } from './console';
 import { environment, InvalidEnvironmentError } from './env';
 import { leave, standInFront } from './gate';
-import { log } from './log';
-import { requestsDone } from './requests-under-way';
+import { describeError, log } from './log';
+import { noteLeaving, requestsDone } from './requests-under-way';
+import { telemetrySettings } from './telemetry/settings';
 
 /**
  * Ends the process with one list of all problems, and says once what is valid and yet not wise. An error thrown at
@@ -43,21 +44,35 @@ function leaveOnSigterm(): void {
     // A process group gets it twice: where nobody listens, Node would end the process there and then.
     if (isLeaving) return;
     isLeaving = true;
+    noteLeaving();
     process.once('exit', (code) => {
       if (code === NEXT_EXIT_CODE) process.exitCode = 0;
     });
     setTimeout(() => process.exit(0), SHUTDOWN_MS).unref();
     await Promise.race([leave(), pause(LEAVE_MS, undefined, { ref: false })]);
     await requestsDone();
+    await globalThis.telemetry?.flush();
     if (globalThis.databaseConnection) await (await import('./db')).drainDatabase();
     for (const listener of ofNext) listener.call(process, signal);
   });
 }
 
+/** Where the standard variables ask for it: otherwise nothing of the SDK is loaded. No fault of it stops a start. */
+async function startTelemetry(): Promise<void> {
+  const settings = telemetrySettings(process.env);
+  if (!settings) return;
+  try {
+    globalThis.telemetry = (await import('./telemetry/sdk')).startTelemetry(settings);
+  } catch (error) {
+    log.warn({ error: describeError(error) }, 'telemetry could not be started');
+  }
+}
+
 /** Start-up, before the first request is answered. */
-export function start(): void {
+export async function start(): Promise<void> {
   checkEnvironment();
   withholdConsole();
   standInFront();
   leaveOnSigterm();
+  await startTelemetry();
 }

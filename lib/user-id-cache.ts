@@ -1,11 +1,8 @@
-import * as z from 'zod/mini';
+import { InternalUserId } from './api/schemas';
 import { environment } from './env';
 import { withKv } from './kv';
 
 const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
-
-/** What this service stores: an id as the column returns it, also of a row that was imported. */
-const InternalUserId = z.guid().check(z.lowercase());
 
 /** How the store says that our key holds a list, a set or the like: it answers, so that is no fault. */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
@@ -41,7 +38,13 @@ export async function readCachedUserId(identityProviderUserId: string): Promise<
  *
  * A fault loses nothing but the entry. One round trip, at most 500 ms.
  */
-export async function cacheUserId(identityProviderUserId: string, userId: string): Promise<void> {
+export async function cacheUserId(
+  identityProviderUserId: string,
+  userId: string,
+): Promise<'stored' | 'fault'> {
   const ex = environment().USER_ID_CACHE_TTL_SECONDS;
-  await withKv((kv) => kv.set(cacheKey(identityProviderUserId), userId, { ex })).catch(() => undefined);
+  return withKv((kv) => kv.set(cacheKey(identityProviderUserId), userId, { ex })).then(
+    () => 'stored',
+    () => 'fault',
+  );
 }

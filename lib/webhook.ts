@@ -1,21 +1,16 @@
 import { Webhook, WebhookVerificationError } from 'svix';
 import * as z from 'zod/mini';
+import { type Acknowledgment, IdentityProviderUserId, WebhookEvent } from './api/schemas';
 import { environment } from './env';
 import { parseJson } from './http/body';
 import { HttpError } from './http/error';
-import { IdentityProviderUserId } from './identity-provider-user-id';
 import { noteFacts } from './log';
 import { registerByIdentityProviderUserId } from './register';
+import { step } from './telemetry';
 
 /** The public message for every fault of a signature: which one it was is nobody's business (contract 7). */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';
 const INVALID_EVENT = 'Invalid webhook event';
-
-/** The sender's 200 body (contract 2.5). */
-export interface Acknowledgment {
-  readonly received: true;
-  readonly eventType: string;
-}
 
 let verifiers: readonly Webhook[] | undefined;
 
@@ -38,7 +33,7 @@ function isSignedWith(webhook: Webhook, payload: string, headers: Record<string,
 /** The library reads a timestamp up to its first other character: only one spelling of a number may pass. */
 const TIMESTAMP = /^[1-9]\d{0,14}$/;
 
-function verifySignature(payload: string, headers: Headers): void {
+function isVerified(payload: string, headers: Headers): boolean {
   const signed = Object.fromEntries(
     ['id', 'timestamp', 'signature'].flatMap((part) => {
       const value = headers.get(`svix-${part}`) ?? headers.get(`webhook-${part}`);
@@ -48,16 +43,16 @@ function verifySignature(payload: string, headers: Headers): void {
   const valid =
     TIMESTAMP.test(signed['webhook-timestamp'] ?? '') &&
     signingSecrets().some((webhook) => isSignedWith(webhook, payload, signed));
-  if (!valid) throw new HttpError(400, INVALID_SIGNATURE);
-  noteFacts({ messageId: (signed['webhook-id'] ?? '').slice(0, 64) });
+  if (valid) noteFacts({ messageId: (signed['webhook-id'] ?? '').slice(0, 64) });
+  return valid;
 }
 
-/** What a verified event says as far as this service reads it (contract 2.4, 6.1). */
-const WebhookEvent = z.object({ type: z.string(), data: z.optional(z.unknown()) });
+/** When it happened, in milliseconds since 1970, where the event says so. */
+const EventTime = z.object({ timestamp: z.number() });
 const EventUser = z.object({ id: z.optional(z.unknown()) });
 
 /** The user to register: only `user.created` has one, and only if its `data.id` is non-empty. */
-function userToRegister({ type, data }: z.infer<typeof WebhookEvent>): string | undefined {
+function userToRegister({ type, data }: WebhookEvent): string | undefined {
   const id = EventUser.safeParse(data).data?.id;
   if (type !== 'user.created' || id === undefined || id === null || id === '') return undefined;
   const identityProviderUserId = IdentityProviderUserId.safeParse(id);
@@ -75,8 +70,14 @@ function userToRegister({ type, data }: z.infer<typeof WebhookEvent>): string | 
  */
 export async function receiveWebhook(payload: string, headers: Headers): Promise<Acknowledgment> {
   if (payload === '') throw new HttpError(400, 'Missing body');
-  verifySignature(payload, headers);
-  const event = WebhookEvent.safeParse(parseJson(payload));
+  const verified = await step(
+    'verify webhook',
+    async () => isVerified(payload, headers),
+    (valid) => (valid ? 'verified' : 'refused'),
+  );
+  if (!verified) throw new HttpError(400, INVALID_SIGNATURE);
+  const said = parseJson(payload);
+  const event = WebhookEvent.safeParse(said);
   if (!event.success) throw new HttpError(400, INVALID_EVENT);
   const { type } = event.data;
   noteFacts({ eventType: type.slice(0, 64) });
@@ -85,5 +86,7 @@ export async function receiveWebhook(payload: string, headers: Headers): Promise
     const { created } = await registerByIdentityProviderUserId(identityProviderUserId);
     noteFacts({ registered: created ? 'created' : 'existing' });
   }
+  const time = EventTime.safeParse(said);
+  if (time.success) globalThis.telemetry?.eventHandled(time.data.timestamp);
   return { received: true, eventType: type };
 }

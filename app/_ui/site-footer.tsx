@@ -1,3 +1,4 @@
+import Link from 'next/link';
 import styles from './ui.module.css';
 
 /** The foot of every page. */
@@ -5,7 +6,13 @@ export function SiteFooter() {
   return (
     <footer className={styles['footer']}>
       <div className="shell">
-        <p>Identity link: one internal id for every user of your identity provider.</p>
+        <div className={styles['foot']}>
+          <p>Identity link: one internal id for every user of your identity provider.</p>
+          {/* Seldom followed: not worth a request on every page. */}
+          <Link href="/docs" prefetch={false}>
+            API
+          </Link>
+        </div>
       </div>
     </footer>
   );

@@ -1,27 +1,22 @@
 'use client';
 
 import { useCallback, useEffect, useRef, useState } from 'react';
+import type { UserLink } from '#lib/api/schemas';
 import { type ApiAnswer, callApi, type Session } from './api';
-
-/** Both ids of a user, as GET /users/v1/me tells them. */
-interface Link {
-  readonly userId: string;
-  readonly identityProviderUserId: string;
-}
 
 /** What is known of the link; `ended`: there is no session any more, `down`: the service failed or is out of reach. */
 export type LinkState =
   | { readonly status: 'loading' }
   | {
       readonly status: 'linked';
-      readonly link: Link;
+      readonly link: UserLink;
       readonly answer: ApiAnswer;
     }
   | { readonly status: 'ended' }
   | { readonly status: 'down'; readonly answer: ApiAnswer | undefined };
 
-/** By hand: a validation library probes for `eval`, which the page's policy forbids and reports. */
-function readLink(text: string): Link | undefined {
+/** Both ids of a user, as GET /users/v1/me tells them. By hand: a validation library probes for `eval`, which the page's policy forbids and reports. */
+function readLink(text: string): UserLink | undefined {
   const body: unknown = JSON.parse(text);
   if (typeof body !== 'object' || body === null) return undefined;
   if (!('userId' in body && 'identityProviderUserId' in body)) return undefined;

@@ -13,7 +13,15 @@ import { type Level, measureRequests } from './requests';
 import { measureSizes } from './sizes';
 import { measureStatements } from './statements';
 import { type Surroundings, withSurroundings } from './surroundings';
-import { buildTargets, emptyMiddleware, fastify, service, type Target, tutorial } from './targets';
+import {
+  buildTargets,
+  emptyMiddleware,
+  fastify,
+  service,
+  serviceWithTelemetry,
+  type Target,
+  tutorial,
+} from './targets';
 
 /**
  * `npm run bench`: what the service costs, beside a bare Next.js route, Next.js with an empty middleware, the shape that
@@ -73,7 +81,10 @@ function measurements(
   return {
     requests: async () => ({
       requests: await measureRequests(surroundings, {
-        targets: [emptyMiddleware, tutorial, fastify, service].filter(isWanted),
+        targets: [
+          ...[emptyMiddleware, tutorial, fastify, service].filter(isWanted),
+          ...(values.targets ? [serviceWithTelemetry].filter(isWanted) : []),
+        ],
         levels: (quick ? [MAIN_CONNECTIONS] : values.connections.split(',').map(Number)).map(level),
         warmUp,
         start,

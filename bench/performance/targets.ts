@@ -4,6 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { BUILD_FOLDER, build, withoutServiceVariables } from '../../tests/harness/build';
+import { startImpostor } from '../../tests/harness/parts/impostor';
 import { type LaunchOptions, launch, type Server } from './launch';
 import type { Surroundings } from './surroundings';
 
@@ -74,25 +75,46 @@ export const fastify: Target = {
     }),
 };
 
+const startService = ({ keys, idp, databaseUrl, kv }: Surroundings, more: Record<string, string> = {}) =>
+  nextStart(project, {
+    cwd: project,
+    environment: {
+      NEXT_DIST_DIR: BUILD_FOLDER,
+      IDP_SECRET_KEY: keys.secret,
+      IDP_PUBLISHABLE_KEY: keys.publishable,
+      IDP_WEBHOOK_SIGNING_SECRET: keys.signing,
+      IDP_JWT_KEY: idp.publicKeyPem,
+      DATABASE_URL: databaseUrl,
+      KV_REST_API_URL: kv.url,
+      KV_REST_API_TOKEN: kv.token,
+      ...more,
+    },
+  });
+
 export const service: Target = {
   name: 'service',
   title: 'this service',
   hasRoutes: true,
   creates: 201,
-  start: ({ keys, idp, databaseUrl, kv }) =>
-    nextStart(project, {
-      cwd: project,
-      environment: {
-        NEXT_DIST_DIR: BUILD_FOLDER,
-        IDP_SECRET_KEY: keys.secret,
-        IDP_PUBLISHABLE_KEY: keys.publishable,
-        IDP_WEBHOOK_SIGNING_SECRET: keys.signing,
-        IDP_JWT_KEY: idp.publicKeyPem,
-        DATABASE_URL: databaseUrl,
-        KV_REST_API_URL: kv.url,
-        KV_REST_API_TOKEN: kv.token,
-      },
-    }),
+  start: (surroundings) => startService(surroundings),
+};
+
+/** Measured where it is asked for: `--targets service,service-telemetry`. What it sends is taken and thrown away. */
+export const serviceWithTelemetry: Target = {
+  ...service,
+  name: 'service-telemetry',
+  title: 'this service, telemetry on',
+  async start(surroundings) {
+    const collector = await startImpostor((request, response) => {
+      request.resume().once('end', () => response.end());
+    });
+    const server = await startService(surroundings, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+    const stop = async () => {
+      await server.stop();
+      await collector.stop();
+    };
+    return { ...server, stop };
+  },
 };
 
 /** All of them, the reference first. */

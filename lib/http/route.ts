@@ -1,4 +1,5 @@
 import type { NextRequest } from 'next/server';
+import type { ErrorBody } from '../api/schemas';
 import { collectFacts, describeError, log, type RequestFacts, requestIdOf } from '../log';
 import { rootOf } from '../paths';
 import { whileUnderWay } from '../requests-under-way';
@@ -22,11 +23,11 @@ export type RouteHandler<S extends Segment> = (
 
 /** The one place where a failure becomes an answer (contract 7). */
 async function failure(error: unknown): Promise<Response> {
-  if (error instanceof HttpError) return json({ message: error.message }, error.status);
+  if (error instanceof HttpError) return json({ message: error.message } satisfies ErrorBody, error.status);
   // `redirect()` and `notFound()` of Next.js are thrown, and are no failures.
   const { unstable_rethrow } = await import('next/navigation');
   unstable_rethrow(error);
-  return json({ message: 'Internal Server Error' }, 500);
+  return json({ message: 'Internal Server Error' } satisfies ErrorBody, 500);
 }
 
 /** How the answer came about, for the caller's own developer tools: `server-timing: cache;desc=hit`. */
@@ -41,9 +42,13 @@ function serverTiming({ cache, caller, registered }: RequestFacts): string {
  * `x-request-id` and is not cached, and one log line tells how it went.
  *
  * The line names the route by `path`, which is its folder's: `/notes/v1/[noteId]`. Without it only the root is named, for
- * a segment may be personal.
+ * a segment may be personal. What is asked all the time, such as a probe, has no line unless its handler throws: `quiet`.
  */
-export function route<S extends Segment>(handler: RouteHandler<S>, path?: string): RouteHandler<S> {
+export function route<S extends Segment>(
+  handler: RouteHandler<S>,
+  path?: string,
+  quiet = false,
+): RouteHandler<S> {
   return async (request, segment) => {
     const started = performance.now();
     const requestId = requestIdOf(request.headers.get('x-request-id'));
@@ -64,14 +69,19 @@ export function route<S extends Segment>(handler: RouteHandler<S>, path?: string
     response.headers.set('x-request-id', requestId);
     const timing = serverTiming(facts);
     if (timing) response.headers.set('server-timing', timing);
-    log[response.status < 500 ? 'info' : 'error'](
+    const { method } = request;
+    const named = path ?? rootOf(request.nextUrl.pathname);
+    const ms = performance.now() - started;
+    const { status } = response;
+    globalThis.telemetry?.answered({ method, route: named, status, seconds: ms / 1_000, facts });
+    log[quiet && cause === undefined ? 'debug' : status < 500 ? 'info' : 'error'](
       {
         requestId,
-        route: `${request.method} ${path ?? rootOf(request.nextUrl.pathname)}`,
-        status: response.status,
-        ms: Math.round(performance.now() - started),
+        route: `${method} ${named}`,
+        status,
+        ms: Math.round(ms),
         ...facts,
-        ...(response.status < 500 ? {} : { error: describeError(cause) }),
+        ...(status < 500 ? {} : { error: describeError(cause) }),
       },
       'request',
     );

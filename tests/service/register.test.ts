@@ -68,6 +68,7 @@ describe('POST /auth/v1/register', () => {
     ['case matters', 'USER_new'],
     ['any Unicode', 'usér_😀_用户'],
     ['255 characters', 'u'.repeat(255)],
+    ['255 characters of two UTF-16 units each', '😀'.repeat(255)],
     ['SQL is text', `'; DROP TABLE users; --`],
     ['a name of the prototype', '__proto__'],
   ])('takes an id as it stands: %s', async (_rule, identityProviderUserId) => {

@@ -13,7 +13,7 @@ function policyOf(headers: Headers): Record<string, string[]> {
   return Object.fromEntries(directives.map(([name = '', ...sources]) => [name, sources]));
 }
 
-test.each(['/', '/sign-in', '/sign-up', '/no-such-page', '/users/v1/me', '/icon.svg'])(
+test.each(['/', '/docs', '/sign-in', '/sign-up', '/no-such-page', '/users/v1/me', '/icon.svg'])(
   '%s comes with the security headers',
   async (path) => {
     const { headers } = await send(`${service.url}${path}`);
@@ -35,7 +35,7 @@ test.each(['/', '/sign-in', '/sign-up', '/no-such-page', '/users/v1/me', '/icon.
 
 test('every script of a page has the nonce of its answer, and no two answers share one', async () => {
   const nonces = await Promise.all(
-    ['/', '/sign-in', '/no-such-page'].map(async (path) => {
+    ['/', '/docs', '/sign-in', '/no-such-page'].map(async (path) => {
       const { body, headers } = await send(`${service.url}${path}`);
       const [nonce] = (policyOf(headers)['script-src'] ?? []).filter((source) =>
         source.startsWith("'nonce-"),
@@ -46,7 +46,7 @@ test('every script of a page has the nonce of its answer, and no two answers sha
       return nonce;
     }),
   );
-  expect(new Set(nonces).size).toBe(3);
+  expect(new Set(nonces).size).toBe(4);
 });
 
 test('a nonce or policy that the caller sends is not used', async () => {

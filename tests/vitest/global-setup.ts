@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { TestProject } from 'vitest/node';
@@ -10,6 +10,7 @@ import { deployMigrations } from '../../prisma/deploy';
 import { prepareBrowser } from '../harness/browser/chromium';
 import { build } from '../harness/build';
 import { SERVER_VARIABLE, TEMPLATE } from '../harness/parts/database';
+import { ANSWERS_VARIABLE, expectAllSeen } from './documented-answers';
 
 /**
  * Once a run: one PostgreSQL server, one migrated template database, one production build. In a fresh clone also the
@@ -34,9 +35,17 @@ export default async function setUp({ vitest }: TestProject): Promise<(() => Pro
     await deployMigrations(postgres.url(TEMPLATE));
     await build();
     process.env[SERVER_VARIABLE] = postgres.url('postgres');
+    process.env[ANSWERS_VARIABLE] = path.join(folder, 'answers');
+    mkdirSync(process.env[ANSWERS_VARIABLE]);
   } catch (error) {
     await tearDown();
     throw error;
   }
-  return tearDown;
+  return async () => {
+    try {
+      expectAllSeen();
+    } finally {
+      await tearDown();
+    }
+  };
 }

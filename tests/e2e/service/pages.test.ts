@@ -16,6 +16,7 @@ const NO_PAGE = /status of 404 .*\/no-such-page/;
 /** Each page, and what tells that it is complete. */
 const signedOutPages = [
   ['/', (page: Page) => page.getByText('You are signed out.').waitFor()],
+  ['/docs', (page: Page) => page.getByRole('heading', { name: 'The API' }).waitFor()],
   ['/sign-in', (page: Page) => page.getByLabel('Email address').waitFor()],
   ['/sign-up', (page: Page) => page.getByLabel('Email address').waitFor()],
   ['/no-such-page', (page: Page) => page.getByRole('heading', { name: 'There is no page here.' }).waitFor()],
@@ -66,7 +67,7 @@ test('nothing moves while a page loads', () =>
       }).observe({ type: 'layout-shift', buffered: true });
     });
     const moved = () => page.evaluate('window.moved');
-    for (const [path, complete] of signedOutPages.slice(0, 3)) {
+    for (const [path, complete] of signedOutPages.slice(0, 4)) {
       await page.goto(path);
       await complete(page);
       expect(await moved(), path).toEqual([]);

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { tellOf } from '../answers';
+import { answersIn } from './raw-answers';
 
 /** A fresh connection to the service. Rejects where nobody listens; what becomes of it later is no error. */
 export async function connected(serviceUrl: string): Promise<Socket> {
@@ -42,6 +44,7 @@ export function exchange(serviceUrl: string, request: RawRequest): Promise<RawAn
       clearTimeout(pause);
       socket.destroy();
       const text = Buffer.concat(chunks).toString('latin1');
+      for (const answer of answersIn(request.bytes, text)) tellOf(answer);
       const statuses = [...text.matchAll(/HTTP\/1\.[01] (\d{3}) /g)].map(([, status]) => Number(status));
       resolve({ statuses, text, closed, bytesWritten: socket.bytesWritten });
     };

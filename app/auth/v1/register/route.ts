@@ -1,20 +1,14 @@
-import * as z from 'zod/mini';
+import { RegisterUserRequest, type UserLink } from '#lib/api/schemas';
 import { guard } from '#lib/guard';
 import { readJson } from '#lib/http/body';
 import { json } from '#lib/http/route';
-import { IdentityProviderUserId } from '#lib/identity-provider-user-id';
 import { noteFacts } from '#lib/log';
 import { registerByIdentityProviderUserId } from '#lib/register';
-
-const RegisterUserRequest = z.object(
-  { identityProviderUserId: IdentityProviderUserId },
-  'The request body must be a JSON object',
-);
 
 /** POST /auth/v1/register: 201 if this call created the user, 200 if it existed (contract 4.1). */
 export const POST = guard(async (request) => {
   const { identityProviderUserId } = await readJson(request, RegisterUserRequest);
   const { userId, created } = await registerByIdentityProviderUserId(identityProviderUserId);
   noteFacts({ registered: created ? 'created' : 'existing' });
-  return json({ userId, identityProviderUserId }, created ? 201 : 200);
+  return json({ userId, identityProviderUserId } satisfies UserLink, created ? 201 : 200);
 }, '/auth/v1/register');

@@ -1,0 +1,9 @@
+import { startOtlpReceiver } from '../tests/harness/parts/otlp-receiver';
+import { doEverything, metricsTable, otelVariables } from '../tests/harness/telemetry';
+import { withService } from './with-service';
+
+/** `npm run telemetry:metrics`: the metrics as a receiver gets them, in the form of the table in docs/telemetry.md. */
+const receiver = await startOtlpReceiver();
+await withService({ environment: otelVariables(receiver) }, doEverything);
+process.stdout.write(`${metricsTable(receiver.metrics())}\n`);
+await receiver.stop();

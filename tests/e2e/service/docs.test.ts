@@ -1,0 +1,229 @@
+import { execFile } from 'node:child_process';
+import http from 'node:http';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import type { Page } from 'playwright';
+import { beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { visit } from '../../harness/browser/browser';
+import { launchBrowser } from '../../harness/browser/chromium';
+import { send, tokenFor } from '../../harness/requests';
+import { SIGNING_SECRET, startTestService } from '../../harness/service';
+import { stopAfterAll } from '../../vitest/stop-after-all';
+
+const service = stopAfterAll(await startTestService());
+const browser = stopAfterAll(await launchBrowser());
+
+const Operations = z.record(z.string(), z.object({ responses: z.record(z.string(), z.unknown()) }));
+const Document = z.looseObject({
+  paths: z.record(z.string(), Operations),
+  webhooks: z.record(z.string(), Operations),
+  components: z.looseObject({ headers: z.record(z.string(), z.unknown()) }),
+});
+
+/** The document as the service serves it, and what an address of it is called on the page. */
+let document: z.infer<typeof Document>;
+const anchor = (words: string) =>
+  words
+    .toLowerCase()
+    .match(/[a-z0-9]+/g)
+    ?.join('-') ?? '';
+
+beforeAll(async () => {
+  document = Document.parse((await send(`${service.url}/openapi.json`)).body);
+});
+
+/** The anchor of each operation of the document, with the statuses of its answers. */
+const operations = () =>
+  [...Object.entries(document.paths), ...Object.entries(document.webhooks)].flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { responses }]) => ({
+      id: anchor(path.startsWith('/') ? `${method} ${path}` : `webhook ${path}`),
+      isWebhook: !path.startsWith('/'),
+      statuses: Object.keys(responses),
+    })),
+  );
+
+const open = async (page: Page, path = '/docs') => {
+  await page.goto(path);
+  await page.getByRole('heading', { name: 'The API' }).waitFor();
+};
+
+test('every operation and every answer of the document is on the page, at its own anchor', () =>
+  visit(browser, service, {}, async (page) => {
+    await open(page);
+    const found = await page
+      .locator('main :is(h2, h3, h4, h5)[id]')
+      .evaluateAll((headings) => headings.map(({ id, textContent }) => `${id} ${textContent}`));
+    expect(operations().length).toBeGreaterThan(5);
+    for (const { id, statuses } of operations()) {
+      expect(found.filter((heading) => heading.startsWith(`${id} `))).toHaveLength(1);
+      for (const status of statuses) {
+        expect(found.filter((heading) => heading.startsWith(`${id}-${status} ${status} `))).toHaveLength(1);
+      }
+    }
+    const ids = await page.locator('[id]').evaluateAll((elements) => elements.map(({ id }) => id));
+    expect(new Set(ids).size).toBe(ids.length);
+    const links = await page
+      .locator('a[href^="#"]')
+      .evaluateAll((all) => all.map((link) => link.getAttribute('href')));
+    expect(links.filter((link) => !ids.includes(link?.slice(1) ?? ''))).toEqual([]);
+  }));
+
+/** All texts of the document that say something of the API: in words, or as a value that something must have. */
+function textsOf(part: unknown, key = ''): string[] {
+  if (Array.isArray(part)) return part.flatMap((each) => textsOf(each, key));
+  if (typeof part !== 'object' || part === null) {
+    return ['summary', 'description', 'pattern', 'enum', 'const'].includes(key) ? [String(part)] : [];
+  }
+  const fields = key === 'properties' || key === 'headers' ? Object.keys(part) : [];
+  return [...fields, ...Object.entries(part).flatMap(([name, value]) => textsOf(value, name))];
+}
+
+test('nothing that the document says of the API is left out', () =>
+  visit(browser, service, {}, async (page) => {
+    await open(page);
+    const plain = (words: string) => words.replaceAll('`', '').replace(/\s+/g, ' ').trim();
+    const shown = plain((await page.locator('main').innerText()).replaceAll('`', ''));
+    const { info, tags, paths, webhooks, components, 'x-elsewhere': elsewhere } = document;
+    // The names of shared headers are the document's own; those that are sent stand with the answers.
+    const { headers, ...named } = components;
+    const shared = Object.values(headers).map((header) => ({ header }));
+    const texts = textsOf({ info, tags, paths, webhooks, named, shared, elsewhere });
+    expect(texts.length).toBeGreaterThan(100);
+    const parts = texts.flatMap((each) => each.split('\n\n')).map(plain);
+    expect(parts.filter((each) => !shown.includes(each))).toEqual([]);
+    expect(shown).toContain('1 to 255 characters');
+  }));
+
+/** What a shell makes of a command: what curl printed. */
+async function run(command: string): Promise<string> {
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], {
+    env: {
+      ...process.env,
+      TOKEN: tokenFor(service.idp, 'user_reader'),
+      WEBHOOK_SECRET: SIGNING_SECRET,
+    },
+    timeout: 60_000,
+  });
+  return stdout;
+}
+
+test('each command, run as it is selected by a click, has a success that the document tells of', () =>
+  visit(browser, service, {}, async (page) => {
+    await open(page);
+    for (const { id, isWebhook, statuses } of operations()) {
+      const command = page.locator(`article[aria-labelledby="${id}"] figure code`);
+      if (isWebhook) {
+        expect(await command.count()).toBe(0);
+        continue;
+      }
+      await command.click();
+      const selected = await page.evaluate(() => String(getSelection()));
+      expect(selected).toBe(await command.textContent());
+      const [, status = ''] = /^HTTP\/1\.1 (\d+) /.exec(await run(selected)) ?? [];
+      expect(status, selected).toMatch(/^20[01]$/);
+      expect(statuses).toContain(status);
+    }
+    // The commands did what they say: a call, and the webhook behind it, of one and the same user.
+    expect(await service.database.rowsOf('user_2abcDEFghiJKLmnoPQRstuVWXyz')).toHaveLength(1);
+  }));
+
+/** The addresses that the commands ask, on the page as it is answered to a request with these headers. */
+async function asked(headers: Record<string, string>): Promise<string[]> {
+  const request = http.get(`${service.url}/docs`, { headers });
+  const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+    request.once('response', resolve).once('error', reject);
+  });
+  const html = await text(response);
+  return [...html.matchAll(/<code>[^<]*curl -i ([^\s<]+)/g)].map(([, address = '']) => address);
+}
+
+test('the commands ask where the page was asked for, and no host that a shell would take for more', async () => {
+  const paths = Object.keys(document.paths);
+  expect(await asked({ host: 'api.example.com', 'x-forwarded-proto': 'https' })).toEqual(
+    paths.map((path) => `https://api.example.com${path}`),
+  );
+  for (const host of ['$(id)', 'x;id', '-x', "x'id"]) {
+    expect(await asked({ host }), host).toEqual(paths.map((path) => `http://localhost:3000${path}`));
+  }
+});
+
+test('the page has no script that the start page has not', () =>
+  visit(browser, service, {}, async (page) => {
+    const scripts = async (path: string) => {
+      const response = await page.goto(path);
+      const html = (await response?.text()) ?? '';
+      return [...html.matchAll(/<script\b([^>]*)>([^<]{0,18})/g)].map(
+        ([, attributes = '', beginning]) => /src="([^"?]+)/.exec(attributes)?.[1] ?? beginning,
+      );
+    };
+    const home = await scripts('/');
+    const docs = await scripts('/docs');
+    expect(docs.length).toBeGreaterThan(3);
+    expect(docs.filter((script) => !home.includes(script))).toEqual([]);
+  }));
+
+test('the start page leads to an operation, and every page to the whole', () =>
+  visit(browser, service, {}, async (page) => {
+    await page.goto('/');
+    await page.getByRole('link', { name: 'POST /auth/v1/register' }).click();
+    await page.waitForURL('/docs#post-auth-v1-register');
+    const heading = page.getByRole('heading', { name: 'Register a user' });
+    await expect
+      .poll(() =>
+        heading.evaluate((element) => Math.abs(element.getBoundingClientRect().top) < innerHeight / 2),
+      )
+      .toBe(true);
+
+    const { paths } = document;
+    await page.goto('/');
+    const hrefs = await page
+      .locator('a[href^="/docs#"]')
+      .evaluateAll((links) => links.map((link) => link.getAttribute('href')));
+    const ids = operations().map(({ id }) => `/docs#${id}`);
+    expect(Object.keys(paths).length).toBeGreaterThan(hrefs.length);
+    expect(hrefs.filter((href) => !ids.includes(String(href)))).toEqual([]);
+
+    await page.goto('/sign-in');
+    await page.getByRole('contentinfo').getByRole('link', { name: 'API' }).click();
+    await page.getByRole('heading', { name: 'The API' }).waitFor();
+    await page.getByRole('link', { name: 'OpenAPI document' }).click();
+    await page.waitForURL('/openapi.json');
+  }));
+
+test('a heading shows that it can be linked when the keyboard is at it, and is', () =>
+  visit(browser, service, {}, async (page) => {
+    await open(page);
+    const link = page.locator('#post-auth-v1-register-201 a');
+    const sign = () => link.evaluate((element) => getComputedStyle(element, '::after').opacity);
+    expect(await sign()).toBe('0');
+    await page.locator('#post-auth-v1-register-200 a').focus();
+    for (
+      let tabs = 0;
+      tabs < 10 && !(await link.evaluate((element) => element === globalThis.document.activeElement));
+      tabs += 1
+    ) {
+      await page.keyboard.press('Tab');
+    }
+    expect(await sign()).toBe('1');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('/docs#post-auth-v1-register-201');
+  }));
+
+test('at 360 pixels nothing is cut off', () =>
+  visit(browser, service, { viewport: { width: 360, height: 740 } }, async (page) => {
+    await open(page);
+    const cutOff = await page.locator('main *:not(.visually-hidden)').evaluateAll((elements) =>
+      elements
+        .filter((element) => {
+          const { left, right } = element.getBoundingClientRect();
+          return (
+            left < 0 ||
+            right > innerWidth ||
+            element.scrollWidth > Math.max(element.clientWidth, right - left + 1)
+          );
+        })
+        .map(({ outerHTML }) => outerHTML.slice(0, 120)),
+    );
+    expect(cutOff).toEqual([]);
+  }));

@@ -1,0 +1,136 @@
+import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { z } from 'zod';
+import { close, listen } from '../../../dev/system/listen';
+
+const Attributes = z
+  .array(z.object({ key: z.string(), value: z.record(z.string(), z.unknown()) }))
+  .default([])
+  .transform((list) => Object.fromEntries(list.map(({ key, value }) => [key, Object.values(value)[0]])));
+
+const Point = z.object({
+  attributes: Attributes,
+  /** Of a sum or a gauge. */
+  asInt: z.coerce.number().optional(),
+  asDouble: z.number().optional(),
+  /** Of a histogram. */
+  count: z.coerce.number().optional(),
+});
+const Points = z.object({ dataPoints: z.array(Point), isMonotonic: z.boolean().optional() });
+const Metric = z.object({
+  name: z.string(),
+  description: z.string(),
+  unit: z.string(),
+  sum: Points.optional(),
+  gauge: Points.optional(),
+  histogram: Points.optional(),
+});
+const Span = z.object({
+  traceId: z.string(),
+  spanId: z.string(),
+  parentSpanId: z.string().optional(),
+  name: z.string(),
+  attributes: Attributes,
+  events: z.array(z.unknown()).default([]),
+});
+const Resource = z.object({ attributes: Attributes });
+const Batch = z.object({
+  resourceMetrics: z
+    .array(z.object({ resource: Resource, scopeMetrics: z.array(z.object({ metrics: z.array(Metric) })) }))
+    .default([]),
+  resourceSpans: z
+    .array(
+      z.object({
+        resource: Resource,
+        scopeSpans: z.array(z.object({ scope: z.object({ name: z.string() }), spans: z.array(Span) })),
+      }),
+    )
+    .default([]),
+});
+
+export interface ReceivedMetric {
+  readonly name: string;
+  readonly description: string;
+  readonly unit: string;
+  readonly kind: 'counter' | 'up-down counter' | 'gauge' | 'histogram';
+  /** As they were told last. */
+  readonly points: readonly { readonly attributes: Record<string, unknown>; readonly value: number }[];
+}
+
+interface ReceivedSpan extends z.infer<typeof Span> {
+  /** The library that made it. */
+  readonly scope: string;
+}
+
+/** Stands where a collector of OTLP over HTTP should be, and keeps what it is sent as JSON. */
+export interface OtlpReceiver {
+  /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
+  readonly url: string;
+  /** Every byte of every body. */
+  received(): string;
+  /** Address, content type and authorization of each request. */
+  readonly calls: readonly string[];
+  resources(): Record<string, unknown>[];
+  metrics(): ReceivedMetric[];
+  spans(): ReceivedSpan[];
+  /** What it does from now on. */
+  treat(treatment: 'answer' | 'hang' | 'fail'): void;
+  stop(): Promise<void>;
+}
+
+const kindOf = ({ sum, gauge }: z.infer<typeof Metric>): ReceivedMetric['kind'] => {
+  if (gauge) return 'gauge';
+  if (!sum) return 'histogram';
+  return sum.isMonotonic ? 'counter' : 'up-down counter';
+};
+
+/** Starts a receiver on a port of its own. */
+export async function startOtlpReceiver(): Promise<OtlpReceiver> {
+  const bodies: string[] = [];
+  const calls: string[] = [];
+  let treatment: 'answer' | 'hang' | 'fail' = 'answer';
+  const server = createServer(async (request, response) => {
+    const { 'content-type': type, authorization } = request.headers;
+    bodies.push(await text(request));
+    calls.push([request.url, type, authorization].filter(Boolean).join(' '));
+    if (treatment === 'hang') return;
+    response.writeHead(treatment === 'fail' ? 400 : 200, { 'content-type': 'application/json' }).end('{}');
+  });
+  const port = await listen(server);
+  const batches = () => bodies.map((body) => Batch.parse(JSON.parse(body)));
+  return {
+    url: `http://127.0.0.1:${port}`,
+    received: () => bodies.join('\n'),
+    calls,
+    resources: () =>
+      batches().flatMap(({ resourceMetrics, resourceSpans }) =>
+        [...resourceMetrics, ...resourceSpans].map(({ resource }) => resource.attributes),
+      ),
+    metrics() {
+      const last = new Map<string, ReceivedMetric>();
+      const all = batches().flatMap(({ resourceMetrics }) =>
+        resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics)),
+      );
+      for (const metric of all) {
+        const { name, description, unit, sum, gauge, histogram } = metric;
+        const { dataPoints } = sum ?? gauge ?? histogram ?? { dataPoints: [] };
+        const points = dataPoints.map(({ attributes, asInt, asDouble, count }) => ({
+          attributes,
+          value: asInt ?? asDouble ?? count ?? Number.NaN,
+        }));
+        last.set(name, { name, description, unit, kind: kindOf(metric), points });
+      }
+      return [...last.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+    },
+    spans: () =>
+      batches().flatMap(({ resourceSpans }) =>
+        resourceSpans.flatMap(({ scopeSpans }) =>
+          scopeSpans.flatMap(({ scope, spans }) => spans.map((span) => ({ ...span, scope: scope.name }))),
+        ),
+      ),
+    treat(next) {
+      treatment = next;
+    },
+    stop: () => close(server),
+  };
+}

@@ -1,0 +1,176 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import * as z from 'zod/mini';
+import document from '../../lib/api/openapi.json';
+import { judge } from '../harness/openapi';
+import { bearer, cookie, HOOK, ME, REGISTER, send, signatureHeaders, tokenFor } from '../harness/requests';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
+
+const REQUESTS = 1_000;
+/** Far above what the requests take: a failure is then made small for as long, and told before the test is over. */
+const BOUND_MS = 120_000;
+
+const service = stopAfterAll(await startTestService());
+
+/** What the schemas of request bodies are made of. */
+const Schema = z.looseObject({
+  $ref: z.optional(z.string()),
+  type: z.optional(z.enum(['object', 'string'])),
+  properties: z._default(z.record(z.string(), z.unknown()), {}),
+  required: z._default(z.array(z.string()), []),
+  minLength: z.optional(z.number()),
+  maxLength: z.optional(z.number()),
+});
+
+/** Values of a schema, also ones that are as long as they may be. */
+function valuesOf(given: unknown): fc.Arbitrary<unknown> {
+  const { $ref, type, properties, required, minLength, maxLength } = Schema.parse(given);
+  if ($ref !== undefined) {
+    return valuesOf(
+      Object.entries(document.components.schemas).find(([name]) => $ref.endsWith(`/${name}`))?.[1],
+    );
+  }
+  if (type === 'string') {
+    // Code points without half pairs. No NUL, which a description says and a schema cannot.
+    const unit = fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }).filter((point) => point !== '\0');
+    return fc.string({
+      unit,
+      ...(minLength ? { minLength } : {}),
+      ...(maxLength ? { maxLength, size: 'max' } : {}),
+    });
+  }
+  if (type === 'object') {
+    const known = fc.record(
+      Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, valuesOf(schema)])),
+      { requiredKeys: required },
+    );
+    const names = fc.string().filter((name) => !(name in properties) && name !== '__proto__');
+    return fc
+      .tuple(fc.dictionary(names, fc.jsonValue()), known)
+      .map(([further, own]) => ({ ...further, ...own }));
+  }
+  return fc.jsonValue();
+}
+
+const text = (value: unknown) => JSON.stringify(value);
+const bodyOf = (path: typeof REGISTER | typeof HOOK) =>
+  valuesOf(document.paths[path].post.requestBody.content['application/json'].schema).map(text);
+/** The one rule of an event that its schema does not say. */
+const event = fc.oneof(
+  bodyOf(HOOK).filter((body) => JSON.parse(body).type !== 'user.created'),
+  valuesOf(document.components.schemas.IdentityProviderUserId).map((id) =>
+    text({ type: 'user.created', data: { id } }),
+  ),
+  fc
+    .constantFrom({}, { id: null }, { id: '' }, undefined)
+    .map((data) => text({ type: 'user.created', data })),
+);
+
+interface Sent {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Record<string, string>;
+  readonly body?: string;
+}
+
+const token = tokenFor(service.idp, 'user_generated');
+const credential = fc.constantFrom<Record<string, string>>(bearer(token), cookie(token));
+const requestId = fc.oneof(
+  fc.constant({}),
+  fc.string({ minLength: 1, maxLength: 80 }).map((id) => ({ 'x-request-id': id.trim() })),
+);
+const query = fc.oneof(
+  fc.constant(''),
+  fc.webQueryParameters().map((parameters) => `?${parameters}`),
+);
+
+/** Requests as the document describes them, each with what it must be answered. */
+const within = fc.oneof(
+  fc.record({
+    method: fc.constantFrom('GET', 'HEAD'),
+    path: fc.constantFrom(ME, '/health/alive', '/health/ready', '/openapi.json'),
+    headers: credential,
+  }),
+  fc.record({
+    method: fc.constant('POST'),
+    path: fc.constant(REGISTER),
+    headers: credential,
+    body: bodyOf(REGISTER),
+  }),
+  event.map((body) => ({ method: 'POST', path: HOOK, headers: signatureHeaders(body), body })),
+);
+
+const noCredential = fc.oneof(
+  fc.constant<Record<string, string>>({}),
+  fc.string().map((word) => bearer(word.replace(/[^\x21-\x7e]/g, ''))),
+  fc.constant(bearer(tokenFor(service.idp, ''))),
+  fc.constant(bearer(tokenFor(service.idp, 'user_late', { exp: 1 }))),
+);
+const anyBody = fc.oneof(
+  fc.json(),
+  fc.string({ unit: 'binary' }),
+  fc.jsonValue().map((identityProviderUserId) => text({ identityProviderUserId })),
+  fc.jsonValue().map((id) => text({ type: 'user.created', data: { id } })),
+  fc.constantFrom('', '{', ' '.repeat(16_385), '"\\ud800"', '{"identityProviderUserId":"\\u0000"}'),
+);
+const signature = fc
+  .tuple(fc.constantFrom('id', 'timestamp', 'signature'), fc.string())
+  .map(([part, word]) => ({
+    ...signatureHeaders('{}'),
+    [`svix-${part}`]: word.replace(/[^\x21-\x7e]/g, ''),
+  }));
+
+/** Requests that break the contract in one way or another, or do not. */
+const around = fc
+  .record({
+    method: fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'),
+    path: fc
+      .tuple(
+        fc.constantFrom(...Object.keys(document.paths)),
+        fc.oneof(
+          { weight: 5, arbitrary: fc.constant('') },
+          fc.webSegment().map((segment) => `/${segment}`),
+        ),
+      )
+      .map((parts) => parts.join('')),
+    headers: fc.oneof(credential, noCredential, signature),
+    body: anyBody,
+  })
+  .map(({ body, ...sent }): Sent => (/^(?:GET|HEAD)$/.test(sent.method) ? sent : { ...sent, body }));
+
+const isPlain = (id: string | undefined) => id !== undefined && /^[A-Za-z0-9_.:-]{1,64}$/.test(id);
+
+async function ask({ method, path, headers, body }: Sent) {
+  const answer = await send(`${service.url}${path}`, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body }),
+  });
+  const { pathname } = new URL(path, service.url);
+  const told = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
+  return { ...answer, wrong: judge({ ...answer, method, pathname, text: told })?.wrong };
+}
+
+/** On a failure, the seed and the path that are printed repeat it: give them to the call that failed. */
+const hold = (requests: fc.Arbitrary<Sent>, check: (status: number) => void) =>
+  fc.assert(
+    fc.asyncProperty(requests, requestId, query, async (sent, id, search) => {
+      const given = { ...sent, path: `${sent.path}${search}`, headers: { ...sent.headers, ...id } };
+      const { status, headers, wrong } = await ask(given);
+      expect(wrong).toBeUndefined();
+      check(status);
+      if (isPlain(given.headers['x-request-id']) && headers.has('x-request-id')) {
+        expect(headers.get('x-request-id')).toBe(given.headers['x-request-id']);
+      }
+    }),
+    { numRuns: REQUESTS / 2, interruptAfterTimeLimit: BOUND_MS, markInterruptAsFailure: true },
+  );
+
+test('a request that is made by the document succeeds as the document says', async () => {
+  await hold(within, (status) => expect([200, 201]).toContain(status));
+});
+
+test('one that breaks it is refused as the document says', async () => {
+  await hold(around, (status) => expect(status).toBeLessThan(500));
+});
