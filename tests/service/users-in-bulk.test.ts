@@ -285,6 +285,11 @@ test('a check finds what either side lacks, and tells the ids if it is asked to'
   // Anybody who is signed in may register any id: none of them is taken for an order to leave somebody out.
   const strange = ['-user_1', `-${ids[5]}`, '+user_2', 'two\nlines\u001b[2J', '&limit=1', '😀'.repeat(127)];
   await link(strange);
+  // Asked for together with the one that it names.
+  await database.pool.query(
+    `UPDATE users SET id = ('00000000' || substr(id::text, 9))::uuid WHERE identity_provider_user_id = ANY ($1)`,
+    [[...strange, ids[5]]],
+  );
   provider.deleteUser(ids[700] ?? '');
   const { exit, stdout } = await check('--ids');
   expect(exit).toBe(1);
