@@ -21,9 +21,12 @@ export interface Progress {
 }
 
 /** Starts the clock. */
-export function showProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
+export function showProgress(
+  stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
+  now = () => performance.now(),
+): Progress {
   let total: number | undefined;
-  const begun = performance.now();
+  const begun = now();
   let drawnAt = begun;
   const clear = () => stream.isTTY && stream.write('\r\x1b[2K');
   return {
@@ -31,10 +34,10 @@ export function showProgress(stream: NodeJS.WriteStream = process.stderr): Progr
       total = users;
     },
     at(done) {
-      const now = performance.now();
-      if (now - drawnAt < (stream.isTTY ? REDRAW_EVERY_MS : LINE_EVERY_MS)) return;
-      drawnAt = now;
-      const rate = done / ((now - begun) / 1000);
+      const time = now();
+      if (time - drawnAt < (stream.isTTY ? REDRAW_EVERY_MS : LINE_EVERY_MS)) return;
+      drawnAt = time;
+      const rate = done / ((time - begun) / 1000);
       const rest = total === undefined ? '' : `, ${timeLeft(Math.max(total - done, 0) / rate)}`;
       const of = total === undefined ? '' : ` of about ${count(total)}`;
       const line = `${count(done)}${of} users, ${count(Math.round(rate))} a second${rest}`;

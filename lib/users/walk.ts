@@ -28,6 +28,7 @@ function requireOrder(users: readonly ProviderUser[], createdAfter: number | und
  * Goes through the provider's users, the oldest first, and misses nobody who is there all the time, whoever comes and goes
  * meanwhile. Holds one page. What `read` throws ends it; from the last place another walk goes on.
  *
+ * By time, though the provider has a cursor by id (`starting_after`) too: a time outlives the user that it came from.
  * A page begins at the millisecond of the last user, for others may have the same: an offset counts only within it. Its
  * first row must be that last user; otherwise somebody of that millisecond is gone or new, and it is read from its start.
  * Then, and only then, a user comes twice.
