@@ -77,6 +77,8 @@ const environment = {
   CLERK_API_URL: front.url,
 };
 const memory: number[] = [];
+/** Of a process that is about to end there is none. */
+const keep = (megabytes: number) => void (megabytes > 0 && memory.push(megabytes));
 
 /** Runs the command, and kills it once so many rows are there. */
 async function run(name: string, args: readonly string[], killAt = Number.POSITIVE_INFINITY) {
@@ -85,7 +87,7 @@ async function run(name: string, args: readonly string[], killAt = Number.POSITI
   child.stderr?.pipe(process.stderr);
   const sampling = setInterval(async () => {
     database.takeStatements();
-    if (child.pid !== undefined && child.exitCode === null) memory.push(residentMegabytes(child.pid));
+    if (child.pid !== undefined && child.exitCode === null) keep(residentMegabytes(child.pid));
     if (killAt === Number.POSITIVE_INFINITY) return;
     const { rows } = await database.pool.query<{ count: number }>('SELECT count(*)::int AS count FROM users');
     if ((rows[0]?.count ?? 0) >= killAt) child.kill('SIGKILL');

@@ -62,8 +62,10 @@ function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthSta
   };
 }
 
-/** What comes signed needs no session. */
-const SIGNED = /^\/webhooks\//;
+/** What comes signed, or from the platform's scheduler, needs no session: none is looked for. */
+const NO_SESSION = /^\/(?:webhooks|cron)\//;
+/** A scheduler brings a bearer of its own, which the route judges (docs/users.md). */
+const OWN_BEARER = /^\/cron\//;
 
 /** The headers with which a request goes on: with its auth state, which no header of its own can forge. */
 async function headersForRoute(
@@ -72,7 +74,7 @@ async function headersForRoute(
   event: NextFetchEvent,
   authorizedParties: readonly string[],
 ): Promise<Headers> {
-  const { credential, refused } = SIGNED.test(request.nextUrl.pathname)
+  const { credential, refused } = NO_SESSION.test(request.nextUrl.pathname)
     ? { credential: undefined, refused: undefined }
     : credentialOf(request, authorizedParties);
   const state = await authState(request, event, credential);
@@ -81,7 +83,7 @@ async function headersForRoute(
   headers.delete('x-middleware-prefetch');
   // `auth()` looks at it again: it shall find what the state is about.
   if (credential?.header === 'authorization') headers.set('authorization', credential.value);
-  else headers.delete('authorization');
+  else if (!OWN_BEARER.test(request.nextUrl.pathname)) headers.delete('authorization');
   setAuthState(headers, refused ? { ...state, reason: refused } : state);
   return headers;
 }
