@@ -22,7 +22,10 @@ function madeAt(userId: string): string {
 }
 
 async function cacheLine(identityProviderUserId: string, userId: string | undefined): Promise<string> {
-  const answer = await readCachedUserId(identityProviderUserId);
+  let answer = await readCachedUserId(identityProviderUserId);
+  // Its bound is short, and the first call opens the connection as well.
+  for (let again = 0; again < 3 && answer.outcome === 'fault'; again += 1)
+    answer = await readCachedUserId(identityProviderUserId);
   if (answer.outcome !== 'hit') return answer.outcome === 'miss' ? 'no entry' : 'does not answer';
   return answer.userId === userId ? 'holds this id' : `HOLDS ANOTHER ID: ${answer.userId}`;
 }
