@@ -15,7 +15,7 @@ import { boundedHeap, percentile } from './process-figures';
 /**
  * `npm run bench:backfill`: as many users as told at the stand-in, a third of them imported in the same milliseconds, are
  * backfilled while the provider answers with 429s, 500s and resets, and others sign up and are deleted. Half-way the command is
- * killed, and run again. Ends with 1 unless everybody who was there all the time is linked once, and if memory grew.
+ * killed, and run again. `-- --calm` leaves all of that away, and tells the rate. Ends with 1 unless everybody who was there all the time is linked once, and if memory grew.
  */
 const { values } = parseArgs({
   options: { users: { type: 'string', default: '100000' }, calm: { type: 'boolean', default: false } },
@@ -111,6 +111,7 @@ const [first, last] = [memory.slice(0, quarter), memory.slice(-quarter)].map((pa
 const grew = (last ?? 0) > MAX_GROWTH * (first ?? 0) && finished.seconds > 60;
 console.table({
   users: count,
+  faults: values.calm ? 'none: --calm' : 'on every fifth or sixth request',
   'signed up, deleted meanwhile': `${signedUp.length}, ${deleted.size}`,
   'answers 429, 500, resets': Object.values(faults).join(', '),
   'killed at rows': killed ? before.length : 'not killed',
