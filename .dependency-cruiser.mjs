@@ -8,7 +8,7 @@ const only = (name, packages, homes) => ({
 
 /** lib, from the top down: a module imports from its own line or from below. */
 const layers = [
-  ['start'],
+  ['start', 'doctor/(cache|database|deployed|provider)'],
   ['gate', 'console'],
   ['admission'],
   ['guard', 'webhook', 'users/(backfill|compare|forget)'],
@@ -17,7 +17,7 @@ const layers = [
   ['register', 'user-id-cache', 'health', 'tables/[^/]+', 'users/rows'],
   ['db', 'kv', 'users/walk', 'users/database-fault'],
   ['identity-provider-user-id', 'idp/[^/]+', 'authentication/[^/]+', 'kv-http'],
-  ['http/route'],
+  ['doctor/(check|variables)', 'http/route'],
   ['http/body'],
   ['http/error'],
   [
@@ -121,7 +121,11 @@ export default {
       to: { path: '^lib/generated/' },
     },
     only('only-lib-kv-knows-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/kv(-http)?\\.ts']),
-    only('only-lib-webhook-knows-svix', ['svix', 'standardwebhooks'], ['^lib/webhook']),
+    only(
+      'only-lib-webhook-knows-svix',
+      ['svix', 'standardwebhooks'],
+      ['^lib/webhook', '^lib/doctor/deployed'],
+    ),
   ],
   options: {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },

@@ -53,6 +53,28 @@ export async function askDatabase(milliseconds: number): Promise<void> {
   await connection().pool.query(question);
 }
 
+/** One connection, for questions of an operator that one and the same has to answer. */
+export interface Session {
+  /** The id of the server's process, as it was said when the connection was opened; a pooler says one of its own. */
+  readonly announcedProcess: number | undefined;
+  rows(statement: string): Promise<unknown[]>;
+}
+
+const Announced = z.object({ processID: z.number() });
+
+/** Lends a connection, and closes it afterwards. It was opened, and answers, within the time-outs above. */
+export async function withSession<T>(use: (session: Session) => Promise<T>): Promise<T> {
+  const client = await connection().pool.connect();
+  try {
+    return await use({
+      announcedProcess: Announced.safeParse(client).data?.processID,
+      rows: async (statement) => (await client.query(statement)).rows,
+    });
+  } finally {
+    client.release(true);
+  }
+}
+
 /** Closes the connections, each once the query on it is done. A request that still comes opens one of its own. */
 export async function drainDatabase(): Promise<void> {
   const leaving = globalThis.databaseConnection;

@@ -122,9 +122,13 @@ export type Environment = z.infer<typeof environmentSchema>;
 
 /** Lists every problem of an environment by variable name. It never quotes a value. */
 export class InvalidEnvironmentError extends Error {
+  /** The name of a variable, and what is wrong with it. */
+  readonly problems: readonly string[];
+
   constructor(problems: readonly string[]) {
     super(`The environment is not complete:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
     this.name = 'InvalidEnvironmentError';
+    this.problems = problems;
   }
 }
 

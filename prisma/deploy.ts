@@ -9,7 +9,8 @@ interface Migration {
   readonly sql: string;
 }
 
-interface MigrationRow {
+/** A row of `_prisma_migrations`. */
+export interface MigrationRow {
   readonly migration_name: string;
   readonly checksum: string;
   readonly finished_at: Date | null;
@@ -67,6 +68,30 @@ export async function pendingMigrations(
     const applied = new Set(rows.map((row) => row.migration_name));
     return names.filter((name) => !applied.has(name));
   });
+}
+
+/** What `_prisma_migrations` says of the committed migrations, by their names. */
+export interface MigrationState {
+  readonly pending: readonly string[];
+  readonly failed: readonly string[];
+  readonly edited: readonly string[];
+}
+
+/** Compares the rows that were not rolled back with the committed migrations. */
+export function migrationState(
+  rows: readonly MigrationRow[],
+  migrations: readonly Migration[] = readMigrations(committedMigrations),
+): MigrationState {
+  const recorded = new Map(rows.map((row) => [row.migration_name, row]));
+  const isEdited = ({ name, sql }: Migration) => {
+    const row = recorded.get(name);
+    return row !== undefined && !matches(sql, row.checksum);
+  };
+  return {
+    pending: migrations.filter(({ name }) => !recorded.has(name)).map(({ name }) => name),
+    failed: rows.filter((row) => !row.finished_at).map((row) => row.migration_name),
+    edited: migrations.filter(isEdited).map(({ name }) => name),
+  };
 }
 
 async function withClient<T>(databaseUrl: string, use: (client: Client) => Promise<T>): Promise<T> {
@@ -173,23 +198,14 @@ function firstPending(
   migrations: readonly Migration[],
   rows: readonly MigrationRow[],
 ): Migration | undefined {
-  const recorded = new Map(rows.map((row) => [row.migration_name, row]));
-  for (const row of rows) {
-    if (!row.finished_at) {
-      throw new Error(
-        `Migration ${row.migration_name} failed earlier. ${howToResolve({ name: row.migration_name })}`,
-      );
-    }
+  const { pending, failed, edited } = migrationState(rows, migrations);
+  for (const name of failed) throw new Error(`Migration ${name} failed earlier. ${howToResolve({ name })}`);
+  for (const name of edited) {
+    throw new Error(
+      `Migration ${name} was edited after it was applied. Restore it and put the change in a new one.`,
+    );
   }
-  for (const { name, sql } of migrations) {
-    const row = recorded.get(name);
-    if (row && !matches(sql, row.checksum)) {
-      throw new Error(
-        `Migration ${name} was edited after it was applied. Restore it and put the change in a new one.`,
-      );
-    }
-  }
-  return migrations.find(({ name }) => !recorded.has(name));
+  return migrations.find(({ name }) => name === pending[0]);
 }
 
 function checksum(sql: string): string {

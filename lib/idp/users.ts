@@ -44,12 +44,17 @@ function codeOf(body: unknown): string {
 }
 
 /**
- * One GET of the Backend API, which ends within 20 s. A limit, a fault of the server or of the network is a PassingFault;
+ * One GET of the Backend API, which ends within 20 s unless told. A limit, a fault of the server or of the network is a PassingFault;
  * what the provider refuses is an Error that says what it refused.
  *
  * Not by the SDK: that makes two calls for a page, one to count, reads the rest of every user, and takes no time-out.
  */
-async function get<T>(schema: z.ZodMiniType<T>, path: string, query: URLSearchParams): Promise<T> {
+export async function askBackendApi<T>(
+  schema: z.ZodMiniType<T>,
+  path: string,
+  query: URLSearchParams,
+  milliseconds = TIMEOUT_MS,
+): Promise<T> {
   const { IDP_SECRET_KEY, CLERK_API_URL = API_URL } = someVariables(
     z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true }),
   );
@@ -57,7 +62,7 @@ async function get<T>(schema: z.ZodMiniType<T>, path: string, query: URLSearchPa
   const response = await fetch(`${CLERK_API_URL.replace(/\/$/, '')}/v1/${path}?${query}`, {
     headers: { authorization: `Bearer ${IDP_SECRET_KEY}`, 'clerk-api-version': API_VERSION },
     redirect: 'error',
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+    signal: AbortSignal.timeout(milliseconds),
   }).catch(() => Promise.reject(unanswered()));
   const { status } = response;
   const text = await response.text().catch(() => Promise.reject(unanswered()));
@@ -71,7 +76,7 @@ async function get<T>(schema: z.ZodMiniType<T>, path: string, query: URLSearchPa
   if (status === 401 || status === 403) throw new Error('The identity provider refuses IDP_SECRET_KEY');
   if (status !== 200) throw new Error(`The identity provider answers with status ${status}${codeOf(body)}`);
   const parsed = schema.safeParse(body);
-  if (!parsed.success) throw new Error('The identity provider answers something else than users');
+  if (!parsed.success) throw new Error('The identity provider answers something else than was asked for');
   return parsed.data;
 }
 
@@ -83,7 +88,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** One page of the provider's users, the oldest first; throws as `get` does. */
+/** One page of the provider's users, the oldest first; throws as `askBackendApi` does. */
 export function readUsers({ createdAfter, offset, limit }: ProviderPage): Promise<ProviderUser[]> {
   const query = new URLSearchParams({
     order_by: '+created_at',
@@ -91,23 +96,23 @@ export function readUsers({ createdAfter, offset, limit }: ProviderPage): Promis
     ...(offset === 0 ? {} : { offset: String(offset) }),
     ...(createdAfter === undefined ? {} : { created_at_after: String(createdAfter) }),
   });
-  return get(Users, 'users', query);
+  return askBackendApi(Users, 'users', query);
 }
 
-/** How many users the provider has; throws as `get` does. */
+/** How many users the provider has; throws as `askBackendApi` does. */
 export async function countUsers(): Promise<number> {
-  return (await get(Count, 'users/count', new URLSearchParams())).total_count;
+  return (await askBackendApi(Count, 'users/count', new URLSearchParams())).total_count;
 }
 
 /** With a sign in front, for one that stands first in an id would be taken for "all but this". */
 const asked = (ids: readonly string[]) =>
   new URLSearchParams([['limit', String(MAX_IDS)], ...ids.map((id) => ['user_id', `+${id}`])]);
 
-/** Those of some ids that the provider knows, with as few calls as its bounds allow; throws as `get` does. */
+/** Those of some ids that the provider knows, with as few calls as its bounds allow; throws as `askBackendApi` does. */
 export async function readUsersById(ids: readonly string[]): Promise<ProviderUser[]> {
   if (ids.length === 0) return [];
   const half = Math.ceil(ids.length / 2);
   if (ids.length > MAX_IDS || (ids.length > 1 && asked(ids).toString().length > MAX_QUERY_LENGTH))
     return [...(await readUsersById(ids.slice(0, half))), ...(await readUsersById(ids.slice(half)))];
-  return get(Users, 'users', asked(ids));
+  return askBackendApi(Users, 'users', asked(ids));
 }
