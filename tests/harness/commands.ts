@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { variables } from '#lib/env';
 import { endWithThisProcess } from '../../dev/system/processes';
 import { withoutServiceVariables } from './build';
 
@@ -11,12 +12,7 @@ export interface Command {
 }
 
 /** What keeps a `.env.local` of this checkout out: what is set, if only to nothing, stays. */
-const NOTHING = Object.fromEntries(
-  ['IDP_SECRET_KEY', 'DATABASE_URL', 'KV_REST_API_URL', 'KV_REST_API_TOKEN', 'CLERK_API_URL'].map((name) => [
-    name,
-    '',
-  ]),
-);
+const NOTHING = Object.fromEntries(Object.keys(variables.shape).map((name) => [name, '']));
 
 /** Starts a command of `commands/`, with these variables alone, where nobody can answer. */
 export function startCommand(
