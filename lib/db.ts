@@ -54,7 +54,7 @@ export async function askDatabase(milliseconds: number): Promise<void> {
 }
 
 /** One connection, for questions of an operator that one and the same has to answer. */
-export interface Session {
+interface Session {
   /** The id of the server's process, as it was said when the connection was opened; a pooler says one of its own. */
   readonly announcedProcess: number | undefined;
   rows(statement: string): Promise<unknown[]>;

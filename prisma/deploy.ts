@@ -71,7 +71,7 @@ export async function pendingMigrations(
 }
 
 /** What `_prisma_migrations` says of the committed migrations, by their names. */
-export interface MigrationState {
+interface MigrationState {
   readonly pending: readonly string[];
   readonly failed: readonly string[];
   readonly edited: readonly string[];

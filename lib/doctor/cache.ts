@@ -37,15 +37,20 @@ function explain(error: unknown): Finding {
       `out of reach (${code})`,
       'See that the store is there, and that KV_REST_API_URL names it',
     );
-  return failure('something else than a KV store answers', TOKEN);
+  const [, status] = /^HTTP_(\d+)$/.exec(code) ?? [];
+  return failure(
+    status === undefined
+      ? 'something else than a KV store answers'
+      : `answers with status ${status}: a KV store out of order, or none`,
+    TOKEN,
+  );
 }
 
-/** The first call opens a connection, from afar also a slow one: the store has three tries. */
-async function reach(): Promise<void> {
+/** A command that may be given again. From afar the first one opens a slow connection: the store has three tries. */
+async function patientlyWithKv<T>(command: Parameters<typeof withKv<T>>[0]): Promise<T> {
   for (let attempted = 1; ; attempted += 1) {
     try {
-      await withKv((kv) => kv.ping());
-      return;
+      return await withKv(command);
     } catch (error) {
       if (attempted === TRIES) throw error;
     }
@@ -57,8 +62,8 @@ async function writeAndRead(): Promise<Finding> {
   const key = `auth:doctor:${randomUUID()}`;
   const value = randomUUID();
   try {
-    await withKv((kv) => kv.set(key, value, { ex: SECONDS }));
-    const read = await withKv((kv) => kv.get(key));
+    await patientlyWithKv((kv) => kv.set(key, value, { ex: SECONDS }));
+    const read = await patientlyWithKv((kv) => kv.get(key));
     return read === value
       ? ok('what is written is read back')
       : failure(
@@ -78,7 +83,7 @@ async function writeAndRead(): Promise<Finding> {
 }
 
 async function latency(): Promise<Finding> {
-  const milliseconds = await median(ROUNDS, () => withKv((kv) => kv.ping()));
+  const milliseconds = await median(ROUNDS, () => patientlyWithKv((kv) => kv.ping()));
   return ok(`${milliseconds} ms a round trip from here, the median of ${ROUNDS}`);
 }
 
@@ -93,14 +98,14 @@ function transport(url: string): Finding {
 export async function examineCache(): Promise<Examined[]> {
   const variables = valid(PARTS.cache);
   const reached = variables
-    ? await attempt(reach, explain)
+    ? await attempt(() => patientlyWithKv((kv) => kv.ping()), explain)
     : { fault: skipped('KV_REST_API_URL or KV_REST_API_TOKEN is not valid') };
   const answers = 'value' in reached;
   const beyond = skipped('the cache does not answer');
   return [
     await check('cache', () => (answers ? ok('answers') : reached.fault)),
     await check('cache write', () => (answers ? writeAndRead() : beyond)),
-    await check('cache latency', () => (answers ? latency() : beyond)),
+    await check('cache latency', () => (answers ? latency().catch(explain) : beyond)),
     await check('cache transport', () =>
       variables ? transport(variables.KV_REST_API_URL) : skipped('KV_REST_API_URL is not valid'),
     ),

@@ -1,4 +1,5 @@
 import { type InstanceKey, isKey, keysOfPublishableKey, keysOfSecretKey } from '../idp/instance-keys';
+import { KEY_REFUSED } from '../idp/users';
 import { attempt, BOUND_MS, check, codeOf, type Examined, type Finding, failure, ok, skipped } from './check';
 import { PARTS, valid } from './variables';
 
@@ -14,9 +15,9 @@ async function askBySecretKey(): Promise<Asked> {
   return attempt(
     () => keysOfSecretKey(CALL_MS),
     (error) =>
-      words(error).includes('refuses')
+      words(error) === KEY_REFUSED
         ? failure(
-            'the identity provider refuses IDP_SECRET_KEY',
+            'the identity provider refuses it',
             'Copy the secret key anew from the dashboard; it was revoked, or is of a deleted instance',
           )
         : failure(

@@ -23,6 +23,8 @@ const MAX_IDS = 100;
 /** Beyond that, servers refuse an address. */
 const MAX_QUERY_LENGTH = 6_000;
 
+/** What is said of a key that is of no instance. */
+export const KEY_REFUSED = 'The identity provider refuses IDP_SECRET_KEY';
 const API_URL = 'https://api.clerk.com';
 /** As the pinned SDK sends it. */
 const API_VERSION = '2026-05-12';
@@ -73,7 +75,7 @@ export async function askBackendApi<T>(
   if (status >= 500 || status === 408)
     throw new PassingFault(`the identity provider answers with status ${status}`);
   const body = parseJson(text);
-  if (status === 401 || status === 403) throw new Error('The identity provider refuses IDP_SECRET_KEY');
+  if (status === 401 || status === 403) throw new Error(KEY_REFUSED);
   if (status !== 200) throw new Error(`The identity provider answers with status ${status}${codeOf(body)}`);
   const parsed = schema.safeParse(body);
   if (!parsed.success) throw new Error('The identity provider answers something else than was asked for');
