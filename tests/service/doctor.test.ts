@@ -221,14 +221,14 @@ const environments: [string, Variables, Found[], string[]?][] = [
     { IDP_SECRET_KEY: 'sk_live_hidden_key_of_this_instance' },
     [
       ['failure', 'variables', 'are of different instances (test and live)'],
-      ['failure', 'secret key', 'refuses IDP_SECRET_KEY'],
+      ['failure', 'secret key', 'refuses it'],
     ],
   ],
   ['the JWT key is not set', { IDP_JWT_KEY: '' }, [['warning', 'variables', 'IDP_JWT_KEY is not set']]],
   [
     'the secret key is of another instance',
     { IDP_SECRET_KEY: ofElsewhere.IDP_SECRET_KEY },
-    [['failure', 'secret key', 'refuses IDP_SECRET_KEY']],
+    [['failure', 'secret key', 'refuses it']],
   ],
   [
     'the keys are of two instances',
@@ -307,7 +307,7 @@ const environments: [string, Variables, Found[], string[]?][] = [
     [
       ['failure', 'secret key', 'answers with status 500'],
       ['failure', 'publishable key', 'answers with status 500'],
-      ['failure', 'cache', 'something else than a KV store answers'],
+      ['failure', 'cache', 'answers with status 500'],
       ['failure', 'service', 'answers with status 500'],
     ],
     url(broken.url),
@@ -417,7 +417,7 @@ const environments: [string, Variables, Found[], string[]?][] = [
     "the cache's token would travel in plain text",
     { KV_REST_API_URL: `http://${nobody.replace('127.0.0.1', '127.0.0.2')}` },
     [
-      ['failure', 'cache', 'out of reach'],
+      ['failure', 'cache', ''], // in which words, depends on the system
       ['warning', 'cache transport', 'in plain text'],
     ],
   ],
@@ -463,7 +463,7 @@ const environments: [string, Variables, Found[], string[]?][] = [
 ];
 
 describe('what is wrong is found and named, and nothing else is', () => {
-  test.concurrent.each(environments)('%s', async (_what, changes, found, args) => {
+  test.each(environments)('%s', async (_what, changes, found, args) => {
     const { unwell, exit } = await examine(changes, args);
     expect(unwell).toEqual(
       found.map(([status, name, words]) =>
