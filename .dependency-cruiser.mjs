@@ -14,14 +14,14 @@ const layers = [
   ['guard', 'webhook'],
   ['resolve-user-id'],
   // lib/tables/ is for modules of tables of your own (CONTRIBUTING.md).
-  ['register', 'user-id-cache', 'tables/[^/]+'],
+  ['register', 'user-id-cache', 'health', 'tables/[^/]+'],
   ['db', 'kv'],
   ['identity-provider-user-id', 'idp/[^/]+', 'authentication/[^/]+', 'kv-http'],
   ['http/route'],
   ['http/body'],
   ['http/error'],
   ['log', 'env', 'paths', 'requests-under-way', 'share-under-way', 'batch', 'breaker', 'within', 'text'],
-  ['roots'],
+  ['roots', 'unauthenticated-reason'],
 ];
 const standing = `^lib/(${layers.flat().join('|')})\\.ts$`;
 const upward = layers.map((modules, line) => ({

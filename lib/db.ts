@@ -29,13 +29,27 @@ declare global {
   var databaseConnection: ReturnType<typeof connect> | undefined;
 }
 
+function connection(): ReturnType<typeof connect> {
+  globalThis.databaseConnection ??= connect();
+  return globalThis.databaseConnection;
+}
+
 /**
  * This process's one Prisma client, made on first use. Every query ends within the time-outs above, or fails.
  * It works behind a transaction pooler: no session settings, no named statements.
  */
 export function database(): PrismaClient {
-  globalThis.databaseConnection ??= connect();
-  return globalThis.databaseConnection.prisma;
+  return connection().prisma;
+}
+
+/**
+ * Resolves if the database answers. Waits for a connection as every query does, then holds it so many milliseconds at most;
+ * rejects if either takes longer.
+ */
+export async function askDatabase(milliseconds: number): Promise<void> {
+  // Heeded for one query as well, which the driver's types do not tell.
+  const question = { text: 'SELECT 1', query_timeout: milliseconds };
+  await connection().pool.query(question);
 }
 
 /** Closes the connections, each once the query on it is done. A request that still comes opens one of its own. */

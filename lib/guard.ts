@@ -35,7 +35,7 @@ const verified = credentialMemory();
 async function sessionUserId({ headers }: NextRequest): Promise<string | undefined> {
   const state = authStateOf(headers);
   if (state?.status !== SIGNED_IN) {
-    noteFacts({ reason: state?.reason || 'no-auth-state' });
+    noteFacts({ reason: state?.reason ?? 'no-auth-state' });
     return undefined;
   }
   // All that `auth()` judges by: it refuses an OAuth or machine token as a bearer, which the middleware lets pass.
@@ -45,10 +45,11 @@ async function sessionUserId({ headers }: NextRequest): Promise<string | undefin
   // The SDK has read its secret when it was loaded, behind lib/idp/server.ts. With an empty one it would believe auth headers
   // that anyone can sign: no valid environment, no answer.
   environment();
-  const { isAuthenticated, userId, sessionClaims } = await auth();
+  const { isAuthenticated, userId, sessionClaims, sessionStatus } = await auth();
   const identityProviderUserId = IdentityProviderUserId.safeParse(userId).data;
   if (!isAuthenticated || identityProviderUserId === undefined) {
-    noteFacts({ reason: isAuthenticated ? 'no-user-id' : 'no-session-token' });
+    if (isAuthenticated) noteFacts({ reason: 'no-user-id' });
+    else noteFacts({ reason: sessionStatus === 'pending' ? 'pending-session' : 'malformed' });
     return undefined;
   }
   verified.keep(credential, identityProviderUserId, sessionClaims.exp * 1000);

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
+import type { UnauthenticatedReason } from './unauthenticated-reason';
 
 /** Structured log lines on standard output, one JSON object each. Never a credential, e-mail or body. */
 export const log = pino({
@@ -24,7 +25,7 @@ export interface RequestFacts {
   /** What the registration that the request asked for came to. */
   registered?: 'created' | 'existing';
   /** Why the guard found no verified session. */
-  reason?: string;
+  reason?: UnauthenticatedReason;
   eventType?: string;
   messageId?: string;
 }

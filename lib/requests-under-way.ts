@@ -1,9 +1,9 @@
 declare global {
   /** Next.js bundles the start-up apart from the routes: a variable of this module would not be the same in both. */
-  var requestsUnderWay: { count: number; readonly whenIdle: (() => void)[] } | undefined;
+  var requestsUnderWay: { count: number; isLeaving: boolean; readonly whenIdle: (() => void)[] } | undefined;
 }
 
-globalThis.requestsUnderWay ??= { count: 0, whenIdle: [] };
+globalThis.requestsUnderWay ??= { count: 0, isLeaving: false, whenIdle: [] };
 const underWay = globalThis.requestsUnderWay;
 
 /** Runs `work`, and counts it as under way until it has settled. */
@@ -21,3 +21,11 @@ export async function whileUnderWay<T>(work: () => Promise<T>): Promise<T> {
 export function requestsDone(): Promise<void> {
   return underWay.count === 0 ? Promise.resolve() : new Promise((resolve) => underWay.whenIdle.push(resolve));
 }
+
+/** From now on, `isLeaving` says so. */
+export function noteLeaving(): void {
+  underWay.isLeaving = true;
+}
+
+/** True once this process has been told to end: what it is asked is answered, and no more should be sent. */
+export const isLeaving = (): boolean => underWay.isLeaving;

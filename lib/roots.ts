@@ -6,6 +6,7 @@
 // biome-ignore format: one a line
 export const API_ROOTS = [
   'auth',
+  'health',
   'users',
   'webhooks',
 ] as const;

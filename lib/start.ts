@@ -3,7 +3,7 @@ import { withholdConsole } from './console';
 import { environment, InvalidEnvironmentError } from './env';
 import { leave, standInFront } from './gate';
 import { log } from './log';
-import { requestsDone } from './requests-under-way';
+import { noteLeaving, requestsDone } from './requests-under-way';
 
 /**
  * Ends the process with one list of all problems, and says once what is valid and yet not wise. An error thrown at
@@ -43,6 +43,7 @@ function leaveOnSigterm(): void {
     // A process group gets it twice: where nobody listens, Node would end the process there and then.
     if (isLeaving) return;
     isLeaving = true;
+    noteLeaving();
     process.once('exit', (code) => {
       if (code === NEXT_EXIT_CODE) process.exitCode = 0;
     });

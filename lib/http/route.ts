@@ -41,9 +41,13 @@ function serverTiming({ cache, caller, registered }: RequestFacts): string {
  * `x-request-id` and is not cached, and one log line tells how it went.
  *
  * The line names the route by `path`, which is its folder's: `/notes/v1/[noteId]`. Without it only the root is named, for
- * a segment may be personal.
+ * a segment may be personal. What is asked all the time, such as a probe, has no line unless its handler throws: `quiet`.
  */
-export function route<S extends Segment>(handler: RouteHandler<S>, path?: string): RouteHandler<S> {
+export function route<S extends Segment>(
+  handler: RouteHandler<S>,
+  path?: string,
+  quiet = false,
+): RouteHandler<S> {
   return async (request, segment) => {
     const started = performance.now();
     const requestId = requestIdOf(request.headers.get('x-request-id'));
@@ -64,7 +68,7 @@ export function route<S extends Segment>(handler: RouteHandler<S>, path?: string
     response.headers.set('x-request-id', requestId);
     const timing = serverTiming(facts);
     if (timing) response.headers.set('server-timing', timing);
-    log[response.status < 500 ? 'info' : 'error'](
+    log[quiet && cause === undefined ? 'debug' : response.status < 500 ? 'info' : 'error'](
       {
         requestId,
         route: `${request.method} ${path ?? rootOf(request.nextUrl.pathname)}`,

@@ -1,50 +1,60 @@
+import { UNAUTHENTICATED_REASONS, type UnauthenticatedReason } from '../unauthenticated-reason';
 import { type Credential, expiryOf } from './credential';
 import { credentialMemory } from './credential-memory';
+import { reasonOfSdk } from './sdk-reasons';
 
 /** What the SDK's middleware says of a request, and its `auth()` reads: whose session it is, signed with the secret key. */
 export interface AuthState {
   readonly status: string;
   readonly token: string;
   readonly signature: string;
-  /** Why there is no verified session, in the SDK's words or ours: for the log, never for the caller. */
-  readonly reason: string;
+  /** Why there is no verified session; undefined where there is one. */
+  readonly reason: UnauthenticatedReason | undefined;
 }
 
 /** The status of a request with a verified session; every other one is without. */
 export const SIGNED_IN = 'signed-in';
 const SIGNED_OUT = 'signed-out';
-const NO_CREDENTIAL = 'no-credential';
 
 const headerOf = (part: keyof AuthState) => `x-clerk-auth-${part}`;
-/** One of the SDK's own words, and none of a caller's. */
-const REASON = /^[a-z-]{1,50}$/;
 
-function readAuthState(headers: Headers, prefix = ''): AuthState | undefined {
+function readAuthState(
+  headers: Headers,
+  prefix: string,
+  reasonOf: (word: string) => UnauthenticatedReason,
+): AuthState | undefined {
   const part = (name: keyof AuthState) => headers.get(prefix + headerOf(name)) ?? '';
   const status = part('status');
+  if (status === '') return undefined;
   // The SDK tells the reason in its answer, not to the route.
-  const reason = headers.get(headerOf('reason')) ?? '';
-  return status === ''
-    ? undefined
-    : {
-        status,
-        token: part('token'),
-        signature: part('signature'),
-        reason: REASON.test(reason) ? reason : '',
-      };
+  const reason = status === SIGNED_IN ? undefined : reasonOf(headers.get(headerOf('reason')) ?? '');
+  return { status, token: part('token'), signature: part('signature'), reason };
 }
 
+const reasonAsSet = (word: string): UnauthenticatedReason =>
+  UNAUTHENTICATED_REASONS.find((reason) => reason === word) ?? 'not-verified';
+
 /** The auth state of a request that the middleware has let pass; undefined where it did not run. */
-export const authStateOf = (headers: Headers): AuthState | undefined => readAuthState(headers);
+export const authStateOf = (headers: Headers): AuthState | undefined =>
+  readAuthState(headers, '', reasonAsSet);
 
 /** The auth state that the SDK's middleware hands on to Next.js; undefined where its answer is another: a redirect, say. */
 export const suppliedAuthState = ({ headers }: Response): AuthState | undefined =>
-  readAuthState(headers, 'x-middleware-request-');
+  readAuthState(headers, 'x-middleware-request-', reasonOfSdk);
+
+/** A word of the SDK's own, and nothing of a caller's. */
+const PLAIN_WORD = /^[a-z-]{1,100}$/;
+
+/** What the SDK itself says of why there is no session, for a warning. */
+export function sdkReasonOf({ headers }: Response): string | undefined {
+  const word = headers.get(headerOf('reason')) ?? '';
+  return PLAIN_WORD.test(word) ? word : undefined;
+}
 
 /** Puts the auth state where `auth()` looks for it, and the reason where the guard does. */
 export function setAuthState(headers: Headers, state: AuthState): void {
   for (const part of ['status', 'token', 'signature'] as const) headers.set(headerOf(part), state[part]);
-  if (state.reason !== '') headers.set(headerOf('reason'), state.reason);
+  if (state.reason) headers.set(headerOf('reason'), state.reason);
 }
 
 /** What the SDK supplied for a credential before. Why that may be remembered stands in credential-memory.ts. */
@@ -64,8 +74,8 @@ export function authStateMemory(): AuthStateMemory {
       const signature = signatures.recall(keyOf(credential));
       if (signature === undefined) return undefined;
       return credential?.token === undefined
-        ? { status: SIGNED_OUT, token: '', signature, reason: NO_CREDENTIAL }
-        : { status: SIGNED_IN, token: credential.token, signature, reason: '' };
+        ? { status: SIGNED_OUT, token: '', signature, reason: 'no-credential' }
+        : { status: SIGNED_IN, token: credential.token, signature, reason: undefined };
     },
     remember(credential, { status, token, signature }) {
       if (credential === undefined && status === SIGNED_OUT) {

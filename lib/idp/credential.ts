@@ -91,9 +91,9 @@ function sessionCookies(headers: Headers): Credential {
 export function credentialOf(
   { method, headers }: Pick<Request, 'method' | 'headers'>,
   authorizedParties: readonly string[],
-): { readonly credential: Credential; readonly refused?: 'foreign-cookie' | 'no-session-token' } {
+): { readonly credential: Credential; readonly refused?: 'foreign-cookie' | 'malformed' } {
   const bearer = sessionTokenOf(headers.get('authorization'));
-  if (bearer === 'refused') return { credential: undefined, refused: 'no-session-token' };
+  if (bearer === 'refused') return { credential: undefined, refused: 'malformed' };
   if (bearer !== 'absent') {
     const { token } = bearer;
     return { credential: { header: 'authorization', value: `Bearer ${token}`, token } };

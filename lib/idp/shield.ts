@@ -3,7 +3,7 @@ import { methodNotAllowed, notFound, type RouteHandler, type Segment } from '../
 import { describeError, log } from '../log';
 import { isApi, isPage, isProxied, methodsAt } from '../paths';
 import { within } from '../within';
-import { type AuthState, authStateMemory, setAuthState, suppliedAuthState } from './auth-state';
+import { type AuthState, authStateMemory, sdkReasonOf, setAuthState, suppliedAuthState } from './auth-state';
 import { passForData } from './content-security-policy';
 import { type Credential, credentialOf } from './credential';
 import {
@@ -39,9 +39,6 @@ function verificationWarning(): (about: object) => void {
   };
 }
 
-/** The SDK could not get the provider's keys, which it asks for where IDP_JWT_KEY is not set, or got something else. */
-const NO_KEYS = /^(?:jwk-(?:remote|failed)|unexpected-error)/;
-
 /** Makes the SDK's middleware tell the auth state of API requests; a credential that it fails over is none. */
 function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthStateOf {
   const memory = authStateMemory();
@@ -49,10 +46,12 @@ function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthSta
     const remembered = memory.recall(credential);
     if (remembered) return remembered;
     try {
-      const supplied = suppliedAuthState(await answerOf(sdk, viewForAuthState(request, credential), event));
+      const answer = await answerOf(sdk, viewForAuthState(request, credential), event);
+      const supplied = suppliedAuthState(answer);
       if (supplied === undefined) throw new Error('The SDK supplied no auth state');
-      if (NO_KEYS.test(supplied.reason)) warn({ reason: supplied.reason });
       memory.remember(credential, supplied);
+      if (credential === undefined) return { ...supplied, reason: 'no-credential' };
+      if (supplied.reason === 'not-verified') warn({ reason: sdkReasonOf(answer) });
       return supplied;
     } catch (error) {
       if (credential === undefined) throw error;
@@ -62,8 +61,8 @@ function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthSta
   };
 }
 
-/** What comes signed needs no session. */
-const SIGNED = /^\/webhooks\//;
+/** What comes signed needs no session, and who asks for our health has none. */
+const SESSIONLESS = /^\/(?:webhooks|health)\//;
 
 /** The headers with which a request goes on: with its auth state, which no header of its own can forge. */
 async function headersForRoute(
@@ -72,7 +71,7 @@ async function headersForRoute(
   event: NextFetchEvent,
   authorizedParties: readonly string[],
 ): Promise<Headers> {
-  const { credential, refused } = SIGNED.test(request.nextUrl.pathname)
+  const { credential, refused } = SESSIONLESS.test(request.nextUrl.pathname)
     ? { credential: undefined, refused: undefined }
     : credentialOf(request, authorizedParties);
   const state = await authState(request, event, credential);

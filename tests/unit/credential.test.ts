@@ -10,7 +10,7 @@ const cookie = { cookie: `__session=${TOKEN}` };
 test.each([['Bearer ak_secret'], ['Bearer'], [`Bearer ${TOKEN} x`], ['mt_token']])(
   'no session token, and no cookie in its place: %s',
   (authorization) => {
-    expect(of({ authorization, ...cookie })).toEqual({ credential: undefined, refused: 'no-session-token' });
+    expect(of({ authorization, ...cookie })).toEqual({ credential: undefined, refused: 'malformed' });
   },
 );
 

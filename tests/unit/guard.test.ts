@@ -3,6 +3,7 @@ import { NextRequest } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { guard } from '#lib/guard';
 import { json } from '#lib/http/route';
+import { log } from '#lib/log';
 import { resolveUserId } from '#lib/resolve-user-id';
 
 vi.mock('@clerk/nextjs/server', () => ({ auth: vi.fn() }));
@@ -86,6 +87,7 @@ describe('guard', () => {
   test('answers 401 where the middleware did not run', async () => {
     const bare = new NextRequest('http://localhost:3000/things/v1/42');
     expect((await guard(() => json({}))(bare, segment)).status).toBe(401);
+    expect(log.info).toHaveBeenCalledWith(expect.objectContaining({ reason: 'no-auth-state' }), 'request');
   });
 
   test('asks the SDK once for a session, and anew for another, an expired or a refused one', async () => {

@@ -9,7 +9,7 @@ import { log } from '#lib/log';
 
 vi.mock('#lib/log', async (original) => ({
   ...(await original<typeof import('#lib/log')>()),
-  log: { info: vi.fn(), error: vi.fn() },
+  log: { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn() },
 }));
 
 beforeEach(() => {
@@ -21,7 +21,8 @@ const call = (handler: RouteHandler<Segment>, path: string, method = 'GET') =>
   handler(new NextRequest(`http://localhost:3000${path}`, { method }), segment);
 
 describe('the log names a route', () => {
-  const logged = () => vi.mocked(log.info).mock.calls[0]?.[0];
+  /** Probes are told at the level of `debug` alone. */
+  const logged = () => [log.info, log.debug].flatMap((each) => vi.mocked(each).mock.calls)[0]?.[0];
 
   test('as it was named where it was made, whatever is in its address', async () => {
     await call(
@@ -58,6 +59,21 @@ describe('the log names a route', () => {
       expect(logged()).toMatchObject({ route: `${method} ${folder}` });
     }
   });
+});
+
+test('a quiet route has no line that anybody sees, unless its handler throws', async () => {
+  for (const status of [200, 503]) {
+    await call(
+      route(() => json({}, status), '/x', true),
+      '/x',
+    );
+  }
+  expect([log.info, log.warn, log.error].flatMap((each) => vi.mocked(each).mock.calls)).toEqual([]);
+  const broken = () => {
+    throw new Error('broken');
+  };
+  await call(route(broken, '/x', true), '/x');
+  expect(log.error).toHaveBeenCalledWith(expect.objectContaining({ status: 500 }), 'request');
 });
 
 const failing = (error: unknown) =>

@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import { UNAUTHENTICATED_REASONS } from '#lib/unauthenticated-reason';
+import { foreignKeys, type Signing } from '../harness/hostile/tokens';
+import { bearer, cookie, ME, now, tokenFor } from '../harness/requests';
+import { startServiceProcess, startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
+
+const FRONTEND = 'https://app.example.com';
+
+const service = stopAfterAll(await startTestService({ environment: { IDP_AUTHORIZED_PARTIES: FRONTEND } }));
+const fetchingKeys = stopAfterAll(await startServiceProcess({ ...service.environment, IDP_JWT_KEY: '' }));
+
+const foreignKey = foreignKeys().privateKey;
+const token = (claims: Record<string, unknown> = {}, signing: Signing = {}) =>
+  tokenFor(service.idp, 'user_of_a_reason', { azp: FRONTEND, ...claims }, signing);
+const lacking = (name: string) => {
+  const complete = cookie(token()).cookie;
+  return { cookie: complete.replace(new RegExp(`${name}=[^;]*(?:; )?`), '') };
+};
+
+type Credential = () => Record<string, string>;
+const cases: [string, string, Credential][] = [
+  ['no-credential', 'nothing', () => ({})],
+  ['no-credential', 'another scheme', () => ({ authorization: 'Basic dXNlcjpwYXNz' })],
+  ['no-credential', 'cookies of others', () => ({ cookie: 'theme=dark; __client_uat=1' })],
+  ['foreign-cookie', 'another site', () => ({ ...cookie(token()), 'sec-fetch-site': 'cross-site' })],
+  ['incomplete-cookies', 'no time of sign-in', () => lacking('__client_uat')],
+  ['malformed', 'no token', () => bearer('hello')],
+  ['malformed', 'an API key', () => bearer('ak_0123456789abcdef')],
+  ['malformed', 'an OAuth token', () => bearer(token({}, { header: { typ: 'at+jwt' } }))],
+  ['malformed', 'the subject of a machine', () => bearer(token({ sub: 'mch_machine' }))],
+  ['malformed', 'algorithm none', () => bearer(token({}, { header: { alg: 'none' } }))],
+  ['malformed', 'another algorithm', () => bearer(token({}, { header: { alg: 'HS256' } }))],
+  ['malformed', 'no sub', () => bearer(token({ sub: undefined }))],
+  ['malformed', 'no exp', () => bearer(token({ exp: undefined }))],
+  ['expired', 'as a bearer', () => bearer(token({ exp: now() - 6 }))],
+  ['expired', 'as a cookie', () => cookie(token({ exp: now() - 6 }))],
+  [
+    'expired',
+    'a cookie from before the last sign-in',
+    () => ({ cookie: cookie(token()).cookie.replace('uat=1', `uat=${now() + 60}`) }),
+  ],
+  ['not-yet-valid', 'by nbf', () => bearer(token({ nbf: now() + 60 }))],
+  ['not-yet-valid', 'by iat, as a cookie', () => cookie(token({ iat: now() + 60 }))],
+  ['wrong-key', 'as a bearer', () => bearer(token({}, { privateKeyPem: foreignKey }))],
+  ['wrong-key', 'as a cookie', () => cookie(token({}, { privateKeyPem: foreignKey }))],
+  ['wrong-party', 'another frontend', () => bearer(token({ azp: 'https://blog.example.com' }))],
+  ['wrong-party', 'no azp', () => bearer(token({ azp: undefined }))],
+  ['wrong-party', 'no azp, as a cookie', () => cookie(token({ azp: undefined }))],
+  ['pending-session', 'as a bearer', () => bearer(token({ sts: 'pending' }))],
+  ['pending-session', 'as a cookie', () => cookie(token({ sts: 'pending' }))],
+  ['no-user-id', 'an empty sub', () => bearer(token({ sub: '' }))],
+  ['no-user-id', 'a sub that is too long', () => bearer(token({ sub: 'u'.repeat(256) }))],
+];
+
+let requests = 0;
+/** What is told of a request to its caller, and to the log. */
+async function refuse(url: string, output: () => string, headers: Record<string, string>) {
+  requests += 1;
+  const requestId = `reason-${requests}`;
+  const response = await fetch(`${url}${ME}`, { headers: { ...headers, 'x-request-id': requestId } });
+  const answer = {
+    status: response.status,
+    headers: [...response.headers].filter(([name]) => name !== 'x-request-id' && name !== 'date'),
+    body: await response.text(),
+  };
+  const lines = () =>
+    output()
+      .split('\n')
+      .filter((line) => line.includes(`"${requestId}"`));
+  await expect.poll(lines).toHaveLength(1);
+  const line: Record<string, unknown> = JSON.parse(lines()[0] ?? '');
+  return { answer, line };
+}
+
+const processes = [
+  { keys: 'given as a variable', at: service.processes[0] ?? fetchingKeys },
+  { keys: 'fetched from the provider', at: fetchingKeys },
+];
+
+describe.each(processes)('with keys that are $keys', ({ at }) => {
+  test.each(cases)('%s: %s', async (reason, _what, credential) => {
+    // Twice, for the first request of a process is not the usual one.
+    for (const _time of [1, 2]) {
+      const { line } = await refuse(at.url, at.output, credential());
+      expect(line).toEqual({
+        level: 'info',
+        time: expect.any(String),
+        requestId: expect.any(String),
+        route: `GET ${ME}`,
+        status: 401,
+        ms: expect.any(Number),
+        reason,
+        msg: 'request',
+      });
+    }
+  });
+});
+
+test('a key that the provider does not have is a wrong one, too', async () => {
+  const theirs = token({}, { header: { kid: 'theirs' } });
+  const { line } = await refuse(fetchingKeys.url, fetchingKeys.output, bearer(theirs));
+  expect(line).toMatchObject({ status: 401, reason: 'wrong-key' });
+});
+
+test('no caller can write a reason, nor tell one from the answer', async () => {
+  const answers = new Set<string>();
+  for (const [reason, , credential] of cases) {
+    const headers = { ...credential(), 'x-clerk-auth-reason': 'expired', 'x-clerk-auth-message': 'expired' };
+    const { answer, line } = await refuse(service.url, service.output, headers);
+    expect(line).toMatchObject({ status: 401, reason });
+    answers.add(JSON.stringify(answer));
+  }
+  expect([...answers]).toHaveLength(1);
+});
+
+test('every reason is provoked here, but for two', () => {
+  const elsewhere = ['not-verified', 'no-auth-state']; // keys-out-of-reach.test.ts, tests/unit/guard.test.ts
+  const provoked = new Set([...cases.map(([reason]) => reason), ...elsewhere]);
+  expect([...provoked].toSorted()).toEqual(UNAUTHENTICATED_REASONS.toSorted());
+});
