@@ -2,7 +2,7 @@
 const only = (name, packages, homes) => ({
   name,
   severity: 'error',
-  from: { path: '^(app|lib|middleware|instrumentation)', pathNot: homes },
+  from: { path: '^(app|lib|commands|middleware|instrumentation)', pathNot: homes },
   to: { path: packages.map((each) => `node_modules/${each}(/|$)`) },
 });
 
@@ -11,16 +11,27 @@ const layers = [
   ['start'],
   ['gate', 'console'],
   ['admission'],
-  ['guard', 'webhook'],
+  ['guard', 'webhook', 'users/(backfill|compare|forget)'],
   ['resolve-user-id'],
   // lib/tables/ is for modules of tables of your own (CONTRIBUTING.md).
-  ['register', 'user-id-cache', 'health', 'tables/[^/]+'],
-  ['db', 'kv'],
+  ['register', 'user-id-cache', 'health', 'tables/[^/]+', 'users/rows'],
+  ['db', 'kv', 'users/walk', 'users/database-fault'],
   ['identity-provider-user-id', 'idp/[^/]+', 'authentication/[^/]+', 'kv-http'],
   ['http/route'],
   ['http/body'],
   ['http/error'],
-  ['log', 'env', 'paths', 'requests-under-way', 'share-under-way', 'batch', 'breaker', 'within', 'text'],
+  [
+    'log',
+    'env',
+    'paths',
+    'requests-under-way',
+    'share-under-way',
+    'batch',
+    'breaker',
+    'within',
+    'patiently',
+    'text',
+  ],
   ['roots', 'unauthenticated-reason'],
 ];
 const standing = `^lib/(${layers.flat().join('|')})\\.ts$`;
@@ -43,14 +54,14 @@ export default {
     {
       name: 'production-never-imports-the-local-stack',
       severity: 'error',
-      from: { path: '^(app|lib|prisma|middleware|instrumentation)' },
+      from: { path: '^(app|lib|prisma|commands|middleware|instrumentation)' },
       to: { path: '^(dev|tests|bench)/' },
     },
     {
       name: 'lib-imports-no-app',
       severity: 'error',
       from: { path: '^lib/' },
-      to: { path: '^(app|middleware|instrumentation)' },
+      to: { path: '^(app|commands|middleware|instrumentation)' },
     },
     {
       name: 'stand-ins-import-no-service',
@@ -92,12 +103,21 @@ export default {
       to: { path: '^lib/', pathNot: [standing, '^lib/generated/'] },
     },
     ...upward,
+    {
+      name: 'what-deletes-is-for-commands',
+      severity: 'error',
+      from: { pathNot: ['^commands/', '^tests/'] },
+      to: { path: '^lib/users/forget' },
+    },
     only('only-lib-idp-knows-clerk', ['@clerk'], ['^lib/idp/']),
     only('only-lib-db-knows-prisma', ['@prisma', 'pg'], ['^lib/db', '^lib/generated/']),
     {
       name: 'only-lib-db-imports-the-generated-client',
       severity: 'error',
-      from: { path: '^(app|lib|middleware|instrumentation)', pathNot: ['^lib/db', '^lib/generated/'] },
+      from: {
+        path: '^(app|lib|commands|middleware|instrumentation)',
+        pathNot: ['^lib/db', '^lib/generated/'],
+      },
       to: { path: '^lib/generated/' },
     },
     only('only-lib-kv-knows-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/kv(-http)?\\.ts']),

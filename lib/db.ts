@@ -1,7 +1,8 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { attachDatabasePool } from '@vercel/functions';
 import { Pool } from 'pg';
-import { environment } from './env';
+import * as z from 'zod/mini';
+import { someVariables, variables } from './env';
 import { PrismaClient } from './generated/prisma/client';
 import { describeError, log } from './log';
 
@@ -13,7 +14,7 @@ const MAX_CONNECTIONS = 10;
 
 function connect() {
   const pool = new Pool({
-    connectionString: environment().DATABASE_URL,
+    connectionString: someVariables(z.pick(variables, { DATABASE_URL: true })).DATABASE_URL,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
     max: MAX_CONNECTIONS,
