@@ -32,7 +32,7 @@ const layers = [
     'patiently',
     'text',
   ],
-  ['roots', 'unauthenticated-reason'],
+  ['roots', 'unauthenticated-reason', 'public-key'],
 ];
 const standing = `^lib/(${layers.flat().join('|')})\\.ts$`;
 const upward = layers.map((modules, line) => ({

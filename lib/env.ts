@@ -1,5 +1,5 @@
-import { createPublicKey } from 'node:crypto';
 import * as z from 'zod/mini';
+import { type Reading, readPublicKey } from './public-key';
 
 const MIN_SIGNING_SECRET_BYTES = 24;
 const MAX_SIGNING_SECRET_BYTES = 64;
@@ -12,10 +12,12 @@ const PRINTABLE = /^[\x21-\x7e]+$/;
 const required = z.string({ error: 'is missing' }).check(z.trim(), z.minLength(1, 'is empty'));
 
 /** A publishable key and what it names: the instance's Frontend API, which also serves the browser SDK. */
-function toPublishableKey(key: string): { key: string; frontendApi: string } | undefined {
+function readPublishableKey(key: string): Reading<{ key: string; frontendApi: string }> {
   const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1] ?? '';
   const host = /^([a-z0-9.-]+\.[a-z0-9-]+)\$$/i.exec(Buffer.from(encoded, 'base64').toString())?.[1];
-  return host === undefined ? undefined : { key, frontendApi: `https://${host}` };
+  return host === undefined
+    ? { problem: 'is not a publishable key (pk_test_… or pk_live_…)' }
+    : { value: { key, frontendApi: `https://${host}` } };
 }
 
 function isSigningSecret(secret: string): boolean {
@@ -23,20 +25,6 @@ function isSigningSecret(secret: string): boolean {
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(encoded) || encoded.length % 4 !== 0) return false;
   const bytes = Buffer.from(encoded, 'base64').length;
   return bytes >= MIN_SIGNING_SECRET_BYTES && bytes <= MAX_SIGNING_SECRET_BYTES;
-}
-
-/** The one form that the provider's SDK reads: RSA-2048 as SPKI in PEM. Undefined for anything else. */
-function toPublicKeyPem(pem: string): string | undefined {
-  try {
-    if (pem.includes('PRIVATE KEY')) return undefined;
-    const key = createPublicKey(pem.replaceAll('\\n', '\n'));
-    const { modulusLength, publicExponent } = key.asymmetricKeyDetails ?? {};
-    if (key.asymmetricKeyType !== 'rsa' || modulusLength !== 2048 || publicExponent !== 65537n)
-      return undefined;
-    return key.export({ type: 'spki', format: 'pem' }).toString();
-  } catch {
-    return undefined;
-  }
 }
 
 function isOrigin(value: string): boolean {
@@ -64,14 +52,14 @@ const loopbackUrl = required.check(
 const listOf = (isMember: (word: string) => boolean, problem: string) =>
   z.pipe(required, z.transform(words)).check(z.refine((list) => list.every(isMember), problem));
 
-/** What `read` makes of a value; undefined of it is the problem. */
-const readBy = <T>(read: (value: string) => T | undefined, problem: string) =>
+/** What `read` makes of a value. */
+const readBy = <T>(read: (value: string) => Reading<T>) =>
   z.pipe(
     required,
     z.transform((value, context) => {
       const result = read(value);
-      if (result !== undefined) return result;
-      context.issues.push({ code: 'custom', input: value, message: problem });
+      if ('value' in result) return result.value;
+      context.issues.push({ code: 'custom', input: value, message: result.problem });
       return z.NEVER;
     }),
   );
@@ -81,12 +69,12 @@ export const variables = z.object({
   IDP_SECRET_KEY: required.check(
     z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, 'is not a secret key (sk_test_… or sk_live_…)'),
   ),
-  IDP_PUBLISHABLE_KEY: readBy(toPublishableKey, 'is not a publishable key (pk_test_… or pk_live_…)'),
+  IDP_PUBLISHABLE_KEY: readBy(readPublishableKey),
   IDP_WEBHOOK_SIGNING_SECRET: listOf(
     isSigningSecret,
     `must hold signing secrets (whsec_…) of ${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes, separated by white space`,
   ),
-  IDP_JWT_KEY: z.optional(readBy(toPublicKeyPem, 'is not an RSA-2048 public key in PEM format')),
+  IDP_JWT_KEY: z.optional(readBy(readPublicKey)),
   IDP_AUTHORIZED_PARTIES: z.optional(
     listOf(isOrigin, 'must hold origins (https://app.example.com), separated by white space'),
   ),
