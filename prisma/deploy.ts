@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { Client, escapeLiteral } from 'pg';
+import { Client, DatabaseError, escapeLiteral } from 'pg';
 
 interface Migration {
   readonly name: string;
@@ -18,6 +18,16 @@ interface MigrationRow {
 /** The key under which Prisma's own migrate locks a database; never another one. */
 const migrateLock = 72707369;
 const lockWaitSeconds = 60;
+const createRecord = `CREATE TABLE _prisma_migrations (
+  id                  VARCHAR(36) PRIMARY KEY NOT NULL,
+  checksum            VARCHAR(64) NOT NULL,
+  finished_at         TIMESTAMPTZ,
+  migration_name      VARCHAR(255) NOT NULL,
+  logs                TEXT,
+  rolled_back_at      TIMESTAMPTZ,
+  started_at          TIMESTAMPTZ NOT NULL DEFAULT now(),
+  applied_steps_count INTEGER NOT NULL DEFAULT 0
+)`;
 const committedMigrations = fileURLToPath(new URL('./migrations', import.meta.url));
 
 /**
@@ -26,7 +36,7 @@ const committedMigrations = fileURLToPath(new URL('./migrations', import.meta.ur
  *
  * Rejects when a migration fails (what went before it stays applied, the failure is recorded as Prisma records it),
  * when one failed earlier and is not resolved, when one was edited after it was applied, and when another instance
- * holds the lock for longer than a minute.
+ * holds the lock for longer than a minute. A role that may only read what was applied is enough where nothing is pending.
  *
  * Several instances may run it at once: each migration is applied by one of them. Lock and migration are parts of one
  * transaction, so a transaction pooler may stand in between. Hence a migration cannot hold what PostgreSQL refuses
@@ -153,16 +163,11 @@ async function takeLock(client: Client): Promise<void> {
 }
 
 async function recordedMigrations(client: Client): Promise<MigrationRow[]> {
-  await client.query(`CREATE TABLE IF NOT EXISTS _prisma_migrations (
-    id                  VARCHAR(36) PRIMARY KEY NOT NULL,
-    checksum            VARCHAR(64) NOT NULL,
-    finished_at         TIMESTAMPTZ,
-    migration_name      VARCHAR(255) NOT NULL,
-    logs                TEXT,
-    rolled_back_at      TIMESTAMPTZ,
-    started_at          TIMESTAMPTZ NOT NULL DEFAULT now(),
-    applied_steps_count INTEGER NOT NULL DEFAULT 0
-  )`);
+  // PostgreSQL asks for the right to create before it looks whether there is a table: not for nothing, then.
+  const { rows: found } = await client.query<{ exists: boolean }>(
+    `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists`,
+  );
+  if (!found[0]?.exists) await client.query(createRecord);
   const { rows } = await client.query<MigrationRow>(
     'SELECT migration_name, checksum, finished_at FROM _prisma_migrations WHERE rolled_back_at IS NULL',
   );
@@ -216,6 +221,11 @@ function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** What PostgreSQL says to a role that lacks a right, but not to a migration that does: that one's words are its own. */
+function isForbidden(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === '42501';
+}
+
 /** A preview is built for every pull request: over production's database, each would migrate production. */
 function isPreviewWithoutDatabase(): boolean {
   const { VERCEL_ENV, MIGRATE_PREVIEW_DATABASE } = process.env;
@@ -231,13 +241,22 @@ async function main(): Promise<void> {
   }
   // As the application does; what is set already stays.
   if (existsSync('.env.local')) process.loadEnvFile('.env.local');
-  const databaseUrl = process.env['DATABASE_URL'];
+  // The owner of the tables, where the service has a role of less; it never reads that variable.
+  const name = process.env['MIGRATION_DATABASE_URL']?.trim() ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL';
+  const databaseUrl = process.env[name]?.trim();
   if (!databaseUrl) throw new Error('DATABASE_URL is not set.');
   // Neither parser may put the URL into its message.
   if (!URL.canParse(databaseUrl) || !/^postgres(ql)?:$/.test(new URL(databaseUrl).protocol)) {
-    throw new Error('DATABASE_URL is not a postgresql:// URL.');
+    throw new Error(`${name} is not a postgresql:// URL.`);
   }
-  const applied = await deployMigrations(databaseUrl);
+  const applied = await deployMigrations(databaseUrl).catch((error: unknown) => {
+    throw isForbidden(error)
+      ? new Error(
+          `the role of ${name} may not: ${describe(error)}. ` +
+            'Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables (docs/deploy.md).',
+        )
+      : error;
+  });
   for (const name of applied) console.log(`applied ${name}`);
   if (applied.length === 0) console.log('nothing to apply: the database is up to date');
 }
