@@ -227,13 +227,19 @@ function isForbidden(error: unknown): boolean {
 }
 
 /** A preview is built for every pull request: over production's database, each would migrate production. */
-function isPreviewWithoutDatabase(): boolean {
-  const { VERCEL_ENV, MIGRATE_PREVIEW_DATABASE } = process.env;
-  return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production' && MIGRATE_PREVIEW_DATABASE !== '1';
+function isPreview(): boolean {
+  const { VERCEL_ENV } = process.env;
+  return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production';
+}
+
+function whoMay(): string {
+  return isPreview()
+    ? 'A preview takes the role of DATABASE_URL, which must own the tables there'
+    : 'Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables';
 }
 
 async function main(): Promise<void> {
-  if (isPreviewWithoutDatabase()) {
+  if (isPreview() && process.env['MIGRATE_PREVIEW_DATABASE'] !== '1') {
     console.warn(
       'NOT MIGRATED: this build is no production build. If it has a database of its own, set MIGRATE_PREVIEW_DATABASE=1.',
     );
@@ -241,20 +247,19 @@ async function main(): Promise<void> {
   }
   // As the application does; what is set already stays.
   if (existsSync('.env.local')) process.loadEnvFile('.env.local');
-  // The owner of the tables, where the service has a role of less; it never reads that variable.
-  const name = process.env['MIGRATION_DATABASE_URL']?.trim() ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL';
-  const databaseUrl = process.env[name]?.trim();
+  // The owner of the tables, where the service has a role of less; it never reads that variable. A dashboard sets a variable
+  // for previews too unless told otherwise, and then this one leads to production.
+  const hasOwner = !isPreview() && process.env['MIGRATION_DATABASE_URL']?.trim();
+  const variable = hasOwner ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL';
+  const databaseUrl = process.env[variable]?.trim();
   if (!databaseUrl) throw new Error('DATABASE_URL is not set.');
   // Neither parser may put the URL into its message.
   if (!URL.canParse(databaseUrl) || !/^postgres(ql)?:$/.test(new URL(databaseUrl).protocol)) {
-    throw new Error(`${name} is not a postgresql:// URL.`);
+    throw new Error(`${variable} is not a postgresql:// URL.`);
   }
   const applied = await deployMigrations(databaseUrl).catch((error: unknown) => {
     throw isForbidden(error)
-      ? new Error(
-          `the role of ${name} may not: ${describe(error)}. ` +
-            'Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables (docs/deploy.md).',
-        )
+      ? new Error(`the role of ${variable} may not: ${describe(error)}. ${whoMay()} (docs/deploy.md).`)
       : error;
   });
   for (const name of applied) console.log(`applied ${name}`);

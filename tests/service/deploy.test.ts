@@ -236,15 +236,21 @@ test.each<[string, string]>([
   },
 );
 
-test('a preview migrates only a database that is said to be its own', async () => {
+test('a preview migrates only a database that is said to be its own, and never that of MIGRATION_DATABASE_URL', async () => {
   const url = await newDatabase();
   const preview = { VERCEL_ENV: 'preview' };
   const refused = await runScript(url, preview);
   expect(refused).toMatchObject({ status: 0, stdout: '' });
   expect(refused.stderr).toContain('NOT MIGRATED');
   expect(await query(url, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
-  const own = await runScript(url, { ...preview, MIGRATE_PREVIEW_DATABASE: '1' });
+  const ofProduction = await newDatabase();
+  const own = await runScript(url, {
+    ...preview,
+    MIGRATE_PREVIEW_DATABASE: '1',
+    MIGRATION_DATABASE_URL: ofProduction,
+  });
   expect(own.stdout).toMatch(/^applied /);
+  expect(await query(ofProduction, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
   expect((await runScript(url, { VERCEL_ENV: 'production' })).stdout).toContain('up to date');
 });
 
