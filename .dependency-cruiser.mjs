@@ -2,22 +2,22 @@
 const only = (name, packages, homes) => ({
   name,
   severity: 'error',
-  from: { path: '^(app|lib|middleware|instrumentation)', pathNot: homes },
+  from: { path: '^(app|lib|commands|middleware|instrumentation)', pathNot: homes },
   to: { path: packages.map((each) => `node_modules/${each}(/|$)`) },
 });
 
 /** lib, from the top down: a module imports from its own line or from below. */
 const layers = [
-  ['start', 'api/document'],
+  ['start', 'api/document', 'doctor/(cache|database|deployed|provider)'],
   ['gate', 'console', 'telemetry/[^/]+'],
   ['admission'],
-  ['guard', 'webhook'],
+  ['guard', 'webhook', 'users/(backfill|compare|forget)'],
   ['resolve-user-id'],
   // lib/tables/ is for modules of tables of your own (CONTRIBUTING.md).
-  ['register', 'user-id-cache', 'health', 'tables/[^/]+'],
-  ['db', 'kv'],
+  ['register', 'user-id-cache', 'health', 'tables/[^/]+', 'users/rows'],
+  ['db', 'kv', 'users/walk', 'users/database-fault'],
   ['idp/[^/]+', 'authentication/[^/]+', 'kv-http'],
-  ['http/route'],
+  ['doctor/(check|variables)', 'http/route'],
   ['http/body'],
   ['http/error', 'api/schemas'],
   [
@@ -30,9 +30,10 @@ const layers = [
     'batch',
     'breaker',
     'within',
+    'patiently',
     'text',
   ],
-  ['roots', 'unauthenticated-reason'],
+  ['roots', 'unauthenticated-reason', 'public-key'],
 ];
 const standing = `^lib/(${layers.flat().join('|')})\\.ts$`;
 const upward = layers.map((modules, line) => ({
@@ -54,14 +55,14 @@ export default {
     {
       name: 'production-never-imports-the-local-stack',
       severity: 'error',
-      from: { path: '^(app|lib|prisma|middleware|instrumentation)' },
+      from: { path: '^(app|lib|prisma|commands|middleware|instrumentation)' },
       to: { path: '^(dev|tests|bench)/' },
     },
     {
       name: 'lib-imports-no-app',
       severity: 'error',
       from: { path: '^lib/' },
-      to: { path: '^(app|middleware|instrumentation)' },
+      to: { path: '^(app|commands|middleware|instrumentation)' },
     },
     {
       name: 'stand-ins-import-no-service',
@@ -109,17 +110,30 @@ export default {
       to: { path: '^lib/', pathNot: [standing, '^lib/generated/', '^lib/api/openapi\\.json$'] },
     },
     ...upward,
+    {
+      name: 'what-deletes-is-for-commands',
+      severity: 'error',
+      from: { pathNot: ['^commands/', '^tests/'] },
+      to: { path: '^lib/users/forget' },
+    },
     only('only-lib-idp-knows-clerk', ['@clerk'], ['^lib/idp/']),
     only('only-lib-db-knows-prisma', ['@prisma', 'pg'], ['^lib/db', '^lib/generated/']),
     {
       name: 'only-lib-db-imports-the-generated-client',
       severity: 'error',
-      from: { path: '^(app|lib|middleware|instrumentation)', pathNot: ['^lib/db', '^lib/generated/'] },
+      from: {
+        path: '^(app|lib|commands|middleware|instrumentation)',
+        pathNot: ['^lib/db', '^lib/generated/'],
+      },
       to: { path: '^lib/generated/' },
     },
     only('only-lib-kv-knows-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/kv(-http)?\\.ts']),
     only('only-lib-telemetry-knows-opentelemetry', ['@opentelemetry', '@vercel/otel'], ['^lib/telemetry/']),
-    only('only-lib-webhook-knows-svix', ['svix', 'standardwebhooks'], ['^lib/webhook']),
+    only(
+      'only-lib-webhook-knows-svix',
+      ['svix', 'standardwebhooks'],
+      ['^lib/webhook', '^lib/doctor/deployed'],
+    ),
   ],
   options: {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },

@@ -5,8 +5,11 @@ import { defineConfig } from 'prisma/config';
 const needsNoEngine = ['generate', 'validate', 'format'].some((command) => process.argv.includes(command));
 if (needsNoEngine) process.env['PRISMA_SCHEMA_ENGINE_BINARY'] ??= process.execPath;
 
+// As `npm run db:deploy`: the owner of the tables, where the service has a role of less.
+const url = process.env['MIGRATION_DATABASE_URL'] || process.env['DATABASE_URL'];
+
 export default defineConfig({
   schema: 'prisma/schema.prisma',
   migrations: { path: 'prisma/migrations' },
-  ...(process.env['DATABASE_URL'] ? { datasource: { url: process.env['DATABASE_URL'] } } : {}),
+  ...(url ? { datasource: { url } } : {}),
 });

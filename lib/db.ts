@@ -1,7 +1,8 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { attachDatabasePool } from '@vercel/functions';
 import { Pool } from 'pg';
-import { environment } from './env';
+import * as z from 'zod/mini';
+import { someVariables, variables } from './env';
 import { PrismaClient } from './generated/prisma/client';
 import { describeError, log } from './log';
 
@@ -13,7 +14,7 @@ const MAX_CONNECTIONS = 10;
 
 function connect() {
   const pool = new Pool({
-    connectionString: environment().DATABASE_URL,
+    connectionString: someVariables(z.pick(variables, { DATABASE_URL: true })).DATABASE_URL,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
     max: MAX_CONNECTIONS,
@@ -50,6 +51,28 @@ export async function askDatabase(milliseconds: number): Promise<void> {
   // Heeded for one query as well, which the driver's types do not tell.
   const question = { text: 'SELECT 1', query_timeout: milliseconds };
   await connection().pool.query(question);
+}
+
+/** One connection, for questions of an operator that one and the same has to answer. */
+interface Session {
+  /** The id of the server's process, as it was said when the connection was opened; a pooler says one of its own. */
+  readonly announcedProcess: number | undefined;
+  rows(statement: string): Promise<unknown[]>;
+}
+
+const Announced = z.object({ processID: z.number() });
+
+/** Lends a connection, and closes it afterwards. It was opened, and answers, within the time-outs above. */
+export async function withSession<T>(use: (session: Session) => Promise<T>): Promise<T> {
+  const client = await connection().pool.connect();
+  try {
+    return await use({
+      announcedProcess: Announced.safeParse(client).data?.processID,
+      rows: async (statement) => (await client.query(statement)).rows,
+    });
+  } finally {
+    client.release(true);
+  }
 }
 
 /** Closes the connections, each once the query on it is done. A request that still comes opens one of its own. */

@@ -1,5 +1,5 @@
-import { createPublicKey } from 'node:crypto';
 import * as z from 'zod/mini';
+import { type Reading, readPublicKey } from './public-key';
 
 const MIN_SIGNING_SECRET_BYTES = 24;
 const MAX_SIGNING_SECRET_BYTES = 64;
@@ -12,10 +12,12 @@ const PRINTABLE = /^[\x21-\x7e]+$/;
 const required = z.string({ error: 'is missing' }).check(z.trim(), z.minLength(1, 'is empty'));
 
 /** A publishable key and what it names: the instance's Frontend API, which also serves the browser SDK. */
-function toPublishableKey(key: string): { key: string; frontendApi: string } | undefined {
+function readPublishableKey(key: string): Reading<{ key: string; frontendApi: string }> {
   const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1] ?? '';
   const host = /^([a-z0-9.-]+\.[a-z0-9-]+)\$$/i.exec(Buffer.from(encoded, 'base64').toString())?.[1];
-  return host === undefined ? undefined : { key, frontendApi: `https://${host}` };
+  return host === undefined
+    ? { problem: 'is not a publishable key (pk_test_… or pk_live_…)' }
+    : { value: { key, frontendApi: `https://${host}` } };
 }
 
 function isSigningSecret(secret: string): boolean {
@@ -23,20 +25,6 @@ function isSigningSecret(secret: string): boolean {
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(encoded) || encoded.length % 4 !== 0) return false;
   const bytes = Buffer.from(encoded, 'base64').length;
   return bytes >= MIN_SIGNING_SECRET_BYTES && bytes <= MAX_SIGNING_SECRET_BYTES;
-}
-
-/** The one form that the provider's SDK reads: RSA-2048 as SPKI in PEM. Undefined for anything else. */
-function toPublicKeyPem(pem: string): string | undefined {
-  try {
-    if (pem.includes('PRIVATE KEY')) return undefined;
-    const key = createPublicKey(pem.replaceAll('\\n', '\n'));
-    const { modulusLength, publicExponent } = key.asymmetricKeyDetails ?? {};
-    if (key.asymmetricKeyType !== 'rsa' || modulusLength !== 2048 || publicExponent !== 65537n)
-      return undefined;
-    return key.export({ type: 'spki', format: 'pem' }).toString();
-  } catch {
-    return undefined;
-  }
 }
 
 function isOrigin(value: string): boolean {
@@ -64,80 +52,97 @@ const loopbackUrl = required.check(
 const listOf = (isMember: (word: string) => boolean, problem: string) =>
   z.pipe(required, z.transform(words)).check(z.refine((list) => list.every(isMember), problem));
 
-/** What `read` makes of a value; undefined of it is the problem. */
-const readBy = <T>(read: (value: string) => T | undefined, problem: string) =>
+/** What `read` makes of a value. */
+const readBy = <T>(read: (value: string) => Reading<T>) =>
   z.pipe(
     required,
     z.transform((value, context) => {
       const result = read(value);
-      if (result !== undefined) return result;
-      context.issues.push({ code: 'custom', input: value, message: problem });
+      if ('value' in result) return result.value;
+      context.issues.push({ code: 'custom', input: value, message: result.problem });
       return z.NEVER;
     }),
   );
 
 /** Every variable that the service reads. `.env.example` lists the same names. */
-export const environmentSchema = z
-  .object({
-    IDP_SECRET_KEY: required.check(
-      z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, 'is not a secret key (sk_test_… or sk_live_…)'),
+export const variables = z.object({
+  IDP_SECRET_KEY: required.check(
+    z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, 'is not a secret key (sk_test_… or sk_live_…)'),
+  ),
+  IDP_PUBLISHABLE_KEY: readBy(readPublishableKey),
+  IDP_WEBHOOK_SIGNING_SECRET: listOf(
+    isSigningSecret,
+    `must hold signing secrets (whsec_…) of ${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes, separated by white space`,
+  ),
+  IDP_JWT_KEY: z.optional(readBy(readPublicKey)),
+  IDP_AUTHORIZED_PARTIES: z.optional(
+    listOf(isOrigin, 'must hold origins (https://app.example.com), separated by white space'),
+  ),
+  DATABASE_URL: url(/^postgres(?:ql)?:$/, 'is not a postgresql:// URL'),
+  KV_REST_API_URL: url(/^https?:$/, 'is not an http(s):// URL'),
+  KV_REST_API_TOKEN: required.check(z.regex(PRINTABLE, 'must be printable ASCII without spaces')),
+  USER_ID_CACHE_TTL_SECONDS: z._default(
+    z.pipe(
+      z.string().check(z.regex(/^[1-9]\d{0,5}$/, 'must be a whole number of seconds, 1 to 999999')),
+      z.transform(Number),
     ),
-    IDP_PUBLISHABLE_KEY: readBy(toPublishableKey, 'is not a publishable key (pk_test_… or pk_live_…)'),
-    IDP_WEBHOOK_SIGNING_SECRET: listOf(
-      isSigningSecret,
-      `must hold signing secrets (whsec_…) of ${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes, separated by white space`,
-    ),
-    IDP_JWT_KEY: z.optional(readBy(toPublicKeyPem, 'is not an RSA-2048 public key in PEM format')),
-    IDP_AUTHORIZED_PARTIES: z.optional(
-      listOf(isOrigin, 'must hold origins (https://app.example.com), separated by white space'),
-    ),
-    DATABASE_URL: url(/^postgres(?:ql)?:$/, 'is not a postgresql:// URL'),
-    KV_REST_API_URL: url(/^https?:$/, 'is not an http(s):// URL'),
-    KV_REST_API_TOKEN: required.check(z.regex(PRINTABLE, 'must be printable ASCII without spaces')),
-    USER_ID_CACHE_TTL_SECONDS: z._default(
-      z.pipe(
-        z.string().check(z.regex(/^[1-9]\d{0,5}$/, 'must be a whole number of seconds, 1 to 999999')),
-        z.transform(Number),
-      ),
-      600,
-    ),
-    CLERK_API_URL: z.optional(loopbackUrl),
-    CLERK_FAPI_URL: z.optional(loopbackUrl),
-    IDP_CONSOLE_URL: z.optional(loopbackUrl),
-  })
-  .check(
-    z.refine(
-      ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }) =>
-        IDP_SECRET_KEY.slice(3, 8) === IDP_PUBLISHABLE_KEY.key.slice(3, 8),
-      {
-        path: ['IDP_SECRET_KEY'],
-        error: 'and IDP_PUBLISHABLE_KEY are of different instances (test and live)',
-      },
-    ),
-  );
+    600,
+  ),
+  CLERK_API_URL: z.optional(loopbackUrl),
+  CLERK_FAPI_URL: z.optional(loopbackUrl),
+  IDP_CONSOLE_URL: z.optional(loopbackUrl),
+});
+
+/** All of them, as they fit together. */
+export const environmentSchema = variables.check(
+  z.refine(
+    ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }) =>
+      IDP_SECRET_KEY.slice(3, 8) === IDP_PUBLISHABLE_KEY.key.slice(3, 8),
+    {
+      path: ['IDP_SECRET_KEY'],
+      error: 'and IDP_PUBLISHABLE_KEY are of different instances (test and live)',
+    },
+  ),
+);
 
 /** A valid environment: every variable in the form in which the code uses it. */
 export type Environment = z.infer<typeof environmentSchema>;
 
 /** Lists every problem of an environment by variable name. It never quotes a value. */
 export class InvalidEnvironmentError extends Error {
+  /** The name of a variable, and what is wrong with it. */
+  readonly problems: readonly string[];
+
   constructor(problems: readonly string[]) {
     super(`The environment is not complete:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
     this.name = 'InvalidEnvironmentError';
+    this.problems = problems;
   }
 }
 
-/**
- * Returns a fully valid environment or throws an InvalidEnvironmentError that names every problem at once.
- * An empty variable counts as unset, as hosting dashboards and `.env` files produce them.
- */
-export function parseEnvironment(source: Readonly<Record<string, string | undefined>>): Environment {
+type Source = Readonly<Record<string, string | undefined>>;
+
+/** An empty variable counts as unset, as hosting dashboards and `.env` files produce them. */
+function parseBy<T>(schema: z.ZodMiniType<T>, source: Source): T {
   const set = Object.fromEntries(Object.entries(source).filter(([, value]) => value?.trim()));
-  const parsed = environmentSchema.safeParse(set);
+  const parsed = schema.safeParse(set);
   if (parsed.success) return parsed.data;
   throw new InvalidEnvironmentError(
     parsed.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`),
   );
+}
+
+/** Returns a fully valid environment or throws an InvalidEnvironmentError that names every problem at once. */
+export function parseEnvironment(source: Source): Environment {
+  return parseBy(environmentSchema, source);
+}
+
+/**
+ * Some of this process's variables, by a part of `variables`; throws an InvalidEnvironmentError over these alone. A command
+ * of an operator runs where the others may be missing.
+ */
+export function someVariables<T>(part: z.ZodMiniType<T>): T {
+  return parseBy(part, process.env);
 }
 
 declare global {

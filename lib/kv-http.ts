@@ -47,7 +47,10 @@ function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise
           });
           response.on('error', fail);
           response.on('end', () => {
-            if (response.statusCode !== 200) return fail(new Error('KV store refuses'));
+            if (response.statusCode !== 200)
+              return fail(
+                Object.assign(new Error('KV store refuses'), { code: `HTTP_${response.statusCode}` }),
+              );
             clearTimeout(timer);
             resolve(text);
           });

@@ -1,6 +1,7 @@
 import { VercelKV } from '@vercel/kv';
+import * as z from 'zod/mini';
 import { circuitBreaker } from './breaker';
-import { environment } from './env';
+import { someVariables, variables } from './env';
 import { kvRequester } from './kv-http';
 import { describeError, log } from './log';
 
@@ -10,7 +11,9 @@ const FAULTS_UNTIL_OPEN = 5;
 const PROBE_AFTER_MS = 1_000;
 
 function connect() {
-  const { KV_REST_API_URL: url, KV_REST_API_TOKEN: token } = environment();
+  const { KV_REST_API_URL: url, KV_REST_API_TOKEN: token } = someVariables(
+    z.pick(variables, { KV_REST_API_URL: true, KV_REST_API_TOKEN: true }),
+  );
   const client = new VercelKV(kvRequester({ url, token, timeoutMs: TIMEOUT_MS }));
   const breaker = circuitBreaker({
     faultsUntilOpen: FAULTS_UNTIL_OPEN,

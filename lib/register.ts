@@ -19,13 +19,18 @@ const DEADLINE_MS = 4_000;
 /** Loaded when first needed: a process that finds its users in the cache never does. */
 const users = async () => (await import('./db')).database().user;
 
-const findUserId = batched(async (identityProviderUserIds) => {
+/** The internal ids of those who are linked, by one statement. Throws what the database throws. */
+export async function linkedUserIds(
+  identityProviderUserIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
   const found = await (await users()).findMany({
     where: { identityProviderUserId: { in: [...identityProviderUserIds] } },
     select: { id: true, identityProviderUserId: true },
   });
   return new Map(found.map(({ id, identityProviderUserId }) => [identityProviderUserId, id]));
-});
+}
+
+const findUserId = batched(linkedUserIds);
 
 async function findOrCreate(identityProviderUserId: string): Promise<Registration> {
   const existing = await findUserId(identityProviderUserId);
@@ -47,17 +52,20 @@ const LostRace = z.object({ code: z.literal('P2034') });
 const MAX_ATTEMPTS = 5;
 
 /** Whoever won has committed: the next attempt finds the row. */
-async function findOrCreateInTheEnd(identityProviderUserId: string, attempt = 1): Promise<Registration> {
+async function inTheEnd<T>(work: () => Promise<T>, attempt = 1): Promise<T> {
   try {
-    return await findOrCreate(identityProviderUserId);
+    return await work();
   } catch (error) {
     if (attempt === MAX_ATTEMPTS || !LostRace.safeParse(error).success) throw error;
-    return findOrCreateInTheEnd(identityProviderUserId, attempt + 1);
+    return inTheEnd(work, attempt + 1);
   }
 }
 
 const sharedFindOrCreate = shareUnderWay((identityProviderUserId: string) =>
-  within(DEADLINE_MS, findOrCreateInTheEnd(identityProviderUserId)),
+  within(
+    DEADLINE_MS,
+    inTheEnd(() => findOrCreate(identityProviderUserId)),
+  ),
 );
 
 /**
@@ -77,4 +85,24 @@ export function registerByIdentityProviderUserId(identityProviderUserId: string)
     },
     ({ created }) => (created ? 'created' : 'existing'),
   );
+}
+
+/**
+ * Links those of many identity-provider users who are not linked, each exactly once, and returns how many this call linked.
+ *
+ * Two statements, one where all are linked; several hundred ids are well within the database's bounds. Races are decided as
+ * above. Throws what the database throws: then some may be linked, and the call can be repeated.
+ */
+export async function registerMany(identityProviderUserIds: readonly string[]): Promise<number> {
+  return inTheEnd(async () => {
+    const linked = await linkedUserIds(identityProviderUserIds);
+    const missing = identityProviderUserIds.filter((id) => !linked.has(id));
+    if (missing.length === 0) return 0;
+    const created = await (await users()).createManyAndReturn({
+      data: missing.map((identityProviderUserId) => ({ id: uuidV7(), identityProviderUserId })),
+      skipDuplicates: true,
+      select: { id: true },
+    });
+    return created.length;
+  });
 }

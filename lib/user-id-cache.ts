@@ -34,6 +34,15 @@ export async function readCachedUserId(identityProviderUserId: string): Promise<
 }
 
 /**
+ * Deletes the cached id of an identity-provider user; throws where it cannot say that the entry is gone.
+ *
+ * A look-up that is under way may store it again: lib/users/forget.ts waits that out.
+ */
+export async function deleteCachedUserId(identityProviderUserId: string): Promise<void> {
+  await withKv((kv) => kv.del(cacheKey(identityProviderUserId)));
+}
+
+/**
  * Stores the internal id for 10 minutes, or for USER_ID_CACHE_TTL_SECONDS (contract 5.2, 8.1); never throws.
  *
  * A fault loses nothing but the entry. One round trip, at most 500 ms.

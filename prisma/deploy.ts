@@ -2,14 +2,15 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { Client, escapeLiteral } from 'pg';
+import { Client, DatabaseError, escapeLiteral } from 'pg';
 
 interface Migration {
   readonly name: string;
   readonly sql: string;
 }
 
-interface MigrationRow {
+/** A row of `_prisma_migrations`. */
+export interface MigrationRow {
   readonly migration_name: string;
   readonly checksum: string;
   readonly finished_at: Date | null;
@@ -18,6 +19,16 @@ interface MigrationRow {
 /** The key under which Prisma's own migrate locks a database; never another one. */
 const migrateLock = 72707369;
 const lockWaitSeconds = 60;
+const createRecord = `CREATE TABLE _prisma_migrations (
+  id                  VARCHAR(36) PRIMARY KEY NOT NULL,
+  checksum            VARCHAR(64) NOT NULL,
+  finished_at         TIMESTAMPTZ,
+  migration_name      VARCHAR(255) NOT NULL,
+  logs                TEXT,
+  rolled_back_at      TIMESTAMPTZ,
+  started_at          TIMESTAMPTZ NOT NULL DEFAULT now(),
+  applied_steps_count INTEGER NOT NULL DEFAULT 0
+)`;
 const committedMigrations = fileURLToPath(new URL('./migrations', import.meta.url));
 
 /**
@@ -26,7 +37,7 @@ const committedMigrations = fileURLToPath(new URL('./migrations', import.meta.ur
  *
  * Rejects when a migration fails (what went before it stays applied, the failure is recorded as Prisma records it),
  * when one failed earlier and is not resolved, when one was edited after it was applied, and when another instance
- * holds the lock for longer than a minute.
+ * holds the lock for longer than a minute. A role that may only read what was applied is enough where nothing is pending.
  *
  * Several instances may run it at once: each migration is applied by one of them. Lock and migration are parts of one
  * transaction, so a transaction pooler may stand in between. Hence a migration cannot hold what PostgreSQL refuses
@@ -67,6 +78,30 @@ export async function pendingMigrations(
     const applied = new Set(rows.map((row) => row.migration_name));
     return names.filter((name) => !applied.has(name));
   });
+}
+
+/** What `_prisma_migrations` says of the committed migrations, by their names. */
+interface MigrationState {
+  readonly pending: readonly string[];
+  readonly failed: readonly string[];
+  readonly edited: readonly string[];
+}
+
+/** Compares the rows that were not rolled back with the committed migrations. */
+export function migrationState(
+  rows: readonly MigrationRow[],
+  migrations: readonly Migration[] = readMigrations(committedMigrations),
+): MigrationState {
+  const recorded = new Map(rows.map((row) => [row.migration_name, row]));
+  const isEdited = ({ name, sql }: Migration) => {
+    const row = recorded.get(name);
+    return row !== undefined && !matches(sql, row.checksum);
+  };
+  return {
+    pending: migrations.filter(({ name }) => !recorded.has(name)).map(({ name }) => name),
+    failed: rows.filter((row) => !row.finished_at).map((row) => row.migration_name),
+    edited: migrations.filter(isEdited).map(({ name }) => name),
+  };
 }
 
 async function withClient<T>(databaseUrl: string, use: (client: Client) => Promise<T>): Promise<T> {
@@ -153,16 +188,11 @@ async function takeLock(client: Client): Promise<void> {
 }
 
 async function recordedMigrations(client: Client): Promise<MigrationRow[]> {
-  await client.query(`CREATE TABLE IF NOT EXISTS _prisma_migrations (
-    id                  VARCHAR(36) PRIMARY KEY NOT NULL,
-    checksum            VARCHAR(64) NOT NULL,
-    finished_at         TIMESTAMPTZ,
-    migration_name      VARCHAR(255) NOT NULL,
-    logs                TEXT,
-    rolled_back_at      TIMESTAMPTZ,
-    started_at          TIMESTAMPTZ NOT NULL DEFAULT now(),
-    applied_steps_count INTEGER NOT NULL DEFAULT 0
-  )`);
+  // PostgreSQL asks for the right to create before it looks whether there is a table: not for nothing, then.
+  const { rows: found } = await client.query<{ exists: boolean }>(
+    `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists`,
+  );
+  if (!found[0]?.exists) await client.query(createRecord);
   const { rows } = await client.query<MigrationRow>(
     'SELECT migration_name, checksum, finished_at FROM _prisma_migrations WHERE rolled_back_at IS NULL',
   );
@@ -173,23 +203,14 @@ function firstPending(
   migrations: readonly Migration[],
   rows: readonly MigrationRow[],
 ): Migration | undefined {
-  const recorded = new Map(rows.map((row) => [row.migration_name, row]));
-  for (const row of rows) {
-    if (!row.finished_at) {
-      throw new Error(
-        `Migration ${row.migration_name} failed earlier. ${howToResolve({ name: row.migration_name })}`,
-      );
-    }
+  const { pending, failed, edited } = migrationState(rows, migrations);
+  for (const name of failed) throw new Error(`Migration ${name} failed earlier. ${howToResolve({ name })}`);
+  for (const name of edited) {
+    throw new Error(
+      `Migration ${name} was edited after it was applied. Restore it and put the change in a new one.`,
+    );
   }
-  for (const { name, sql } of migrations) {
-    const row = recorded.get(name);
-    if (row && !matches(sql, row.checksum)) {
-      throw new Error(
-        `Migration ${name} was edited after it was applied. Restore it and put the change in a new one.`,
-      );
-    }
-  }
-  return migrations.find(({ name }) => !recorded.has(name));
+  return migrations.find(({ name }) => name === pending[0]);
 }
 
 function checksum(sql: string): string {
@@ -216,14 +237,25 @@ function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** What PostgreSQL says to a role that lacks a right, but not to a migration that does: that one's words are its own. */
+function isForbidden(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === '42501';
+}
+
 /** A preview is built for every pull request: over production's database, each would migrate production. */
-function isPreviewWithoutDatabase(): boolean {
-  const { VERCEL_ENV, MIGRATE_PREVIEW_DATABASE } = process.env;
-  return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production' && MIGRATE_PREVIEW_DATABASE !== '1';
+function isPreview(): boolean {
+  const { VERCEL_ENV } = process.env;
+  return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production';
+}
+
+function whoMay(): string {
+  return isPreview()
+    ? 'A preview takes the role of DATABASE_URL, which must own the tables there'
+    : 'Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables';
 }
 
 async function main(): Promise<void> {
-  if (isPreviewWithoutDatabase()) {
+  if (isPreview() && process.env['MIGRATE_PREVIEW_DATABASE'] !== '1') {
     console.warn(
       'NOT MIGRATED: this build is no production build. If it has a database of its own, set MIGRATE_PREVIEW_DATABASE=1.',
     );
@@ -231,13 +263,21 @@ async function main(): Promise<void> {
   }
   // As the application does; what is set already stays.
   if (existsSync('.env.local')) process.loadEnvFile('.env.local');
-  const databaseUrl = process.env['DATABASE_URL'];
+  // The owner of the tables, where the service has a role of less; it never reads that variable. A dashboard sets a variable
+  // for previews too unless told otherwise, and then this one leads to production.
+  const hasOwner = !isPreview() && process.env['MIGRATION_DATABASE_URL']?.trim();
+  const variable = hasOwner ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL';
+  const databaseUrl = process.env[variable]?.trim();
   if (!databaseUrl) throw new Error('DATABASE_URL is not set.');
   // Neither parser may put the URL into its message.
   if (!URL.canParse(databaseUrl) || !/^postgres(ql)?:$/.test(new URL(databaseUrl).protocol)) {
-    throw new Error('DATABASE_URL is not a postgresql:// URL.');
+    throw new Error(`${variable} is not a postgresql:// URL.`);
   }
-  const applied = await deployMigrations(databaseUrl);
+  const applied = await deployMigrations(databaseUrl).catch((error: unknown) => {
+    throw isForbidden(error)
+      ? new Error(`the role of ${variable} may not: ${describe(error)}. ${whoMay()} (docs/deploy.md).`)
+      : error;
+  });
   for (const name of applied) console.log(`applied ${name}`);
   if (applied.length === 0) console.log('nothing to apply: the database is up to date');
 }

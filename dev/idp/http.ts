@@ -91,7 +91,8 @@ export function httpServer(app: Hono, wording: (error: ApiError) => unknown): Se
 /** The Backend SDK reads an answer as JSON only if its content type is exactly this. */
 const JSON_TYPE = 'application/json';
 
-function respond({ status = 200, headers, cookies = [], body }: ApiResponse): Response {
+/** The answer as it goes over the wire. */
+export function respond({ status = 200, headers, cookies = [], body }: ApiResponse): Response {
   const all = new Headers({ 'cache-control': 'no-store', 'content-type': JSON_TYPE, ...headers });
   for (const cookie of cookies) all.append('set-cookie', cookie);
   return new Response(body === undefined ? null : JSON.stringify(body), { status, headers: all });

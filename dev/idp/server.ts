@@ -21,6 +21,7 @@ import {
 import { type Clock, systemClock } from './instance/clock';
 import type { Session, User } from './instance/data';
 import { type Instance, parsePublishableKey } from './instance/instance';
+import { type Rate, rateLimit } from './instance/rate-limit';
 import { openStore, type Store } from './instance/store';
 import { type SigningKey, signingKey } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
@@ -70,6 +71,8 @@ export interface IdentityProvider {
   sessionToken(sessionId: string, origin?: string): string;
   readonly store: Store;
   readonly webhooks: Webhooks;
+  /** From now on the Backend API answers 429 beyond this rate; undefined, as at the start: it has no limit. */
+  limitRate(rate: Rate | undefined): void;
   /** Ends every connection and timer and writes the data file. */
   stop(): Promise<void>;
 }
@@ -96,6 +99,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     clock,
     store,
     webhooks,
+    rateLimit: rateLimit(clock),
   };
   const clerkJs = clerkJsFrom(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
   const ownConsole = options.console && (await startConsole(instance, options.console.preferredPort));
@@ -127,6 +131,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
       issueToken(instance, requireSession(instance, sessionId), { origin }),
     store,
     webhooks,
+    limitRate: instance.rateLimit.set,
     async stop() {
       await ownConsole?.stop();
       await close(server);

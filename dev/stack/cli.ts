@@ -1,13 +1,16 @@
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { z } from 'zod';
 import { messageOf } from '../system/errors';
 import { waitUntil } from '../system/processes';
-import { loadEnvironmentFiles, readSettings } from './settings';
+import { loadEnvironmentFiles, projectFolder, readSettings } from './settings';
 import { findStack, type StackDetails } from './stack-file';
 
 type Provider = NonNullable<StackDetails['identityProvider']>;
 
-const usage = 'Usage: npm run -s local create-user | token | me <session token> | database-url';
+const usage = `Usage: npm run -s local create-user | token | me <session token> | database-url
+   or: npm run -s local -- doctor | users:backfill | users:check | users:show | users:forget [its options]`;
 const deliveryMilliseconds = 60_000;
 
 const Created = z.object({ id: z.string() });
@@ -96,15 +99,43 @@ async function backendApi(
   return JSON.parse(answer);
 }
 
-const commands = ['create-user', 'token', 'me', 'database-url'] as const;
+/** Runs an operator's command in the environment of the application, and ends as it does. */
+async function runOperatorsCommand(
+  { app, databaseUrl, environment }: StackDetails,
+  command: (typeof operatorsCommands)[number],
+  args: readonly string[],
+): Promise<void> {
+  const ofStack = [
+    ...(databaseUrl === undefined ? [] : ['--local']),
+    ...(args.includes('--url') ? [] : ['--url', app]),
+  ];
+  const child = spawn(
+    process.execPath,
+    [
+      ...['--import', 'tsx', `commands/${command.replace(':', '/')}.ts`],
+      ...(command === 'doctor' ? ofStack : []),
+      ...args,
+    ],
+    { cwd: projectFolder, env: { ...process.env, ...environment }, stdio: 'inherit' },
+  );
+  // Ctrl-C reaches both: the command says how it ended.
+  process.on('SIGINT', () => {});
+  const [code] = await once(child, 'exit');
+  process.exitCode = typeof code === 'number' ? code : 1;
+}
 
-async function main([word, argument]: readonly string[]): Promise<void> {
+const commands = ['create-user', 'token', 'me', 'database-url'] as const;
+const operatorsCommands = ['doctor', 'users:backfill', 'users:check', 'users:show', 'users:forget'] as const;
+
+async function main([word, ...args]: readonly string[]): Promise<void> {
   const command = commands.find((each) => each === word);
-  if (command === undefined) throw new Error(usage);
+  const operatorsCommand = operatorsCommands.find((each) => each === word);
+  if (command === undefined && operatorsCommand === undefined) throw new Error(usage);
   loadEnvironmentFiles('dev');
   const stack = await findStack(readSettings(process.env).LOCAL_FOLDER);
   if (!stack) throw new Error('The local stack does not run, or is not up yet: start it with npm run dev.');
-  if (command === 'me') return me(stack, argument);
+  if (operatorsCommand !== undefined) return runOperatorsCommand(stack, operatorsCommand, args);
+  if (command === 'me') return me(stack, args[0]);
   if (command === 'database-url') return printDatabaseUrl(stack);
   const { identityProvider } = stack;
   if (!identityProvider) {

@@ -31,10 +31,9 @@ async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: A
   const database = await start(startDatabase(settings, signal));
   const kv = await start(startKv(settings));
   const identityProvider = await start(startStandIn(settings, app));
+  const ofParts = { ...database.environment, ...kv.environment, ...identityProvider.environment };
   const environment = {
-    ...database.environment,
-    ...kv.environment,
-    ...identityProvider.environment,
+    ...ofParts,
     NODE_ENV: mode === 'dev' ? 'development' : 'production',
     NEXT_TELEMETRY_DISABLED: '1',
   };
@@ -52,7 +51,13 @@ async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: A
   const first = await Promise.race([next.exited, answers(app, signal)]);
   if (typeof first === 'number') throw endedByItself(first);
   if (!first) throw new Error(`The application does not answer at ${app}.`);
-  claim.publish({ app, ...database.details, ...kv.details, ...identityProvider.details });
+  claim.publish({
+    app,
+    ...database.details,
+    ...kv.details,
+    ...identityProvider.details,
+    environment: ofParts,
+  });
   const { consoleUrl } = identityProvider.details.identityProvider ?? {};
   const lines = [
     ['Application', app],

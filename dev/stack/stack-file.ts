@@ -19,6 +19,8 @@ const StackDetails = z.object({
       consoleUrl: z.string().optional(),
     })
     .optional(),
+  /** What the application has in its environment for the parts that are not the user's own. */
+  environment: z.record(z.string(), z.string()),
 });
 
 const StackFile = z.object({

@@ -61,8 +61,10 @@ function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthSta
   };
 }
 
-/** What comes signed needs no session, and who asks for our health has none. */
-const SESSIONLESS = /^\/(?:webhooks|health)\//;
+/** What comes signed, from the platform's scheduler, or to ask for our health needs no session: none is looked for. */
+const SESSIONLESS = /^\/(?:webhooks|cron|health)\//;
+/** A scheduler brings a bearer of its own, which the route judges (docs/users.md). */
+const OWN_BEARER = /^\/cron\//;
 
 /** The headers with which a request goes on: with its auth state, which no header of its own can forge. */
 async function headersForRoute(
@@ -80,7 +82,7 @@ async function headersForRoute(
   headers.delete('x-middleware-prefetch');
   // `auth()` looks at it again: it shall find what the state is about.
   if (credential?.header === 'authorization') headers.set('authorization', credential.value);
-  else headers.delete('authorization');
+  else if (!OWN_BEARER.test(request.nextUrl.pathname)) headers.delete('authorization');
   setAuthState(headers, refused ? { ...state, reason: refused } : state);
   return headers;
 }

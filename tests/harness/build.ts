@@ -18,7 +18,8 @@ export const BUILD_TIME_VALUES = {
 
 /** The environment of this process without any variable that configures the service. */
 export function withoutServiceVariables(): NodeJS.ProcessEnv {
-  const configures = /^(?:IDP_|KV_|CLERK_|NEXT_|OTEL_|DATABASE_URL$|USER_ID_CACHE_|REDIS_URL$|VITEST|PORT$)/;
+  const configures =
+    /^(?:IDP_|KV_|CLERK_|NEXT_|OTEL_|(?:MIGRATION_)?DATABASE_URL$|USER_ID_CACHE_|REDIS_URL$|VITEST|PORT$)/;
   return {
     ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !configures.test(name))),
     NODE_ENV: 'production',

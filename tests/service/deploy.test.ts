@@ -14,9 +14,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
-import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startPostgres } from '../../dev/postgres/server';
 import { deployMigrations, pendingMigrations } from '../../prisma/deploy';
+import { deliver, me, register, send, tokenFor, userCreated } from '../harness/requests';
+import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
@@ -69,7 +71,7 @@ const rowsOf = (url: string) =>
   );
 
 function runScript(databaseUrl: string | undefined, variables: Record<string, string> = {}) {
-  const env = { ...process.env, DATABASE_URL: databaseUrl, ...variables };
+  const env = { ...process.env, MIGRATION_DATABASE_URL: '', DATABASE_URL: databaseUrl, ...variables };
   return new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
     const args = ['--import', 'tsx', 'prisma/deploy.ts'];
     execFile(process.execPath, args, { cwd: project, env, timeout: 60_000 }, (error, stdout, stderr) => {
@@ -234,15 +236,21 @@ test.each<[string, string]>([
   },
 );
 
-test('a preview migrates only a database that is said to be its own', async () => {
+test('a preview migrates only a database that is said to be its own, and never that of MIGRATION_DATABASE_URL', async () => {
   const url = await newDatabase();
   const preview = { VERCEL_ENV: 'preview' };
   const refused = await runScript(url, preview);
   expect(refused).toMatchObject({ status: 0, stdout: '' });
   expect(refused.stderr).toContain('NOT MIGRATED');
   expect(await query(url, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
-  const own = await runScript(url, { ...preview, MIGRATE_PREVIEW_DATABASE: '1' });
+  const ofProduction = await newDatabase();
+  const own = await runScript(url, {
+    ...preview,
+    MIGRATE_PREVIEW_DATABASE: '1',
+    MIGRATION_DATABASE_URL: ofProduction,
+  });
   expect(own.stdout).toMatch(/^applied /);
+  expect(await query(ofProduction, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
   expect((await runScript(url, { VERCEL_ENV: 'production' })).stdout).toContain('up to date');
 });
 
@@ -301,4 +309,87 @@ test.each([
   expect(stderr).toContain(words);
   expect(stderr.trimEnd().split('\n')).toHaveLength(1);
   expect(stderr).not.toMatch(/hidden-password|:\/\/me/);
+});
+
+describe('a role that may only read and insert, by the statements of docs/deploy.md', async () => {
+  const page = readFileSync(path.join(project, 'docs', 'deploy.md'), 'utf8');
+  const [, written = '', username = ''] = /^```sql\n(CREATE ROLE (\w+) [^`]+)```$/m.exec(page) ?? [];
+  const password = 'hidden-password';
+  const statements = written.replace("PASSWORD ''", `PASSWORD '${password}'`);
+  const as = (role: string, url: string) => Object.assign(new URL(url), { username: role, password }).href;
+
+  const owner = await newDatabase();
+  const ofTheService = as(username, owner);
+  const refusal =
+    /^The migrations were not deployed: the role of (MIGRATION_)?DATABASE_URL may not: permission denied for .+\. Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables \(docs\/deploy\.md\)\.\n$/;
+
+  test('applies no migration, and is told which variable is for that', async () => {
+    await query(owner, `CREATE ROLE nobody_yet LOGIN PASSWORD '${password}'`);
+    const { status, stdout, stderr } = await runScript(as('nobody_yet', owner));
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(refusal);
+    expect(stderr).not.toContain(password);
+    expect(await query(owner, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
+  });
+
+  test('is passed by in favour of MIGRATION_DATABASE_URL, the owner', async () => {
+    const owners = { MIGRATION_DATABASE_URL: owner };
+    const { status, stdout } = await runScript(as('nobody_yet', owner), owners);
+    expect({ status, stdout }).toEqual({
+      status: 0,
+      stdout: expect.stringMatching(/^applied \d+_create_users$/m),
+    });
+    await query(owner, statements);
+    expect((await runScript('not looked at', owners)).stdout).toContain('up to date');
+  });
+
+  test('may run the command where nothing is pending, and not where something is', async () => {
+    expect(await runScript(ofTheService)).toEqual({
+      status: 0,
+      stdout: 'nothing to apply: the database is up to date\n',
+      stderr: '',
+    });
+    await query(owner, 'UPDATE _prisma_migrations SET rolled_back_at = now()');
+    for (const variables of [{}, { MIGRATION_DATABASE_URL: ofTheService }]) {
+      const { status, stderr } = await runScript(ofTheService, variables);
+      expect(status).toBe(1);
+      expect(stderr).toMatch(refusal);
+    }
+    await query(owner, 'UPDATE _prisma_migrations SET rolled_back_at = NULL');
+  });
+
+  test('has no other right', async () => {
+    for (const statement of [
+      'UPDATE users SET id = id',
+      'DELETE FROM users',
+      'TRUNCATE users',
+      'DROP TABLE users',
+      'ALTER TABLE users ADD COLUMN more TEXT',
+      'CREATE TABLE note (id INT)',
+      'DELETE FROM _prisma_migrations',
+      'CREATE ROLE another',
+    ])
+      await expect(query(ofTheService, statement), statement).rejects.toThrow(
+        /permission denied|must be owner/,
+      );
+  });
+
+  test('is all that the service needs: guard, registration and webhook', async () => {
+    const service = await startTestService({
+      server: { url: server.url('postgres'), template: new URL(owner).pathname.slice(1) },
+      databaseUrl: () => ofTheService,
+      environment: { MIGRATION_DATABASE_URL: 'never read by the service' },
+    });
+    onTestFinished(() => service.stop());
+    const token = tokenFor(service.idp, 'user_guarded');
+    expect(await me(service.url, token)).toMatchObject({ status: 200 });
+    expect(await register(service.url, token, { identityProviderUserId: 'user_registered' })).toMatchObject({
+      status: 201,
+    });
+    expect(await deliver(service.url, userCreated('user_hooked'))).toMatchObject({ status: 200 });
+    expect(await send(`${service.url}/health/ready`)).toMatchObject({ status: 200 });
+    expect(await query(ofTheService, 'SELECT identity_provider_user_id AS id FROM users ORDER BY 1')).toEqual(
+      [{ id: 'user_guarded' }, { id: 'user_hooked' }, { id: 'user_registered' }],
+    );
+  });
 });

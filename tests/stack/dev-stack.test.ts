@@ -96,6 +96,24 @@ describe('with no environment, and port 3000 taken', async () => {
     expect(second.written.stderr).toContain(`already runs at ${stack.details.app}`);
   });
 
+  test('the doctor finds every part of it well by one command, and the other commands find their environment', async () => {
+    const doctor = await paste('npm run -s local doctor');
+    expect(doctor).toMatchObject({ code: 0, stderr: '' });
+    expect(doctor.stdout).toMatch(/\n\n\d+ ok, 0 to look at, 0 failed, 2 skipped\n$/);
+    expect(doctor.stdout.match(/^skipped .*/gm)).toEqual([
+      expect.stringContaining('database role'),
+      expect.stringContaining('service transport'),
+    ]);
+    const json = await paste('npm run -s local -- doctor --json');
+    expect(JSON.parse(json.stdout)).toMatchObject({ status: 'ok' });
+    expect(await paste('npm run -s local users:check')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^\d+ users at the provider, 0 of them not linked\n/),
+    });
+    expect(await paste('npm run -s local users:show nobody')).toMatchObject({ code: 1 });
+    expect(await paste('npm run -s local users:nothing')).toMatchObject({ code: 1, stdout: '' });
+  });
+
   test('a newcomer signs up in the browser at the printed addresses, and sees the link and the webhook that made it', async () => {
     const browser = await launchBrowser();
     onTestFinished(() => browser.close());

@@ -1,7 +1,9 @@
 import { createClerkClient, verifyToken } from '@clerk/backend';
 import { isClerkAPIResponseError } from '@clerk/nextjs/errors';
 import { expect, test } from 'vitest';
+import { z } from 'zod';
 import { startProvider } from '../harness/identity-provider';
+import { manualClock } from '../harness/parts/moved-clock';
 import { bearer, tokenFor } from '../harness/requests';
 import { SECRET_KEY } from '../harness/service';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
@@ -68,6 +70,67 @@ test('the list is newest first, in pages, and the count covers all of it', async
   expect(await namesFrom(0)).toEqual(['two', 'three']);
   expect(await namesFrom(2)).toEqual(['one']);
   expect(await clerk.users.getCount()).toBe(before + 3);
+});
+
+test('the list begins behind a time, and takes ids to find and to leave out', async () => {
+  const users = ['a', 'b', 'c'].map((name, index) => {
+    const user = provider.createUser({ email: `${name}@since.example` });
+    return provider.store.users.put({ ...user, createdAt: 1_000_000 + index });
+  });
+  const ids = users.map(({ id }) => id);
+  const [a = '', b = '', c = ''] = ids;
+  const listed = async (query: Parameters<typeof clerk.users.getUserList>[0]) =>
+    (await clerk.users.getUserList({ query: '@since.example', ...query })).data.map(({ id }) => id);
+  expect(await listed({ orderBy: '+created_at', limit: 500, userId: ids })).toEqual([a, b, c]);
+  expect(await listed({ userId: [`+${b}`, 'user_nobody'] })).toEqual([b]);
+  expect(await listed({ orderBy: '+created_at', userId: [`-${b}`] })).toEqual([a, c]);
+  const behind = async (after: number, parameters = '') => {
+    const query = `order_by=%2Bcreated_at&query=@since.example&created_at_after=${after}${parameters}`;
+    const answer = await fetch(`${provider.url}/v1/users?${query}`, { headers: bearer(SECRET_KEY) });
+    return z
+      .array(z.object({ id: z.string() }))
+      .parse(await answer.json())
+      .map(({ id }) => id);
+  };
+  expect(await behind(1_000_000)).toEqual([b, c]);
+  expect(await behind(999_999, '&offset=1&limit=1')).toEqual([b]);
+  expect(await behind(1_000_002)).toEqual([]);
+});
+
+test.each([
+  ['limit=0', 'form_param_format_invalid', 'limit'],
+  ['limit=501', 'form_param_format_invalid', 'limit'],
+  ['order_by=password', 'form_param_format_invalid', 'order_by'],
+  ['created_at_after=yesterday', 'form_param_format_invalid', 'created_at_after'],
+  [`${'user_id=user_1&'.repeat(101)}`, 'form_param_format_invalid', 'user_id'],
+  ['created_after=1', 'form_param_unknown', 'created_after'],
+])(
+  'a list that cannot be had is refused, with the name of what is wrong: %.30s',
+  async (query, code, name) => {
+    const answer = await fetch(`${provider.url}/v1/users?${query}`, { headers: bearer(SECRET_KEY) });
+    expect(answer.status).toBe(422);
+    expect(await answer.json()).toMatchObject({ errors: [{ code, meta: { param_name: name } }] });
+  },
+);
+
+test('beyond a rate that is switched on, one is told how long to wait', async () => {
+  const time = manualClock();
+  const limited = stopAfterTest(await startProvider({ clock: time }));
+  const { users } = createClerkClient({
+    secretKey: SECRET_KEY,
+    apiUrl: limited.url,
+    telemetry: { disabled: true },
+  });
+  limited.limitRate({ requests: 2, seconds: 10 });
+  expect([await users.getCount(), await users.getCount()]).toEqual([0, 0]);
+  const refused: unknown = await users.getCount().catch((error: unknown) => error);
+  expect(refused).toMatchObject({ status: 429, retryAfter: 10, errors: [{ code: 'too_many_requests' }] });
+  const cancel = time.after(10_000, () => undefined);
+  time.advance(10_000);
+  cancel();
+  expect(await users.getCount()).toBe(0);
+  limited.limitRate(undefined);
+  expect(await Promise.all([1, 2, 3].map(() => users.getCount()))).toEqual([0, 0, 0]);
 });
 
 test('an update changes only what it names, and metadata is merged deeply', async () => {

@@ -7,8 +7,21 @@ import { BUILD_TIME_VALUES as complete } from '../harness/build';
 const secretOf = (bytes: number) => `whsec_${Buffer.alloc(bytes, 7).toString('base64')}`;
 const pem = ({ publicKey }: { publicKey: KeyObject }) =>
   publicKey.export({ type: 'spki', format: 'pem' }).toString();
-const rsaKey = () => pem(generateKeyPairSync('rsa', { modulusLength: 2048 }));
 const ed25519Key = () => pem(generateKeyPairSync('ed25519'));
+
+/** Of a key that was thrown away. */
+const CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBhjCCASugAwIBAgIUPAr75Ed8o6GAN2lXlfvwk8ePie4wCgYIKoZIzj0EAwIw
+GDEWMBQGA1UEAwwNY2xlcmsuZXhhbXBsZTAeFw0yNjExMjIwMDE1MTZaFw0zNjEx
+MTkwMDE1MTZaMBgxFjAUBgNVBAMMDWNsZXJrLmV4YW1wbGUwWTATBgcqhkjOPQIB
+BggqhkjOPQMBBwNCAARZ5i4kd7s/ICg6pSy6Eh5OaeXE8RUQFtwaBctUL44J/QCK
+poXPhkU2jxOpraFza94DRVzfSLPlLvRB4hDjWKlmo1MwUTAdBgNVHQ4EFgQUwiec
+ptYTZSUG2LusQdXD7cQF+7gwHwYDVR0jBBgwFoAUwiecptYTZSUG2LusQdXD7cQF
++7gwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNJADBGAiEA3mi99uetRJ20
+aHmVsdZjdGzQqD4X3PdAd+yC10t1xmQCIQDr6mI/7Yo65PK2f8dR4ySGW6A5TT3Z
+GE7OP1AZmOye3A==
+-----END CERTIFICATE-----
+`;
 
 const problemsOf = (overrides: Record<string, string | undefined>) => {
   try {
@@ -40,22 +53,87 @@ describe('the environment', () => {
     expect(environment.IDP_JWT_KEY).toBeUndefined();
   });
 
-  test('takes a PEM key with escaped line breaks, as dashboards give it', () => {
-    const key = rsaKey();
-    const escaped = key.trim().replaceAll('\n', '\\n');
-    expect(parseEnvironment({ ...complete, IDP_JWT_KEY: escaped }).IDP_JWT_KEY).toBe(key);
-  });
-
   test('that is empty is refused with one list of every required name', () => {
     const empty = () => parseEnvironment({ IDP_SECRET_KEY: '', DATABASE_URL: '  ' });
     expect(empty).toThrow(InvalidEnvironmentError);
     for (const name of Object.keys(complete)) expect(empty).toThrow(`${name} is missing`);
   });
 
-  test('brings the key into the one form that the SDK reads', () => {
-    const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  describe('brings IDP_JWT_KEY into the one form that the SDK reads', () => {
+    const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const key = pem({ publicKey });
+    const body = key.replaceAll(/-----.+-----|\n/g, '');
     const pkcs1 = publicKey.export({ type: 'pkcs1', format: 'pem' }).toString();
-    expect(parseEnvironment({ ...complete, IDP_JWT_KEY: pkcs1 }).IDP_JWT_KEY).toBe(pem({ publicKey }));
+    const privateDer = (type: 'pkcs8' | 'pkcs1') => privateKey.export({ type, format: 'der' });
+
+    test.each([
+      ['a PEM', key],
+      ['with \\n for its line breaks', key.trim().replaceAll('\n', '\\n')],
+      ['with \\r\\n for its line breaks', key.replaceAll('\n', '\\r\\n')],
+      ['with line breaks of Windows', key.replaceAll('\n', '\r\n')],
+      ['in double quotes', `"${key}"`],
+      ['in single quotes', `'${key.trim()}'`],
+      ['in quotes and with \\n', JSON.stringify(key)],
+      ['with spaces for its line breaks', key.trim().replaceAll('\n', ' ')],
+      ['without any line break', key.replaceAll('\n', '')],
+      ['without its frame', body],
+      ['without its frame, in lines', body.replaceAll(/.{64}/g, '$&\n')],
+      ['in base64 once more', Buffer.from(key).toString('base64')],
+      ['as PKCS #1', pkcs1],
+    ])('from %s', (_form, value) => {
+      expect(parseEnvironment({ ...complete, IDP_JWT_KEY: value }).IDP_JWT_KEY).toBe(key);
+    });
+
+    test.each([
+      ['a private key', 'is a private key', privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()],
+      [
+        'an RSA private key',
+        'is a private key',
+        privateKey.export({ type: 'pkcs1', format: 'pem' }).toString(),
+      ],
+      [
+        'an encrypted private key',
+        'is a private key',
+        privateKey
+          .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'secret' })
+          .toString(),
+      ],
+      ['a private key without its frame', 'is a private key', privateDer('pkcs8').toString('base64')],
+      ['an RSA private key without its frame', 'is a private key', privateDer('pkcs1').toString('base64')],
+      [
+        'a private key that says that it is public',
+        'is a private key',
+        `-----BEGIN RSA PUBLIC KEY-----\n${privateDer('pkcs1').toString('base64')}\n-----END RSA PUBLIC KEY-----`,
+      ],
+      ['a certificate', 'is a certificate', CERTIFICATE],
+      ['a certificate without its frame', 'is a certificate', CERTIFICATE.replaceAll(/-----.+-----|\n/g, '')],
+      [
+        'a key that is too long',
+        'is not an RSA-2048 key',
+        pem(generateKeyPairSync('rsa', { modulusLength: 4096 })),
+      ],
+      ['a key of another kind', 'is not an RSA-2048 key', ed25519Key()],
+      ['half a key', 'is not a public key in PEM format', key.slice(0, 200)],
+      [
+        'the address of the keys',
+        'is not a public key in PEM format',
+        'https://clerk.example/.well-known/jwks.json',
+      ],
+      [
+        'a set of keys',
+        'is not a public key in PEM format',
+        JSON.stringify({ keys: [publicKey.export({ format: 'jwk' })] }),
+      ],
+    ])('and refuses %s in words that say what to do, and quotes nothing of it', (_form, words, value) => {
+      const problems = problemsOf({ IDP_JWT_KEY: value });
+      expect(problems).toContain(`  - IDP_JWT_KEY ${words}`);
+      expect(problems).toContain(
+        'set the public key of the instance, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----',
+      );
+      expect(problems.split('\n')).toHaveLength(2);
+      const longWords = value.match(/[\w+/]{20,}/g) ?? [];
+      expect(longWords.filter((word) => problems.includes(word))).toEqual([]);
+    });
   });
 
   test.each([
@@ -76,14 +154,6 @@ describe('the environment', () => {
     ['DATABASE_URL', 'postgres://'],
     ['KV_REST_API_TOKEN', 'a b'],
     ['IDP_JWT_KEY', 'not a key'],
-    ['IDP_JWT_KEY', pem(generateKeyPairSync('rsa', { modulusLength: 4096 }))],
-    [
-      'IDP_JWT_KEY',
-      generateKeyPairSync('rsa', { modulusLength: 2048 })
-        .privateKey.export({ type: 'pkcs8', format: 'pem' })
-        .toString(),
-    ],
-    ['IDP_JWT_KEY', ed25519Key()],
     ['IDP_AUTHORIZED_PARTIES', 'https://a.example/path'],
     ['DATABASE_URL', 'mysql://u:p@localhost/app'],
     ['KV_REST_API_URL', 'redis://localhost'],

@@ -109,6 +109,23 @@ const signedIn = (token: string) => ['signed-in', token, `signed ${token}`];
 const signedOut = ['signed-out', '', ''];
 
 describe('on an API path', () => {
+  test('a scheduler’s bearer reaches its route below /cron, and no session is looked for there', async () => {
+    const { pass } = front();
+    for (const given of [
+      bearer('of the scheduler'),
+      { ...bearer(sessionToken()), ...cookie(sessionToken()) },
+    ]) {
+      const { route, state } = await pass(api(given, '/cron/v1/backfill'));
+      expect({ state, authorization: route.get('authorization') }).toEqual({
+        state: signedOut,
+        authorization: given.authorization,
+      });
+    }
+    for (const path of ['/webhooks/idp/v1/user-created', '/cronies/v1', '/users/v1/me']) {
+      expect((await pass(api(bearer('of the scheduler'), path))).route.get('authorization')).toBeNull();
+    }
+  });
+
   test('the SDK sees the session and none of its own controls; the route sees the rest of the request', async () => {
     const given = {
       cookie:

@@ -38,6 +38,26 @@ const MetadataChange = z.strictObject({
   private_metadata: Metadata.optional(),
   unsafe_metadata: Metadata.optional(),
 });
+/** A query gives every parameter as a list: of those that may stand once, the first counts. */
+const first = <Schema extends z.ZodType>(schema: Schema) =>
+  z.preprocess((values) => (Array.isArray(values) ? values[0] : values), schema);
+const upTo100 = z.array(z.string()).max(100).optional();
+const Selection = {
+  email_address: upTo100,
+  user_id: upTo100,
+  external_id: upTo100,
+  query: first(z.string().toLowerCase().optional()),
+};
+const CountUsers = z.strictObject(Selection);
+const ListUsers = z.strictObject({
+  ...Selection,
+  limit: first(Page.shape.limit),
+  offset: first(Page.shape.offset),
+  order_by: first(z.string().default('-created_at')),
+  created_at_after: first(z.coerce.number().int().optional()),
+});
+type Selection = z.output<typeof CountUsers> & { readonly created_at_after?: number | undefined };
+
 /** What the list may be ordered by. */
 const ORDERS = new Map<string, (user: User) => string | number>([
   ['created_at', (user) => user.createdAt],
@@ -60,12 +80,12 @@ export function userRoutes(instance: Instance): Routes {
       return { body: userResource(createUser(instance, { email, ...userChanges(fields) })) };
     },
     'GET /v1/users': ({ url }) => {
-      const { limit, offset } = parse(Page, Object.fromEntries(url.searchParams));
-      const users = sortedUsers(selectedUsers(instance, url.searchParams), url.searchParams);
+      const { limit, offset, order_by, ...selection } = parse(ListUsers, parameters(url));
+      const users = sortedUsers(selectedUsers(instance, selection), order_by);
       return { body: users.slice(offset, offset + limit).map(userResource) };
     },
     'GET /v1/users/count': ({ url }) => {
-      const count = selectedUsers(instance, url.searchParams).length;
+      const count = selectedUsers(instance, parse(CountUsers, parameters(url))).length;
       return { body: { object: 'total_count', total_count: count } };
     },
     'GET /v1/users/:id': ({ id }) => ({ body: userResource(requireUser(instance, id)) }),
@@ -130,27 +150,38 @@ function userChanges(fields: z.output<typeof UpdateUser>): Partial<User> {
   };
 }
 
-function selectedUsers(instance: Instance, query: URLSearchParams): User[] {
-  const emails = query.getAll('email_address').map((email) => email.toLowerCase());
-  const ids = query.getAll('user_id');
-  const externalIds = query.getAll('external_id');
-  const text = query.get('query')?.toLowerCase();
-  return instance.store.users
-    .all()
-    .filter(
-      (user) =>
-        (emails.length === 0 || emails.includes(user.email)) &&
-        (ids.length === 0 || ids.includes(user.id)) &&
-        (externalIds.length === 0 || externalIds.includes(user.externalId ?? '')) &&
-        (text === undefined ||
-          [user.id, user.email, user.firstName, user.lastName].some((field) =>
-            field?.toLowerCase().includes(text),
-          )),
-    );
+function parameters({ searchParams }: URL): Record<string, string[]> {
+  return Object.fromEntries(
+    [...new Set(searchParams.keys())].map((name) => [name, searchParams.getAll(name)]),
+  );
 }
 
-function sortedUsers(users: User[], query: URLSearchParams): User[] {
-  const [, sign, name = ''] = /^([+-]?)(.*)$/.exec(query.get('order_by') ?? '-created_at') ?? [];
+/** Ids with `-` in front are left out; those with `+`, or with nothing, are asked for. */
+function byId({ store }: Instance, ids: readonly string[]): User[] {
+  const without = new Set(ids.filter((id) => id.startsWith('-')).map((id) => id.slice(1)));
+  const wanted = new Set(ids.filter((id) => !id.startsWith('-')).map((id) => id.replace(/^\+/, '')));
+  const users =
+    wanted.size === 0 ? store.users.all() : [...wanted].flatMap((id) => store.users.get(id) ?? []);
+  return users.filter(({ id }) => !without.has(id));
+}
+
+function selectedUsers(instance: Instance, selection: Selection): User[] {
+  const { email_address, user_id = [], external_id: externalIds = [], query, created_at_after } = selection;
+  const emails = email_address?.map((email) => email.toLowerCase()) ?? [];
+  return byId(instance, user_id).filter(
+    (user) =>
+      (created_at_after === undefined || user.createdAt > created_at_after) &&
+      (emails.length === 0 || emails.includes(user.email)) &&
+      (externalIds.length === 0 || externalIds.includes(user.externalId ?? '')) &&
+      (query === undefined ||
+        [user.id, user.email, user.firstName, user.lastName].some((field) =>
+          field?.toLowerCase().includes(query),
+        )),
+  );
+}
+
+function sortedUsers(users: User[], order: string): User[] {
+  const [, sign, name = ''] = /^([+-]?)(.*)$/.exec(order) ?? [];
   const key = ORDERS.get(name);
   if (key === undefined) {
     throw new ApiError(422, 'form_param_format_invalid', `order_by is invalid: ${name}`, 'order_by');

@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from './clock';
+import type { RateLimit } from './rate-limit';
 import type { Store } from './store';
 import type { SigningKey } from './tokens';
 import type { Webhooks } from './webhooks';
@@ -14,6 +15,7 @@ export interface Instance {
   readonly clock: Clock;
   readonly store: Store;
   readonly webhooks: Webhooks;
+  readonly rateLimit: RateLimit;
 }
 
 /** What a publishable key says of its instance. */

@@ -1,0 +1,52 @@
+import { IdentityProviderUserId } from '../api/schemas';
+import { MAX_USERS, readUsers } from '../idp/users';
+import { type Patience, patiently } from '../patiently';
+import { linkedUserIds, registerMany } from '../register';
+import { ofDatabase } from './database-fault';
+import { type Place, walk } from './walk';
+
+export interface BackfillOptions {
+  /** From the place of a walk that ended early, or from the users of a time on; absent: from the first user. */
+  readonly from?: Place | Date | undefined;
+  /** Counts, and links nobody. */
+  readonly dryRun?: boolean;
+  readonly patience: Patience;
+}
+
+/** What became of some users who follow each other; their rows are committed. */
+export interface BackfillStep {
+  readonly seen: number;
+  readonly linked: number;
+  readonly alreadyLinked: number;
+  /** Those whose ids the service would not take (contract 2.7), and why. */
+  readonly failed: readonly { readonly id: string; readonly why: string }[];
+  /** From here another run goes on. */
+  readonly place: Place;
+}
+
+/**
+ * Links every user of the identity provider who is not linked, beside live traffic: nobody who is there all the time is
+ * missed, and nobody is linked twice. Each step is told once its rows are committed. Nothing is cached.
+ *
+ * Holds one page of 500 users, whatever there are. Ends with an error when provider or database have failed for as long
+ * as `patience` says, or refuse; what was told before stays done.
+ */
+export async function* backfill({
+  from,
+  dryRun = false,
+  patience,
+}: BackfillOptions): AsyncGenerator<BackfillStep> {
+  const start = from instanceof Date ? { createdAt: from.getTime(), id: '', count: 0 } : from;
+  const steps = walk((page) => patiently(patience, () => readUsers(page)), { from: start, limit: MAX_USERS });
+  for await (const { users, place } of steps) {
+    const judged = users.map(({ id }) => ({ id, parsed: IdentityProviderUserId.safeParse(id) }));
+    const ids = judged.flatMap(({ parsed }) => (parsed.success ? [parsed.data] : []));
+    const failed = judged.flatMap(({ id, parsed: { error } }) =>
+      error === undefined ? [] : [{ id, why: error.issues[0]?.message ?? '' }],
+    );
+    const linked = await patiently(patience, () =>
+      ofDatabase(dryRun ? linkedUserIds(ids).then((known) => ids.length - known.size) : registerMany(ids)),
+    );
+    yield { seen: users.length, linked, alreadyLinked: ids.length - linked, failed, place };
+  }
+}
