@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import document from '../../lib/api/openapi.json';
 import { connected, exchange, requestHead } from '../harness/hostile/raw-http';
 import { holdRow } from '../harness/parts/held-row';
 import { startImpostor } from '../harness/parts/impostor';
@@ -178,6 +179,7 @@ test('after SIGTERM it is alive and not ready', async () => {
   await row.release();
   const { statuses, text } = await answers;
   expect(statuses.slice(1)).toEqual([503, 200]);
-  expect(text).toContain('{"errors":{"process":"stopping"}}');
+  const { examples } = document.paths[READY].get.responses[503].content['application/json'];
+  expect(text).toContain(JSON.stringify(examples.stopping.value));
   expect(await leaving.exited).toBe(0);
 });
