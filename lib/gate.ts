@@ -174,6 +174,14 @@ function endStuck(): void {
   }
 }
 
+/**
+ * Next.js sends the head of an answer by itself, right before the first bytes of the body, which take it along otherwise: two
+ * writes to the system where one will do. It can go when Next.js leaves that to Node.
+ */
+function sendHeadWithBody(response: ServerResponse): void {
+  response.flushHeaders = () => undefined;
+}
+
 function stand(server: Server): void {
   const [inside] = server.listeners('request');
   if (!inside) return;
@@ -182,8 +190,9 @@ function stand(server: Server): void {
   server.on('request', (request, response) => {
     receive(request, response, (exchange) => {
       const refused = refusal(request);
-      if (refused) refuse(exchange, refused);
-      else inside.call(server, request, response);
+      if (refused) return refuse(exchange, refused);
+      sendHeadWithBody(response);
+      inside.call(server, request, response);
     });
   });
   server.on('checkExpectation', (request, response) => {

@@ -37,6 +37,12 @@ const Statement = z.object({
   poolMicroseconds: z.number(),
   prismaMicroseconds: z.number(),
 });
+const Profiled = z.object({
+  target: z.string(),
+  scenario: z.string(),
+  /** Of the main thread, a request, by whose code ran. */
+  microseconds: z.record(z.string(), z.number()),
+});
 const Page = z.object({
   path: z.string(),
   scripts: z.number(),
@@ -55,6 +61,7 @@ export const Figures = z.object({
   coldStart: z.array(ColdStart).optional(),
   growth: z.array(z.object({ users: z.number(), rows: z.array(RequestFigures) })).optional(),
   memory: z.object({ users: z.number(), targets: z.array(Memory) }).optional(),
+  profile: z.array(Profiled).optional(),
   statements: z.array(Statement).optional(),
   sizes: z
     .object({

@@ -8,6 +8,7 @@ import { type Figures, MAIN_CONNECTIONS } from './figures';
 import { measureGrowth } from './growth';
 import type { Server } from './launch';
 import { measureMemory } from './memory';
+import { measureProfile } from './profile';
 import { printFigures, readFigures, writeReport } from './report';
 import { type Level, measureRequests } from './requests';
 import { measureSizes } from './sizes';
@@ -29,7 +30,7 @@ import {
  * docs/performance.md. `-- --quick` takes under four minutes and prints; `-- --sections requests,coldStart` measures a
  * part again. Needs Linux and a redis-server.
  */
-const SECTIONS = ['requests', 'coldStart', 'statements', 'sizes', 'memory', 'growth'] as const;
+const SECTIONS = ['requests', 'profile', 'coldStart', 'statements', 'sizes', 'memory', 'growth'] as const;
 type Section = (typeof SECTIONS)[number];
 
 const { values } = parseArgs({
@@ -91,6 +92,7 @@ function measurements(
         ...(values.only === undefined ? {} : { wanted: new RegExp(values.only) }),
       }),
     }),
+    profile: async () => ({ profile: await measureProfile(surroundings, start) }),
     coldStart: async () => ({ coldStart: await measureColdStart(surroundings, 15) }),
     statements: async () => ({ statements: await measureStatements(surroundings, rounds) }),
     sizes: async () => ({ sizes: await measureSizes(start) }),

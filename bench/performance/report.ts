@@ -60,8 +60,31 @@ function requestSections(requests: readonly RequestFigures[], major: string): st
   ];
 }
 
+function profileSection(profile: NonNullable<Figures['profile']>): string[] {
+  const owners = [...new Set(profile.flatMap(({ microseconds }) => Object.keys(microseconds)))];
+  const total = ({ microseconds }: (typeof profile)[number]) =>
+    Object.values(microseconds).reduce((sum, each) => sum + each, 0);
+  return [
+    '### Whose code runs',
+    'Microseconds of the main thread a request at 32 connections, by a sampling profiler, which itself takes time; and the share of the whole.',
+    table(
+      ['', ...profile.map(({ target, scenario }) => `${titleOf(target)}: ${scenario}`)],
+      [
+        ...owners.map((owner) => [
+          owner,
+          ...profile.map((each) => {
+            const own = each.microseconds[owner] ?? 0;
+            return `${Math.round(own)}; ${Math.round((own / total(each)) * 100)} %`;
+          }),
+        ]),
+        ['together', ...profile.map((each) => String(Math.round(total(each))))],
+      ],
+    ),
+  ];
+}
+
 function sections(figures: Figures, major: string): string[] {
-  const { requests, coldStart, growth, memory, statements, sizes } = figures;
+  const { requests, profile, coldStart, growth, memory, statements, sizes } = figures;
   return [
     `## Node.js ${major}`,
     `${figures.machine}; Node.js ${figures.node}; ${Object.entries(figures.versions)
@@ -70,6 +93,7 @@ function sections(figures: Figures, major: string): string[] {
       .map(([section, { commit, on }]) => `${section} at ${commit} on ${on}`)
       .join('; ')}.`,
     ...(requests ? requestSections(requests, major) : []),
+    ...(profile ? profileSection(profile) : []),
     ...(coldStart
       ? [
           '### Cold start',

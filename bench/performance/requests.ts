@@ -2,7 +2,7 @@ import { percentile } from '../process-figures';
 import { type RequestFigures, spreadOf } from './figures';
 import type { Server } from './launch';
 import { type Load, type LoadFigures, openLoad } from './load';
-import { hello, type Scenario, scenariosFor } from './scenarios';
+import { greeting, hello, type Scenario, scenariosFor } from './scenarios';
 import type { Surroundings } from './surroundings';
 import { bare, emptyMiddleware, type Target } from './targets';
 
@@ -42,8 +42,6 @@ const merge = (all: readonly LoadFigures[]): LoadFigures => ({
   milliseconds: all.reduce((total, { milliseconds }) => total + milliseconds, 0),
   latencies: all.flatMap(({ latencies }) => latencies),
 });
-
-const greeting: Scenario = { name: 'GET /hello', prepare: async (count) => hello(count) };
 
 const each = ({ cpuMilliseconds, requests }: LoadFigures) => cpuMilliseconds / requests;
 

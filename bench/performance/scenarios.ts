@@ -40,6 +40,8 @@ const me = (headers: Record<string, string>, status: number = statusOf.get): Loa
 export const hello = (count: number): LoadRequest[] =>
   times(count, () => ({ method: 'GET', path: '/hello', headers: {}, status: 200 }));
 
+export const greeting: Scenario = { name: 'GET /hello', prepare: async (count) => hello(count) };
+
 /**
  * The scenarios for one target. Users and credentials are its own: what another target has seen is nothing that this one
  * knows. Each call of a scenario makes new ones where the scenario says so.

@@ -102,6 +102,14 @@ describe('whatever is sent ahead, every answer is whole and what it took is give
   });
 });
 
+test('head and body of an answer come in one piece', async () => {
+  // On one connection after the other: two pieces may arrive as one, but not always.
+  for (let times = 0; times < 20; times += 1) {
+    const { statuses, pieces } = await sendRaw(requestHead(`GET ${ME} HTTP/1.1`, bearer(token)));
+    expect({ statuses, pieces }).toEqual({ statuses: [200], pieces: 1 });
+  }
+});
+
 test('after all of this the service serves as before, and nothing it logged is an unexpected failure', async () => {
   expect((await me(service.url, token)).status).toBe(200);
   expect(service.linesWith('"msg":"request"').length).toBeGreaterThan(5);

@@ -15,6 +15,8 @@ export interface RawAnswer {
   /** Of every response on it, in order. */
   readonly statuses: readonly number[];
   readonly text: string;
+  /** In how many pieces it arrived. */
+  readonly pieces: number;
   /** The server ended the connection, or it was still open when the time was over. */
   readonly closed: boolean;
   /** How much of the endless part the server took. */
@@ -46,7 +48,7 @@ export function exchange(serviceUrl: string, request: RawRequest): Promise<RawAn
       const text = Buffer.concat(chunks).toString('latin1');
       for (const answer of answersIn(request.bytes, text)) tellOf(answer);
       const statuses = [...text.matchAll(/HTTP\/1\.[01] (\d{3}) /g)].map(([, status]) => Number(status));
-      resolve({ statuses, text, closed, bytesWritten: socket.bytesWritten });
+      resolve({ statuses, text, pieces: chunks.length, closed, bytesWritten: socket.bytesWritten });
     };
     const bound = setTimeout(() => done(false), milliseconds);
     const feed = () => {
