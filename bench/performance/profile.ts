@@ -77,7 +77,8 @@ export async function measureProfile(
   surroundings: Surroundings,
   start: (target: Target) => Promise<Server>,
 ): Promise<NonNullable<Figures['profile']>> {
-  const scenarios = await scenariosFor(service, surroundings);
+  // Under a name of its own: another section may have made users for the service.
+  const scenarios = await scenariosFor({ ...service, name: 'profiled' }, surroundings);
   const profiled: (readonly [Target, Scenario])[] = [
     [bare, greeting],
     [emptyMiddleware, greeting],
