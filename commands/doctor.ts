@@ -5,6 +5,7 @@ import { examineDatabase } from '#lib/doctor/database';
 import { examineDeployed } from '#lib/doctor/deployed';
 import { examineProvider } from '#lib/doctor/provider';
 import { examineVariables } from '#lib/doctor/variables';
+import { isLoopback } from '#lib/env';
 import { log } from '#lib/log';
 import { type ExitCode, runCommand, UsageError } from './command';
 
@@ -28,8 +29,7 @@ function originOf(address: string): string {
   const { origin, protocol, hostname, pathname, search, username } = URL.canParse(address)
     ? new URL(address)
     : new URL('none:');
-  const isLocal = /^(?:127\.0\.0\.1|localhost|\[::1\])$/.test(hostname);
-  if (protocol !== 'https:' && !(protocol === 'http:' && isLocal))
+  if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname)))
     throw new UsageError('--url is an https:// address, or http:// on this machine');
   if (pathname !== '/' || search !== '' || username !== '')
     throw new UsageError('--url is an address without a path, a query and a name: https://app.example.com');

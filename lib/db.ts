@@ -10,7 +10,8 @@ import { describeError, log } from './log';
 const CONNECT_TIMEOUT_MS = 3_500;
 /** The only bound that ends a query on a connection that has gone dark. */
 const QUERY_TIMEOUT_MS = 3_000;
-const MAX_CONNECTIONS = 10;
+/** Of one process. */
+export const MAX_CONNECTIONS = 10;
 
 function connect() {
   const pool = new Pool({

@@ -40,13 +40,17 @@ const url = (protocols: RegExp, problem: string) =>
     }, problem),
   );
 
+/** True if only a process on the same machine can be behind this host. */
+export const isLoopback = (hostname: string): boolean =>
+  /^(?:127\.0\.0\.1|localhost|\[::1\])$/.test(hostname);
+
 /** An address that only a process on the same machine can serve: what a stand-in of the local stack has. */
 const loopbackUrl = required.check(
-  z.refine(
-    (value) =>
-      URL.canParse(value) && /^http:\/\/(?:127\.0\.0\.1|localhost|\[::1\]):\d+$/.test(new URL(value).origin),
-    'must be an http:// address of this machine: it is for the local stack only',
-  ),
+  z.refine((value) => {
+    if (!URL.canParse(value)) return false;
+    const { protocol, hostname, port } = new URL(value);
+    return protocol === 'http:' && isLoopback(hostname) && port !== '';
+  }, 'must be an http:// address of this machine: it is for the local stack only'),
 );
 
 const listOf = (isMember: (word: string) => boolean, problem: string) =>

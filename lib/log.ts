@@ -12,6 +12,18 @@ export const log = pino({
   mixin: () => globalThis.telemetry?.spanIds() ?? {},
 });
 
+const WARN_EVERY_MS = 60_000;
+
+/** Warns in these words at most once a minute: of what anybody can bring about, or what goes on as long as an outage. */
+export function warningOnceAMinute(message: string): (about?: object) => void {
+  let warned = Number.NEGATIVE_INFINITY;
+  return (about = {}) => {
+    if (performance.now() - warned < WARN_EVERY_MS) return;
+    warned = performance.now();
+    log.warn(about, message);
+  };
+}
+
 const PLAIN_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
 
 /** The id of a request, in its answer and in its log line: the caller's own, if it is short and plain. */

@@ -118,7 +118,14 @@ export const serviceWithTelemetry: Target = {
 };
 
 /** All of them, the reference first. */
-export const targets: readonly Target[] = [bare, emptyMiddleware, tutorial, fastify, service];
+export const targets: readonly Target[] = [
+  bare,
+  emptyMiddleware,
+  tutorial,
+  fastify,
+  service,
+  serviceWithTelemetry,
+];
 
 const execute = promisify(execFile);
 

@@ -1,12 +1,11 @@
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
-import * as z from 'zod/mini';
-import { someVariables, variables } from '#lib/env';
+import { someVariables } from '#lib/env';
 import { readUsersById } from '#lib/idp/users';
 import { patiently } from '#lib/patiently';
 import { type Forgotten, forget } from '#lib/users/forget';
 import { type ExitCode, runCommand, shown, UsageError } from '../command';
-import { linkOf, onlyId } from './one-user';
+import { linkOf, onlyId, VARIABLES } from './one-user';
 
 const USAGE = `npm run users:forget -- <internal id or identity provider's id> [--yes]
 
@@ -41,13 +40,7 @@ async function main(): Promise<ExitCode> {
     options: { yes: { type: 'boolean', default: false } },
   });
   const id = onlyId(positionals);
-  const needed = {
-    IDP_SECRET_KEY: true,
-    DATABASE_URL: true,
-    KV_REST_API_URL: true,
-    KV_REST_API_TOKEN: true,
-  } as const;
-  someVariables(z.pick(variables, { ...needed, CLERK_API_URL: true }));
+  someVariables(VARIABLES);
   const link = await linkOf(id);
   // Where the row is gone already, a cached id may be left.
   const { userId, identityProviderUserId } = link ?? { userId: undefined, identityProviderUserId: id };

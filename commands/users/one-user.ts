@@ -1,5 +1,16 @@
+import * as z from 'zod/mini';
+import { variables } from '#lib/env';
 import { findLinks, type Link } from '#lib/users/rows';
 import { UsageError } from '../command';
+
+/** What a command over one user needs of the environment. */
+export const VARIABLES = z.pick(variables, {
+  IDP_SECRET_KEY: true,
+  DATABASE_URL: true,
+  KV_REST_API_URL: true,
+  KV_REST_API_TOKEN: true,
+  CLERK_API_URL: true,
+});
 
 /** The one id that a command was given. */
 export function onlyId(words: readonly string[]): string {

@@ -1,11 +1,10 @@
 import { parseArgs } from 'node:util';
-import * as z from 'zod/mini';
-import { someVariables, variables } from '#lib/env';
+import { someVariables } from '#lib/env';
 import { readUsersById } from '#lib/idp/users';
 import { patiently } from '#lib/patiently';
 import { readCachedUserId } from '#lib/user-id-cache';
 import { type ExitCode, runCommand, shown } from '../command';
-import { linkOf, onlyId } from './one-user';
+import { linkOf, onlyId, VARIABLES } from './one-user';
 
 const USAGE = `npm run users:show -- <internal id or identity provider's id>
 
@@ -37,13 +36,7 @@ async function providerLine(identityProviderUserId: string): Promise<string> {
 
 async function main(): Promise<ExitCode> {
   const id = onlyId(parseArgs({ allowPositionals: true, options: {} }).positionals);
-  const needed = {
-    IDP_SECRET_KEY: true,
-    DATABASE_URL: true,
-    KV_REST_API_URL: true,
-    KV_REST_API_TOKEN: true,
-  } as const;
-  someVariables(z.pick(variables, { ...needed, CLERK_API_URL: true }));
+  someVariables(VARIABLES);
   const link = await linkOf(id);
   const identityProviderUserId = link?.identityProviderUserId ?? id;
   const lines = [

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isLoopback } from '../env';
 import { withKv } from '../kv';
 import {
   attempt,
@@ -89,7 +90,7 @@ async function latency(): Promise<Finding> {
 
 function transport(url: string): Finding {
   const { protocol, hostname } = new URL(url);
-  return protocol === 'https:' || /^(?:127\.0\.0\.1|localhost|\[::1\])$/.test(hostname)
+  return protocol === 'https:' || isLoopback(hostname)
     ? ok(protocol === 'https:' ? 'over TLS' : 'on this machine')
     : warning('the token travels in plain text', 'Make KV_REST_API_URL an https:// address');
 }

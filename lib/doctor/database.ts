@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { type MigrationRow, migrationState } from '../../prisma/deploy';
-import { withSession } from '../db';
+import { MAX_CONNECTIONS, withSession } from '../db';
 import {
   attempt,
   check,
@@ -16,8 +16,6 @@ import {
 import { PARTS, valid } from './variables';
 
 const ROUNDS = 5;
-/** What one process opens at most (lib/db.ts). */
-const CONNECTIONS_OF_A_PROCESS = 10;
 
 /** One question for all that the checks judge by. It asks of catalogs alone, which every role may read. */
 const FACTS = `
@@ -202,7 +200,7 @@ const power = ({ powers }: Facts): Finding =>
 async function pooled({ announcedProcess, process, maxConnections }: Facts): Promise<Finding> {
   if (announcedProcess !== undefined && announcedProcess === process)
     return ok(
-      `none: ${maxConnections} connections are enough for ${Math.floor(maxConnections / CONNECTIONS_OF_A_PROCESS)} processes`,
+      `none: ${maxConnections} connections are enough for ${Math.floor(maxConnections / MAX_CONNECTIONS)} processes`,
     );
   return (await lendsProcess()) ? ok('by transaction') : ok('in between');
 }

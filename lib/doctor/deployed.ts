@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Webhook } from 'svix';
 import * as z from 'zod/mini';
+import { parseJson } from '../http/body';
 import { INVALID_SIGNATURE } from '../webhook';
 import {
   attempt,
@@ -52,14 +53,6 @@ async function ask({ origin, milliseconds }: Site, path: string, init: RequestIn
   });
   const { status, headers } = response;
   return { status, headers, body: parseJson((await response.text()).slice(0, MAX_ANSWER_LENGTH)) };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 const Says = z.object({

@@ -47,7 +47,7 @@ function serverTiming({ cache, caller, registered }: RequestFacts): string {
 export function route<S extends Segment>(
   handler: RouteHandler<S>,
   path?: string,
-  quiet = false,
+  { quiet = false }: { readonly quiet?: boolean } = {},
 ): RouteHandler<S> {
   return async (request, segment) => {
     const started = performance.now();

@@ -1,6 +1,6 @@
 import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
 import { methodNotAllowed, notFound, type RouteHandler, type Segment } from '../http/route';
-import { describeError, log } from '../log';
+import { describeError, warningOnceAMinute } from '../log';
 import { isApi, isPage, isProxied, methodsAt } from '../paths';
 import { within } from '../within';
 import { type AuthState, authStateMemory, sdkReasonOf, setAuthState, suppliedAuthState } from './auth-state';
@@ -26,18 +26,6 @@ type AuthStateOf = (
   event: NextFetchEvent,
   credential: Credential,
 ) => Promise<AuthState>;
-
-const WARN_EVERY_MS = 60_000;
-
-/** Warns that credentials cannot be verified, at most once a minute: anybody can send one. */
-function verificationWarning(): (about: object) => void {
-  let warned = Number.NEGATIVE_INFINITY;
-  return (about) => {
-    if (performance.now() - warned < WARN_EVERY_MS) return;
-    warned = performance.now();
-    log.warn(about, 'credential not verified');
-  };
-}
 
 /** Makes the SDK's middleware tell the auth state of API requests; a credential that it fails over is none. */
 function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthStateOf {
@@ -138,7 +126,7 @@ export function shield({
   isProxy,
   authorizedParties,
 }: Shielded): NextMiddleware {
-  const warn = verificationWarning();
+  const warn = warningOnceAMinute('credential not verified');
   const authState = authStates(api, warn);
   return async (request: NextRequest, event: NextFetchEvent) => {
     const { method, nextUrl, headers } = request;

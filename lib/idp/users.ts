@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { someVariables, variables } from '../env';
+import { parseJson } from '../http/body';
 import { PassingFault } from '../patiently';
 
 /** Of a user at the identity provider, all that is ever read here: no name, no address. */
@@ -80,14 +81,6 @@ export async function askBackendApi<T>(
   const parsed = schema.safeParse(body);
   if (!parsed.success) throw new Error('The identity provider answers something else than was asked for');
   return parsed.data;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** One page of the provider's users, the oldest first; throws as `askBackendApi` does. */

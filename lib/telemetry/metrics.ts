@@ -1,5 +1,6 @@
 import type { Meter } from '@opentelemetry/api';
 import type { Answered, Steps } from '../telemetry';
+import { methodOf } from './spans';
 
 const MILLISECONDS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500];
 /** As the semantic conventions have them for HTTP. */
@@ -7,7 +8,6 @@ const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 
 /** Up to the 27 h 35 min for which the provider delivers again. */
 const AGE_SECONDS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800, 7_200, 18_000, 36_000, 100_000];
 
-const METHOD = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$/;
 const CACHE_OPERATIONS: Partial<Record<keyof Steps, string>> = {
   'cache read': 'read',
   'cache write': 'write',
@@ -113,7 +113,7 @@ export function instruments(meter: Meter): Metrics {
     },
     answered({ method, route, status, seconds, facts }) {
       requests.record(seconds, {
-        'http.request.method': METHOD.test(method) ? method : '_OTHER',
+        'http.request.method': methodOf(method),
         'http.route': route,
         'http.response.status_code': status,
       });

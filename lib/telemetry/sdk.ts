@@ -6,7 +6,7 @@ import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { waitUntil } from '@vercel/functions';
 import { OTLPHttpJsonTraceExporter, OTLPHttpProtoTraceExporter, registerOTel } from '@vercel/otel';
-import { log } from '../log';
+import { warningOnceAMinute } from '../log';
 import type { Telemetry } from '../telemetry';
 import { within } from '../within';
 import { instruments } from './metrics';
@@ -17,19 +17,13 @@ import { discreet, nameRoute, SCOPE } from './spans';
 const EXPORT_MS = 5_000;
 /** How long what waits for a flush may be kept: a function that is to be suspended, a process that is to end. */
 const FLUSH_MS = 1_500;
-const WARN_EVERY_MS = 60_000;
 
 /** Says that an exporter fails, at most once a minute; its own words may quote an address or a header. */
 function warnOfFaults(): void {
-  let warned = Number.NEGATIVE_INFINITY;
-  const warn = () => {
-    if (performance.now() - warned < WARN_EVERY_MS) return;
-    warned = performance.now();
-    log.warn('telemetry could not be sent');
-  };
+  const warn = warningOnceAMinute('telemetry could not be sent');
   const ignore = () => undefined;
   diag.setLogger(
-    { error: warn, warn: ignore, info: ignore, debug: ignore, verbose: ignore },
+    { error: () => warn(), warn: ignore, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.ERROR, suppressOverrideMessage: true },
   );
 }

@@ -6,6 +6,8 @@ import { API_ROOTS, PAGES } from '../roots';
 export const SCOPE = 'identity-link';
 
 const METHOD = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$/;
+/** What is told of a request's method: whatever a caller makes up is one and the same. */
+export const methodOf = (method: string): string => (METHOD.test(method) ? method : '_OTHER');
 /** As code names things: a kind of span, a class of error, an outcome, a status. */
 const WORD = /^(?:[A-Za-z]{1,40}(?:\.[A-Za-z]{1,40})?|\d{3})$/;
 const HOST = /^[A-Za-z0-9.:[\]-]{1,255}$/;
@@ -37,7 +39,7 @@ const matching =
 
 /** Every text that leaves. Whatever is not in here stays: addresses, queries, headers, messages. */
 const TEXTS: Readonly<Record<string, Check>> = {
-  'http.method': (value) => (METHOD.test(value) ? value : '_OTHER'),
+  'http.method': methodOf,
   'http.route': routeOf,
   'http.client.name': matching(WORD),
   'next.span_type': matching(WORD),

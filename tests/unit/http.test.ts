@@ -64,7 +64,7 @@ describe('the log names a route', () => {
 test('a quiet route has no line that anybody sees, unless its handler throws', async () => {
   for (const status of [200, 503]) {
     await call(
-      route(() => json({}, status), '/x', true),
+      route(() => json({}, status), '/x', { quiet: true }),
       '/x',
     );
   }
@@ -72,7 +72,7 @@ test('a quiet route has no line that anybody sees, unless its handler throws', a
   const broken = () => {
     throw new Error('broken');
   };
-  await call(route(broken, '/x', true), '/x');
+  await call(route(broken, '/x', { quiet: true }), '/x');
   expect(log.error).toHaveBeenCalledWith(expect.objectContaining({ status: 500 }), 'request');
 });
 

@@ -8,5 +8,5 @@ export const GET = route(
     return json(answer, 'errors' in answer ? 503 : 200);
   },
   '/health/ready',
-  true,
+  { quiet: true },
 );
