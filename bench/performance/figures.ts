@@ -37,6 +37,15 @@ const Statement = z.object({
   poolMicroseconds: z.number(),
   prismaMicroseconds: z.number(),
 });
+const Cost = z.object({ serverMicroseconds: z.number(), milliseconds: z.number() });
+const Table = z.object({
+  users: z.number(),
+  bytes: z.object({ table: z.number(), idIndex: z.number(), linkIndex: z.number() }),
+  lookUpPages: z.number(),
+  lookUp: Cost,
+  insert: Cost,
+});
+const Exchange = z.object({ sent: z.number(), received: z.number() });
 const Profiled = z.object({
   target: z.string(),
   scenario: z.string(),
@@ -63,6 +72,12 @@ export const Figures = z.object({
   memory: z.object({ users: z.number(), targets: z.array(Memory) }).optional(),
   profile: z.array(Profiled).optional(),
   statements: z.array(Statement).optional(),
+  storage: z
+    .object({
+      tables: z.array(Table),
+      cache: z.object({ bytesEach: z.number(), hit: Exchange, written: Exchange }),
+    })
+    .optional(),
   sizes: z
     .object({
       serverMegabytes: z.number(),

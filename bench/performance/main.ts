@@ -13,6 +13,7 @@ import { printFigures, readFigures, writeReport } from './report';
 import { type Level, measureRequests } from './requests';
 import { measureSizes } from './sizes';
 import { measureStatements } from './statements';
+import { measureStorage } from './storage';
 import { type Surroundings, withSurroundings } from './surroundings';
 import {
   buildTargets,
@@ -30,8 +31,20 @@ import {
  * docs/performance.md. `-- --quick` takes under four minutes and prints; `-- --sections requests,coldStart` measures a
  * part again. Needs Linux and a redis-server.
  */
-const SECTIONS = ['requests', 'profile', 'coldStart', 'statements', 'sizes', 'memory', 'growth'] as const;
+const SECTIONS = [
+  'requests',
+  'profile',
+  'coldStart',
+  'statements',
+  'storage',
+  'sizes',
+  'memory',
+  'growth',
+] as const;
 type Section = (typeof SECTIONS)[number];
+/** These ask no server that would have to be built. */
+const WITHOUT_BUILD: readonly Section[] = ['statements', 'storage'];
+const ROWS = [1_000, 1_000_000, 20_000_000];
 
 const { values } = parseArgs({
   options: {
@@ -95,10 +108,11 @@ function measurements(
     profile: async () => ({ profile: await measureProfile(surroundings, start) }),
     coldStart: async () => ({ coldStart: await measureColdStart(surroundings, 15) }),
     statements: async () => ({ statements: await measureStatements(surroundings, rounds) }),
+    storage: async () => ({ storage: await measureStorage(surroundings, quick ? ROWS.slice(0, 2) : ROWS) }),
     sizes: async () => ({ sizes: await measureSizes(start) }),
     memory: async () => ({ memory: await measureMemory(surroundings, 200_000, start) }),
     growth: async () => ({
-      growth: await measureGrowth(surroundings, [1_000, 1_000_000, 20_000_000], {
+      growth: await measureGrowth(surroundings, ROWS, {
         levels: [level(MAIN_CONNECTIONS)],
         warmUp,
         start,
@@ -108,7 +122,8 @@ function measurements(
 }
 
 await withSurroundings(async (surroundings) => {
-  if (!values['no-build']) await buildTargets(surroundings);
+  const wantsBuild = wantedSections.some((section) => !WITHOUT_BUILD.includes(section));
+  if (wantsBuild && !values['no-build']) await buildTargets(surroundings);
   const commit = execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim();
   const major = process.version.replace(/^v(\d+).*/, '$1');
   let figures: Figures = { measured: {}, ...(inPart ? {} : readFigures(major)), ...circumstances() };

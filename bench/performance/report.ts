@@ -83,8 +83,31 @@ function profileSection(profile: NonNullable<Figures['profile']>): string[] {
   ];
 }
 
+function storageSection({ tables, cache }: NonNullable<Figures['storage']>): string[] {
+  type Table = (typeof tables)[number];
+  const row = (name: string, cell: (of: Table) => string) => [name, ...tables.map(cell)];
+  const cost = ({ serverMicroseconds, milliseconds }: Table['lookUp']) =>
+    `${serverMicroseconds.toFixed(0)} µs; ${milliseconds.toFixed(2)} ms`;
+  return [
+    '### What a user takes, and what a statement takes',
+    'By the number of users in the table, whose ids have 32 characters in no order. Of a statement: processor time of the database’s own process, and the median of how long it took, one after the other over one connection of the driver.',
+    table(
+      ['', ...tables.map(({ users }) => users.toLocaleString('en'))],
+      [
+        row('bytes a user: the row', ({ bytes, users }) => (bytes.table / users).toFixed(0)),
+        row('bytes a user: the index of ids', ({ bytes, users }) => (bytes.idIndex / users).toFixed(0)),
+        row('bytes a user: the index of links', ({ bytes, users }) => (bytes.linkIndex / users).toFixed(0)),
+        row('pages that a look-up reads', ({ lookUpPages }) => String(lookUpPages)),
+        row('look up a user', ({ lookUp }) => cost(lookUp)),
+        row('insert a user', ({ insert }) => cost(insert)),
+      ],
+    ),
+    `A cached id takes ${cache.bytesEach.toFixed(0)} bytes of the store, a Redis. A hit sends ${cache.hit.sent} bytes to its REST interface and receives ${cache.hit.received}, a write ${cache.written.sent} and ${cache.written.received}, without TLS; the store here answers with a short head.`,
+  ];
+}
+
 function sections(figures: Figures, major: string): string[] {
-  const { requests, profile, coldStart, growth, memory, statements, sizes } = figures;
+  const { requests, profile, coldStart, growth, memory, statements, storage, sizes } = figures;
   return [
     `## Node.js ${major}`,
     `${figures.machine}; Node.js ${figures.node}; ${Object.entries(figures.versions)
@@ -156,6 +179,7 @@ function sections(figures: Figures, major: string): string[] {
           ),
         ]
       : []),
+    ...(storage ? storageSection(storage) : []),
     ...(sizes
       ? [
           '### Sizes',

@@ -6,6 +6,12 @@ import type { Surroundings } from './surroundings';
 
 const CALLS = 500;
 
+/** The two statements of a registration, in short for what Prisma makes. */
+export const LOOK_UP =
+  'SELECT id, identity_provider_user_id FROM users WHERE identity_provider_user_id IN ($1)';
+export const INSERT =
+  'INSERT INTO users (id, identity_provider_user_id) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id';
+
 /** Processor time of this process for each of so many calls, one after the other. */
 async function microsecondsEach(call: (index: number) => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage();
@@ -29,11 +35,7 @@ export async function measureStatements(
   const statements = [
     {
       statement: 'look up a user',
-      pool: (index: number) =>
-        pool.query(
-          'SELECT id, identity_provider_user_id FROM users WHERE identity_provider_user_id IN ($1)',
-          [`user_statement_${index + 1}`],
-        ),
+      pool: (index: number) => pool.query(LOOK_UP, [`user_statement_${index + 1}`]),
       prisma: (index: number) =>
         prisma.user.findMany({
           where: { identityProviderUserId: { in: [`user_statement_${index + 1}`] } },
@@ -44,10 +46,7 @@ export async function measureStatements(
       statement: 'insert a user',
       pool: () => {
         const { id, identityProviderUserId } = fresh();
-        return pool.query(
-          'INSERT INTO users (id, identity_provider_user_id) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id',
-          [id, identityProviderUserId],
-        );
+        return pool.query(INSERT, [id, identityProviderUserId]);
       },
       prisma: () =>
         prisma.user.createManyAndReturn({ data: [fresh()], skipDuplicates: true, select: { id: true } }),

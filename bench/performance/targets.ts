@@ -75,20 +75,23 @@ export const fastify: Target = {
     }),
 };
 
-const startService = ({ keys, idp, databaseUrl, kv }: Surroundings, more: Record<string, string> = {}) =>
+/** Under the names that this service reads. */
+export function serviceVariables({ keys, idp, databaseUrl, kv }: Surroundings): Record<string, string> {
+  return {
+    IDP_SECRET_KEY: keys.secret,
+    IDP_PUBLISHABLE_KEY: keys.publishable,
+    IDP_WEBHOOK_SIGNING_SECRET: keys.signing,
+    IDP_JWT_KEY: idp.publicKeyPem,
+    DATABASE_URL: databaseUrl,
+    KV_REST_API_URL: kv.url,
+    KV_REST_API_TOKEN: kv.token,
+  };
+}
+
+const startService = (surroundings: Surroundings, more: Record<string, string> = {}) =>
   nextStart(project, {
     cwd: project,
-    environment: {
-      NEXT_DIST_DIR: BUILD_FOLDER,
-      IDP_SECRET_KEY: keys.secret,
-      IDP_PUBLISHABLE_KEY: keys.publishable,
-      IDP_WEBHOOK_SIGNING_SECRET: keys.signing,
-      IDP_JWT_KEY: idp.publicKeyPem,
-      DATABASE_URL: databaseUrl,
-      KV_REST_API_URL: kv.url,
-      KV_REST_API_TOKEN: kv.token,
-      ...more,
-    },
+    environment: { NEXT_DIST_DIR: BUILD_FOLDER, ...serviceVariables(surroundings), ...more },
   });
 
 export const service: Target = {

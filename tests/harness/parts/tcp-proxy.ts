@@ -28,6 +28,8 @@ export interface TcpProxy {
   lead(target: Address): void;
   /** Called with each chunk that a client sends, before it is forwarded. */
   onClientData: ((chunk: Buffer) => void) | undefined;
+  /** Called with each chunk that the target answers. */
+  onTargetData: ((chunk: Buffer) => void) | undefined;
   stop(): Promise<void>;
 }
 
@@ -62,6 +64,7 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
       upstream.write(chunk);
     });
     upstream.on('data', (chunk) => {
+      proxy.onTargetData?.(chunk);
       if (treatment === 'forward') client.write(chunk);
       if (treatment === 'half-an-answer') client.write(chunk.subarray(0, HALF_AN_ANSWER_BYTES));
     });
@@ -100,6 +103,7 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
       resetAll();
     },
     onClientData: undefined,
+    onTargetData: undefined,
     async stop() {
       if (server.listening) await close();
     },

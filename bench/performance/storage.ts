@@ -1,0 +1,166 @@
+import { Redis } from 'ioredis';
+import type { PoolClient } from 'pg';
+import { v7 as uuidV7 } from 'uuid';
+import { z } from 'zod';
+import { cacheUserId, readCachedUserId } from '#lib/user-id-cache';
+import { newId } from '../../dev/idp/instance/ids';
+import { startTcpProxy } from '../../tests/harness/parts/tcp-proxy';
+import { cpuMilliseconds, percentile } from '../process-figures';
+import type { Figures } from './figures';
+import { INSERT, LOOK_UP } from './statements';
+import type { Surroundings } from './surroundings';
+import { serviceVariables } from './targets';
+
+type Storage = NonNullable<Figures['storage']>;
+
+const CHUNK = 500_000;
+const CALLS = 4_000;
+const CACHED_IDS = 100_000;
+const CACHED_AT_ONCE = 100;
+
+/** As long as the provider's ids, and in no order: nothing is assumed of it, and an index takes the most. */
+const FILL = `
+  INSERT INTO users (id, identity_provider_user_id)
+  SELECT (lpad(to_hex(1760000000000 + n), 12, '0') || '7' || left(hash, 3) || '8' || substr(hash, 4, 15))::uuid,
+         'user_' || left(hash, 27)
+  FROM (SELECT n, md5(n::text) AS hash FROM generate_series($1::bigint, $2::bigint) AS n) AS numbered`;
+
+const Sizes = z.tuple([
+  z.object({ table: z.coerce.number(), idIndex: z.coerce.number(), linkIndex: z.coerce.number() }),
+]);
+const Names = z.array(z.object({ name: z.string() })).transform((rows) => rows.map(({ name }) => name));
+const Backend = z.tuple([z.object({ pid: z.number() })]).transform(([{ pid }]) => pid);
+const Plan = z
+  .tuple([
+    z.object({
+      'QUERY PLAN': z.tuple([
+        z.object({ Plan: z.object({ 'Shared Hit Blocks': z.number(), 'Shared Read Blocks': z.number() }) }),
+      ]),
+    }),
+  ])
+  .transform(
+    ([
+      {
+        'QUERY PLAN': [{ Plan }],
+      },
+    ]) => Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks'],
+  );
+
+/** So many calls one after the other: the processor time of the database's own process, and how long one took. */
+async function costOf(pid: number, call: (index: number) => Promise<unknown>) {
+  const milliseconds: number[] = [];
+  const before = cpuMilliseconds(pid);
+  for (let index = 0; index < CALLS; index += 1) {
+    const begin = performance.now();
+    await call(index);
+    milliseconds.push(performance.now() - begin);
+  }
+  return {
+    serverMicroseconds: ((cpuMilliseconds(pid) - before) / CALLS) * 1000,
+    milliseconds: percentile(milliseconds, 0.5),
+  };
+}
+
+/** What the table takes that holds so many users, and what the two statements of a registration take over it. */
+async function measureTable(client: PoolClient, users: number): Promise<Storage['tables'][number]> {
+  await client.query('VACUUM ANALYZE users');
+  const [bytes] = Sizes.parse(
+    (
+      await client.query(
+        `SELECT pg_table_size('users') AS table, pg_relation_size('users_pkey') AS "idIndex",
+                pg_relation_size('users_identity_provider_user_id_key') AS "linkIndex"`,
+      )
+    ).rows,
+  );
+  const names = Names.parse(
+    (
+      await client.query(
+        `SELECT identity_provider_user_id AS name FROM users
+         TABLESAMPLE BERNOULLI (least(100.0, $1)) ORDER BY random() LIMIT $2`,
+        [(200 * CALLS) / users, CALLS],
+      )
+    ).rows,
+  );
+  const known = (index: number) => names[index % names.length] ?? '';
+  const pid = Backend.parse((await client.query('SELECT pg_backend_pid() AS pid')).rows);
+  const lookUp = (index: number) => client.query(LOOK_UP, [known(index)]);
+  // What is not yet in memory is read now.
+  for (let index = 0; index < CALLS; index += 1) await lookUp(index);
+  return {
+    users,
+    bytes,
+    lookUpPages: Plan.parse(
+      (await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${LOOK_UP}`, [known(0)])).rows,
+    ),
+    lookUp: await costOf(pid, lookUp),
+    insert: await costOf(pid, () => client.query(INSERT, [uuidV7(), newId('user')])),
+  };
+}
+
+const usedMemory = async (redis: Redis) =>
+  Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1] ?? Number.NaN);
+
+/** What cached ids take in the store, and what is said between service and store about one, both by the service's own calls. */
+async function measureCache(surroundings: Surroundings): Promise<Storage['cache']> {
+  const { kv, redisUrl } = surroundings;
+  const { hostname: host, port } = new URL(kv.url);
+  const proxy = await startTcpProxy({ host, port: Number(port) });
+  const url = `http://127.0.0.1:${proxy.port}`;
+  // Of this process alone: what a bench starts gets none of its variables.
+  Object.assign(process.env, serviceVariables({ ...surroundings, kv: { ...kv, url } }));
+  const bytesOf = async (work: () => Promise<unknown>) => {
+    const bytes = { sent: 0, received: 0 };
+    proxy.onClientData = ({ length }) => {
+      bytes.sent += length;
+    };
+    proxy.onTargetData = ({ length }) => {
+      bytes.received += length;
+    };
+    await work();
+    return { ...bytes };
+  };
+  const write = async (identityProviderUserId: string) => {
+    if ((await cacheUserId(identityProviderUserId, uuidV7())) !== 'stored')
+      throw new Error('The cache store did not answer in time: this machine is too busy');
+  };
+  const read = async (identityProviderUserId: string) => {
+    if ((await readCachedUserId(identityProviderUserId)).outcome !== 'hit')
+      throw new Error('The cached id is not there');
+  };
+  const redis = new Redis(redisUrl);
+  try {
+    const user = newId('user');
+    const written = await bytesOf(() => write(user));
+    const hit = await bytesOf(() => read(user));
+    const before = await usedMemory(redis);
+    for (let count = 0; count < CACHED_IDS; count += CACHED_AT_ONCE) {
+      await Promise.all(Array.from({ length: CACHED_AT_ONCE }, () => write(newId('user'))));
+    }
+    return { bytesEach: ((await usedMemory(redis)) - before) / CACHED_IDS, hit, written };
+  } finally {
+    redis.disconnect();
+    await proxy.stop();
+  }
+}
+
+/** What users take in the database and in the cache, over tables of growing size. Empties the table, before and afterwards. */
+export async function measureStorage(surroundings: Surroundings, sizes: readonly number[]): Promise<Storage> {
+  const cache = await measureCache(surroundings);
+  const client = await surroundings.pool.connect();
+  try {
+    await client.query('TRUNCATE users');
+    const tables: Storage['tables'] = [];
+    let rows = 0;
+    for (const users of sizes) {
+      for (; rows < users; rows = Math.min(rows + CHUNK, users)) {
+        await client.query(FILL, [rows + 1, Math.min(rows + CHUNK, users)]);
+      }
+      process.stdout.write(`${users} users are in the table\n`);
+      tables.push(await measureTable(client, users));
+    }
+    await client.query('TRUNCATE users');
+    return { tables, cache };
+  } finally {
+    client.release();
+  }
+}
