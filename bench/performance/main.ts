@@ -27,7 +27,7 @@ import {
 
 /**
  * `npm run bench`: what the service costs, beside a bare Next.js route, Next.js with an empty middleware, the shape that
- * tutorials teach, and Fastify; over the same database and cache store. Takes about an hour and writes
+ * tutorials teach, and Fastify; over the same database and cache store. Takes over an hour and writes
  * docs/performance.md. `-- --quick` takes under four minutes and prints; `-- --sections requests,coldStart` measures a
  * part again. Needs Linux and a redis-server.
  */
