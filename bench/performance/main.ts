@@ -85,13 +85,14 @@ function measurements(
   surroundings: Surroundings,
   start: (target: Target) => Promise<Server>,
 ): Record<Section, () => Promise<Partial<Figures>>> {
-  const sample = quick ? 150 : 400;
+  // Long enough for a process to get into the state that it has under load.
+  const sample = quick ? 150 : 1_200;
   const warmUp = quick ? 6_000 : 12_000;
   // Ratios are told of one number of connections: the others are measured less often.
   const level = (connections: number): Level =>
     connections === MAIN_CONNECTIONS
       ? { connections, rounds, sample }
-      : { connections, rounds: Math.min(rounds, 3), sample: Math.min(sample, 150 * connections) };
+      : { connections, rounds: Math.min(rounds, 3), sample: Math.min(400, 150 * connections) };
   return {
     requests: async () => ({
       requests: await measureRequests(surroundings, {

@@ -61,12 +61,13 @@ function requestSections(requests: readonly RequestFigures[], major: string): st
 }
 
 function profileSection(profile: NonNullable<Figures['profile']>): string[] {
+  const [reference] = profile;
   const owners = [...new Set(profile.flatMap(({ microseconds }) => Object.keys(microseconds)))];
   const total = ({ microseconds }: (typeof profile)[number]) =>
     Object.values(microseconds).reduce((sum, each) => sum + each, 0);
   return [
     '### Whose code runs',
-    'Microseconds of the main thread a request at 32 connections, by a sampling profiler, which itself takes time; and the share of the whole.',
+    'Microseconds of the main thread a request at 32 connections, by a sampling profiler, which itself takes time; and the share of the whole. Bundles hold the framework’s adapter for middleware and routes as well: of the first two columns, nothing else.',
     table(
       ['', ...profile.map(({ target, scenario }) => `${titleOf(target)}: ${scenario}`)],
       [
@@ -77,7 +78,12 @@ function profileSection(profile: NonNullable<Figures['profile']>): string[] {
             return `${Math.round(own)}; ${Math.round((own / total(each)) * 100)} %`;
           }),
         ]),
-        ['together', ...profile.map((each) => String(Math.round(total(each))))],
+        [
+          'together; × bare',
+          ...profile.map(
+            (each) => `${Math.round(total(each))}; ${(total(each) / total(reference ?? each)).toFixed(2)}`,
+          ),
+        ],
       ],
     ),
   ];

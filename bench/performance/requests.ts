@@ -33,8 +33,8 @@ interface Running {
 }
 
 const WARM_UP_CONNECTIONS = 32;
-/** A process that had nothing to do for a while is slow for a moment: these go before each sample, and are not counted. */
-const WAKE_UP = 40;
+/** A process that had nothing to do for a while is slow for a moment: so many for each of a sample go before it, uncounted. */
+const WAKE_UP = 1 / 6;
 
 const merge = (all: readonly LoadFigures[]): LoadFigures => ({
   requests: all.reduce((total, { requests }) => total + requests, 0),
@@ -76,6 +76,7 @@ export async function measureRequests(
 
   const figures: RequestFigures[] = [];
   for (const { connections, rounds, sample } of levels) {
+    const wakeUp = Math.ceil(sample * WAKE_UP);
     const base = openLoad(reference, connections);
     const loads = new Map<Target, Load>(
       running.map(({ target, server }) => [target, openLoad(server, connections)]),
@@ -85,17 +86,17 @@ export async function measureRequests(
       const bases: LoadFigures[] = [];
       const measured = new Map<string, LoadFigures[]>([[bare.name, bases]]);
       for (let round = 0; round < rounds; round += 1) {
-        await base.send(hello(WAKE_UP));
+        await base.send(hello(wakeUp));
         const before = await base.send(hello(sample));
         for (const { target, scenarios } of running) {
           const scenario = scenarios.find((candidate) => candidate.name === name);
           const load = loads.get(target);
           if (!scenario || !load) continue;
           const requests = await scenario.prepare(sample);
-          await load.send(await scenario.prepare(WAKE_UP));
+          await load.send(await scenario.prepare(wakeUp));
           measured.set(target.name, [...(measured.get(target.name) ?? []), await load.send(requests)]);
         }
-        await base.send(hello(WAKE_UP));
+        await base.send(hello(wakeUp));
         bases.push(merge([before, await base.send(hello(sample))]));
       }
       for (const [target, own] of measured) {
