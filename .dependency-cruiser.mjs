@@ -8,7 +8,7 @@ const only = (name, packages, homes) => ({
 
 /** lib, from the top down: a module imports from its own line or from below. */
 const layers = [
-  ['start', 'api/document', 'doctor/(cache|database|deployed|provider)'],
+  ['start', 'api/document', 'doctor/(examine|cache|database|deployed|provider)'],
   ['gate', 'console', 'telemetry/[^/]+'],
   ['admission'],
   ['guard', 'webhook', 'users/(backfill|compare|forget)'],

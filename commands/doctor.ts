@@ -1,10 +1,6 @@
 import { parseArgs } from 'node:util';
-import { examineCache } from '#lib/doctor/cache';
 import type { Examined } from '#lib/doctor/check';
-import { examineDatabase } from '#lib/doctor/database';
-import { examineDeployed } from '#lib/doctor/deployed';
-import { examineProvider } from '#lib/doctor/provider';
-import { examineVariables } from '#lib/doctor/variables';
+import { examine } from '#lib/doctor/examine';
 import { isLoopback } from '#lib/env';
 import { log } from '#lib/log';
 import { type ExitCode, runCommand, UsageError } from './command';
@@ -62,14 +58,7 @@ async function main(): Promise<ExitCode> {
   const origin = values.url === undefined ? undefined : originOf(values.url);
   // Standard output is for the findings, which say what the log would.
   log.level = 'silent';
-  // Alone: its bound is so short that what else this process does would count.
-  const cache = await examineCache();
-  const [provider, database, deployed] = await Promise.all([
-    examineProvider(),
-    examineDatabase(values.local),
-    origin === undefined ? [] : examineDeployed(origin, values.local),
-  ]);
-  const rows = [...examineVariables(process.env), ...provider, ...database, ...cache, ...deployed];
+  const rows = await examine({ origin, isLocal: values.local });
   const count = (status: Examined['status']) => rows.filter((row) => row.status === status).length;
   const failures = count('failure');
   const isColoured = process.stdout.isTTY === true && !process.env['NO_COLOR'];

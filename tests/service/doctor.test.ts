@@ -1,7 +1,8 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { escapeIdentifier } from 'pg';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { variables } from '#lib/env';
 import { memoryEngine } from '../../dev/kv/memory';
 import { CommandError, type KvEngine, startKvServer } from '../../dev/kv/server';
 import { freePort } from '../../dev/system/listen';
@@ -17,17 +18,15 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 type Variables = Readonly<Record<string, string>>;
 type Found = readonly ['failure' | 'warning', string, string];
 
-const Report = z.strictObject({
-  status: z.enum(['ok', 'failure']),
-  checks: z.array(
-    z.strictObject({
-      name: z.string(),
-      status: z.enum(['ok', 'warning', 'failure', 'skipped']),
-      finding: z.string().min(1),
-      remedy: z.string().min(1).optional(),
-    }),
-  ),
-});
+const Checks = z.array(
+  z.strictObject({
+    name: z.string(),
+    status: z.enum(['ok', 'warning', 'failure', 'skipped']),
+    finding: z.string().min(1),
+    remedy: z.string().min(1).optional(),
+  }),
+);
+const Report = z.strictObject({ status: z.enum(['ok', 'failure']), checks: Checks });
 
 const PASSWORD = 'hidden-password';
 const OTHER_SECRET = `whsec_${Buffer.from('a signing secret of somebody else').toString('base64')}`;
@@ -117,8 +116,6 @@ const forgetfulStore = await storeWhere('GET', () => null);
 const at = (url: string, address: string) => Object.assign(new URL(url), { host: address }).href;
 const db = (DATABASE_URL: string): Variables => ({ DATABASE_URL });
 
-const url = (address: string) => ['--url', address];
-
 /** Secrets that an environment holds. */
 function secretsOf(environment: Variables): string[] {
   const {
@@ -137,25 +134,59 @@ function secretsOf(environment: Variables): string[] {
   ].filter(Boolean);
 }
 
-async function examine(changes: Variables, args: readonly string[] = []) {
-  const environment = { ...well, ...changes };
-  const { exit, stdout, stderr } = await runCommand('doctor', ['--json', ...args], environment);
-  for (const secret of secretsOf(environment)) expect(stdout + stderr).not.toContain(secret);
-  expect(stderr).toBe('');
-  const { status, checks } = Report.parse(JSON.parse(stdout));
-  expect(exit).toBe(status === 'ok' ? 0 : 1);
+/** What is true of every row, whatever it says; those that are not well. */
+function judged(checks: z.infer<typeof Checks>) {
   for (const { status: of, remedy } of checks) {
     expect(remedy !== undefined).toBe(of === 'warning' || of === 'failure');
     expect(remedy ?? '').not.toContain('\n');
   }
-  const unwell = checks.filter((row) => row.status === 'warning' || row.status === 'failure');
-  return { exit, checks, unwell };
+  return { checks, unwell: checks.filter((row) => row.status === 'warning' || row.status === 'failure') };
 }
+
+/** Starts the command, which writes JSON. */
+function startDoctor(changes: Variables, origin?: string) {
+  const environment = { ...well, ...changes };
+  const args = ['--json', ...(origin === undefined ? [] : ['--url', origin])];
+  return { environment, ended: runCommand('doctor', args, environment) };
+}
+
+/** What it says in the end. */
+async function reported({ environment, ended }: ReturnType<typeof startDoctor>) {
+  const { exit, stdout, stderr } = await ended;
+  for (const secret of secretsOf(environment)) expect(stdout + stderr).not.toContain(secret);
+  expect(stderr).toBe('');
+  const { status, checks } = Report.parse(JSON.parse(stdout));
+  expect(exit).toBe(status === 'ok' ? 0 : 1);
+  return { exit, ...judged(checks) };
+}
+
+/** What the command would find, by its checks in this process: each has clients of its own, as a process has. */
+async function examineHere(changes: Variables, origin?: string) {
+  const environment: Variables = { ...well, ...changes };
+  for (const name of Object.keys(variables.shape)) vi.stubEnv(name, environment[name] ?? '');
+  vi.resetModules();
+  const [{ log }, { drainDatabase }, { examine }] = await Promise.all([
+    import('#lib/log'),
+    import('#lib/db'),
+    import('#lib/doctor/examine'),
+  ]);
+  log.level = 'silent';
+  try {
+    const rows = await examine({ origin, isLocal: false });
+    for (const secret of secretsOf(environment)) expect(JSON.stringify(rows)).not.toContain(secret);
+    return judged(Checks.parse(rows));
+  } finally {
+    await drainDatabase();
+  }
+}
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
 
 test('where all is well, every check says so, the deployed service included, and nothing is changed', async () => {
   const before = await database.users();
   service.kv.takeCommands();
-  const { exit, checks } = await examine({}, url(service.url));
+  const { exit, checks } = await reported(startDoctor({}, service.url));
   expect(checks.filter(({ status }) => status !== 'ok')).toEqual([
     { name: 'service transport', status: 'skipped', finding: 'not asked over https' },
   ]);
@@ -179,19 +210,38 @@ const notMigrated = await createTestDatabase({ ...serverOfThisRun(), template: '
 afterAll(() => notMigrated.drop());
 const CREATE_USERS = '20261120000000_create_users';
 
-const environments: [string, Variables, Found[], string[]?][] = [
+type Environment = [what: string, changes: Variables, found: Found[], origin?: string];
+
+const nothingSet: Environment = [
+  'nothing is set',
+  Object.fromEntries(Object.keys(well).map((name) => [name, ''])),
   [
-    'nothing is set',
-    Object.fromEntries(Object.keys(well).map((name) => [name, ''])),
-    [
-      ['failure', 'variables', 'IDP_SECRET_KEY is missing'],
-      ['failure', 'variables', 'IDP_PUBLISHABLE_KEY is missing'],
-      ['failure', 'variables', 'IDP_WEBHOOK_SIGNING_SECRET is missing'],
-      ['failure', 'variables', 'DATABASE_URL is missing'],
-      ['failure', 'variables', 'KV_REST_API_URL is missing'],
-      ['failure', 'variables', 'KV_REST_API_TOKEN is missing'],
-    ],
+    ['failure', 'variables', 'IDP_SECRET_KEY is missing'],
+    ['failure', 'variables', 'IDP_PUBLISHABLE_KEY is missing'],
+    ['failure', 'variables', 'IDP_WEBHOOK_SIGNING_SECRET is missing'],
+    ['failure', 'variables', 'DATABASE_URL is missing'],
+    ['failure', 'variables', 'KV_REST_API_URL is missing'],
+    ['failure', 'variables', 'KV_REST_API_TOKEN is missing'],
   ],
+];
+const oneWarning: Environment = [
+  'the JWT key is not set',
+  { IDP_JWT_KEY: '' },
+  [['warning', 'variables', 'IDP_JWT_KEY is not set']],
+];
+/** Waits for 15 s, as long as a service from afar may take: the other cases are looked at meanwhile. */
+const amidSilence = startDoctor(
+  {
+    CLERK_API_URL: `http://${silentAddress}`,
+    CLERK_FAPI_URL: `http://${silentAddress}`,
+    DATABASE_URL: at(well['DATABASE_URL'] ?? '', `127.0.0.1:${mute.port}`),
+    KV_REST_API_URL: `http://${silentAddress}`,
+  },
+  `http://${silentAddress}`,
+);
+
+const environments: readonly Environment[] = [
+  nothingSet,
   [
     'the keys are swapped',
     {
@@ -224,7 +274,7 @@ const environments: [string, Variables, Found[], string[]?][] = [
       ['failure', 'secret key', 'refuses it'],
     ],
   ],
-  ['the JWT key is not set', { IDP_JWT_KEY: '' }, [['warning', 'variables', 'IDP_JWT_KEY is not set']]],
+  oneWarning,
   [
     'the secret key is of another instance',
     { IDP_SECRET_KEY: ofElsewhere.IDP_SECRET_KEY },
@@ -263,24 +313,7 @@ const environments: [string, Variables, Found[], string[]?][] = [
       ['failure', 'cache', 'out of reach (ECONNREFUSED)'],
       ['failure', 'service', 'out of reach (ECONNREFUSED)'],
     ],
-    url(`http://${nobody}`),
-  ],
-  [
-    'somebody listens and is silent: provider, database, cache and service',
-    {
-      CLERK_API_URL: `http://${silentAddress}`,
-      CLERK_FAPI_URL: `http://${silentAddress}`,
-      DATABASE_URL: at(well['DATABASE_URL'] ?? '', `127.0.0.1:${mute.port}`),
-      KV_REST_API_URL: `http://${silentAddress}`,
-    },
-    [
-      ['failure', 'secret key', 'does not answer (Backend API)'],
-      ['failure', 'publishable key', "instance's Frontend API does not answer"],
-      ['failure', 'database', 'does not answer in time'],
-      ['failure', 'cache', 'does not answer within 500 ms'],
-      ['failure', 'service', 'does not answer within 15 s'],
-    ],
-    url(`http://${silentAddress}`),
+    `http://${nobody}`,
   ],
   [
     'somebody else answers: in place of the provider, the cache and the service',
@@ -295,7 +328,7 @@ const environments: [string, Variables, Found[], string[]?][] = [
       ['failure', 'cache', 'something else than a KV store answers'],
       ['failure', 'service', 'something else than the service answers (200, no JSON)'],
     ],
-    url(html.url),
+    html.url,
   ],
   [
     'provider, cache and service are out of order',
@@ -310,7 +343,7 @@ const environments: [string, Variables, Found[], string[]?][] = [
       ['failure', 'cache', 'answers with status 500'],
       ['failure', 'service', 'answers with status 500'],
     ],
-    url(broken.url),
+    broken.url,
   ],
   [
     'the password is wrong',
@@ -425,20 +458,15 @@ const environments: [string, Variables, Found[], string[]?][] = [
     'the deployed service has another signing secret',
     { IDP_WEBHOOK_SIGNING_SECRET: OTHER_SECRET },
     [['failure', 'service webhook', 'refuses an event that is signed with this signing secret']],
-    url(service.url),
+    service.url,
   ],
   [
     'the deployed service has not the second of two signing secrets',
     { IDP_WEBHOOK_SIGNING_SECRET: `${SIGNING_SECRET} ${OTHER_SECRET}` },
     [['failure', 'service webhook', 'signing secret 2 of 2']],
-    url(service.url),
+    service.url,
   ],
-  [
-    'the address redirects',
-    {},
-    [['failure', 'service', 'answers with a redirect (307)']],
-    url(redirecting.url),
-  ],
+  ['the address redirects', {}, [['failure', 'service', 'answers with a redirect (307)']], redirecting.url],
   [
     'whoever answers says yes to everything',
     {},
@@ -447,7 +475,7 @@ const environments: [string, Variables, Found[], string[]?][] = [
       ['failure', 'service guard', 'answers 200, not 401'],
       ['failure', 'service forgery', 'answers 200, not 400'],
     ],
-    url(agreeing.url),
+    agreeing.url,
   ],
   [
     'the deployed service has no database',
@@ -458,32 +486,54 @@ const environments: [string, Variables, Found[], string[]?][] = [
       ['failure', 'service webhook', 'answers 503 to a signed event'],
       ['failure', 'service forgery', 'answers 503, not 400'],
     ],
-    url(stopping.url),
+    stopping.url,
   ],
 ];
 
-describe('what is wrong is found and named, and nothing else is', () => {
-  test.each(environments)('%s', async (_what, changes, found, args) => {
-    const { unwell, exit } = await examine(changes, args);
-    expect(unwell).toEqual(
-      found.map(([status, name, words]) =>
-        expect.objectContaining({ status, name, finding: expect.stringContaining(words) }),
-      ),
-    );
+const rowsOf = (found: readonly Found[]) =>
+  found.map(([status, name, words]) =>
+    expect.objectContaining({ status, name, finding: expect.stringContaining(words) }),
+  );
+
+test.each([nothingSet, oneWarning])(
+  'the command reports all that is found and nothing else, and exits with 1 over failures alone: %s',
+  async (_what, changes, found) => {
+    const { unwell, exit } = await reported(startDoctor(changes));
+    expect(unwell).toEqual(rowsOf(found));
     expect(exit).toBe(found.some(([status]) => status === 'failure') ? 1 : 0);
+  },
+);
+
+describe('what is wrong is found and named, and nothing else is', () => {
+  test.each(environments)('%s', async (_what, changes, found, origin) => {
+    expect((await examineHere(changes, origin)).unwell).toEqual(rowsOf(found));
   });
 
   const notRun = hasPgBouncer ? '' : ' (not run: no pgbouncer on this machine)';
   test.runIf(hasPgBouncer)(`a pooler is told of, and is no fault${notRun}`, async () => {
     const { stop, through } = await startPgBouncer(serverOfThisRun().url);
     try {
-      const { checks } = await examine(db(through(String(database.pool.options.connectionString))));
+      const { checks } = await examineHere(db(through(String(database.pool.options.connectionString))));
       expect(checks).toContainEqual({ name: 'pooler', status: 'ok', finding: 'by transaction' });
       expect(checks.find(({ name }) => name === 'migrations')?.status).toBe('ok');
     } finally {
       await stop();
     }
   });
+});
+
+test('somebody listens and is silent, provider, database, cache and service: the command says so, and leaves', async () => {
+  const { unwell, exit } = await reported(amidSilence);
+  expect(unwell).toEqual(
+    rowsOf([
+      ['failure', 'secret key', 'does not answer (Backend API)'],
+      ['failure', 'publishable key', "instance's Frontend API does not answer"],
+      ['failure', 'database', 'does not answer in time'],
+      ['failure', 'cache', 'does not answer within 500 ms'],
+      ['failure', 'service', 'does not answer within 15 s'],
+    ]),
+  );
+  expect(exit).toBe(1);
 });
 
 test('a terminal gets a row for each check and a line of remedy below each that is not well, in no colours here', async () => {
