@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { readdirSync, statSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
@@ -29,12 +30,48 @@ export function withoutServiceVariables(): NodeJS.ProcessEnv {
 
 const execute = promisify(execFile);
 
+/** Says of what the build that is there was made. */
+const MARK = path.join(BUILD_FOLDER, 'made-of');
+/** What no build reads, or what it writes. Whatever else stands in the checkout counts, what is new there too. */
+const NOT_READ = new Set([
+  ...['.git', '.github', '.ci', '.local', '.next', BUILD_FOLDER, 'node_modules'],
+  ...['bench', 'biome', 'commands', 'dev', 'docs', 'tests', 'next-env.d.ts'],
+]);
+
+/** The same for the same sources, packages and Node. */
+function digestOfSources(): string {
+  const digest = createHash('sha256').update(process.version);
+  const sources = readdirSync('.').filter((name) => !NOT_READ.has(name) && !name.endsWith('.md'));
+  for (const source of ['node_modules/.package-lock.json', ...sources].toSorted()) {
+    const files = statSync(source).isDirectory()
+      ? readdirSync(source, { recursive: true, withFileTypes: true })
+          .filter((entry) => entry.isFile())
+          .map(({ parentPath, name }) => path.join(parentPath, name))
+          .toSorted()
+      : [source];
+    for (const file of files) {
+      const content = readFileSync(file);
+      digest.update(`${file} ${content.length} `).update(content);
+    }
+  }
+  return digest.digest('hex');
+}
+
 /** Makes that build. Rejects with what it said when it fails, or after five minutes. */
 export async function build(): Promise<void> {
+  rmSync(MARK, { force: true });
   await execute(process.execPath, ['node_modules/next/dist/bin/next', 'build'], {
     env: { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER },
     timeout: 300_000,
   });
+}
+
+/** The same, unless the one that is there was made of what is there now. */
+export async function buildIfChanged(): Promise<void> {
+  const sources = digestOfSources();
+  if (existsSync(MARK) && readFileSync(MARK, 'utf8') === sources) return;
+  await build();
+  writeFileSync(MARK, sources);
 }
 
 /** The address of a file of that build of which a connection does not take all at once. */
