@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { runCommand } from '../harness/commands';
 import { bearer, me, register, send, tokenFor } from '../harness/requests';
 import { startTestService } from '../harness/service';
+import { runCommandHere } from '../vitest/run-command-here';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const service = stopAfterAll(await startTestService());
@@ -10,6 +11,9 @@ const key = (id: string) => `auth:user-id-by-idp:${id}`;
 const cached = (id: string) => service.kv.engine.call('GET', key(id));
 const command = (name: 'show' | 'forget', ...args: string[]) =>
   runCommand(`users/${name}`, args, environment);
+const show = (id: string) => runCommandHere(() => import('../../commands/users/show'), [id], environment);
+const forget = (...args: string[]) =>
+  runCommandHere(() => import('../../commands/users/forget'), args, environment);
 const signUp = (name: string) => idp.createUser({ email: `${name}@private.example` });
 /** Makes a request with a session of a user, and returns the internal id. */
 async function visit(id: string): Promise<string> {
@@ -23,8 +27,7 @@ async function forgetMeanwhile(
   userId: string | undefined,
   meanwhile: () => Promise<unknown> = async () => undefined,
 ): Promise<string> {
-  const { forget } = await import('#lib/users/forget');
-  return forget(id, userId, meanwhile);
+  return (await import('#lib/users/forget')).forget(id, userId, meanwhile);
 }
 
 beforeAll(() => {
@@ -37,7 +40,7 @@ beforeAll(() => {
 test('a user is shown by either id, without a name or an address', async () => {
   const user = signUp('shown');
   const userId = await visit(user.id);
-  const [byOwn, byProvider] = await Promise.all([command('show', userId), command('show', user.id)]);
+  const [byOwn, byProvider] = [await command('show', userId), await show(user.id)];
   expect(byOwn).toMatchObject({ exit: 0, stderr: '' });
   expect(byOwn.stdout).toMatch(
     new RegExp(
@@ -49,7 +52,7 @@ test('a user is shown by either id, without a name or an address', async () => {
 
 test('a user of whom nobody knows is shown as none, and a stranger in the cache is told', async () => {
   await service.kv.engine.call('SET', key('user_nobody'), '019a0000-0000-7000-8000-000000000000');
-  const { exit, stdout } = await command('show', 'user_nobody');
+  const { exit, stdout } = await show('user_nobody');
   expect(exit).toBe(1);
   expect(stdout).toMatch(
     /internal id +none.*\n.*\ncache +HOLDS ANOTHER ID: 019a\S+\nprovider +has no such user\n$/s,
@@ -151,7 +154,7 @@ test('a foreign key decides: one refuses in words and nothing is lost, the other
     CREATE TABLE notes_gone (user_id UUID NOT NULL REFERENCES users (id) ON DELETE CASCADE);
     INSERT INTO notes_kept VALUES ('${keptId}');
     INSERT INTO notes_gone VALUES ('${goneId}')`);
-  const refused = await command('forget', kept, '--yes');
+  const refused = await forget(kept, '--yes');
   expect(refused).toMatchObject({
     exit: 1,
     stderr: '',
@@ -167,17 +170,15 @@ test('a foreign key decides: one refuses in words and nothing is lost, the other
 test('without somebody to answer, without a cache, or with a word too many, nothing is deleted', async () => {
   const id = 'user_who_stays';
   const userId = await visit(id);
-  const [unasked, several] = await Promise.all([
-    command('forget', id),
-    command('forget', id, userId, '--yes'),
-  ]);
+  const unasked = await command('forget', id);
+  const several = await forget(id, userId, '--yes');
   expect(unasked).toMatchObject({
     exit: 2,
     stderr: expect.stringContaining('Nobody can answer here: say --yes.'),
   });
   expect(several).toMatchObject({ exit: 2, stderr: expect.stringContaining('One id is needed') });
   await service.kv.proxy.treat('refuse');
-  const uncached = await command('forget', id, '--yes');
+  const uncached = await forget(id, '--yes');
   await service.kv.proxy.treat('forward');
   expect(uncached).toMatchObject({ exit: 1, stderr: 'The cache does not answer: nothing is deleted\n' });
   expect(await database.rowsOf(id)).toMatchObject([{ id: userId }]);
@@ -186,7 +187,7 @@ test('without somebody to answer, without a cache, or with a word too many, noth
 test('an id that is the internal id of one and the other id of another is not guessed at', async () => {
   const userId = await visit('user_first_of_two');
   await register(service.url, tokenFor(idp, 'user_caller'), { identityProviderUserId: userId });
-  const { exit, stderr } = await command('forget', userId, '--yes');
+  const { exit, stderr } = await forget(userId, '--yes');
   expect({ exit, stderr }).toEqual({ exit: 1, stderr: expect.stringContaining('give the other id') });
   expect(await database.rowsOf(userId)).toHaveLength(1);
 });

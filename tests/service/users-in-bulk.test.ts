@@ -12,6 +12,7 @@ import { createTestDatabase, type TestDatabase } from '../harness/parts/database
 import { holdInserts } from '../harness/parts/held-row';
 import { type Impostor, startImpostor } from '../harness/parts/impostor';
 import { SECRET_KEY } from '../harness/service';
+import { runCommandHere } from '../vitest/run-command-here';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
 const folder = temporaryFolder();
@@ -67,9 +68,11 @@ const environment = (more: Record<string, string> = {}) => ({
   CLERK_API_URL: front.url,
   ...more,
 });
-const backfill = (...args: string[]) =>
-  runCommand('users/backfill', ['--state', state, ...args], environment());
-const check = (...args: string[]) => runCommand('users/check', args, environment());
+const backfillIn = (variables: Record<string, string>, ...args: string[]) =>
+  runCommandHere(() => import('../../commands/users/backfill'), ['--state', state, ...args], variables);
+const backfill = (...args: string[]) => backfillIn(environment(), ...args);
+const check = (...args: string[]) =>
+  runCommandHere(() => import('../../commands/users/check'), args, environment());
 const listed = () => front.calls.filter((call) => call.startsWith('GET /v1/users?'));
 const link = (ids: readonly string[]) =>
   database.pool.query(
@@ -101,7 +104,7 @@ test('everybody is linked once, beside a rate limit, faults, resets, sign-ups an
     joiners.push(provider.createUser({ email: `${joiners.length}@joiner.example` }).id);
   };
 
-  const { exit, stdout, stderr } = await backfill();
+  const { exit, stdout, stderr } = await runCommand('users/backfill', ['--state', state], environment());
   expect(faults).toEqual([]);
   expect(joiners).toHaveLength(4);
   expect(exit).toBe(1); // over the id that the service would not take
@@ -214,10 +217,7 @@ test('the state of another run is not gone on with', async () => {
   await backfill('--patience', '0');
   const kept = readFileSync(state, 'utf8');
   const elsewhere = environment({ DATABASE_URL: database.url.replace(/\/test_\w+/, '/elsewhere') });
-  const others = await Promise.all([
-    backfill('--since', '2026-01-01'),
-    runCommand('users/backfill', ['--state', state], elsewhere),
-  ]);
+  const others = [await backfill('--since', '2026-01-01'), await backfillIn(elsewhere)];
   for (const other of others)
     expect(other).toMatchObject({ exit: 2, stdout: '', stderr: expect.stringContaining('of another') });
   expect(readFileSync(state, 'utf8')).toBe(kept);
@@ -239,13 +239,11 @@ test('it does not begin over what is wrong, and says what, without a secret', as
     [[], none, 2, missing],
     [[], { IDP_SECRET_KEY: 'sk_test_of_another_instance' }, 1, 'refuses IDP_SECRET_KEY'],
   ];
-  await Promise.all(
-    wrong.map(async ([args, variables, exit, words]) => {
-      const refused = await runCommand('users/backfill', ['--state', state, ...args], environment(variables));
-      expect(refused).toMatchObject({ exit, stderr: expect.stringContaining(words) });
-      expect(refused.stderr).not.toMatch(/sk_test|postgres(?:ql)?:\/\/|\n\s+at /);
-    }),
-  );
+  for (const [args, variables, exit, words] of wrong) {
+    const refused = await backfillIn(environment(variables), ...args);
+    expect(refused).toMatchObject({ exit, stderr: expect.stringContaining(words) });
+    expect(refused.stderr).not.toMatch(/sk_test|postgres(?:ql)?:\/\/|\n\s+at /);
+  }
   expect(await database.users()).toEqual([]);
 });
 
@@ -255,7 +253,7 @@ test('a role that may not insert is told so, at once', async () => {
   await database.pool.query(`CREATE ROLE ${escapeIdentifier(role)} LOGIN PASSWORD 'hidden-password'`);
   await database.pool.query(`GRANT SELECT ON users TO ${escapeIdentifier(role)}`);
   const url = Object.assign(new URL(database.url), { username: role, password: 'hidden-password' }).href;
-  const refused = await runCommand('users/backfill', ['--state', state], environment({ DATABASE_URL: url }));
+  const refused = await backfillIn(environment({ DATABASE_URL: url }));
   await database.pool.query(
     `REVOKE ALL ON users FROM ${escapeIdentifier(role)}; DROP ROLE ${escapeIdentifier(role)}`,
   );
@@ -276,7 +274,7 @@ test('a check finds what either side lacks, and tells the ids if it is asked to'
       )}1200 users at the provider, 3 of them not linked\n1197 rows, 0 of them of nobody at the provider\n`,
   });
   await backfill();
-  expect(await check()).toMatchObject({
+  expect(await runCommand('users/check', [], environment())).toMatchObject({
     exit: 0,
     stdout:
       '1200 users at the provider, 0 of them not linked\n1200 rows, 0 of them of nobody at the provider\n',
