@@ -39,12 +39,12 @@ export function startNext(
   };
 }
 
-/** Resolves to true once the address answers with less than 500; false after two minutes. Rejects when aborted. */
-export function answers(url: string, signal: AbortSignal): Promise<boolean> {
+/** Resolves to true once the application answers with less than 500; false after two minutes. Rejects when aborted. */
+export function answers(app: string, signal: AbortSignal): Promise<boolean> {
   const answersNow = async () => {
     try {
-      // The first answer waits for the page to be compiled.
-      const response = await fetch(url, {
+      // What is asked is compiled first. A page takes longer than all of the API, and may never be opened.
+      const response = await fetch(`${app}/health/alive`, {
         redirect: 'manual',
         signal: AbortSignal.any([signal, AbortSignal.timeout(60_000)]),
       });
