@@ -51,7 +51,7 @@ export function loadEnvironmentFiles(mode: 'dev' | 'preview'): void {
 }
 
 /** Throws an error that lists everything wrong, by name, never by value. */
-export function readSettings(environment: NodeJS.ProcessEnv): Settings {
+export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const set = Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
   const parsed = Settings.safeParse(set);
   const problems = [

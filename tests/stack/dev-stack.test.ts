@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
 import { connectToRedis, missingMigrations, requireStore } from '../../dev/stack/own-parts';
+import { readSettings } from '../../dev/stack/settings';
 import { freePort, listen } from '../../dev/system/listen';
 import { codeOnConsole, shownLink, signUp, visit } from '../harness/browser/browser';
 import { launchBrowser } from '../harness/browser/chromium';
@@ -265,10 +266,15 @@ test.each([
   ],
   [{ REDIS_URL: 'http://hidden' }, /REDIS_URL: is no redis:\/\/ URL/],
   [{ DATABASE_URL: 'mysql://hidden' }, /DATABASE_URL: is no postgresql:\/\/ URL/],
-])('half an environment is refused with what is missing: %j', async (more, words) => {
-  const { written, exited } = local.launch('dev', more);
+])('half an environment is refused with what is missing: %j', (more, words) => {
+  expect(() => readSettings(more)).toThrow(words);
+  expect(() => readSettings(more)).not.toThrow('hidden');
+});
+
+test('over half an environment a start ends at once, in the words for what is missing', async () => {
+  const { written, exited } = local.launch('dev', { KV_REST_API_TOKEN: 'hidden' });
   expect(await exited).toBe(1);
-  expect(written.stderr).toMatch(words);
+  expect(written.stderr).toMatch(/KV_REST_API_URL: not set/);
   expect(written.stderr).not.toContain('hidden');
 });
 
