@@ -1,0 +1,110 @@
+import { execFile } from 'node:child_process';
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { Client } from 'pg';
+import { type EmbeddedPostgres, startPostgres } from '../../../dev/postgres/server';
+import { endProcess, waitUntil } from '../../../dev/system/processes';
+import { deployMigrations } from '../../../prisma/deploy';
+import { type DatabaseServer, TEMPLATE } from './database';
+import { startTcpProxy } from './tcp-proxy';
+
+/** A primary and a standby that has every commit before it is acknowledged, behind one address. */
+export interface ReplicatedPostgres extends DatabaseServer {
+  /** What the primary commits from now on reaches the standby no more. */
+  cutReplication(): Promise<void>;
+  /** The primary dies, and at the address nobody listens. */
+  killPrimary(): Promise<void>;
+  /** The standby is the primary from now on; the address leads there. */
+  promoteStandby(): Promise<void>;
+  /** Ends both servers and removes their data. */
+  stop(): Promise<void>;
+}
+
+const addressOf = (url: string) => ({ host: new URL(url).hostname, port: Number(new URL(url).port) });
+
+/** Runs statements one by one, on one connection. */
+async function run(url: string, ...statements: readonly string[]): Promise<unknown[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    let rows: unknown[] = [];
+    for (const statement of statements) ({ rows } = await client.query(statement));
+    return rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** A copy of a cluster that is shut down, as one that follows it. Keeps who may read it. */
+async function copyAsStandby(from: string, to: string, primaryUrl: string): Promise<void> {
+  await promisify(execFile)('cp', ['-Rp', from, to]);
+  const { hostname, port, username, password } = new URL(primaryUrl);
+  await writeFile(path.join(to, 'data/standby.signal'), '');
+  await appendFile(
+    path.join(to, 'data/postgresql.auto.conf'),
+    `primary_conninfo = 'host=${hostname} port=${port} user=${username} password=${password}'\n`,
+  );
+}
+
+/**
+ * Starts both, with a migrated template database. The primary acknowledges a commit once the standby has it on disk, and
+ * waits for as long as there is no standby: so the promoted standby lacks nothing that was acknowledged.
+ */
+export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-postgres-'));
+  const start = (name: string, port?: number): Promise<EmbeddedPostgres> =>
+    startPostgres({ folder: path.join(folder, name), durable: false, ...(port ? { port } : {}) });
+
+  const first = await start('primary');
+  await first.createDatabase(TEMPLATE);
+  await deployMigrations(first.url(TEMPLATE));
+  await first.stop();
+  const server = addressOf(first.url('postgres'));
+  const link = await startTcpProxy(server);
+  const linkUrl = new URL(first.url('postgres'));
+  linkUrl.port = String(link.port);
+  await copyAsStandby(path.dirname(first.dataFolder), path.join(folder, 'standby'), linkUrl.href);
+  const [primary, standby] = await Promise.all([start('primary', server.port), start('standby')]);
+  const url = new URL(first.url('postgres'));
+  // After the copy: the promoted standby has none of its own to wait for.
+  await run(
+    primary.url('postgres'),
+    `ALTER SYSTEM SET synchronous_standby_names = '*'`,
+    'SELECT pg_reload_conf()',
+    // Over what the server was started with: no crash of the machine is survived, but no commit is acknowledged alone.
+    `ALTER ROLE ${url.username} SET synchronous_commit = on`,
+  );
+  const inSync = async () => {
+    const statement = `SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'`;
+    return (await run(primary.url('postgres'), statement)).length > 0;
+  };
+
+  const address = await startTcpProxy(server);
+  url.port = String(address.port);
+  const replicated: ReplicatedPostgres = {
+    url: url.href,
+    template: TEMPLATE,
+    cutReplication: () => link.treat('black-hole'),
+    async killPrimary() {
+      // Nobody may still be told what a dying server says: it no longer waits for the standby.
+      await address.treat('refuse');
+      const [pid] = (await readFile(path.join(primary.dataFolder, 'postmaster.pid'), 'utf8')).split('\n');
+      await endProcess(Number(pid), []);
+    },
+    async promoteStandby() {
+      await run(standby.url('postgres'), 'SELECT pg_promote()');
+      address.lead(addressOf(standby.url('postgres')));
+      await address.treat('forward');
+    },
+    async stop() {
+      for (const proxy of [address, link]) await proxy.stop();
+      for (const each of [primary, standby]) await each.stop();
+      await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+  if (await waitUntil(inSync, 30_000)) return replicated;
+  await replicated.stop();
+  throw new Error('The standby does not follow');
+}
