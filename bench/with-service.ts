@@ -1,18 +1,24 @@
 import { build } from '../tests/harness/build';
+import type { DatabaseServer } from '../tests/harness/parts/database';
 import { startOwnPostgres } from '../tests/harness/parts/own-postgres';
 import { startTestService, type TestService, type TestServiceOptions } from '../tests/harness/service';
 
+interface StartedServer extends DatabaseServer {
+  stop(): Promise<void>;
+}
+
 /**
- * Builds the service, starts it over parts of its own and hands it to `work`; when this resolves, rejects or is
- * interrupted, all of it is stopped. The build is the tests': one of the two at a time.
+ * Builds the service, starts it over parts of its own and hands it to `work`, with the database server that was started;
+ * when this resolves, rejects or is interrupted, all of it is stopped. The build is the tests': one of the two at a time.
  */
-export async function withService(
+export async function withServiceOver<S extends StartedServer>(
+  startServer: () => Promise<S>,
   options: TestServiceOptions,
-  work: (service: TestService) => Promise<void>,
+  work: (service: TestService, server: S) => Promise<void>,
 ): Promise<void> {
   process.stdout.write('building\n');
   await build();
-  const starting = startOwnPostgres();
+  const starting = startServer();
   let service: TestService | undefined;
   const stop = async () => {
     await service?.stop();
@@ -21,10 +27,18 @@ export async function withService(
   const interrupted = () => void stop().finally(() => process.exit(130));
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
   try {
-    service = await startTestService({ ...options, server: await starting });
+    const server = await starting;
+    service = await startTestService({ ...options, server });
     process.stdout.write(`running ${service.processes.length} processes\n`);
-    await work(service);
+    await work(service, server);
   } finally {
     await stop();
+    process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
   }
 }
+
+/** The same over a PostgreSQL without a standby. */
+export const withService = (
+  options: TestServiceOptions,
+  work: (service: TestService) => Promise<void>,
+): Promise<void> => withServiceOver(startOwnPostgres, options, work);

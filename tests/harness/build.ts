@@ -57,10 +57,11 @@ function digestOfSources(): string {
   return digest.digest('hex');
 }
 
-/** Makes that build. Rejects with what it said when it fails, or after five minutes. */
-export async function build(): Promise<void> {
-  rmSync(MARK, { force: true });
+/** Makes that build, of another checkout in its own folder. Rejects with what it said when it fails, or after five minutes. */
+export async function build(checkout = '.'): Promise<void> {
+  rmSync(path.join(checkout, MARK), { force: true });
   await execute(process.execPath, ['node_modules/next/dist/bin/next', 'build'], {
+    cwd: checkout,
     env: { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER },
     timeout: 300_000,
   });

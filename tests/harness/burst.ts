@@ -8,6 +8,8 @@ const Linked = z.object({ userId: z.string() });
 
 /** One answer to a caller of a burst. */
 interface BurstAnswer {
+  /** Of the process that was asked. */
+  readonly url: string;
   readonly identityProviderUserId: string;
   readonly status: number;
   /** Of an answer that tells it: the webhook's does not. */
@@ -50,7 +52,7 @@ export async function startBurst(service: TestService, name: string, concurrency
       }[way]();
       status = answer.status;
       const userId = Linked.safeParse(answer.body).data?.userId;
-      answers.push({ identityProviderUserId: id, status, userId, at: performance.now() });
+      answers.push({ url, identityProviderUserId: id, status, userId, at: performance.now() });
     }
   };
   const callers = Array.from({ length: concurrency }, async () => {

@@ -86,15 +86,17 @@ function indiscreetLines(output: string, environment: Readonly<Record<string, st
     );
 }
 
-/** Starts Next.js and resolves once the service answers; rejects with its output if it ends instead. */
+/** Starts Next.js of a checkout that was built, and resolves once it answers; rejects with its output if it ends instead. */
 export async function startServiceProcess(
   environment: Readonly<Record<string, string>>,
+  checkout = '.',
 ): Promise<ServiceProcess> {
   const port = await freePort();
   const child = spawn(
     process.execPath,
     ['node_modules/next/dist/bin/next', MODE, '-H', 'localhost', '-p', String(port)],
     {
+      cwd: checkout,
       env: {
         ...withoutServiceVariables(),
         NODE_ENV: MODE === 'dev' ? 'development' : 'production',
@@ -150,6 +152,8 @@ export async function startServiceProcess(
 
 export interface TestServiceOptions {
   readonly processes?: number;
+  /** The folder of another checkout, which was built and runs instead of this one. */
+  readonly checkout?: string;
   /** Over the defaults; an empty value unsets a variable. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Where the database is made; absent: on the test run's server. */
@@ -168,6 +172,7 @@ export interface TestServiceOptions {
  */
 export async function startTestService({
   processes: count = 1,
+  checkout,
   environment: overrides = {},
   server,
   databaseUrl = ({ url }) => url,
@@ -205,7 +210,9 @@ export async function startTestService({
     CLERK_FAPI_URL: idp.url,
     ...overrides,
   };
-  const processes = await Promise.all(Array.from({ length: count }, () => startServiceProcess(environment)));
+  const processes = await Promise.all(
+    Array.from({ length: count }, () => startServiceProcess(environment, checkout)),
+  );
   const [first] = processes;
   if (!first) throw new Error('A service has at least one process');
   const output = () => processes.map((process) => process.output()).join('\n');
