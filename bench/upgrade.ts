@@ -93,7 +93,7 @@ async function shareCache(service: TestService, one: ServiceProcess, other: Serv
 }
 
 const { version, commit } = await lastRelease();
-const parent = await mkdtemp(path.join(os.tmpdir(), 'identity-link-upgrade-'));
+const parent = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-release-'));
 const release = path.join(parent, 'release');
 try {
   console.log(`installing and building ${version}, commit ${commit}`);
