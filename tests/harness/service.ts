@@ -35,15 +35,8 @@ export interface ServiceProcess {
   stop(): Promise<void>;
 }
 
-/** The service over real parts, all of this test file's own. */
-export interface TestService {
-  /** Address of the first process. */
-  readonly url: string;
-  readonly processes: readonly ServiceProcess[];
-  /** Everything that the processes wrote so far. */
-  output(): string;
-  /** The lines of it that hold a text. */
-  linesWith(text: string): string[];
+/** What the service runs over, all of it real. */
+export interface TestParts {
   readonly database: TestDatabase;
   readonly idp: IdentityProvider;
   readonly kv: {
@@ -54,9 +47,20 @@ export interface TestService {
     /** The commands that reached the KV server since the last call. */
     takeCommands(): string[][];
   };
-  /** The variables that the processes were started with. */
+  /** The variables that a process is started with. */
   readonly environment: Readonly<Record<string, string>>;
   stop(): Promise<void>;
+}
+
+/** The service over parts that are all of this test file's own. */
+export interface TestService extends TestParts {
+  /** Address of the first process. */
+  readonly url: string;
+  readonly processes: readonly ServiceProcess[];
+  /** Everything that the processes wrote so far. */
+  output(): string;
+  /** The lines of it that hold a text. */
+  linesWith(text: string): string[];
 }
 
 /** The tests run over the production build, or with SERVICE_MODE=dev over `next dev`, one test file at a time. */
@@ -66,7 +70,7 @@ const MODE = process.env['SERVICE_MODE'] === 'dev' ? 'dev' : 'start';
 const PRIVATE = [/eyJ[\w-]+\.[\w-]*\./, /[\w.+-]+@(?:[a-z\d-]+\.)+[a-z]{2,}/i];
 
 /** The lines that hold a secret of the process, a session token or an e-mail address. */
-function indiscreetLines(output: string, environment: Readonly<Record<string, string>>): string[] {
+export function indiscreetLines(output: string, environment: Readonly<Record<string, string>>): string[] {
   const {
     IDP_SECRET_KEY = '',
     IDP_WEBHOOK_SIGNING_SECRET = '',
@@ -150,10 +154,7 @@ export async function startServiceProcess(
   };
 }
 
-export interface TestServiceOptions {
-  readonly processes?: number;
-  /** The folder of another checkout, which was built and runs instead of this one. */
-  readonly checkout?: string;
+export interface TestPartsOptions {
   /** Over the defaults; an empty value unsets a variable. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Where the database is made; absent: on the test run's server. */
@@ -166,19 +167,23 @@ export interface TestServiceOptions {
   readonly clock?: Clock;
 }
 
+export interface TestServiceOptions extends TestPartsOptions {
+  readonly processes?: number;
+  /** The folder of another checkout, which was built and runs instead of this one. */
+  readonly checkout?: string;
+}
+
 /**
- * Starts one or more processes of the service over one database, one cache and one identity provider. With
- * KV_ENGINE=redis the KV server keeps its data in a real Redis of the test's own.
+ * Starts a database, a cache and an identity provider. With KV_ENGINE=redis the KV server keeps its data in a real Redis of
+ * the test's own.
  */
-export async function startTestService({
-  processes: count = 1,
-  checkout,
+export async function startParts({
   environment: overrides = {},
   server,
   databaseUrl = ({ url }) => url,
   keys = process.env['IDP_KEY_STYLE'] === 'live' ? 'live' : 'test',
   clock,
-}: TestServiceOptions = {}): Promise<TestService> {
+}: TestPartsOptions = {}): Promise<TestParts> {
   const [database, idp] = await Promise.all([
     createTestDatabase(server),
     startIdentityProvider({
@@ -210,6 +215,29 @@ export async function startTestService({
     CLERK_FAPI_URL: idp.url,
     ...overrides,
   };
+  return {
+    database,
+    idp,
+    kv: { engine, proxy: kvProxy, address, takeCommands: () => commands.splice(0) },
+    environment,
+    async stop() {
+      await idp.stop();
+      await kvProxy.stop();
+      await kvServer.stop();
+      await redis?.stop();
+      await database.drop();
+    },
+  };
+}
+
+/** Starts one or more processes of the service over one database, one cache and one identity provider. */
+export async function startTestService({
+  processes: count = 1,
+  checkout,
+  ...options
+}: TestServiceOptions = {}): Promise<TestService> {
+  const parts = await startParts(options);
+  const { environment, idp } = parts;
   const processes = await Promise.all(
     Array.from({ length: count }, () => startServiceProcess(environment, checkout)),
   );
@@ -218,6 +246,7 @@ export async function startTestService({
   const output = () => processes.map((process) => process.output()).join('\n');
   idp.webhooks.setEndpoint({ url: `${first.url}/webhooks/idp/v1/user-created`, secrets: [SIGNING_SECRET] });
   return {
+    ...parts,
     url: first.url,
     processes,
     output,
@@ -225,17 +254,11 @@ export async function startTestService({
       output()
         .split('\n')
         .filter((line) => line.includes(text)),
-    database,
-    idp,
-    kv: { engine, proxy: kvProxy, address, takeCommands: () => commands.splice(0) },
-    environment,
     async stop() {
+      // Deliveries end before those who answer them.
       await idp.stop();
       const stopped = await Promise.allSettled(processes.map((process) => process.stop()));
-      await kvProxy.stop();
-      await kvServer.stop();
-      await redis?.stop();
-      await database.drop();
+      await parts.stop();
       for (const each of stopped) if (each.status === 'rejected') throw each.reason;
     },
   };
