@@ -1,0 +1,85 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { withoutServiceVariables } from '../../tests/harness/build';
+
+const execute = promisify(execFile);
+
+/** Of the platform's build tool, and of a package of its own that has no fitting version in every registry. */
+const VERSIONS = { vercel: '64.0.2', sandbox: '4.5.0' } as const;
+const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+/** Shared by all runs: 360 MB, which nothing else needs. */
+const TOOL = path.join(PROJECT, '.local', `vercel-${VERSIONS.vercel}`);
+
+const FETCH_MILLISECONDS = 600_000;
+const BUILD_MILLISECONDS = 900_000;
+
+/** Fetches the build tool unless it is there; whole, or not at all. */
+export async function fetchTool(): Promise<void> {
+  if (existsSync(TOOL)) return;
+  mkdirSync(path.dirname(TOOL), { recursive: true });
+  const unfinished = mkdtempSync(`${TOOL}-`);
+  try {
+    const { vercel, sandbox } = VERSIONS;
+    const own = { private: true, dependencies: { vercel }, overrides: { sandbox } };
+    writeFileSync(path.join(unfinished, 'package.json'), JSON.stringify(own));
+    const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+    await execute('npm', ['install', ...options], { cwd: unfinished, timeout: FETCH_MILLISECONDS });
+    renameSync(unfinished, TOOL);
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true });
+  }
+}
+
+/** Copies what git would hand to the platform, and the installed packages; nothing that git ignores. */
+export async function copyTree(into: string): Promise<void> {
+  mkdirSync(into);
+  const list = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];
+  const { stdout } = await execute('git', list, { cwd: PROJECT, maxBuffer: 2 ** 24 });
+  const files = stdout.split('\0').filter((file) => file !== '' && existsSync(path.join(PROJECT, file)));
+  await execute('cp', ['--parents', '-a', '-t', into, ...files], { cwd: PROJECT });
+  await execute('cp', ['-a', path.join(PROJECT, 'node_modules'), into]);
+  mkdirSync(path.join(into, '.vercel'));
+  // Ids that no account has. The packages are there already; what their installation runs is run.
+  const settings = { framework: 'nextjs', installCommand: 'npm run postinstall' };
+  const project = { projectId: 'prj_nobody', orgId: 'team_nobody', settings };
+  writeFileSync(path.join(into, '.vercel', 'project.json'), JSON.stringify(project));
+}
+
+export interface Build {
+  readonly succeeded: boolean;
+  /** What it said. */
+  readonly words: string;
+}
+
+/** Runs the platform's own build over a copy of the tree, with these variables; its output is in `.vercel/output`. */
+export async function buildForPlatform(
+  folder: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<Build> {
+  const args = ['build', '--prod', '--standalone', '--yes', '--token', 'none'];
+  const ran = execute(
+    path.join(TOOL, 'node_modules', '.bin', 'vercel'),
+    [...args, '--global-config', `${folder}-config`],
+    {
+      cwd: folder,
+      // No network is needed: what asks for it by a proxy finds none.
+      env: {
+        ...withoutServiceVariables(),
+        ...environment,
+        VERCEL_TELEMETRY_DISABLED: '1',
+        HTTPS_PROXY: 'http://127.0.0.1:9',
+        npm_config_offline: 'true',
+      },
+      timeout: BUILD_MILLISECONDS,
+      maxBuffer: 2 ** 24,
+    },
+  );
+  const wordsOf = ({ stdout, stderr }: { stdout?: unknown; stderr?: unknown }) => `${stdout}\n${stderr}`;
+  return ran.then(
+    (written) => ({ succeeded: true, words: wordsOf(written) }),
+    (error) => ({ succeeded: false, words: wordsOf(error) }),
+  );
+}
