@@ -46,10 +46,10 @@ export function checksOfBuild(
       title: 'no function holds a file of dev/, tests/, bench/, commands/, prisma/, or an environment file',
       async run() {
         const ours = new RegExp(`^(?:${NOT_DEPLOYED.join('|')})/|^\\.env(?!\\.example$)`);
-        for (const { name, files } of functions) {
-          const found = files.filter((file) => ours.test(file));
-          assert.deepEqual(found, [], `in ${name}`);
-        }
+        const found = functions.flatMap(({ name, files }) =>
+          files.filter((file) => ours.test(file)).map((file) => `${name}: ${file}`),
+        );
+        assert.deepEqual(found, []);
       },
     },
     {

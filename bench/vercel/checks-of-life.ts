@@ -5,7 +5,6 @@ import { startOtlpReceiver } from '../../tests/harness/parts/otlp-receiver';
 import {
   deliver,
   HOOK,
-  ME,
   me,
   register,
   signatureHeaders,
@@ -18,8 +17,9 @@ import { connectionsOf } from './checks-of-answers';
 import type { Deployment } from './deployment';
 import type { Check } from './report';
 
-const FROZEN_MILLISECONDS = 60_000;
-const USERS_AT_ONCE = 8;
+/** Shorter and longer than the pool keeps an idle connection. */
+const FROZEN_SECONDS = [5, 60] as const;
+const USERS_AT_ONCE = 4;
 
 /** Starts the functions with these variables changed; an empty one is unset. */
 export type DeployWith = (changes: Readonly<Record<string, string>>) => Promise<Deployment>;
@@ -120,27 +120,28 @@ export function checksOfLife(
         for (const user of users) assert.equal((await parts.database.rowsOf(user)).length, 1);
       },
     },
-    {
-      title: `frozen for ${FROZEN_MILLISECONDS / 1_000} s, its connections cut meanwhile: the next request is answered`,
+    ...FROZEN_SECONDS.map((seconds) => ({
+      title: `frozen for ${seconds} s, its connections cut meanwhile: the next request is answered`,
       async run() {
         const known = tokenFor(parts.idp, 'user_known');
         for (const { url } of deployments) {
           await me(url, known);
-          await register(url, known, { identityProviderUserId: `user_before_${new URL(url).port}` });
+          await register(url, known, {
+            identityProviderUserId: `user_before_${seconds}_${new URL(url).port}`,
+          });
         }
         assert.ok((await connectionsOf(parts)) >= deployments.length, 'no connection is open');
-        const instances = deployments.flatMap(({ middleware, at }) =>
-          [middleware, at(ME)].flatMap((each) => each.instance() ?? []),
-        );
-        assert.equal(instances.length, 2 * deployments.length);
+        const running = () =>
+          deployments.flatMap(({ functions }) => functions.flatMap((each) => each.instance() ?? []));
+        const instances = running();
         for (const { pid } of instances) process.kill(pid, 'SIGSTOP');
         for (const { proxy } of [parts.database, parts.kv]) {
           await proxy.treat('reset');
           await proxy.treat('forward');
         }
-        await pause(FROZEN_MILLISECONDS);
+        await pause(seconds * 1_000);
         const asked = deployments.map(async (deployment) => {
-          const { port: name } = new URL(deployment.url);
+          const name = `${seconds}_${new URL(deployment.url).port}`;
           const token = tokenFor(parts.idp, `user_thawed_${name}`);
           const [delivered, resolved, created] = await Promise.all([
             deliverTo(deployment, userCreated(`user_delivered_${name}`)),
@@ -157,15 +158,9 @@ export function checksOfLife(
         for (const { pid } of instances) process.kill(pid, 'SIGCONT');
         const statuses = await Promise.all(asked);
         for (const each of statuses) assert.deepEqual(each, [200, 200, 200, 201], lastLinesOf(deployments));
-        const pids = deployments.flatMap(({ middleware, at }) =>
-          [middleware, at(ME)].map((each) => each.instance()?.pid),
-        );
-        assert.deepEqual(
-          pids,
-          instances.map(({ pid }) => pid),
-          'a process ended over it',
-        );
+        const pids = running().map(({ pid }) => pid);
+        for (const { pid } of instances) assert.ok(pids.includes(pid), 'a process ended over it');
       },
-    },
+    })),
   ];
 }

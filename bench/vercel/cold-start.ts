@@ -7,7 +7,7 @@ import type { BuiltFunction } from './function';
 
 const ROUNDS = 5;
 
-/** The request that each function is first asked by; those of files are asked past the router, which never asks them. */
+/** The request that each function is first asked by; those of files are asked past the router, which hardly ever does. */
 function firstRequest(
   { name, invoke }: BuiltFunction,
   { url, middleware, at }: Deployment,

@@ -34,6 +34,6 @@ function table(rows: readonly Readonly<Record<string, string | number>>[]): stri
 
 /** Prints both tables as markdown. The exit code is 1 unless every check held. */
 export function printReport(functions: readonly Readonly<Record<string, string | number>>[]): void {
-  console.log(`\n${table(functions)}\n\n${table(lines)}`);
+  console.log(`\nNode.js ${process.version}\n\n${table(functions)}\n\n${table(lines)}`);
   if (lines.some(({ result }) => result !== 'ok')) process.exitCode = 1;
 }
