@@ -32,8 +32,9 @@ function table(rows: readonly Readonly<Record<string, string | number>>[]): stri
   return [...head, ...rows.map((cells) => row(names.map((name) => cells[name] ?? '')))].join('\n');
 }
 
-/** Prints both tables as markdown. The exit code is 1 unless every check held. */
+/** Prints both tables as markdown, that of the functions if they ran. The exit code is 1 unless every check held. */
 export function printReport(functions: readonly Readonly<Record<string, string | number>>[]): void {
-  console.log(`\nNode.js ${process.version}\n\n${table(functions)}\n\n${table(lines)}`);
+  const tables = [functions, lines].filter(({ length }) => length > 0).map(table);
+  console.log(['', `Node.js ${process.version}`, ...tables].join('\n\n'));
   if (lines.some(({ result }) => result !== 'ok')) process.exitCode = 1;
 }
