@@ -16,7 +16,7 @@ import { printReport, runChecks } from './report';
 /**
  * `npm run verify:vercel`: what Vercel's own build tool makes of the service, run as the platform runs it, over PostgreSQL, a
  * KV server and sessions of the local stack; no account is needed. Prints each function with its cold start, and every check;
- * ends with 1 if one failed. Takes six to ten minutes, one of them with frozen functions. Linux only.
+ * ends with 1 if one failed. Takes four to ten minutes, one of them with frozen functions. Linux only.
  */
 const stops: (() => unknown)[] = [];
 let stopped: Promise<void> | undefined;
