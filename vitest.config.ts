@@ -10,15 +10,19 @@ const bounds = {
   teardownTimeout: 30_000,
 };
 
+/** What runs at once on two cores: of browsers, which compute, two; of services, which wait for one another, three. */
+const BUSY = { maxWorkers: 2, sequence: { groupOrder: 0 } };
+const WAITING = { maxWorkers: 3, sequence: { groupOrder: 1 } };
+
 export default defineConfig({
   test: {
     globalSetup: ['tests/vitest/global-setup.ts'],
-    maxWorkers: 2,
     projects: [
       {
         test: {
           name: 'unit',
           ...bounds,
+          ...WAITING,
           include: ['tests/unit/**/*.test.ts'],
           // Most of the time would go into loading the same packages for each file.
           isolate: false,
@@ -29,11 +33,12 @@ export default defineConfig({
         test: {
           name: 'integration',
           ...bounds,
+          ...WAITING,
           setupFiles: [...bounds.setupFiles, 'tests/vitest/held-to-document.ts'],
           include: ['tests/{service,stack}/**/*.test.ts'],
         },
       },
-      { test: { name: 'e2e', ...bounds, include: ['tests/e2e/**/*.test.ts'] } },
+      { test: { name: 'e2e', ...bounds, ...BUSY, include: ['tests/e2e/**/*.test.ts'] } },
     ],
   },
 });
