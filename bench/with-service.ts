@@ -20,9 +20,13 @@ export async function withServiceOver<S extends StartedServer>(
   await build();
   const starting = startServer();
   let service: TestService | undefined;
-  const stop = async () => {
-    await service?.stop();
-    await (await starting).stop();
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    stopped ??= (async () => {
+      await service?.stop();
+      await (await starting).stop();
+    })();
+    return stopped;
   };
   const interrupted = () => void stop().finally(() => process.exit(130));
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
