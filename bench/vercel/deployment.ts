@@ -4,7 +4,13 @@ import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import { close, listen } from '../../dev/system/listen';
-import { type BuiltFunction, builtFunction, type Headers, type Reply } from './function';
+import {
+  type BuiltFunction,
+  builtFunction,
+  type FunctionOptions,
+  type Headers,
+  type Reply,
+} from './function';
 import { first, Rules, router, type Target, type Travel, withoutHop } from './router';
 
 const Override = z.object({ path: z.optional(z.string()), contentType: z.optional(z.string()) });
@@ -27,14 +33,11 @@ export interface Deployment {
   stop(): Promise<void>;
 }
 
-export interface DeployOptions {
+export interface DeployOptions extends Pick<FunctionOptions, 'environment' | 'apart'> {
   /** `.vercel/output`. */
   readonly output: string;
   /** Where each function gets a folder with its own files, and nothing else. */
   readonly folder: string;
-  readonly environment: Readonly<Record<string, string>>;
-  /** Whether the platform's HTTP server is out of the functions' sight. */
-  readonly apart: boolean;
 }
 
 const parsed = (file: string): unknown => JSON.parse(readFileSync(file, 'utf8'));

@@ -41,7 +41,7 @@ async function answerWeb(handler, request, response) {
   else response.end();
 }
 
-// A platform thinks of the function as started before it is asked: what it loads at its start is part of its cold start.
+// Loaded before anything is asked: what a function loads at its start is part of its cold start.
 const handler = createRequire(path.resolve(file))(path.resolve(file));
 
 const server = http.createServer((request, response) =>
