@@ -169,10 +169,10 @@ test('SIGTERM under load: no client is cut off, and each is told that its connec
   expect(asked.filter((answer) => answer !== '401, keep-alive')).toEqual(Array(4).fill('401, close'));
 });
 
-test('SIGTERM: who had connected and asked before is answered, by the dozen', async () => {
+test('SIGTERM: who had connected and asked before is answered, by the hundred', async () => {
   const leaving = await start();
   await me(leaving.url, caller());
-  const clients = await Promise.all(Array.from({ length: 60 }, () => connected(leaving.url)));
+  const clients = await Promise.all(Array.from({ length: 200 }, () => connected(leaving.url)));
   const statuses = clients.map(async (socket) => {
     const answer = text(socket).catch(() => 'cut off');
     socket.write('POST /auth/v1/register HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}');
