@@ -35,12 +35,12 @@ const layers = [
   ],
   ['roots', 'unauthenticated-reason', 'public-key'],
 ];
-const standing = `^lib/(${layers.flat().join('|')})\\.ts$`;
+const standing = `^lib/(${layers.flat().join('|')})\\.m?[tj]s$`;
 const upward = layers.map((modules, line) => ({
   name: `${modules.join('-and-').replaceAll('/[^/]+', '')}-imports-downward`,
   severity: 'error',
-  from: { path: `^lib/(${modules.join('|')})\\.ts$` },
-  to: { path: `^lib/(${layers.slice(0, line).flat().join('|') || 'nothing-is-above'})\\.ts$` },
+  from: { path: `^lib/(${modules.join('|')})\\.m?[tj]s$` },
+  to: { path: `^lib/(${layers.slice(0, line).flat().join('|') || 'nothing-is-above'})\\.m?[tj]s$` },
 }));
 
 export default {

@@ -1,4 +1,4 @@
-import { API_ROOTS, PAGES } from './roots';
+import { API_ROOTS, PAGES } from './roots.mjs';
 
 const API = new RegExp(`^(/(?:${API_ROOTS.join('|')}))(?:/|$)`);
 /** The API's description, a file among folders: nothing lies below it. */

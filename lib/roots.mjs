@@ -4,16 +4,16 @@
 
 /** Where the API's routes lie: below these, every answer is JSON. */
 // biome-ignore format: one a line
-export const API_ROOTS = [
+export const API_ROOTS = /** @type {const} */ ([
   'auth',
   'health',
   'users',
   'webhooks',
-] as const;
+]);
 
 /** Pages at one address each, beside the home page and the forms of the identity provider. */
 // biome-ignore format: one a line
-export const PAGES = [
+export const PAGES = /** @type {const} */ ([
   'account',
   'docs',
-] as const;
+]);

@@ -1,7 +1,8 @@
+// @ts-check
+// JavaScript: of TypeScript every start would first make some, by a compiler that then stays in memory.
 import { existsSync } from 'node:fs';
-import type { NextConfig } from 'next';
-import { PHASE_PRODUCTION_BUILD } from 'next/constants';
-import { API_ROOTS } from './lib/roots';
+import { PHASE_PRODUCTION_BUILD } from 'next/constants.js';
+import { API_ROOTS } from './lib/roots.mjs';
 
 /** On every answer, pages and API alike. The Content-Security-Policy has a nonce and comes from middleware.ts. */
 const securityHeaders = {
@@ -14,7 +15,8 @@ const securityHeaders = {
   'strict-transport-security': 'max-age=31536000',
 };
 
-const config: NextConfig = {
+/** @type {import('next').NextConfig} */
+const config = {
   poweredByHeader: false,
   reactStrictMode: true,
   // Nothing uses the optimizer, whose address fetches what it is told and logs it.
@@ -46,7 +48,8 @@ const config: NextConfig = {
   ],
 };
 
-export default function configure(phase: string): NextConfig {
+/** @param {string} phase */
+export default function configure(phase) {
   // The platform's build tool would pack it into the functions.
   if (phase === PHASE_PRODUCTION_BUILD && process.env['VERCEL'] && existsSync('.env.local')) {
     throw new Error(
