@@ -62,79 +62,202 @@ function startApplication(provider: IdentityProvider, publishableKey: string) {
   });
 }
 
-const instances = [
-  { style: 'development', publishableKey: `pk_test_${btoa('browser.clerk.accounts.dev$')}` },
-  { style: 'production', publishableKey: `pk_live_${btoa('clerk.browser.example$')}` },
-];
+/** Types the code into the form that asks for it. */
+async function typeCode(tab: Page, code: string): Promise<void> {
+  await tab.locator('input[autocomplete="one-time-code"]').first().focus();
+  await tab.keyboard.type(code);
+}
 
-describe.each(instances)('a real browser at a $style instance', async ({ publishableKey }) => {
+const signedOut = (tab: Page) =>
+  tab.waitForFunction(() => document.querySelector('#browser')?.textContent === 'nobody');
+
+// By keyboard: when a password field loses the focus the form grows, and the button leaves a mouse that is pressed.
+const submit = (tab: Page) => tab.locator('.cl-formButtonPrimary').press('Enter');
+
+async function signedInAs(tab: Page): Promise<string | null> {
+  await tab.waitForFunction(() => document.querySelector('#browser')?.textContent?.startsWith('user_'));
+  return tab.locator('#browser').textContent();
+}
+
+async function signIn(tab: Page, email: string): Promise<string | null> {
+  await tab.goto('/sign-in');
+  await tab.fill('input[name=identifier]', email);
+  await submit(tab);
+  await tab.fill('input[name=password]', password);
+  await submit(tab);
+  return signedInAs(tab);
+}
+
+/** An instance, an application of it, and tabs at that. */
+async function startInstance(publishableKey: string) {
   const provider = stopAfterAll(await startProvider({ publishableKey, sessionTokenSeconds: 20 }));
   const application = stopAfterAll(await startApplication(provider, publishableKey));
+  return {
+    provider,
+    application,
+    /** A tab of a new browser profile, with all that must not happen in it. */
+    async newTab(context?: BrowserContext) {
+      const options = { baseURL: application.url, reducedMotion: 'reduce' } as const;
+      const profile = context ?? (await chrome.newContext(options));
+      onTestFinished(() => profile.close());
+      const tab = await profile.newPage();
+      tab.setDefaultTimeout(15_000);
+      const foreign: string[] = [];
+      const errors: string[] = [];
+      tab.on('request', (request) => {
+        if (!request.url().startsWith(application.url) && request.url().startsWith('http'))
+          foreign.push(request.url());
+      });
+      tab.on('pageerror', (error) => errors.push(error.message));
+      tab.on('console', (message) => {
+        if (message.type() === 'error') errors.push(message.text());
+      });
+      return { tab, profile, foreign, errors };
+    },
+    /** The code, once the form asks for it. */
+    async awaitCode(tab: Page, email: string) {
+      await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
+      return mailedCode(email, provider);
+    },
+  };
+}
 
-  /** A tab of a new browser profile, with all that must not happen in it. */
-  async function newTab(context?: BrowserContext) {
-    const profile = context ?? (await chrome.newContext({ baseURL: application.url }));
-    onTestFinished(() => profile.close());
-    const tab = await profile.newPage();
-    tab.setDefaultTimeout(15_000);
-    const foreign: string[] = [];
-    const errors: string[] = [];
-    tab.on('request', (request) => {
-      if (!request.url().startsWith(application.url) && request.url().startsWith('http'))
-        foreign.push(request.url());
+const development = {
+  style: 'development',
+  publishableKey: `pk_test_${btoa('browser.clerk.accounts.dev$')}`,
+};
+const production = { style: 'production', publishableKey: `pk_live_${btoa('clerk.browser.example$')}` };
+
+describe.each([development, production])(
+  'a real browser at a $style instance',
+  async ({ publishableKey }) => {
+    const { provider, application, newTab, awaitCode } = await startInstance(publishableKey);
+
+    test('signs up with the mailed code, after which server and browser know the same user', async () => {
+      const { tab, foreign, errors } = await newTab();
+      await tab.goto('/sign-up');
+      await tab.fill('input[name=emailAddress]', 'new@example.com');
+      await tab.fill('input[name=password]', password);
+      await submit(tab);
+      await tab.waitForURL('**/verify-email-address');
+      const code = await awaitCode(tab, 'new@example.com');
+      expect(provider.store.users.all()).toEqual([]);
+      await typeCode(tab, code);
+      await tab.waitForURL(`${application.url}/`);
+
+      const userId = await signedInAs(tab);
+      await tab.reload();
+      expect(await tab.locator('#server').textContent()).toBe(userId);
+      expect(provider.store.users.get(userId ?? '')?.email).toBe('new@example.com');
+      expect(foreign).toEqual([]);
+      expect(errors).toEqual([]);
     });
-    tab.on('pageerror', (error) => errors.push(error.message));
-    tab.on('console', (message) => {
-      if (message.type() === 'error') errors.push(message.text());
+
+    test('signs out in every tab', async () => {
+      provider.createUser({ email: 'tabs@example.com', password });
+      const { tab: first, profile } = await newTab();
+      await signIn(first, 'tabs@example.com');
+      const { tab: second } = await newTab(profile);
+      await second.goto('/');
+      await signedInAs(second);
+      await second.locator('.cl-userButtonTrigger').click();
+      await second.getByText('Sign out').click();
+      for (const tab of [first, second]) await signedOut(tab);
+      await first.goto('/');
+      expect(await first.locator('#server').textContent()).toBe('nobody');
     });
-    return { tab, profile, foreign, errors };
-  }
 
-  const typeCode = async (tab: Page, code: string) => {
-    await tab.locator('input[autocomplete="one-time-code"]').first().focus();
-    await tab.keyboard.type(code);
-  };
-  /** The code, once the form asks for it. */
-  const awaitCode = async (tab: Page, email: string) => {
-    await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
-    return mailedCode(email, provider);
-  };
-  const signedOut = (tab: Page) =>
-    tab.waitForFunction(() => document.querySelector('#browser')?.textContent === 'nobody');
-  // By keyboard: when a password field loses the focus the form grows, and the button leaves a mouse that is pressed.
-  const submit = (tab: Page) => tab.locator('.cl-formButtonPrimary').press('Enter');
-  const signedInAs = async (tab: Page) => {
-    await tab.waitForFunction(() => document.querySelector('#browser')?.textContent?.startsWith('user_'));
-    return tab.locator('#browser').textContent();
-  };
-  const signIn = async (tab: Page, email: string) => {
-    await tab.goto('/sign-in');
-    await tab.fill('input[name=identifier]', email);
-    await submit(tab);
-    await tab.fill('input[name=password]', password);
-    await submit(tab);
-    return signedInAs(tab);
-  };
+    test('a second tab that was opened signed out joins the session instead of failing', async () => {
+      const user = provider.createUser({ email: 'join@example.com', password });
+      const { tab: first, profile } = await newTab();
+      await first.goto('/sign-in');
+      const { tab: second } = await newTab(profile);
+      await second.goto('/sign-in');
+      await second.locator('input[name=identifier]').waitFor();
+      await signIn(first, 'join@example.com');
+      await second.fill('input[name=identifier]', 'join@example.com');
+      await submit(second);
+      expect(await signedInAs(second)).toBe(user.id);
+    });
 
-  test('signs up with the mailed code, after which server and browser know the same user', async () => {
-    const { tab, foreign, errors } = await newTab();
-    await tab.goto('/sign-up');
-    await tab.fill('input[name=emailAddress]', 'new@example.com');
-    await tab.fill('input[name=password]', password);
-    await submit(tab);
-    await tab.waitForURL('**/verify-email-address');
-    const code = await awaitCode(tab, 'new@example.com');
-    expect(provider.store.users.all()).toEqual([]);
-    await typeCode(tab, code);
-    await tab.waitForURL(`${application.url}/`);
+    test('a session token is refreshed in an open page, and by a handshake after it expired', async () => {
+      const user = provider.createUser({ email: 'late@example.com', password });
+      const { tab, profile, errors } = await newTab();
+      await signIn(tab, 'late@example.com');
+      const tokenOf = async () =>
+        (await profile.cookies()).find(({ name }) => name === '__session')?.value ?? '';
+      const before = await tokenOf();
+      await tab.evaluate(() => Reflect.get(window, 'Clerk').session.getToken({ skipCache: true }));
+      const refreshed = await tokenOf();
+      expect(refreshed).not.toBe(before);
 
-    const userId = await signedInAs(tab);
-    await tab.reload();
-    expect(await tab.locator('#server').textContent()).toBe(userId);
-    expect(provider.store.users.get(userId ?? '')?.email).toBe('new@example.com');
-    expect(foreign).toEqual([]);
-    expect(errors).toEqual([]);
-  });
+      // No page is open to refresh the token while it expires.
+      await tab.goto('about:blank');
+      const session = provider.store.sessions.all().find(({ userId }) => userId === user.id);
+      const now = Math.floor(Date.now() / 1000);
+      const times = { iat: now - 120, nbf: now - 130, exp: now - 60 };
+      const claims = { azp: application.url, fva: [0, -1], sid: session?.id, ...times };
+      const expired = tokenFor(provider, user.id, claims, { header: { cat: 'cl_B7d4PD111AAA' } });
+      const cookies = await profile.cookies();
+      await profile.addCookies(
+        cookies
+          .filter(({ name }) => name.startsWith('__session'))
+          .map((cookie) => ({ ...cookie, value: expired })),
+      );
+      await tab.goto('/account');
+      expect(await tab.locator('#server').textContent()).toBe(user.id);
+      expect(tab.url()).toBe(`${application.url}/account`);
+      expect(await tokenOf()).not.toBe(expired);
+      expect(errors).toEqual([]);
+    });
+
+    test('a revoked session signs the browser out at its next refresh', async () => {
+      const user = provider.createUser({ email: 'revoked@example.com', password });
+      const { tab } = await newTab();
+      await signIn(tab, 'revoked@example.com');
+      const session = provider.store.sessions.all().find(({ userId }) => userId === user.id);
+      provider.revokeSession(session?.id ?? '');
+      await tab.evaluate(() =>
+        Reflect.get(window, 'Clerk')
+          .session.getToken({ skipCache: true })
+          .catch(() => null),
+      );
+      await signedOut(tab);
+    });
+
+    test('a browser with the cookies of a deleted database is signed out, and signs in again', async () => {
+      const user = provider.createUser({ email: 'stale@example.com', password });
+      const deleted = stopAfterTest(await startProvider({ publishableKey }));
+      const stale = deleted.sessionToken(
+        deleted.createSession(deleted.createUser({ email: 'stale@example.com' }).id).id,
+        application.url,
+      );
+      const { tab, profile, errors } = await newTab();
+      const values = {
+        __session: stale,
+        __client_uat: String(Math.floor(Date.now() / 1000)),
+        __clerk_db_jwt: 'dvb_deleted',
+        __client: 'dvb_deleted',
+      };
+      const suffix = createHash('sha1').update(publishableKey).digest('base64url').slice(0, 8);
+      await profile.addCookies(
+        Object.entries(values).flatMap(([name, value]) =>
+          [name, `${name}_${suffix}`].map((each) => ({ name: each, value, url: application.url })),
+        ),
+      );
+      await tab.goto('/');
+      expect(await tab.locator('#server').textContent()).toBe('nobody');
+      expect(await signIn(tab, 'stale@example.com')).toBe(user.id);
+      await tab.goto('/account');
+      expect(await tab.locator('#server').textContent()).toBe(user.id);
+      expect(errors).toEqual([]);
+    });
+  },
+);
+
+// What is the same wherever the browser is recognised by.
+describe('the forms', async () => {
+  const { provider, newTab, awaitCode } = await startInstance(development.publishableKey);
 
   test('refuses a wrong code, a taken address, a short password, an unknown account and a wrong password', async () => {
     provider.createUser({ email: 'there@example.com', password });
@@ -203,106 +326,6 @@ describe.each(instances)('a real browser at a $style instance', async ({ publish
 
     const other = await newTab();
     expect(await signIn(other.tab, 'forgot@example.com')).toBe(user.id);
-  });
-
-  test('signs out in every tab', async () => {
-    provider.createUser({ email: 'tabs@example.com', password });
-    const { tab: first, profile } = await newTab();
-    await signIn(first, 'tabs@example.com');
-    const { tab: second } = await newTab(profile);
-    await second.goto('/');
-    await signedInAs(second);
-    await second.locator('.cl-userButtonTrigger').click();
-    await second.getByText('Sign out').click();
-    for (const tab of [first, second]) await signedOut(tab);
-    await first.goto('/');
-    expect(await first.locator('#server').textContent()).toBe('nobody');
-  });
-
-  test('a second tab that was opened signed out joins the session instead of failing', async () => {
-    const user = provider.createUser({ email: 'join@example.com', password });
-    const { tab: first, profile } = await newTab();
-    await first.goto('/sign-in');
-    const { tab: second } = await newTab(profile);
-    await second.goto('/sign-in');
-    await second.locator('input[name=identifier]').waitFor();
-    await signIn(first, 'join@example.com');
-    await second.fill('input[name=identifier]', 'join@example.com');
-    await submit(second);
-    expect(await signedInAs(second)).toBe(user.id);
-  });
-
-  test('a session token is refreshed in an open page, and by a handshake after it expired', async () => {
-    const user = provider.createUser({ email: 'late@example.com', password });
-    const { tab, profile, errors } = await newTab();
-    await signIn(tab, 'late@example.com');
-    const tokenOf = async () =>
-      (await profile.cookies()).find(({ name }) => name === '__session')?.value ?? '';
-    const before = await tokenOf();
-    await tab.evaluate(() => Reflect.get(window, 'Clerk').session.getToken({ skipCache: true }));
-    const refreshed = await tokenOf();
-    expect(refreshed).not.toBe(before);
-
-    // No page is open to refresh the token while it expires.
-    await tab.goto('about:blank');
-    const session = provider.store.sessions.all().find(({ userId }) => userId === user.id);
-    const now = Math.floor(Date.now() / 1000);
-    const times = { iat: now - 120, nbf: now - 130, exp: now - 60 };
-    const claims = { azp: application.url, fva: [0, -1], sid: session?.id, ...times };
-    const expired = tokenFor(provider, user.id, claims, { header: { cat: 'cl_B7d4PD111AAA' } });
-    const cookies = await profile.cookies();
-    await profile.addCookies(
-      cookies
-        .filter(({ name }) => name.startsWith('__session'))
-        .map((cookie) => ({ ...cookie, value: expired })),
-    );
-    await tab.goto('/account');
-    expect(await tab.locator('#server').textContent()).toBe(user.id);
-    expect(tab.url()).toBe(`${application.url}/account`);
-    expect(await tokenOf()).not.toBe(expired);
-    expect(errors).toEqual([]);
-  });
-
-  test('a revoked session signs the browser out at its next refresh', async () => {
-    const user = provider.createUser({ email: 'revoked@example.com', password });
-    const { tab } = await newTab();
-    await signIn(tab, 'revoked@example.com');
-    const session = provider.store.sessions.all().find(({ userId }) => userId === user.id);
-    provider.revokeSession(session?.id ?? '');
-    await tab.evaluate(() =>
-      Reflect.get(window, 'Clerk')
-        .session.getToken({ skipCache: true })
-        .catch(() => null),
-    );
-    await signedOut(tab);
-  });
-
-  test('a browser with the cookies of a deleted database is signed out, and signs in again', async () => {
-    const user = provider.createUser({ email: 'stale@example.com', password });
-    const deleted = stopAfterTest(await startProvider({ publishableKey }));
-    const stale = deleted.sessionToken(
-      deleted.createSession(deleted.createUser({ email: 'stale@example.com' }).id).id,
-      application.url,
-    );
-    const { tab, profile, errors } = await newTab();
-    const values = {
-      __session: stale,
-      __client_uat: String(Math.floor(Date.now() / 1000)),
-      __clerk_db_jwt: 'dvb_deleted',
-      __client: 'dvb_deleted',
-    };
-    const suffix = createHash('sha1').update(publishableKey).digest('base64url').slice(0, 8);
-    await profile.addCookies(
-      Object.entries(values).flatMap(([name, value]) =>
-        [name, `${name}_${suffix}`].map((each) => ({ name: each, value, url: application.url })),
-      ),
-    );
-    await tab.goto('/');
-    expect(await tab.locator('#server').textContent()).toBe('nobody');
-    expect(await signIn(tab, 'stale@example.com')).toBe(user.id);
-    await tab.goto('/account');
-    expect(await tab.locator('#server').textContent()).toBe(user.id);
-    expect(errors).toEqual([]);
   });
 
   test('the profile changes name and password, lists devices and deletes the account', async () => {

@@ -7,9 +7,30 @@ export interface Hold {
   waiting(inserts: number, milliseconds?: number): Promise<boolean>;
   /** Lets the waiting inserts go on. Twice is once. */
   release(): Promise<void>;
+  /**
+   * Lets them go on once two wait, or one has for a second; rejects if none does in time. The database sees to it: however
+   * busy this process is, no insert waits for as long as a query may.
+   */
+  releaseOnceContended(): Promise<void>;
   /** Instead: makes what was inserted here stay, so that the waiting inserts find that another was first. */
   commit(): Promise<void>;
 }
+
+const UNTIL_CONTENDED = `
+  DO $$
+  DECLARE
+    inserts bigint;
+    since timestamptz;
+  BEGIN
+    FOR attempt IN 1..1000 LOOP
+      SELECT count(*) INTO inserts FROM pg_locks
+      WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid));
+      since := CASE WHEN inserts > 0 THEN coalesce(since, clock_timestamp()) END;
+      EXIT WHEN inserts > 1 OR clock_timestamp() > since + interval '1 second';
+      PERFORM pg_sleep(0.01);
+    END LOOP;
+    ASSERT inserts > 0, 'no insert is held back';
+  END $$`;
 
 async function hold(database: TestDatabase, statement: string, values: unknown[]): Promise<Hold> {
   const holder = await database.pool.connect();
@@ -17,9 +38,12 @@ async function hold(database: TestDatabase, statement: string, values: unknown[]
   await holder.query(statement, values);
   const { rows } = await holder.query('SELECT pg_backend_pid() AS pid');
   let ended: Promise<void> | undefined;
-  const end = async (command: 'COMMIT' | 'ROLLBACK') => {
-    await holder.query(command);
-    holder.release();
+  const end = async (command: string) => {
+    try {
+      await holder.query(command);
+    } finally {
+      holder.release(true);
+    }
   };
   return {
     waiting: (inserts, milliseconds = 10_000) =>
@@ -32,6 +56,10 @@ async function hold(database: TestDatabase, statement: string, values: unknown[]
       }, milliseconds),
     release() {
       ended ??= end('ROLLBACK');
+      return ended;
+    },
+    releaseOnceContended() {
+      ended ??= end(`${UNTIL_CONTENDED}; ROLLBACK`);
       return ended;
     },
     commit() {
