@@ -4,7 +4,7 @@ const bounds = {
   setupFiles: ['tests/vitest/no-console-errors.ts'],
   pool: 'forks' as const,
   execArgv: ['--import', './tests/vitest/end-with-vitest.mjs'],
-  // A fifth of the time would go into loading the same packages for each file.
+  // Otherwise each file would load the same packages anew.
   isolate: false,
   // Far above what a test takes: the machine may be slow, and no test is about time.
   testTimeout: 180_000,
