@@ -13,7 +13,7 @@ const WARM_UP = 6_000;
 const SAMPLE = 3_000;
 const INTERVAL_MICROSECONDS = 200;
 
-const SCENARIOS = ['hit, bearer, known credential', '401, no credential'];
+const SCENARIOS = ['hit, bearer, known credential', 'hit, bearer, each credential new', '401, no credential'];
 
 const Profile = z.object({
   nodes: z.array(
