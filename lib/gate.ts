@@ -240,8 +240,9 @@ export function standInFront(): void {
 
 /** How long a connection may be silent before it counts as idle: a client that is about to send is not cut off. */
 const IDLE_MS = 1_000;
-/** How long nobody may have connected before nobody else is waiting to be let in, and how long that may take. */
+/** How often it is looked for those, and how long who connects at the moment of the signal is waited for. */
 const QUIET_MS = 100;
+/** How long those who had connected before may take to be let in. */
 const ACCEPT_MS = 4_000;
 
 /** Resolves behind the events that wait: after a busy moment, timers come before what has arrived meanwhile. */
@@ -249,16 +250,16 @@ const whatHasCome = () => new Promise((resolve) => setImmediate(resolve));
 
 /**
  * Resolves once those who had connected before are let in: the kernel resets them when the server stops to listen. Node lets
- * in one a turn, and a turn takes as long as the requests that it brings: nobody waits any more if none came in a whole one.
+ * in one a turn of its loop, so nobody waits any more after a turn that brought none.
  */
 async function acceptTheLast(): Promise<void> {
+  await pause(QUIET_MS);
   const until = performance.now() + ACCEPT_MS;
   let since: number;
   do {
     since = performance.now();
-    await pause(QUIET_MS);
     await whatHasCome();
-  } while (performance.now() < until && connectedAt >= since);
+  } while (connectedAt >= since && performance.now() < until);
 }
 
 /** Ends connections on which nothing is asked, also those on which nothing ever was: browsers open some ahead. */
