@@ -240,7 +240,7 @@ export function standInFront(): void {
 
 /** How long a connection may be silent before it counts as idle: a client that is about to send is not cut off. */
 const IDLE_MS = 1_000;
-/** How often it is looked for those, and how long who connects at the moment of the signal is waited for. */
+/** How long whoever connects at the moment of the signal is waited for, and how often idle connections are looked for. */
 const QUIET_MS = 100;
 /** How long those who had connected before may take to be let in. */
 const ACCEPT_MS = 4_000;
