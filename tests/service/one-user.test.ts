@@ -34,6 +34,8 @@ beforeAll(() => {
   Object.assign(process.env, environment);
   return async () => {
     await (await import('#lib/db')).drainDatabase();
+    // The next file may run in this process.
+    for (const name of Object.keys(environment)) delete process.env[name];
   };
 });
 
