@@ -254,8 +254,9 @@ export function writeReport(figures: Figures): void {
     ...all.flatMap((each) => sections(each, majorOf(each.node))),
   ];
   writeFileSync(PAGE, `${page.join('\n\n')}\n`);
-  const [first] = all;
-  if (first?.requests) quoteInReadme(first.requests, first.node);
+  // Of the Node.js that the README recommends.
+  const newest = all.at(-1);
+  if (newest?.requests) quoteInReadme(newest.requests, newest.node);
 }
 
 /** The same tables for a terminal. */
