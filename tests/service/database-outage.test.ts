@@ -135,7 +135,16 @@ describe('while the database is out, cached users are served and the rest is a 5
 });
 
 test('a registration that waits first for a connection and then for its answer ends in time as well', async () => {
-  const busy = Array.from({ length: POOL_CONNECTIONS }, (_, index) => `user_busy_${index}`);
+  const idsOf = (name: string) =>
+    Array.from({ length: POOL_CONNECTIONS }, (_, index) => `user_${name}_${index}`);
+  // Opens every connection: on a slow machine that takes the time of a query.
+  const opening = await holdRow(service.database, ...idsOf('opening'));
+  const opened = idsOf('opening').map((id) => deliver(service.url, userCreated(id)));
+  await opening.waiting(POOL_CONNECTIONS);
+  await opening.release();
+  await Promise.all(opened);
+
+  const busy = idsOf('busy');
   const rows = await holdRow(service.database, ...busy);
   const last = await holdRow(service.database, 'user_behind');
   const underWay = busy.map((id) => deliver(service.url, userCreated(id)));
