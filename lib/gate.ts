@@ -240,8 +240,10 @@ export function standInFront(): void {
 
 /** How long a connection may be silent before it counts as idle: a client that is about to send is not cut off. */
 const IDLE_MS = 1_000;
-/** How long whoever connects at the moment of the signal is waited for, and how often idle connections are looked for. */
-const QUIET_MS = 100;
+/** How long whoever is about to connect at the signal is waited for. */
+const ARRIVAL_MS = 100;
+/** How often idle connections are looked for. */
+const END_IDLE_EVERY_MS = 100;
 /** How long those who had connected before may take to be let in. */
 const ACCEPT_MS = 4_000;
 
@@ -253,7 +255,7 @@ const whatHasCome = () => new Promise((resolve) => setImmediate(resolve));
  * in one a turn of its loop, so nobody waits any more after a turn that brought none.
  */
 async function acceptTheLast(): Promise<void> {
-  await pause(QUIET_MS);
+  await pause(ARRIVAL_MS);
   const until = performance.now() + ACCEPT_MS;
   let since: number;
   do {
@@ -295,6 +297,6 @@ export async function leave(): Promise<void> {
       current.response.shouldKeepAlive = false;
   }
   await acceptTheLast();
-  setInterval(endIdle, QUIET_MS).unref();
+  setInterval(endIdle, END_IDLE_EVERY_MS).unref();
   await Promise.all([...servers].map(close));
 }
