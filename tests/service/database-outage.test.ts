@@ -140,7 +140,7 @@ test('a registration that waits first for a connection and then for its answer e
   // Opens every connection: on a slow machine that takes the time of a query.
   const opening = await holdRow(service.database, ...idsOf('opening'));
   const opened = idsOf('opening').map((id) => deliver(service.url, userCreated(id)));
-  await opening.waiting(POOL_CONNECTIONS);
+  expect(await opening.waiting(POOL_CONNECTIONS)).toBe(true);
   await opening.release();
   await Promise.all(opened);
 

@@ -255,7 +255,7 @@ describe.each([development, production])(
   },
 );
 
-// What is the same wherever the browser is recognised by.
+// What is the same at every instance, however it recognises the browser.
 describe('the forms', async () => {
   const { provider, newTab, awaitCode } = await startInstance(development.publishableKey);
 

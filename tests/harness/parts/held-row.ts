@@ -16,6 +16,7 @@ export interface Hold {
   commit(): Promise<void>;
 }
 
+/** Returns once two inserts wait for this transaction, or one has for a second; fails if none does in 10 s. */
 const UNTIL_CONTENDED = `
   DO $$
   DECLARE
@@ -42,6 +43,7 @@ async function hold(database: TestDatabase, statement: string, values: unknown[]
     try {
       await holder.query(command);
     } finally {
+      // Ends the connection, and with it a transaction that a failed command left open.
       holder.release(true);
     }
   };
