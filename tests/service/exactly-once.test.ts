@@ -3,7 +3,7 @@ import { arrive } from '../harness/arrivals';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-const USERS = 200;
+const USERS = 100;
 
 const service = stopAfterAll(await startTestService({ processes: 2 }));
 

@@ -333,7 +333,7 @@ describe('no header, however odd, makes an API path fail, redirect or answer HTM
         expect([400, 401, 404, 405, 408, 417]).toContain(answer.status);
         expectPlain(answer);
       }),
-      runs(250),
+      runs(120),
     );
     expect(await service.database.users('user_soup')).toEqual([]);
   });
@@ -362,7 +362,7 @@ describe('no header, however odd, makes an API path fail, redirect or answer HTM
         expect(answer.text).toContain(expected);
         expectPlain(answer);
       }),
-      runs(250),
+      runs(120),
     );
     expect(seen).toEqual(new Set([`${ME} 200`, `${REGISTER} 201`, `${REGISTER} 200`, `${HOOK} 200`]));
     expect(new Set(await service.database.users('user_good%'))).toEqual(
