@@ -1,6 +1,6 @@
 import type { Page } from 'playwright';
 import { expect, test } from 'vitest';
-import { axeViolations, PASSWORD, signIn, visit } from '../../harness/browser/browser';
+import { axeViolations, PASSWORD, signInWithoutForm, visit } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
 import { startTestService } from '../../harness/service';
 import { stopAfterAll } from '../../vitest/stop-after-all';
@@ -26,9 +26,7 @@ async function breakOffBefore(page: Page, words: string): Promise<void> {
 }
 
 async function failToOpenAccount(page: Page): Promise<void> {
-  await signIn(page, 'errors@example.com');
-  await page.waitForURL('/account');
-  await page.goto('/');
+  await signInWithoutForm(page, 'errors@example.com', '/');
   await breakOffBefore(page, 'Your link');
   await page.getByRole('link', { name: 'See your link' }).click();
   await page.getByRole('heading', { name: 'This page could not be shown.' }).waitFor();

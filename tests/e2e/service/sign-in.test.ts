@@ -1,7 +1,15 @@
 import type { Page } from 'playwright';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { mailedCode, PASSWORD, shownLink, signIn, signUp, visit } from '../../harness/browser/browser';
+import {
+  mailedCode,
+  PASSWORD,
+  shownLink,
+  signIn,
+  signInWithoutForm,
+  signUp,
+  visit,
+} from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
 import { signToken } from '../../harness/hostile/tokens';
 import { me } from '../../harness/requests';
@@ -77,7 +85,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
     visit(browser, service, {}, async (page) => {
       const email = `sign-out@${keys}.example`;
       service.idp.createUser({ email, password: PASSWORD });
-      await signIn(page, email);
+      await signInWithoutForm(page, email);
       await shownLink(page);
       await page.getByRole('button', { name: 'Open user menu' }).click();
       await page.getByRole('button', { name: 'Sign out' }).click();
@@ -96,7 +104,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
     visit(browser, service, {}, async (page) => {
       const email = `expiry@${keys}.example`;
       service.idp.createUser({ email, password: PASSWORD });
-      await signIn(page, email);
+      await signInWithoutForm(page, email);
       const before = await shownLink(page);
       await page.getByRole('button', { name: 'Open user menu' }).waitFor();
       const answered = page.waitForResponse('/users/v1/me');
@@ -117,7 +125,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
     visit(browser, service, {}, async (page) => {
       const email = `return@${keys}.example`;
       service.idp.createUser({ email, password: PASSWORD });
-      await signIn(page, email);
+      await signInWithoutForm(page, email);
       const { userId } = await shownLink(page);
       await page.goto('about:blank');
       await page.context().addCookies(await expiredCookies(page));

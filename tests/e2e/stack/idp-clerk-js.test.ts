@@ -4,15 +4,13 @@ import { clerkFrontendApiProxy } from '@clerk/backend/proxy';
 import type { BrowserContext, Page } from 'playwright';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { IdentityProvider } from '../../../dev/idp/server';
-import { mailedCode } from '../../harness/browser/browser';
+import { mailedCode, PASSWORD, signInWithoutForm } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
 import { startProvider } from '../../harness/identity-provider';
 import { startHttpServer } from '../../harness/parts/impostor';
 import { tokenFor } from '../../harness/requests';
 import { SECRET_KEY as secretKey } from '../../harness/service';
 import { stopAfterAll, stopAfterTest } from '../../vitest/stop-after-all';
-
-const password = 'correct horse battery';
 
 const chrome = await launchBrowser();
 afterAll(() => chrome.close());
@@ -83,8 +81,14 @@ async function signIn(tab: Page, email: string): Promise<string | null> {
   await tab.goto('/sign-in');
   await tab.fill('input[name=identifier]', email);
   await submit(tab);
-  await tab.fill('input[name=password]', password);
+  await tab.fill('input[name=password]', PASSWORD);
   await submit(tab);
+  return signedInAs(tab);
+}
+
+/** Arrives signed in, at a page that shows the button of the user. */
+async function arrive(tab: Page, email: string): Promise<string | null> {
+  await signInWithoutForm(tab, email, '/');
   return signedInAs(tab);
 }
 
@@ -131,32 +135,12 @@ const production = { style: 'production', publishableKey: `pk_live_${btoa('clerk
 describe.each([development, production])(
   'a real browser at a $style instance',
   async ({ publishableKey }) => {
-    const { provider, application, newTab, awaitCode } = await startInstance(publishableKey);
-
-    test('signs up with the mailed code, after which server and browser know the same user', async () => {
-      const { tab, foreign, errors } = await newTab();
-      await tab.goto('/sign-up');
-      await tab.fill('input[name=emailAddress]', 'new@example.com');
-      await tab.fill('input[name=password]', password);
-      await submit(tab);
-      await tab.waitForURL('**/verify-email-address');
-      const code = await awaitCode(tab, 'new@example.com');
-      expect(provider.store.users.all()).toEqual([]);
-      await typeCode(tab, code);
-      await tab.waitForURL(`${application.url}/`);
-
-      const userId = await signedInAs(tab);
-      await tab.reload();
-      expect(await tab.locator('#server').textContent()).toBe(userId);
-      expect(provider.store.users.get(userId ?? '')?.email).toBe('new@example.com');
-      expect(foreign).toEqual([]);
-      expect(errors).toEqual([]);
-    });
+    const { provider, application, newTab } = await startInstance(publishableKey);
 
     test('signs out in every tab', async () => {
-      provider.createUser({ email: 'tabs@example.com', password });
+      provider.createUser({ email: 'tabs@example.com', password: PASSWORD });
       const { tab: first, profile } = await newTab();
-      await signIn(first, 'tabs@example.com');
+      await arrive(first, 'tabs@example.com');
       const { tab: second } = await newTab(profile);
       await second.goto('/');
       await signedInAs(second);
@@ -168,7 +152,7 @@ describe.each([development, production])(
     });
 
     test('a second tab that was opened signed out joins the session instead of failing', async () => {
-      const user = provider.createUser({ email: 'join@example.com', password });
+      const user = provider.createUser({ email: 'join@example.com', password: PASSWORD });
       const { tab: first, profile } = await newTab();
       await first.goto('/sign-in');
       const { tab: second } = await newTab(profile);
@@ -181,9 +165,9 @@ describe.each([development, production])(
     });
 
     test('a session token is refreshed in an open page, and by a handshake after it expired', async () => {
-      const user = provider.createUser({ email: 'late@example.com', password });
+      const user = provider.createUser({ email: 'late@example.com', password: PASSWORD });
       const { tab, profile, errors } = await newTab();
-      await signIn(tab, 'late@example.com');
+      await arrive(tab, 'late@example.com');
       const tokenOf = async () =>
         (await profile.cookies()).find(({ name }) => name === '__session')?.value ?? '';
       const before = await tokenOf();
@@ -212,9 +196,9 @@ describe.each([development, production])(
     });
 
     test('a revoked session signs the browser out at its next refresh', async () => {
-      const user = provider.createUser({ email: 'revoked@example.com', password });
+      const user = provider.createUser({ email: 'revoked@example.com', password: PASSWORD });
       const { tab } = await newTab();
-      await signIn(tab, 'revoked@example.com');
+      await arrive(tab, 'revoked@example.com');
       const session = provider.store.sessions.all().find(({ userId }) => userId === user.id);
       provider.revokeSession(session?.id ?? '');
       await tab.evaluate(() =>
@@ -226,7 +210,7 @@ describe.each([development, production])(
     });
 
     test('a browser with the cookies of a deleted database is signed out, and signs in again', async () => {
-      const user = provider.createUser({ email: 'stale@example.com', password });
+      const user = provider.createUser({ email: 'stale@example.com', password: PASSWORD });
       const deleted = stopAfterTest(await startProvider({ publishableKey }));
       const stale = deleted.sessionToken(
         deleted.createSession(deleted.createUser({ email: 'stale@example.com' }).id).id,
@@ -260,7 +244,7 @@ describe('the forms', async () => {
   const { provider, newTab, awaitCode } = await startInstance(development.publishableKey);
 
   test('refuses a wrong code, a taken address, a short password, an unknown account and a wrong password', async () => {
-    provider.createUser({ email: 'there@example.com', password });
+    provider.createUser({ email: 'there@example.com', password: PASSWORD });
     const { tab } = await newTab();
     const says = (text: RegExp) => tab.getByText(text).first().waitFor();
 
@@ -270,7 +254,7 @@ describe('the forms', async () => {
     await submit(tab);
     await says(/8 or more characters/);
     await tab.fill('input[name=emailAddress]', 'there@example.com');
-    await tab.fill('input[name=password]', password);
+    await tab.fill('input[name=password]', PASSWORD);
     await submit(tab);
     await says(/That email address is taken/);
     await tab.fill('input[name=emailAddress]', 'wrong-code@example.com');
@@ -290,13 +274,13 @@ describe('the forms', async () => {
     await tab.fill('input[name=password]', 'wrong horse battery');
     await submit(tab);
     await says(/Password is incorrect/);
-    await tab.fill('input[name=password]', password);
+    await tab.fill('input[name=password]', PASSWORD);
     await submit(tab);
     await signedInAs(tab);
   });
 
   test('signs in by a mailed code', async () => {
-    const user = provider.createUser({ email: 'code@example.com', password });
+    const user = provider.createUser({ email: 'code@example.com', password: PASSWORD });
     const { tab } = await newTab();
     await tab.goto('/sign-in');
     await tab.fill('input[name=identifier]', 'code@example.com');
@@ -318,20 +302,20 @@ describe('the forms', async () => {
     await tab.getByRole('button', { name: 'Reset your password' }).click();
     await typeCode(tab, await awaitCode(tab, 'forgot@example.com'));
     await tab.waitForURL('**/reset-password');
-    await tab.fill('input[name=password]', password);
-    await tab.fill('input[name=confirmPassword]', password);
+    await tab.fill('input[name=password]', PASSWORD);
+    await tab.fill('input[name=confirmPassword]', PASSWORD);
     await submit(tab);
     expect(await signedInAs(tab)).toBe(user.id);
     expect(provider.store.sessions.get(elsewhere.id)?.status).toBe('revoked');
 
     const other = await newTab();
-    expect(await signIn(other.tab, 'forgot@example.com')).toBe(user.id);
+    expect(await arrive(other.tab, 'forgot@example.com')).toBe(user.id);
   });
 
   test('the profile changes name and password, lists devices and deletes the account', async () => {
-    const user = provider.createUser({ email: 'profile@example.com', password });
+    const user = provider.createUser({ email: 'profile@example.com', password: PASSWORD });
     const { tab, errors } = await newTab();
-    await signIn(tab, 'profile@example.com');
+    await arrive(tab, 'profile@example.com');
     await tab.goto('/account');
     await tab.getByText('Update profile').click();
     await tab.fill('input[name=firstName]', 'Grace');
@@ -343,7 +327,7 @@ describe('the forms', async () => {
     await tab.getByRole('button', { name: 'Security' }).click();
     await tab.getByText('This device').waitFor();
     await tab.getByRole('button', { name: 'Update password' }).click();
-    await tab.fill('input[name=currentPassword]', password);
+    await tab.fill('input[name=currentPassword]', PASSWORD);
     await tab.fill('input[name=newPassword]', 'another horse battery');
     await tab.fill('input[name=confirmPassword]', 'another horse battery');
     await submit(tab);
