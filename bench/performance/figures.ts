@@ -49,6 +49,9 @@ const Exchange = z.object({ sent: z.number(), received: z.number() });
 const Profiled = z.object({
   target: z.string(),
   scenario: z.string(),
+  connections: z.number(),
+  /** Of an answer, before the profiler was on. */
+  p50Milliseconds: z.number(),
   /** Of the main thread, a request, by whose code ran. */
   microseconds: z.record(z.string(), z.number()),
 });
@@ -88,7 +91,7 @@ export const Figures = z.object({
 });
 export type Figures = z.infer<typeof Figures>;
 
-const median = (values: readonly number[]) => {
+export const median = (values: readonly number[]) => {
   const sorted = [...values].sort((one, other) => one - other);
   const middle = Math.floor(sorted.length / 2);
   const [low = Number.NaN, high = Number.NaN] = [sorted[Math.ceil(sorted.length / 2) - 1], sorted[middle]];

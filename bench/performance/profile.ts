@@ -1,10 +1,13 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { SourceMap } from 'node:module';
+import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'undici';
 import { z } from 'zod';
 import { freePort } from '../../dev/system/listen';
-import type { Figures } from './figures';
+import { type Figures, median } from './figures';
 import type { Server } from './launch';
 import { openLoad } from './load';
-import { greeting, type Scenario, scenariosFor } from './scenarios';
+import { greeting, scenariosFor } from './scenarios';
 import type { Surroundings } from './surroundings';
 import { bare, emptyMiddleware, service, type Target } from './targets';
 
@@ -13,13 +16,19 @@ const WARM_UP = 6_000;
 const SAMPLE = 3_000;
 const INTERVAL_MICROSECONDS = 200;
 
-const SCENARIOS = ['hit, bearer, known credential', 'hit, bearer, each credential new', '401, no credential'];
+const HIT = 'hit, bearer, known credential';
+const SCENARIOS = [HIT, 'hit, bearer, each credential new', '401, no credential'];
 
 const Profile = z.object({
   nodes: z.array(
     z.object({
       id: z.number(),
-      callFrame: z.object({ functionName: z.string(), url: z.string() }),
+      callFrame: z.object({
+        functionName: z.string(),
+        url: z.string(),
+        lineNumber: z.number(),
+        columnNumber: z.number(),
+      }),
     }),
   ),
   samples: z.array(z.number()),
@@ -28,11 +37,37 @@ const Profile = z.object({
 const Reply = z.object({ id: z.number(), result: z.unknown() });
 const Inspected = z.array(z.object({ webSocketDebuggerUrl: z.string() }));
 
-/** Whose code a function is. The bundles hold ours, the provider's SDK and the other packages, one not told from the other. */
-function ownerOf({ functionName, url }: { functionName: string; url: string }): string {
+type Frame = z.infer<typeof Profile>['nodes'][number]['callFrame'];
+
+const sourceMaps = new Map<string, SourceMap | undefined>();
+
+/** The map that the build wrote beside a bundle; undefined where there is none. */
+function sourceMapOf(url: string): SourceMap | undefined {
+  if (!sourceMaps.has(url)) {
+    const file = `${url.startsWith('file:') ? fileURLToPath(url) : url}.map`;
+    sourceMaps.set(url, existsSync(file) ? new SourceMap(JSON.parse(readFileSync(file, 'utf8'))) : undefined);
+  }
+  return sourceMaps.get(url);
+}
+
+const BUNDLES = 'bundles: other';
+
+/** Whose code a function of a bundle was before it was bundled. */
+function ownerInBundle({ url, lineNumber, columnNumber }: Frame): string {
+  const entry = sourceMapOf(url)?.findEntry(lineNumber, columnNumber);
+  const source = entry && 'originalSource' in entry ? decodeURIComponent(entry.originalSource) : '';
+  const [, name] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(source) ?? [];
+  if (name === 'next') return 'bundles: Next.js';
+  if (name?.startsWith('@clerk/')) return 'bundles: the provider’s SDK';
+  if (name !== undefined) return 'bundles: other packages';
+  return /\/(?:lib|app|middleware|instrumentation)\b/.test(source) ? 'bundles: ours' : BUNDLES;
+}
+
+function ownerOf(frame: Frame): string {
+  const { functionName, url } = frame;
   if (functionName === '(idle)') return 'idle';
   if (functionName === '(garbage collector)') return 'garbage collection';
-  if (url.includes('/chunks/')) return 'the bundles: ours, the SDK, packages';
+  if (url.includes('/chunks/')) return ownerInBundle(frame);
   if (url.includes('/node_modules/next/')) return 'Next.js';
   return 'Node.js and the system';
 }
@@ -79,22 +114,28 @@ export async function measureProfile(
 ): Promise<NonNullable<Figures['profile']>> {
   // Under a name of its own: another section may have made users for the service.
   const scenarios = await scenariosFor({ ...service, name: 'profiled' }, surroundings);
-  const profiled: (readonly [Target, Scenario])[] = [
-    [bare, greeting],
-    [emptyMiddleware, greeting],
-    ...scenarios
-      .filter(({ name }) => SCENARIOS.includes(name))
-      .map((scenario) => [service, scenario] as const),
+  const ofService = scenarios.filter(({ name }) => SCENARIOS.includes(name));
+  const profiled = [
+    ...[bare, emptyMiddleware].map((target) => ({ target, scenario: greeting, connections: CONNECTIONS })),
+    ...ofService.map((scenario) => ({ target: service, scenario, connections: CONNECTIONS })),
+    ...[bare, emptyMiddleware].map((target) => ({ target, scenario: greeting, connections: 1 })),
+    ...ofService
+      .filter(({ name }) => name === HIT)
+      .map((scenario) => ({ target: service, scenario, connections: 1 })),
   ];
   const figures: NonNullable<Figures['profile']> = [];
-  for (const [target, { name, prepare }] of profiled) {
+  for (const { target, scenario, connections } of profiled) {
+    const { name, prepare } = scenario;
     const port = await freePort();
     // What is started takes it from here.
     process.env['NODE_OPTIONS'] = `--inspect=127.0.0.1:${port}`;
     const server = await start(target).finally(() => delete process.env['NODE_OPTIONS']);
     const { call } = await inspect(port);
-    const load = openLoad(server, CONNECTIONS);
-    await load.send(await prepare(WARM_UP));
+    const warmUp = openLoad(server, CONNECTIONS);
+    await warmUp.send(await prepare(WARM_UP));
+    await warmUp.close();
+    const load = openLoad(server, connections);
+    const p50Milliseconds = median((await load.send(await prepare(SAMPLE))).latencies);
     const requests = await prepare(SAMPLE);
     await call('Profiler.enable');
     await call('Profiler.setSamplingInterval', { interval: INTERVAL_MICROSECONDS });
@@ -104,7 +145,7 @@ export async function measureProfile(
     const microseconds = Object.fromEntries(
       [...byOwner(profile)].map(([owner, milliseconds]) => [owner, (milliseconds / SAMPLE) * 1000]),
     );
-    figures.push({ target: target.name, scenario: name, microseconds });
+    figures.push({ target: target.name, scenario: name, connections, microseconds, p50Milliseconds });
     await load.close();
     await server.stop();
   }

@@ -34,6 +34,8 @@ function byTarget(figures: readonly RequestFigures[], cell: (figures: RequestFig
   );
 }
 
+const connectionsOf = (count: number) => (count === 1 ? '1 connection' : `${count} connections`);
+
 function requestSections(requests: readonly RequestFigures[], major: string): string[] {
   const at = (connections: number) => requests.filter((each) => each.connections === connections);
   const references = at(MAIN_CONNECTIONS).filter(({ target }) => target === 'bare');
@@ -44,7 +46,7 @@ function requestSections(requests: readonly RequestFigures[], major: string): st
     `<picture><source media="(prefers-color-scheme: dark)" srcset="performance/node-${major}-dark.svg"><img alt="Processor time of each kind of request, as bars" src="performance/node-${major}-light.svg"></picture>`,
     byTarget(at(MAIN_CONNECTIONS), ({ ratio }) => times(ratio)),
     ...[...new Set(requests.map(({ connections }) => connections))].flatMap((connections) => [
-      `### ${connections} ${connections === 1 ? 'connection' : 'connections'}: requests a second; median and 99th percentile in milliseconds`,
+      `### ${connectionsOf(connections)}: requests a second; median and 99th percentile in milliseconds`,
       byTarget(
         at(connections),
         ({ perSecond, p50Milliseconds, p99Milliseconds }) =>
@@ -60,32 +62,45 @@ function requestSections(requests: readonly RequestFigures[], major: string): st
   ];
 }
 
-function profileSection(profile: NonNullable<Figures['profile']>): string[] {
+type Profiled = NonNullable<Figures['profile']>;
+
+function profileTable(profile: Profiled): string {
   const [reference] = profile;
-  const owners = [...new Set(profile.flatMap(({ microseconds }) => Object.keys(microseconds)))];
-  const total = ({ microseconds }: (typeof profile)[number]) =>
+  const owners = [...new Set(profile.flatMap(({ microseconds }) => Object.keys(microseconds)))].toSorted();
+  const total = ({ microseconds }: Profiled[number]) =>
     Object.values(microseconds).reduce((sum, each) => sum + each, 0);
+  return table(
+    ['', ...profile.map(({ target, scenario }) => `${titleOf(target)}: ${scenario}`)],
+    [
+      ...owners.map((owner) => [
+        owner,
+        ...profile.map((each) => {
+          const own = each.microseconds[owner] ?? 0;
+          return `${Math.round(own)}; ${Math.round((own / total(each)) * 100)} %`;
+        }),
+      ]),
+      [
+        'together; × bare',
+        ...profile.map(
+          (each) => `${Math.round(total(each))}; ${(total(each) / total(reference ?? each)).toFixed(2)}`,
+        ),
+      ],
+      [
+        'median of an answer, before the profiler was on',
+        ...profile.map(({ p50Milliseconds }) => `${p50Milliseconds.toFixed(1)} ms`),
+      ],
+    ],
+  );
+}
+
+function profileSection(profile: Profiled): string[] {
   return [
     '### Whose code runs',
-    'Microseconds of the main thread a request at 32 connections, by a sampling profiler, which itself takes time; and the share of the whole. Bundles hold the framework’s adapter for middleware and routes as well: of the first two columns, nothing else.',
-    table(
-      ['', ...profile.map(({ target, scenario }) => `${titleOf(target)}: ${scenario}`)],
-      [
-        ...owners.map((owner) => [
-          owner,
-          ...profile.map((each) => {
-            const own = each.microseconds[owner] ?? 0;
-            return `${Math.round(own)}; ${Math.round((own / total(each)) * 100)} %`;
-          }),
-        ]),
-        [
-          'together; × bare',
-          ...profile.map(
-            (each) => `${Math.round(total(each))}; ${(total(each) / total(reference ?? each)).toFixed(2)}`,
-          ),
-        ],
-      ],
-    ),
+    'Microseconds of the main thread a request, by a sampling profiler, which itself takes time; and the share of the whole. A function of a bundle counts for whose source it was made of.',
+    ...[...new Set(profile.map(({ connections }) => connections))].flatMap((count) => [
+      `At ${connectionsOf(count)}:`,
+      profileTable(profile.filter(({ connections }) => connections === count)),
+    ]),
   ];
 }
 
