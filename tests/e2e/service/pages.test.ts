@@ -22,6 +22,7 @@ const signedOutPages = [
   ['/no-such-page', (page: Page) => page.getByRole('heading', { name: 'There is no page here.' }).waitFor()],
 ] as const;
 
+const WIDE = { width: 1280, height: 900 };
 const NARROW = { width: 360, height: 740 };
 
 /** From now on a page remembers what moved on it while it loads. */
@@ -38,19 +39,20 @@ const watchMoves = (page: Page) =>
 async function problemsOf(page: Page) {
   const moved = await page.evaluate('window.moved');
   const violations = await axeViolations(page);
-  const wide = page.viewportSize();
+  await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize(NARROW);
+  await page.waitForFunction((width) => window.innerWidth === width, NARROW.width);
   const scrollsSideways = await page.evaluate(
     () => document.documentElement.scrollWidth > document.documentElement.clientWidth,
   );
-  if (wide) await page.setViewportSize(wide);
+  await page.setViewportSize(WIDE);
   return { moved, violations, scrollsSideways };
 }
 
 const NONE = { moved: [], violations: [], scrollsSideways: false };
 
 test('no page moves while it loads, has what axe finds wrong in light or dark, or scrolls sideways at 360 pixels', () =>
-  visit(browser, service, { expected: [NO_PAGE] }, async (page) => {
+  visit(browser, service, { viewport: WIDE, expected: [NO_PAGE] }, async (page) => {
     await watchMoves(page);
     for (const [path, complete] of signedOutPages) {
       await page.goto(path);

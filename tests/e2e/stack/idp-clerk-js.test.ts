@@ -166,7 +166,7 @@ describe.each([development, production])(
 
     test('a session token is refreshed in an open page, and by a handshake after it expired', async () => {
       const user = provider.createUser({ email: 'late@example.com', password: PASSWORD });
-      const { tab, profile, errors } = await newTab();
+      const { tab, profile, foreign, errors } = await newTab();
       await arrive(tab, 'late@example.com');
       const tokenOf = async () =>
         (await profile.cookies()).find(({ name }) => name === '__session')?.value ?? '';
@@ -192,6 +192,7 @@ describe.each([development, production])(
       expect(await tab.locator('#server').textContent()).toBe(user.id);
       expect(tab.url()).toBe(`${application.url}/account`);
       expect(await tokenOf()).not.toBe(expired);
+      expect(foreign).toEqual([]);
       expect(errors).toEqual([]);
     });
 

@@ -107,18 +107,16 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
 const BrowserToken = z.object({ id: z.string() });
 
 /**
- * Signs in by the requests that the form would make, and arrives as from the provider: for a test that is about something
- * else than the form, which is most of what a sign-in costs.
+ * Signs in by the provider's own API, and arrives as from the provider: for a test that is about something else than the
+ * form, which is most of what a sign-in costs.
  */
 export async function signInWithoutForm(page: Page, email: string, target = '/account'): Promise<void> {
   const post = (path: string, form: Record<string, string> = {}) =>
     // A kept connection may end at this very moment.
     page.request.post(`/__clerk/v1/${path}`, { form, maxRetries: 1 });
-  // Of a development instance; in production the browser is known by a cookie.
-  const made = await post('dev_browser');
-  const query = new URLSearchParams(
-    made.ok() ? { __clerk_db_jwt: BrowserToken.parse(await made.json()).id } : {},
-  );
+  // How a development instance knows a browser; in production it goes by a cookie, and does not look at this.
+  const { id } = BrowserToken.parse(await (await post('dev_browser')).json());
+  const query = new URLSearchParams({ __clerk_db_jwt: id });
   const answer = await post(`client/sign_ins?${query}`, {
     strategy: 'password',
     identifier: email,
@@ -158,8 +156,8 @@ async function violationsNow(page: Page, options: object): Promise<string[]> {
 }
 
 /**
- * What axe-core finds wrong with the page in light and in dark, by rule, and still finds some seconds later: after a
- * navigation on the client a page has no title for a moment.
+ * What axe-core finds wrong with the page in light, and with its colours in dark, by rule, and still finds some seconds
+ * later: after a navigation on the client a page has no title for a moment. The page stays dark.
  */
 export async function axeViolations(page: Page): Promise<string[]> {
   const found: string[] = [];
