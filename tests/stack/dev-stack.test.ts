@@ -109,7 +109,10 @@ describe('with no environment, and port 3000 taken', async () => {
       code: 0,
       stdout: expect.stringMatching(/^\d+ users at the provider, 0 of them not linked\n/),
     });
-    expect(await paste('npm run -s local users:show nobody')).toMatchObject({ code: 1 });
+    expect(await paste('npm run -s local -- users:show nobody --shout')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("'--shout'"),
+    });
     expect(await paste('npm run -s local users:nothing')).toMatchObject({ code: 1, stdout: '' });
   });
 
