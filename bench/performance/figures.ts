@@ -91,6 +91,7 @@ export const Figures = z.object({
 });
 export type Figures = z.infer<typeof Figures>;
 
+/** The middle one of the values, or between the two. */
 export const median = (values: readonly number[]) => {
   const sorted = [...values].sort((one, other) => one - other);
   const middle = Math.floor(sorted.length / 2);

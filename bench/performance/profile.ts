@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'undici';
@@ -39,30 +39,30 @@ const Inspected = z.array(z.object({ webSocketDebuggerUrl: z.string() }));
 
 type Frame = z.infer<typeof Profile>['nodes'][number]['callFrame'];
 
-const sourceMaps = new Map<string, SourceMap | undefined>();
+const sourceMaps = new Map<string, SourceMap>();
 
-/** The map that the build wrote beside a bundle; undefined where there is none. */
-function sourceMapOf(url: string): SourceMap | undefined {
-  if (!sourceMaps.has(url)) {
-    const file = `${url.startsWith('file:') ? fileURLToPath(url) : url}.map`;
-    sourceMaps.set(url, existsSync(file) ? new SourceMap(JSON.parse(readFileSync(file, 'utf8'))) : undefined);
-  }
-  return sourceMaps.get(url);
+/** The map that the build wrote beside a bundle. */
+function sourceMapOf(url: string): SourceMap {
+  const known = sourceMaps.get(url);
+  if (known) return known;
+  const file = `${url.startsWith('file:') ? fileURLToPath(url) : url}.map`;
+  const made = new SourceMap(JSON.parse(readFileSync(file, 'utf8')));
+  sourceMaps.set(url, made);
+  return made;
 }
-
-const BUNDLES = 'bundles: other';
 
 /** Whose code a function of a bundle was before it was bundled. */
 function ownerInBundle({ url, lineNumber, columnNumber }: Frame): string {
-  const entry = sourceMapOf(url)?.findEntry(lineNumber, columnNumber);
-  const source = entry && 'originalSource' in entry ? decodeURIComponent(entry.originalSource) : '';
+  const entry = sourceMapOf(url).findEntry(lineNumber, columnNumber);
+  const source = 'originalSource' in entry ? decodeURIComponent(entry.originalSource) : '';
   const [, name] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(source) ?? [];
   if (name === 'next') return 'bundles: Next.js';
   if (name?.startsWith('@clerk/')) return 'bundles: the provider’s SDK';
-  if (name !== undefined) return 'bundles: other packages';
-  return /\/(?:lib|app|middleware|instrumentation)\b/.test(source) ? 'bundles: ours' : BUNDLES;
+  if (name !== undefined || source.includes('/lib/generated/')) return 'bundles: other packages';
+  return /\/(?:lib|app|middleware|instrumentation)\b/.test(source) ? 'bundles: ours' : 'bundles: other';
 }
 
+/** Whose code runs while a function does. */
 function ownerOf(frame: Frame): string {
   const { functionName, url } = frame;
   if (functionName === '(idle)') return 'idle';
@@ -106,7 +106,8 @@ async function inspect(port: number): Promise<{ call(method: string, params?: ob
 
 /**
  * Where a process spends the time of a request, by whose code runs, in wall time of its main thread: what the machine
- * does besides weighs on it, so shares say more than microseconds. Each process is started anew and warmed up.
+ * does besides weighs on it, so shares say more than microseconds; and before that, how long an answer takes. Each process is
+ * started anew and warmed up.
  */
 export async function measureProfile(
   surroundings: Surroundings,

@@ -96,7 +96,7 @@ function profileTable(profile: Profiled): string {
 function profileSection(profile: Profiled): string[] {
   return [
     '### Whose code runs',
-    'Microseconds of the main thread a request, by a sampling profiler, which itself takes time; and the share of the whole. A function of a bundle counts for whose source it was made of.',
+    'Microseconds of the main thread a request, by a sampling profiler, which itself takes time; and the share of the whole. A function of a bundle counts for whose source it was made of; a neighbour’s own code is its own “ours”.',
     ...[...new Set(profile.map(({ connections }) => connections))].flatMap((count) => [
       `At ${connectionsOf(count)}:`,
       profileTable(profile.filter(({ connections }) => connections === count)),
