@@ -86,8 +86,8 @@ async function signIn(tab: Page, email: string): Promise<string | null> {
   return signedInAs(tab);
 }
 
-/** Arrives signed in, at a page that shows the button of the user. */
-async function arrive(tab: Page, email: string): Promise<string | null> {
+/** Comes to the page with the user's button, signed in already. */
+async function arriveSignedIn(tab: Page, email: string): Promise<string | null> {
   await signInWithoutForm(tab, email, '/');
   return signedInAs(tab);
 }
@@ -140,7 +140,7 @@ describe.each([development, production])(
     test('signs out in every tab', async () => {
       provider.createUser({ email: 'tabs@example.com', password: PASSWORD });
       const { tab: first, profile } = await newTab();
-      await arrive(first, 'tabs@example.com');
+      await arriveSignedIn(first, 'tabs@example.com');
       const { tab: second } = await newTab(profile);
       await second.goto('/');
       await signedInAs(second);
@@ -167,7 +167,7 @@ describe.each([development, production])(
     test('a session token is refreshed in an open page, and by a handshake after it expired', async () => {
       const user = provider.createUser({ email: 'late@example.com', password: PASSWORD });
       const { tab, profile, foreign, errors } = await newTab();
-      await arrive(tab, 'late@example.com');
+      await arriveSignedIn(tab, 'late@example.com');
       const tokenOf = async () =>
         (await profile.cookies()).find(({ name }) => name === '__session')?.value ?? '';
       const before = await tokenOf();
@@ -199,7 +199,7 @@ describe.each([development, production])(
     test('a revoked session signs the browser out at its next refresh', async () => {
       const user = provider.createUser({ email: 'revoked@example.com', password: PASSWORD });
       const { tab } = await newTab();
-      await arrive(tab, 'revoked@example.com');
+      await arriveSignedIn(tab, 'revoked@example.com');
       const session = provider.store.sessions.all().find(({ userId }) => userId === user.id);
       provider.revokeSession(session?.id ?? '');
       await tab.evaluate(() =>
@@ -310,13 +310,13 @@ describe('the forms', async () => {
     expect(provider.store.sessions.get(elsewhere.id)?.status).toBe('revoked');
 
     const other = await newTab();
-    expect(await arrive(other.tab, 'forgot@example.com')).toBe(user.id);
+    expect(await arriveSignedIn(other.tab, 'forgot@example.com')).toBe(user.id);
   });
 
   test('the profile changes name and password, lists devices and deletes the account', async () => {
     const user = provider.createUser({ email: 'profile@example.com', password: PASSWORD });
     const { tab, errors } = await newTab();
-    await arrive(tab, 'profile@example.com');
+    await arriveSignedIn(tab, 'profile@example.com');
     await tab.goto('/account');
     await tab.getByText('Update profile').click();
     await tab.fill('input[name=firstName]', 'Grace');

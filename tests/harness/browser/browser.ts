@@ -157,7 +157,7 @@ async function violationsNow(page: Page, options: object): Promise<string[]> {
 
 /**
  * What axe-core finds wrong with the page in light, and with its colours in dark, by rule, and still finds some seconds
- * later: after a navigation on the client a page has no title for a moment. The page stays dark.
+ * later: after a navigation on the client a page has no title for a moment. Leaves the page in light.
  */
 export async function axeViolations(page: Page): Promise<string[]> {
   const found: string[] = [];
@@ -170,5 +170,6 @@ export async function axeViolations(page: Page): Promise<string[]> {
     }, SETTLED_MS);
     found.push(...violations.map((violation) => `${colorScheme}: ${violation}`));
   }
+  await page.emulateMedia({ colorScheme: 'light' });
   return found;
 }
