@@ -7,7 +7,7 @@ import { freePort } from '../../dev/system/listen';
 import { type Figures, median } from './figures';
 import type { Server } from './launch';
 import { openLoad } from './load';
-import { greeting, scenariosFor } from './scenarios';
+import { greeting, type Scenario, scenariosFor } from './scenarios';
 import type { Surroundings } from './surroundings';
 import { bare, emptyMiddleware, service, type Target } from './targets';
 
@@ -116,13 +116,17 @@ export async function measureProfile(
   // Under a name of its own: another section may have made users for the service.
   const scenarios = await scenariosFor({ ...service, name: 'profiled' }, surroundings);
   const ofService = scenarios.filter(({ name }) => SCENARIOS.includes(name));
+  const columns = (connections: number, ofThese: readonly Scenario[]) => [
+    { target: bare, scenario: greeting, connections },
+    { target: emptyMiddleware, scenario: greeting, connections },
+    ...ofThese.map((scenario) => ({ target: service, scenario, connections })),
+  ];
   const profiled = [
-    ...[bare, emptyMiddleware].map((target) => ({ target, scenario: greeting, connections: CONNECTIONS })),
-    ...ofService.map((scenario) => ({ target: service, scenario, connections: CONNECTIONS })),
-    ...[bare, emptyMiddleware].map((target) => ({ target, scenario: greeting, connections: 1 })),
-    ...ofService
-      .filter(({ name }) => name === HIT)
-      .map((scenario) => ({ target: service, scenario, connections: 1 })),
+    ...columns(CONNECTIONS, ofService),
+    ...columns(
+      1,
+      ofService.filter(({ name }) => name === HIT),
+    ),
   ];
   const figures: NonNullable<Figures['profile']> = [];
   for (const { target, scenario, connections } of profiled) {
