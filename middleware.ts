@@ -1,7 +1,9 @@
 import { environment } from './lib/env';
+import { passWithSessionUser } from './lib/idp/auth-state';
 import { passForDocument } from './lib/idp/content-security-policy';
 import { clerkMiddleware } from './lib/idp/server';
 import { shield } from './lib/idp/shield';
+import { sessionUserOf } from './lib/idp/verified-sessions';
 
 const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
 
@@ -29,7 +31,7 @@ export default shield({
     (_auth, request) => passWithPolicy(request.headers),
     () => ({ ...options(), ...(isProxy() ? { frontendApiProxy: { enabled: true } } : {}) }),
   ),
-  api: clerkMiddleware(() => undefined, options),
+  api: clerkMiddleware(async (auth) => passWithSessionUser(sessionUserOf(await auth())), options),
   passForDocument: passWithPolicy,
   isProxy,
   authorizedParties: () => environment().IDP_AUTHORIZED_PARTIES ?? [],

@@ -1,10 +1,10 @@
 import type { NextRequest } from 'next/server';
-import { type AuthenticatedContext, IdentityProviderUserId } from './api/schemas';
+import type { AuthenticatedContext } from './api/schemas';
 import { environment } from './env';
 import { json, type RouteHandler, route, type Segment } from './http/route';
 import { authStateOf, SIGNED_IN } from './idp/auth-state';
-import { credentialMemory } from './idp/credential-memory';
 import { auth } from './idp/server';
+import { keepSessionUser, recallSessionUser, sessionUserOf } from './idp/verified-sessions';
 import { noteFacts } from './log';
 import { resolveUserId } from './resolve-user-id';
 import { step } from './telemetry';
@@ -16,9 +16,6 @@ export type GuardedHandler<S extends Segment> = (
   segment: S,
 ) => Promise<Response> | Response;
 
-/** The user ids of sessions that the SDK has verified. */
-const verified = credentialMemory();
-
 /** The verified session's user, or undefined. */
 async function sessionUserId({ headers }: NextRequest): Promise<string | undefined> {
   const state = authStateOf(headers);
@@ -26,22 +23,21 @@ async function sessionUserId({ headers }: NextRequest): Promise<string | undefin
     noteFacts({ reason: state?.reason ?? 'no-auth-state' });
     return undefined;
   }
-  // All that `auth()` judges by: it refuses an OAuth or machine token as a bearer, which the middleware lets pass.
-  const credential = [state.token, state.signature, headers.get('authorization') ?? ''];
-  const remembered = verified.recall(credential);
+  const authorization = headers.get('authorization');
+  const remembered = recallSessionUser(state, authorization);
   if (remembered !== undefined) return remembered;
   // The SDK has read its secret when it was loaded, behind lib/idp/server.ts. With an empty one it would believe auth headers
   // that anyone can sign: no valid environment, no answer.
   environment();
-  const { isAuthenticated, userId, sessionClaims, sessionStatus } = await auth();
-  const identityProviderUserId = IdentityProviderUserId.safeParse(userId).data;
-  if (!isAuthenticated || identityProviderUserId === undefined) {
-    if (isAuthenticated) noteFacts({ reason: 'no-user-id' });
-    else noteFacts({ reason: sessionStatus === 'pending' ? 'pending-session' : 'malformed' });
+  const session = await auth();
+  const user = sessionUserOf(session);
+  if (!session.isAuthenticated || user === undefined) {
+    if (session.isAuthenticated) noteFacts({ reason: 'no-user-id' });
+    else noteFacts({ reason: session.sessionStatus === 'pending' ? 'pending-session' : 'malformed' });
     return undefined;
   }
-  verified.keep(credential, identityProviderUserId, sessionClaims.exp * 1000);
-  return identityProviderUserId;
+  keepSessionUser(state, authorization, { user, expires: session.sessionClaims.exp * 1000 });
+  return user;
 }
 
 /** Rules 2 to 4 of contract 5.2; undefined without a verified session. */

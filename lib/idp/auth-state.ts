@@ -1,3 +1,4 @@
+import { NextResponse } from 'next/server';
 import { UNAUTHENTICATED_REASONS, type UnauthenticatedReason } from '../unauthenticated-reason';
 import { type Credential, expiryOf } from './credential';
 import { credentialMemory } from './credential-memory';
@@ -41,6 +42,22 @@ export const authStateOf = (headers: Headers): AuthState | undefined =>
 /** The auth state that the SDK's middleware hands on to Next.js; undefined where its answer is another: a redirect, say. */
 export const suppliedAuthState = ({ headers }: Response): AuthState | undefined =>
   readAuthState(headers, 'x-middleware-request-', reasonOfSdk);
+
+/** In the SDK's answer to us alone: it never leaves. */
+const SESSION_USER = 'x-session-user';
+
+/** Lets a request pass, and tells whose session it is, for `suppliedSessionUser` to read. */
+export function passWithSessionUser(user: string | undefined): NextResponse {
+  const answer = NextResponse.next();
+  if (user !== undefined) answer.headers.set(SESSION_USER, encodeURIComponent(user));
+  return answer;
+}
+
+/** Whose session the SDK's middleware found; undefined where it found none, or did not tell. */
+export function suppliedSessionUser({ headers }: Response): string | undefined {
+  const user = headers.get(SESSION_USER);
+  return user === null ? undefined : decodeURIComponent(user);
+}
 
 /** A word of the SDK's own, and nothing of a caller's. */
 const PLAIN_WORD = /^[a-z-]{1,100}$/;

@@ -3,9 +3,16 @@ import { methodNotAllowed, notFound, type RouteHandler, type Segment } from '../
 import { describeError, warningOnceAMinute } from '../log';
 import { isApi, isPage, isProxied, methodsAt } from '../paths';
 import { within } from '../within';
-import { type AuthState, authStateMemory, sdkReasonOf, setAuthState, suppliedAuthState } from './auth-state';
+import {
+  type AuthState,
+  authStateMemory,
+  sdkReasonOf,
+  setAuthState,
+  suppliedAuthState,
+  suppliedSessionUser,
+} from './auth-state';
 import { passForData } from './content-security-policy';
-import { type Credential, credentialOf } from './credential';
+import { type Credential, credentialOf, expiryOf } from './credential';
 import {
   isSdkAction,
   viewForAuthState,
@@ -13,6 +20,7 @@ import {
   viewForSignedOutPage,
   withoutSdkHeaders,
 } from './sdk-controls';
+import { keepSessionUser } from './verified-sessions';
 
 /** The SDK fetches the provider's keys without a time-out when IDP_JWT_KEY is not set. */
 const DEADLINE_MS = 4_000;
@@ -39,6 +47,12 @@ function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthSta
       if (supplied === undefined) throw new Error('The SDK supplied no auth state');
       memory.remember(credential, supplied);
       if (credential === undefined) return { ...supplied, reason: 'no-credential' };
+      const user = suppliedSessionUser(answer);
+      if (user !== undefined) {
+        // As the route sees it, in `headersForRoute`.
+        const authorization = credential.header === 'authorization' ? credential.value : null;
+        keepSessionUser(supplied, authorization, { user, expires: expiryOf(supplied.token) });
+      }
       if (supplied.reason === 'not-verified') warn({ reason: sdkReasonOf(answer) });
       return supplied;
     } catch (error) {
