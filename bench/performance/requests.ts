@@ -65,14 +65,16 @@ export async function measureRequests(
   }
 
   const warm = async (server: Server, scenarios: readonly Scenario[]) => {
-    const load = openLoad(server, WARM_UP_CONNECTIONS);
-    for (const { prepare } of scenarios) await load.send(await prepare(Math.ceil(warmUp / scenarios.length)));
-    await load.close();
+    for (const { prepare } of scenarios) {
+      // To make thousands of requests takes seconds, in one go: a connection that is open meanwhile is ended by the server.
+      const requests = await prepare(Math.ceil(warmUp / scenarios.length));
+      const load = openLoad(server, WARM_UP_CONNECTIONS);
+      await load.send(requests);
+      await load.close();
+    }
   };
-  await Promise.all([
-    warm(reference, [greeting]),
-    ...running.map(({ server, scenarios }) => warm(server, scenarios)),
-  ]);
+  await warm(reference, [greeting]);
+  for (const { server, scenarios } of running) await warm(server, scenarios);
 
   const figures: RequestFigures[] = [];
   for (const { connections, rounds, sample } of levels) {
