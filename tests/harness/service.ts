@@ -145,7 +145,8 @@ export async function startServiceProcess(
     output,
     exited,
     async stop() {
-      await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 10_000 }]);
+      // At SIGTERM it waits a second for clients whose connections idle, as those of tests do.
+      await endProcess(pid, [{ signal: 'SIGINT', milliseconds: 5_000 }]);
       // `next dev` prints the address of each request, in which the provider's SDK passes tokens.
       const indiscreet = MODE === 'dev' ? [] : indiscreetLines(output(), environment);
       if (indiscreet.length > 0)
