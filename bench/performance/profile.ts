@@ -12,7 +12,7 @@ import type { Surroundings } from './surroundings';
 import { bare, emptyMiddleware, service, type Target } from './targets';
 
 const CONNECTIONS = 32;
-const WARM_UP = 6_000;
+const WARM_UP = 20_000;
 const SAMPLE = 3_000;
 const INTERVAL_MICROSECONDS = 200;
 
