@@ -33,6 +33,8 @@ export interface IdentityProviderOptions {
   /** `pk_test_…` or `pk_live_…`: names the issuer and decides how a browser is recognised. */
   readonly publishableKey: string;
   readonly secretKey: string;
+  /** The private key of an instance that begins without data; absent: a new one, which takes a second to make. */
+  readonly signingKeyPem?: string;
   /** Where events go; absent: they wait for an endpoint. */
   readonly webhook?: { readonly url: string; readonly secret: string } | undefined;
   /** Every retry delay of the real schedule is multiplied by this; 1 is the provider's own. */
@@ -81,7 +83,7 @@ export interface IdentityProvider {
 export async function startIdentityProvider(options: IdentityProviderOptions): Promise<IdentityProvider> {
   const clock = options.clock ?? systemClock;
   const publishableKey = parsePublishableKey(options.publishableKey);
-  const store = await openStore(options.dataFile);
+  const store = await openStore(options.dataFile, options.signingKeyPem);
   const key = signingKey(store.signingKeyPem);
   const webhooks = startWebhooks({
     store,

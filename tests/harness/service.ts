@@ -9,6 +9,7 @@ import { endProcess, endWithThisProcess, waitUntil } from '../../dev/system/proc
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
 import { createTestDatabase, type DatabaseServer, type TestDatabase } from './parts/database';
 import { startRedis } from './parts/redis';
+import { SIGNING_KEY_PEM } from './parts/signing-key';
 import { type Address, startTcpProxy, type TcpProxy } from './parts/tcp-proxy';
 
 export const SECRET_KEY = 'sk_test_c2VjcmV0b2Z0aGVzdGFuZGlu';
@@ -189,6 +190,7 @@ export async function startParts({
     createTestDatabase(server),
     startIdentityProvider({
       ...KEYS[keys],
+      signingKeyPem: SIGNING_KEY_PEM,
       webhook: undefined,
       ...(clock ? { clock, retryScale: 1 } : { retryScale: 0.001 }),
     }),

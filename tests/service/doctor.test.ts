@@ -3,6 +3,7 @@ import { escapeIdentifier } from 'pg';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { variables } from '#lib/env';
+import { generateSigningKeyPem } from '../../dev/idp/instance/tokens';
 import { memoryEngine } from '../../dev/kv/memory';
 import { CommandError, type KvEngine, startKvServer } from '../../dev/kv/server';
 import { freePort } from '../../dev/system/listen';
@@ -89,7 +90,12 @@ const mute = stopAfterAll(
 );
 await mute.treat('black-hole');
 
-const elsewhere = stopAfterAll(await startProvider({ secretKey: 'sk_test_hidden_key_of_another_instance' }));
+const elsewhere = stopAfterAll(
+  await startProvider({
+    secretKey: 'sk_test_hidden_key_of_another_instance',
+    signingKeyPem: generateSigningKeyPem(),
+  }),
+);
 const ofElsewhere = {
   IDP_SECRET_KEY: 'sk_test_hidden_key_of_another_instance',
   CLERK_API_URL: elsewhere.url,

@@ -23,6 +23,9 @@ const Schema = z.looseObject({
   maxLength: z.optional(z.number()),
 });
 
+// Code points without half pairs. No NUL, which a description says and a schema cannot.
+const unit = fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }).filter((point) => point !== '\0');
+
 /** Values of a schema, also ones that are as long as they may be. */
 function valuesOf(given: unknown): fc.Arbitrary<unknown> {
   const { $ref, type, properties, required, minLength, maxLength } = Schema.parse(given);
@@ -32,8 +35,6 @@ function valuesOf(given: unknown): fc.Arbitrary<unknown> {
     );
   }
   if (type === 'string') {
-    // Code points without half pairs. No NUL, which a description says and a schema cannot.
-    const unit = fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }).filter((point) => point !== '\0');
     return fc.string({
       unit,
       ...(minLength ? { minLength } : {}),

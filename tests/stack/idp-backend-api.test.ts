@@ -2,6 +2,7 @@ import { createClerkClient, verifyToken } from '@clerk/backend';
 import { isClerkAPIResponseError } from '@clerk/nextjs/errors';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { generateSigningKeyPem } from '../../dev/idp/instance/tokens';
 import { startProvider } from '../harness/identity-provider';
 import { manualClock } from '../harness/parts/moved-clock';
 import { bearer, tokenFor } from '../harness/requests';
@@ -208,7 +209,7 @@ test('a session token of the SDK is verified by the SDK, by JWKS and by PEM', as
 });
 
 test('a token with another signature, algorithm or time is refused by the SDK', async () => {
-  const other = stopAfterTest(await startProvider());
+  const other = stopAfterTest(await startProvider({ signingKeyPem: generateSigningKeyPem() }));
   const verified = (token: string) => verifyToken(token, { jwtKey: provider.publicKeyPem });
   const late = { exp: Math.floor(Date.now() / 1000) - 6 };
 

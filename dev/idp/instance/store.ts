@@ -50,7 +50,7 @@ const WRITE_SHARE = 0.1;
  * leaves the state of a moment earlier (a fifth of a second, or more for many thousand rows) and never half a file.
  * Throws an error that names the file if it cannot be read or is not one of ours.
  */
-export async function openStore(dataFile: string | undefined): Promise<Store> {
+export async function openStore(dataFile: string | undefined, newSigningKeyPem?: string): Promise<Store> {
   const data = dataFile === undefined ? undefined : await readDataFile(dataFile);
   const listeners = new Set<() => void>();
   let announced = true;
@@ -73,7 +73,7 @@ export async function openStore(dataFile: string | undefined): Promise<Store> {
     announce();
   };
 
-  const signingKeyPem = data?.signingKeyPem ?? generateSigningKeyPem();
+  const signingKeyPem = data?.signingKeyPem ?? newSigningKeyPem ?? generateSigningKeyPem();
   const tables = {
     users: table(data?.users, changed),
     clients: table(data?.clients, changed),

@@ -3,6 +3,7 @@ import { createClerkClient } from '@clerk/backend';
 import { clerkFrontendApiProxy } from '@clerk/backend/proxy';
 import type { BrowserContext, Page } from 'playwright';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { generateSigningKeyPem } from '../../../dev/idp/instance/tokens';
 import type { IdentityProvider } from '../../../dev/idp/server';
 import { mailedCode, PASSWORD, signInWithoutForm } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
@@ -212,7 +213,9 @@ describe.each([development, production])(
 
     test('a browser with the cookies of a deleted database is signed out, and signs in again', async () => {
       const user = provider.createUser({ email: 'stale@example.com', password: PASSWORD });
-      const deleted = stopAfterTest(await startProvider({ publishableKey }));
+      const deleted = stopAfterTest(
+        await startProvider({ publishableKey, signingKeyPem: generateSigningKeyPem() }),
+      );
       const stale = deleted.sessionToken(
         deleted.createSession(deleted.createUser({ email: 'stale@example.com' }).id).id,
         application.url,
