@@ -23,12 +23,12 @@ async function sessionUserId({ headers }: NextRequest): Promise<string | undefin
     noteFacts({ reason: state?.reason ?? 'no-auth-state' });
     return undefined;
   }
-  const authorization = headers.get('authorization');
-  const remembered = recallSessionUser(state, authorization);
-  if (remembered !== undefined) return remembered;
   // The SDK has read its secret when it was loaded, behind lib/idp/server.ts. With an empty one it would believe auth headers
   // that anyone can sign: no valid environment, no answer.
   environment();
+  const authorization = headers.get('authorization');
+  const remembered = recallSessionUser(state, authorization);
+  if (remembered !== undefined) return remembered;
   const session = await auth();
   const user = sessionUserOf(session);
   if (!session.isAuthenticated || user === undefined) {

@@ -8,9 +8,9 @@ declare global {
 }
 
 /**
- * The users of sessions that the SDK has verified, by all that `auth()` reads of a request in a route: the token, the
- * signature that the SDK's middleware made over it with our secret key, and the bearer, for `auth()` refuses an OAuth or
- * machine token as one.
+ * The users of sessions that the SDK has verified, by all that the verdict of `auth()` in a route hangs on where the middleware
+ * found a session: the token, the signature that the SDK's middleware made over it with our secret key, and the bearer, for
+ * `auth()` refuses an OAuth or machine token as one.
  *
  * What stands in it is what `auth()` said: in the guard, or in the SDK's middleware of the same process, which then has just
  * read the same token by the same rules. No caller can make that signature, and the middleware drops what a caller sends in its

@@ -33,7 +33,7 @@ export const now = () => Math.floor(Date.now() / 1000);
  * minutes: no test ends because the machine is slow.
  */
 export function tokenFor(
-  idp: IdentityProvider,
+  idp: Pick<IdentityProvider, 'issuer' | 'signingKey'>,
   sub: string,
   claims: Record<string, unknown> = {},
   signing?: Signing,

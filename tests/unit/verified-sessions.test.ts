@@ -7,10 +7,8 @@ import { json } from '#lib/http/route';
 import { auth } from '#lib/idp/server';
 import { log } from '#lib/log';
 import { generateSigningKeyPem, signingKey } from '../../dev/idp/instance/tokens';
-import middleware from '../../middleware';
 import { BUILD_TIME_VALUES } from '../harness/build';
-import { signToken } from '../harness/hostile/tokens';
-import { bearer, cookie, now } from '../harness/requests';
+import { bearer, cookie, now, tokenFor } from '../harness/requests';
 
 vi.hoisted(() => vi.stubEnv('CLERK_SECRET_KEY', 'sk_test_ofthisinstanceandofnobodyelse'));
 // The SDK's own middleware; its module for bundlers is none that Node can load.
@@ -20,7 +18,14 @@ vi.mock('#lib/idp/server', () => ({
 }));
 vi.mock('#lib/resolve-user-id', () => ({ resolveUserId: async () => 'internal-id' }));
 
-const instance = { signingKey: signingKey(generateSigningKeyPem()) };
+// As in a build, the middleware has modules of its own.
+vi.resetModules();
+const { default: middleware } = await import('../../middleware');
+
+const instance = {
+  issuer: 'https://build.clerk.accounts.dev',
+  signingKey: signingKey(generateSigningKeyPem()),
+};
 const asked = vi.mocked<() => Promise<unknown>>(auth);
 
 beforeAll(() => {
@@ -41,13 +46,8 @@ beforeEach(() => {
 
 const event: NextFetchEvent = Object.create(null);
 
-/** A token of this instance. */
-function token(sub: string, claims: object = {}, header: Record<string, unknown> = {}): string {
-  const iat = now();
-  const azp = 'http://localhost:3000';
-  const session = { sub, sid: 'sess_1', azp, iss: 'https://build.clerk.accounts.dev', sts: 'active', v: 2 };
-  return signToken(instance, { ...session, iat, nbf: iat, exp: iat + 60, ...claims }, { header });
-}
+const token = (sub: string, claims: Record<string, unknown> = {}, header: Record<string, unknown> = {}) =>
+  tokenFor(instance, sub, { azp: 'http://localhost:3000', ...claims }, { header });
 
 /** What reaches the route of a request that the middleware let pass. */
 async function passed(headers: Record<string, string>): Promise<Headers> {
@@ -96,14 +96,31 @@ test.each(KINDS)(
   },
 );
 
+test('of several cookies, it is the one that the middleware went by', async () => {
+  const { cookie: given } = cookie(token('user_1'));
+  expect(await seen(await passed({ cookie: `${given}; __session_other=${token('user_2')}` }))).toBe('user_1');
+  expect(asked).not.toHaveBeenCalled();
+});
+
+test('it is not known for longer than the token lives', async () => {
+  const headers = await passed(bearer(token('user_1', { exp: now() + 10 })));
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 9_000 });
+  expect(await seen(headers)).toBe('user_1');
+  vi.setSystemTime(Date.now() + 2_000);
+  expect(await seen(headers)).toBe(500);
+  vi.useRealTimers();
+});
+
 test.each([
-  ['an OAuth token', 'user_oauth', {}, { typ: 'at+jwt' }],
-  ["a machine's token", 'mch_machine', {}, {}],
-  ['a pending session', 'user_pending', { sts: 'pending' }, {}],
-  ['a user id that is none', 'a\0b', {}, {}],
-  ['a user id that is not even text', '\ud800', {}, {}],
-])('%s is not found by the middleware: the guard asks each time', async (_what, sub, claims, header) => {
+  ['an OAuth token', 'user_oauth', {}, { typ: 'at+jwt' }, 2],
+  ["a machine's token", 'mch_machine', {}, {}, 2],
+  ['a pending session', 'user_pending', { sts: 'pending' }, {}, 4],
+  ['a user id that is none', 'a\0b', {}, {}, 4],
+  ['a user id that is not even text', '\ud800', {}, {}, 4],
+])('%s is not remembered: it is judged anew each time', async (_what, sub, claims, header, times) => {
   asked.mockResolvedValue({ isAuthenticated: false, userId: null });
   const odd = token(sub, claims, header);
   for (const [, as] of [...KINDS, ...KINDS]) expect(await seen(await passed(as(odd)))).toBe(401);
+  // Of a token of another kind in a cookie, the middleware finds no session already.
+  expect(asked).toHaveBeenCalledTimes(times);
 });
