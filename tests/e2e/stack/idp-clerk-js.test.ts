@@ -16,29 +16,29 @@ import { stopAfterAll, stopAfterTest } from '../../vitest/stop-after-all';
 const chrome = await launchBrowser();
 afterAll(() => chrome.close());
 
-/** A page that loads the real browser SDK through the application's own origin and mounts a component. */
-function page(publishableKey: string, userId: string | null, component: string): string {
+/** A page that loads the real browser SDK through the application's own origin, and mounts a component if one is named. */
+function page(publishableKey: string, userId: string | null, component: string | undefined): string {
+  const ui = component
+    ? '<script src="/__clerk/npm/@clerk/ui@1/dist/ui.browser.js" crossorigin="anonymous"></script>'
+    : '';
   const attributes = `data-clerk-publishable-key="${publishableKey}" data-clerk-proxy-url="/__clerk"`;
   return `<!doctype html><html lang="en"><title>test</title><link rel="icon" href="data:,">
     <p id="server">${userId ?? 'nobody'}</p><p id="browser"></p><div id="component"></div>
-    <script src="/__clerk/npm/@clerk/ui@1/dist/ui.browser.js" crossorigin="anonymous"></script>
-    <script src="/__clerk/npm/@clerk/clerk-js@6/dist/clerk.browser.js" crossorigin="anonymous" ${attributes}></script>
+    ${ui}<script src="/__clerk/npm/@clerk/clerk-js@6/dist/clerk.browser.js" crossorigin="anonymous" ${attributes}></script>
     <script type="module">
-      await Clerk.load({
-        ui: { ClerkUI: window.__internal_ClerkUICtor }, signInUrl: '/sign-in', signUpUrl: '/sign-up',
-        telemetry: false,
-      });
+      const ui = ${component ? '{ ClerkUI: window.__internal_ClerkUICtor }' : 'undefined'};
+      await Clerk.load({ ui, signInUrl: '/sign-in', signUpUrl: '/sign-up', telemetry: false });
       Clerk.addListener(({ user }) => { document.querySelector('#browser').textContent = user?.id ?? 'nobody'; });
       const routing = { routing: 'path', path: location.pathname.match(/^\\/[^/]*/)[0] };
       const home = { fallbackRedirectUrl: '/', signUpFallbackRedirectUrl: '/', signInFallbackRedirectUrl: '/' };
-      Clerk.mount${component}(document.querySelector('#component'), { ...routing, ...home });
+      ${component ? `Clerk.mount${component}(document.querySelector('#component'), { ...routing, ...home });` : ''}
     </script></html>`;
 }
 
 const componentOf = (path: string) =>
-  ({ '/sign-in': 'SignIn', '/sign-up': 'SignUp', '/account': 'UserProfile' })[
+  ({ '/sign-in': 'SignIn', '/sign-up': 'SignUp', '/account': 'UserProfile', '/menu': 'UserButton' })[
     /^\/[^/]*/.exec(path)?.[0] ?? ''
-  ] ?? 'UserButton';
+  ];
 
 /** A server as an application has one: the SDK's proxy, and pages that the Backend SDK authenticates by cookie. */
 function startApplication(provider: IdentityProvider, publishableKey: string) {
@@ -87,7 +87,7 @@ async function signIn(tab: Page, email: string): Promise<string | null> {
   return signedInAs(tab);
 }
 
-/** Comes to the page with the user's button, signed in already. */
+/** Comes to a page without a component, signed in already. */
 async function arriveSignedIn(tab: Page, email: string): Promise<string | null> {
   await signInWithoutForm(tab, email, '/');
   return signedInAs(tab);
@@ -143,7 +143,7 @@ describe.each([development, production])(
       const { tab: first, profile } = await newTab();
       await arriveSignedIn(first, 'tabs@example.com');
       const { tab: second } = await newTab(profile);
-      await second.goto('/');
+      await second.goto('/menu');
       await signedInAs(second);
       await second.locator('.cl-userButtonTrigger').click();
       await second.getByText('Sign out').click();
