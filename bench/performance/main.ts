@@ -87,8 +87,8 @@ function measurements(
 ): Record<Section, () => Promise<Partial<Figures>>> {
   // Long enough for a process to get into the state that it has under load.
   const sample = quick ? 150 : 1_200;
-  // After 12,000 of all kinds, what was measured first still took half as much again on Node.js 24.
-  const warmUp = quick ? 6_000 : 40_000;
+  // Of all kinds; before a kind is measured, a sample of it goes uncounted too.
+  const warmUp = quick ? 6_000 : 13_000;
   // Ratios are told of one number of connections: the others are measured less often.
   const level = (connections: number): Level =>
     connections === MAIN_CONNECTIONS

@@ -33,7 +33,10 @@ interface Running {
 }
 
 const WARM_UP_CONNECTIONS = 32;
-/** A process that had nothing to do for a while is slow for a moment: so many for each of a sample go before it, uncounted. */
+/**
+ * A process that had nothing to do for a while is slow for a moment: so many for each of a sample go before it, uncounted. After
+ * minutes the moment is longer: before the first round of a scenario, a whole sample goes uncounted.
+ */
 const WAKE_UP = 1 / 6;
 
 const merge = (all: readonly LoadFigures[]): LoadFigures => ({
@@ -85,6 +88,11 @@ export async function measureRequests(
     );
     const names = [...new Set(running.flatMap(({ scenarios }) => scenarios.map(({ name }) => name)))];
     for (const name of names) {
+      await base.send(hello(sample));
+      for (const { target, scenarios } of running) {
+        const scenario = scenarios.find((candidate) => candidate.name === name);
+        if (scenario) await loads.get(target)?.send(await scenario.prepare(sample));
+      }
       const bases: LoadFigures[] = [];
       const measured = new Map<string, LoadFigures[]>([[bare.name, bases]]);
       for (let round = 0; round < rounds; round += 1) {
