@@ -245,7 +245,7 @@ const ARRIVAL_MS = 100;
 /** How often idle connections are looked for. */
 const END_IDLE_EVERY_MS = 100;
 /** How long those who had connected before may take to be let in. */
-const ACCEPT_MS = 4_000;
+const ACCEPT_MS = 5_500;
 
 /** Resolves behind the events that wait: after a busy moment, timers come before what has arrived meanwhile. */
 const whatHasCome = () => new Promise((resolve) => setImmediate(resolve));
