@@ -1,6 +1,8 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { attack } from '../harness/hostile/attack';
+import { hostileRequests } from '../harness/hostile/hostile-request';
 import {
   bearer,
   cookie,
@@ -16,7 +18,7 @@ import {
   userCreated,
 } from '../harness/requests';
 import { startTestService } from '../harness/service';
-import { stopAfterAll } from '../vitest/stop-after-all';
+import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
 const service = stopAfterAll(await startTestService());
 const token = tokenFor(service.idp, 'user_caller');
@@ -399,3 +401,9 @@ test('after all of this the service serves as before, and nothing it logged is a
   expect(service.linesWith('"msg":"request"').length).toBeGreaterThan(500);
   expect(service.linesWith('"status":5')).toEqual([]);
 });
+
+test('of generated hostile requests none is answered 5xx, prints what it holds, stays open or registers anybody', async () => {
+  // As in production: without the way to the stand-in.
+  const production = stopAfterTest(await startTestService({ environment: { CLERK_FAPI_URL: '' } }));
+  expect(await attack(production, hostileRequests(1_000, 20_261_121))).toEqual([]);
+}, 240_000);
