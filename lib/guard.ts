@@ -31,12 +31,12 @@ async function sessionUserId({ headers }: NextRequest): Promise<string | undefin
   if (remembered !== undefined) return remembered;
   const session = await auth();
   const user = sessionUserOf(session);
-  if (!session.isAuthenticated || user === undefined) {
+  if (user === undefined) {
     if (session.isAuthenticated) noteFacts({ reason: 'no-user-id' });
     else noteFacts({ reason: session.sessionStatus === 'pending' ? 'pending-session' : 'malformed' });
     return undefined;
   }
-  keepSessionUser(state, authorization, { user, expires: session.sessionClaims.exp * 1000 });
+  keepSessionUser(state, authorization, user);
   return user;
 }
 

@@ -12,7 +12,7 @@ import {
   suppliedSessionUser,
 } from './auth-state';
 import { passForData } from './content-security-policy';
-import { type Credential, credentialOf, expiryOf } from './credential';
+import { type Credential, credentialOf } from './credential';
 import {
   isSdkAction,
   viewForAuthState,
@@ -51,7 +51,7 @@ function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthSta
       if (user !== undefined) {
         // As the route sees it, in `headersForRoute`.
         const authorization = credential.header === 'authorization' ? credential.value : null;
-        keepSessionUser(supplied, authorization, { user, expires: expiryOf(supplied.token) });
+        keepSessionUser(supplied, authorization, user);
       }
       if (supplied.reason === 'not-verified') warn({ reason: sdkReasonOf(answer) });
       return supplied;

@@ -1,5 +1,6 @@
 import { IdentityProviderUserId } from '../api/schemas';
 import type { AuthState } from './auth-state';
+import { expiryOf } from './credential';
 import { type CredentialMemory, credentialMemory } from './credential-memory';
 
 declare global {
@@ -32,13 +33,9 @@ const keyOf = ({ token, signature }: AuthState, authorization: string | null) =>
 export const recallSessionUser = (state: AuthState, authorization: string | null): string | undefined =>
   sessions().recall(keyOf(state, authorization));
 
-/** Remembers a verified session's user until the session token expires (milliseconds since 1970), and for 60 s at most. */
-export function keepSessionUser(
-  state: AuthState,
-  authorization: string | null,
-  { user, expires }: { readonly user: string; readonly expires: number },
-): void {
-  sessions().keep(keyOf(state, authorization), user, expires);
+/** Remembers a verified session's user until its token expires, and for 60 s at most. */
+export function keepSessionUser(state: AuthState, authorization: string | null, user: string): void {
+  sessions().keep(keyOf(state, authorization), user, expiryOf(state.token));
 }
 
 /** The user that `auth()` names, in a route or in the SDK's middleware; undefined if it is nobody, or no id that a user could have. */

@@ -16,18 +16,17 @@ vi.mock('#lib/log', async (original) => ({
 
 const authState = vi.mocked<() => Promise<unknown>>(auth);
 let requests = 0;
+/** A session token by its looks, of that name. */
+const tokenOf = (name: string, secondsLeft = 60) =>
+  `ey.${Buffer.from(JSON.stringify({ name, exp: Date.now() / 1000 + secondsLeft })).toString('base64url')}.x`;
 /** A request that the middleware let pass; the session is another one each time. */
-const request = ({ method = 'GET', status = 'signed-in', token = `token ${++requests}` } = {}) =>
+const request = ({ method = 'GET', status = 'signed-in', token = tokenOf(`${++requests}`) } = {}) =>
   new NextRequest('http://localhost:3000/things/v1/42', {
     method,
     headers: { 'x-clerk-auth-status': status, 'x-clerk-auth-token': token, 'x-clerk-auth-signature': 'x' },
   });
 /** What the SDK makes of a good session. */
-const session = (userId: unknown = 'user_1', exp = Date.now() / 1000 + 60) => ({
-  isAuthenticated: true,
-  userId,
-  sessionClaims: { exp },
-});
+const session = (userId: unknown = 'user_1') => ({ isAuthenticated: true, userId });
 const segment = { params: Promise.resolve({ thingId: '42' }) };
 
 beforeEach(() => {
@@ -93,16 +92,17 @@ describe('guard', () => {
   test('asks the SDK once for a session, and anew for another, an expired or a refused one', async () => {
     const guarded = guard((_request, { identityProviderUserId }) => json({ identityProviderUserId }));
     const userOf = async (token: string) => (await guarded(request({ token }), segment)).json();
-    expect(await userOf('one')).toEqual({ identityProviderUserId: 'user_1' });
-    authState.mockResolvedValue(session('user_2', Date.now() / 1000 - 1));
-    expect(await userOf('one')).toEqual({ identityProviderUserId: 'user_1' });
+    const [one, other, refused] = [tokenOf('one'), tokenOf('other', -1), tokenOf('refused')];
+    expect(await userOf(one)).toEqual({ identityProviderUserId: 'user_1' });
+    authState.mockResolvedValue(session('user_2'));
+    expect(await userOf(one)).toEqual({ identityProviderUserId: 'user_1' });
     expect(auth).toHaveBeenCalledTimes(1);
-    expect(await userOf('other')).toEqual({ identityProviderUserId: 'user_2' });
-    expect(await userOf('other'), 'expired').toEqual({ identityProviderUserId: 'user_2' });
+    expect(await userOf(other)).toEqual({ identityProviderUserId: 'user_2' });
+    expect(await userOf(other), 'expired').toEqual({ identityProviderUserId: 'user_2' });
     expect(auth).toHaveBeenCalledTimes(3);
     authState.mockResolvedValue(session(''));
     for (let attempt = 0; attempt < 2; attempt += 1)
-      expect(await userOf('refused')).toEqual({ message: 'Unauthorized' });
+      expect(await userOf(refused)).toEqual({ message: 'Unauthorized' });
     expect(auth).toHaveBeenCalledTimes(5);
   });
 
