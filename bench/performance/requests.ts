@@ -88,20 +88,19 @@ export async function measureRequests(
     );
     const names = [...new Set(running.flatMap(({ scenarios }) => scenarios.map(({ name }) => name)))];
     for (const name of names) {
-      await base.send(hello(sample));
-      for (const { target, scenarios } of running) {
+      const asked = running.flatMap(({ target, scenarios }) => {
         const scenario = scenarios.find((candidate) => candidate.name === name);
-        if (scenario) await loads.get(target)?.send(await scenario.prepare(sample));
-      }
+        const load = loads.get(target);
+        return scenario && load ? [{ target, scenario, load }] : [];
+      });
+      await base.send(hello(sample));
+      for (const { scenario, load } of asked) await load.send(await scenario.prepare(sample));
       const bases: LoadFigures[] = [];
       const measured = new Map<string, LoadFigures[]>([[bare.name, bases]]);
       for (let round = 0; round < rounds; round += 1) {
         await base.send(hello(wakeUp));
         const before = await base.send(hello(sample));
-        for (const { target, scenarios } of running) {
-          const scenario = scenarios.find((candidate) => candidate.name === name);
-          const load = loads.get(target);
-          if (!scenario || !load) continue;
+        for (const { target, scenario, load } of asked) {
           const requests = await scenario.prepare(sample);
           await load.send(await scenario.prepare(wakeUp));
           measured.set(target.name, [...(measured.get(target.name) ?? []), await load.send(requests)]);
