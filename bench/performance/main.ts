@@ -87,8 +87,7 @@ function measurements(
 ): Record<Section, () => Promise<Partial<Figures>>> {
   // Long enough for a process to get into the state that it has under load.
   const sample = quick ? 150 : 1_200;
-  // Of all kinds: by 13,000, a hit by bearer took 3.06 of a bare route on Node.js 24, and by cookie, measured later, 2.39.
-  const warmUp = quick ? 6_000 : 40_000;
+  const warmUp = quick ? 3_000 : 20_000;
   // Ratios are told of one number of connections: the others are measured less often.
   const level = (connections: number): Level =>
     connections === MAIN_CONNECTIONS

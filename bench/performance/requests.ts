@@ -17,7 +17,7 @@ export interface Level {
 export interface RequestOptions {
   readonly targets: readonly Target[];
   readonly levels: readonly Level[];
-  /** Sent to each target before anything is measured: code that has not run often is slow. */
+  /** Sent to each target before anything is measured, of all scenarios together. */
   readonly warmUp: number;
   /** The scenarios to measure, by name; absent: all. */
   readonly wanted?: RegExp;
@@ -33,11 +33,10 @@ interface Running {
 }
 
 const WARM_UP_CONNECTIONS = 32;
-/**
- * A process that had nothing to do for a while is slow for a moment: so many for each of a sample go before it, uncounted. After
- * minutes the moment is longer: before the first round of a scenario, a whole sample goes uncounted.
- */
+/** A process that had nothing to do for a while is slow for a moment: so many for each of a sample go before it, uncounted. */
 const WAKE_UP = 1 / 6;
+/** Code that has not run often with what it is given now is slow as well: so many samples of a scenario go before its first round. */
+const WARM_UP_SAMPLES = 6;
 
 const merge = (all: readonly LoadFigures[]): LoadFigures => ({
   requests: all.reduce((total, { requests }) => total + requests, 0),
@@ -93,8 +92,10 @@ export async function measureRequests(
         const load = loads.get(target);
         return scenario && load ? [{ target, scenario, load }] : [];
       });
-      await base.send(hello(sample));
-      for (const { scenario, load } of asked) await load.send(await scenario.prepare(sample));
+      for (let samples = 0; samples < WARM_UP_SAMPLES; samples += 1) {
+        await base.send(hello(sample));
+        for (const { scenario, load } of asked) await load.send(await scenario.prepare(sample));
+      }
       const bases: LoadFigures[] = [];
       const measured = new Map<string, LoadFigures[]>([[bare.name, bases]]);
       for (let round = 0; round < rounds; round += 1) {
