@@ -3,7 +3,6 @@ import type { AuthenticatedContext } from './api/schemas';
 import { environment } from './env';
 import { json, type RouteHandler, route, type Segment } from './http/route';
 import { authStateOf, SIGNED_IN } from './idp/auth-state';
-import { auth } from './idp/server';
 import { keepSessionUser, recallSessionUser, sessionUserOf } from './idp/verified-sessions';
 import { noteFacts } from './log';
 import { resolveUserId } from './resolve-user-id';
@@ -23,12 +22,13 @@ async function sessionUserId({ headers }: NextRequest): Promise<string | undefin
     noteFacts({ reason: state?.reason ?? 'no-auth-state' });
     return undefined;
   }
-  // The SDK has read its secret when it was loaded, behind lib/idp/server.ts. With an empty one it would believe auth headers
-  // that anyone can sign: no valid environment, no answer.
+  // With an empty secret the SDK would believe auth headers that anyone can sign: no valid environment, no answer.
   environment();
   const authorization = headers.get('authorization');
   const remembered = recallSessionUser(state, authorization);
   if (remembered !== undefined) return remembered;
+  // Loaded when first needed: where the middleware runs in the same process, it has handed over what is asked here.
+  const { auth } = await import('./idp/server');
   const session = await auth();
   const user = sessionUserOf(session);
   if (user === undefined) {
