@@ -83,22 +83,23 @@ export interface AuthStateMemory {
 
 /** A memory with nothing in it. */
 export function authStateMemory(): AuthStateMemory {
-  // Of an accepted token the SDK's signature, of no credential the empty one: the rest is in the request.
+  // Of an accepted token, the SDK's signature: the rest is in the request.
   const signatures = credentialMemory();
-  const keyOf = (credential: Credential) => (credential ? [credential.header, credential.value] : []);
+  let ofNobody: AuthState | undefined;
   return {
     recall(credential) {
-      const signature = signatures.recall(keyOf(credential));
-      if (signature === undefined) return undefined;
-      return credential?.token === undefined
-        ? { status: SIGNED_OUT, token: '', signature, reason: 'no-credential' }
-        : { status: SIGNED_IN, token: credential.token, signature, reason: undefined };
+      if (credential === undefined) return ofNobody;
+      const { header, value, token } = credential;
+      const signature = token === undefined ? undefined : signatures.recall([header, value]);
+      if (token === undefined || signature === undefined) return undefined;
+      return { status: SIGNED_IN, token, signature, reason: undefined };
     },
-    remember(credential, { status, token, signature }) {
-      if (credential === undefined && status === SIGNED_OUT) {
-        signatures.keep(keyOf(credential), signature, Number.POSITIVE_INFINITY);
-      } else if (status === SIGNED_IN && token === credential?.token) {
-        signatures.keep(keyOf(credential), signature, expiryOf(token));
+    remember(credential, state) {
+      const { status, token, signature } = state;
+      if (credential === undefined) {
+        if (status === SIGNED_OUT) ofNobody = { ...state, reason: 'no-credential' };
+      } else if (status === SIGNED_IN && token === credential.token) {
+        signatures.keep([credential.header, credential.value], signature, expiryOf(token));
       }
     },
   };

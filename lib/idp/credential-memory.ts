@@ -27,7 +27,7 @@ const digest = (credential: readonly string[]) => hash('sha256', JSON.stringify(
  *   the rest of its life, 60 s at most.
  * - The key is the digest of all that the verdict hangs on, and of nothing else that a caller could choose: the SDK sees
  *   nothing more of an API request than that. Two credentials that differ anywhere are two entries.
- * - Only what was accepted is kept, or that there was no credential; a refusal is judged anew each time.
+ * - Only what was accepted is kept; a refusal is judged anew each time.
  * - Nothing is recalled after the token, 60 s, or the process: a new key, or another instance, begins with an empty one.
  * - No token is in it, only digests of tokens: from a dump of the heap, no session can be taken that was not under way.
  * - It is bounded in number and in bytes. Whoever fills it makes others slower, by what was normal without it.
