@@ -86,13 +86,18 @@ function measurements(
   start: (target: Target) => Promise<Server>,
 ): Record<Section, () => Promise<Partial<Figures>>> {
   // Long enough for a process to get into the state that it has under load.
-  const sample = quick ? 150 : 1_200;
-  const warmUp = quick ? 3_000 : 20_000;
+  const sample = quick ? 100 : 1_200;
+  const warmUp = quick ? 2_000 : 13_000;
   // Ratios are told of one number of connections: the others are measured less often.
   const level = (connections: number): Level =>
     connections === MAIN_CONNECTIONS
-      ? { connections, rounds, sample }
-      : { connections, rounds: Math.min(rounds, 3), sample: Math.min(400, 150 * connections) };
+      ? { connections, rounds, sample, samplesAhead: quick ? 6 : 12 }
+      : {
+          connections,
+          rounds: Math.min(rounds, 3),
+          sample: Math.min(400, 150 * connections),
+          samplesAhead: 1,
+        };
   return {
     requests: async () => ({
       requests: await measureRequests(surroundings, {

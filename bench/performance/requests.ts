@@ -12,6 +12,8 @@ export interface Level {
   readonly rounds: number;
   /** Requests to one target in one round; the reference answers as many before the targets, and as many after them. */
   readonly sample: number;
+  /** So many samples of a scenario go before its first round, uncounted: code that has not run often is slow. */
+  readonly samplesAhead: number;
 }
 
 export interface RequestOptions {
@@ -35,8 +37,6 @@ interface Running {
 const WARM_UP_CONNECTIONS = 32;
 /** A process that had nothing to do for a while is slow for a moment: so many for each of a sample go before it, uncounted. */
 const WAKE_UP = 1 / 6;
-/** Code that has not run often with what it is given now is slow as well: so many samples of a scenario go before its first round. */
-const WARM_UP_SAMPLES = 6;
 
 const merge = (all: readonly LoadFigures[]): LoadFigures => ({
   requests: all.reduce((total, { requests }) => total + requests, 0),
@@ -79,7 +79,7 @@ export async function measureRequests(
   for (const { server, scenarios } of running) await warm(server, scenarios);
 
   const figures: RequestFigures[] = [];
-  for (const { connections, rounds, sample } of levels) {
+  for (const { connections, rounds, sample, samplesAhead } of levels) {
     const wakeUp = Math.ceil(sample * WAKE_UP);
     const base = openLoad(reference, connections);
     const loads = new Map<Target, Load>(
@@ -92,7 +92,7 @@ export async function measureRequests(
         const load = loads.get(target);
         return scenario && load ? [{ target, scenario, load }] : [];
       });
-      for (let samples = 0; samples < WARM_UP_SAMPLES; samples += 1) {
+      for (let ahead = 0; ahead < samplesAhead; ahead += 1) {
         await base.send(hello(sample));
         for (const { scenario, load } of asked) await load.send(await scenario.prepare(sample));
       }
