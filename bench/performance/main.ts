@@ -91,7 +91,7 @@ function measurements(
   // Ratios are told of one number of connections: the others are measured less often.
   const level = (connections: number): Level =>
     connections === MAIN_CONNECTIONS
-      ? { connections, rounds, sample, samplesAhead: quick ? 6 : 12 }
+      ? { connections, rounds, sample, samplesAhead: quick ? 4 : 12 }
       : {
           connections,
           rounds: Math.min(rounds, 3),
