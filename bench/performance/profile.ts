@@ -17,7 +17,12 @@ const SAMPLE = 3_000;
 const INTERVAL_MICROSECONDS = 200;
 
 const HIT = 'hit, bearer, known credential';
-const SCENARIOS = [HIT, 'hit, bearer, each credential new', '401, no credential'];
+const SCENARIOS = [
+  HIT,
+  'hit, bearer, each credential new',
+  'hit, cookie, each credential new',
+  '401, no credential',
+];
 
 const Profile = z.object({
   nodes: z.array(
@@ -69,7 +74,9 @@ function ownerOf(frame: Frame): string {
   if (functionName === '(garbage collector)') return 'garbage collection';
   if (url.includes('/chunks/')) return ownerInBundle(frame);
   if (url.includes('/node_modules/next/')) return 'Next.js';
-  return 'Node.js and the system';
+  if (/^node:internal\/(?:deps\/undici|webstreams)\//.test(url)) return 'Node.js: Request, Response, streams';
+  if (/^node:(?:path|internal\/modules\/)/.test(url)) return 'Node.js: require and paths';
+  return 'Node.js: all else, and the system';
 }
 
 /** Milliseconds of the main thread by whose code ran, without what was idle. */
