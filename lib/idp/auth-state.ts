@@ -85,19 +85,20 @@ export interface AuthStateMemory {
 export function authStateMemory(): AuthStateMemory {
   // Of an accepted token, the SDK's signature: the rest is in the request.
   const signatures = credentialMemory();
+  // It hangs on the secret key alone, which is the same for as long as the process lives.
   let ofNobody: AuthState | undefined;
   return {
     recall(credential) {
       if (credential === undefined) return ofNobody;
       const { header, value, token } = credential;
-      const signature = token === undefined ? undefined : signatures.recall([header, value]);
-      if (token === undefined || signature === undefined) return undefined;
-      return { status: SIGNED_IN, token, signature, reason: undefined };
+      if (token === undefined) return undefined;
+      const signature = signatures.recall([header, value]);
+      return signature === undefined ? undefined : { status: SIGNED_IN, token, signature, reason: undefined };
     },
     remember(credential, state) {
       const { status, token, signature } = state;
       if (credential === undefined) {
-        if (status === SIGNED_OUT) ofNobody = { ...state, reason: 'no-credential' };
+        if (status === SIGNED_OUT) ofNobody = state;
       } else if (status === SIGNED_IN && token === credential.token) {
         signatures.keep([credential.header, credential.value], signature, expiryOf(token));
       }

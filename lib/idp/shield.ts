@@ -45,16 +45,17 @@ function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthSta
       const answer = await answerOf(sdk, viewForAuthState(request, credential), event);
       const supplied = suppliedAuthState(answer);
       if (supplied === undefined) throw new Error('The SDK supplied no auth state');
-      memory.remember(credential, supplied);
-      if (credential === undefined) return { ...supplied, reason: 'no-credential' };
+      const state: AuthState = credential ? supplied : { ...supplied, reason: 'no-credential' };
+      memory.remember(credential, state);
+      if (credential === undefined) return state;
       const user = suppliedSessionUser(answer);
       if (user !== undefined) {
         // As the route sees it, in `headersForRoute`.
         const authorization = credential.header === 'authorization' ? credential.value : null;
-        keepSessionUser(supplied, authorization, user);
+        keepSessionUser(state, authorization, user);
       }
-      if (supplied.reason === 'not-verified') warn({ reason: sdkReasonOf(answer) });
-      return supplied;
+      if (state.reason === 'not-verified') warn({ reason: sdkReasonOf(answer) });
+      return state;
     } catch (error) {
       if (credential === undefined) throw error;
       warn({ error: describeError(error) });

@@ -220,8 +220,14 @@ describe('the SDK is asked once for a credential', () => {
 
   test('and once for all requests without one', async () => {
     const { pass, sdk } = front();
-    for (const headers of [{}, { authorization: 'Bearer ak_0' }, { cookie: '__client_uat=0; theme=dark' }]) {
-      expect((await pass(api(headers))).state).toEqual(signedOut);
+    for (const [reason, headers] of [
+      ['no-credential', {}],
+      ['malformed', { authorization: 'Bearer ak_0' }],
+      ['no-credential', { cookie: '__client_uat=0; theme=dark' }],
+    ] as const) {
+      const { state, route } = await pass(api(headers));
+      expect(state).toEqual(signedOut);
+      expect(route.get('x-clerk-auth-reason')).toBe(reason);
     }
     expect(sdk).toHaveBeenCalledTimes(1);
   });
