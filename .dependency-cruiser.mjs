@@ -31,6 +31,7 @@ const layers = [
     'breaker',
     'within',
     'patiently',
+    'sql-state',
     'text',
   ],
   ['roots', 'unauthenticated-reason', 'public-key'],

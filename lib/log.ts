@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
+import { sqlStateOf } from './sql-state';
 import type { UnauthenticatedReason } from './unauthenticated-reason';
 
 /** Structured log lines on standard output, one JSON object each. Never a credential, e-mail or body. */
@@ -60,6 +61,8 @@ export function noteFacts(facts: RequestFacts): void {
 export interface ErrorDescription {
   name: string;
   code?: string;
+  /** PostgreSQL's own code, where an error of Prisma stands for one of the database. */
+  sqlState?: string;
   message?: string;
   frames?: string[];
   cause?: ErrorDescription;
@@ -88,10 +91,12 @@ const mayBeQuoted = (message: string) => process.env.NODE_ENV === 'development' 
 export function describeError(error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { name: typeof error };
   const code = 'code' in error && /^\w{1,40}$/.test(String(error.code)) ? String(error.code) : undefined;
+  const sqlState = sqlStateOf(error);
   const frames = framesOf(error);
   return {
     name: error.name,
     ...(code ? { code } : {}),
+    ...(sqlState ? { sqlState } : {}),
     ...(mayBeQuoted(error.message) ? { message: error.message } : {}),
     ...(frames.length ? { frames } : {}),
     ...(error.cause !== undefined && depth < MAX_CAUSES

@@ -1,11 +1,5 @@
-import * as z from 'zod/mini';
 import { describeError } from '../log';
 import { PassingFault } from '../patiently';
-
-/** What the driver had to say, behind an error of Prisma. */
-const FromPostgres = z.object({
-  meta: z.object({ driverAdapterError: z.object({ cause: z.object({ originalCode: z.string() }) }) }),
-});
 
 /** Wrong credentials, no such database, no right to do this, no such table: waiting changes nothing. */
 const LASTING = /^(?:28|3D|42|P1000|P1003|P1010|P2021|P2022)/;
@@ -18,9 +12,8 @@ export async function ofDatabase<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    const { name, code } = describeError(error);
-    const said =
-      FromPostgres.safeParse(error).data?.meta.driverAdapterError.cause.originalCode ?? code ?? name;
+    const { name, code, sqlState } = describeError(error);
+    const said = sqlState ?? code ?? name;
     if (said === '42501') throw new Error("The database's role may not do this (42501)");
     if (LASTING.test(said)) throw new Error(`The database refuses (${said})`);
     throw new PassingFault(`the database fails (${said})`);

@@ -67,3 +67,15 @@ test('a code that is no word is left out', () => {
   const error = Object.assign(new Error('x'), { code: 'alice@example.com' });
   expect(JSON.stringify(describeError(error))).not.toContain('alice');
 });
+
+test("the database's own code is told beside Prisma's, if it is one", () => {
+  const fault = (originalCode: unknown) =>
+    Object.assign(new Error('Raw query failed'), {
+      code: 'P2010',
+      meta: { driverAdapterError: { cause: { originalCode } } },
+    });
+  expect(describeError(fault('42P10'))).toMatchObject({ code: 'P2010', sqlState: '42P10' });
+  for (const other of ['alice@example.com', '42p10', undefined]) {
+    expect(describeError(fault(other))).not.toHaveProperty('sqlState');
+  }
+});
