@@ -2,6 +2,7 @@ import { v7 as uuidV7 } from 'uuid';
 import * as z from 'zod/mini';
 import { batched } from './batch';
 import { shareUnderWay } from './share-under-way';
+import { sqlStateOf } from './sql-state';
 import { step } from './telemetry';
 import { within } from './within';
 
@@ -17,13 +18,13 @@ export interface Registration {
 const DEADLINE_MS = 4_000;
 
 /** Loaded when first needed: a process that finds its users in the cache never does. */
-const users = async () => (await import('./db')).database().user;
+const database = async () => (await import('./db')).database();
 
 /** The internal ids of those who are linked, by one statement. Throws what the database throws. */
 export async function linkedUserIds(
   identityProviderUserIds: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
-  const found = await (await users()).findMany({
+  const found = await (await database()).user.findMany({
     where: { identityProviderUserId: { in: [...identityProviderUserIds] } },
     select: { id: true, identityProviderUserId: true },
   });
@@ -32,23 +33,39 @@ export async function linkedUserIds(
 
 const findUserId = batched(linkedUserIds);
 
+const Inserted = z.array(z.object({ id: z.guid() }));
+
+/**
+ * Inserts those who are not linked, and returns the internal ids of the rows that this statement made: a row comes back only
+ * to the statement that inserted it.
+ *
+ * In SQL, for Prisma plans a `createManyAndReturn` anew each time. The conflict is named: without the unique key the
+ * statement fails, and links nobody twice.
+ */
+async function insertLinks(identityProviderUserIds: readonly string[]): Promise<string[]> {
+  const ids = identityProviderUserIds.map(() => uuidV7());
+  const inserted = await (await database()).$queryRaw`INSERT INTO public.users (id, identity_provider_user_id)
+    SELECT * FROM unnest(${ids}::uuid[], ${identityProviderUserIds}::text[])
+    ON CONFLICT (identity_provider_user_id) DO NOTHING
+    RETURNING id`;
+  return Inserted.parse(inserted).map(({ id }) => id);
+}
+
 async function findOrCreate(identityProviderUserId: string): Promise<Registration> {
   const existing = await findUserId(identityProviderUserId);
   if (existing !== undefined) return { userId: existing, created: false };
-  // ON CONFLICT DO NOTHING: a row comes back only to the call that inserted it.
-  const [inserted] = await (await users()).createManyAndReturn({
-    data: [{ id: uuidV7(), identityProviderUserId }],
-    skipDuplicates: true,
-    select: { id: true },
-  });
-  if (inserted) return { userId: inserted.id, created: true };
+  const [inserted] = await insertLinks([identityProviderUserId]);
+  if (inserted !== undefined) return { userId: inserted, created: true };
   const winner = await findUserId(identityProviderUserId);
   if (winner === undefined) throw new Error('A user was neither found nor created');
   return { userId: winner, created: false };
 }
 
-/** What Prisma says of a transaction that lost against another, in a database that isolates them by default. */
-const LostRace = z.object({ code: z.literal('P2034') });
+/**
+ * What PostgreSQL says to who lost against another: in a database that isolates transactions by default, by a deadlock, and
+ * by an index of the link that is being made anew, whose conflict no statement can name yet.
+ */
+const LOST_RACE: ReadonlySet<string | undefined> = new Set(['40001', '40P01', '23505']);
 const MAX_ATTEMPTS = 5;
 
 /** Whoever won has committed: the next attempt finds the row. */
@@ -56,7 +73,7 @@ async function inTheEnd<T>(work: () => Promise<T>, attempt = 1): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (attempt === MAX_ATTEMPTS || !LostRace.safeParse(error).success) throw error;
+    if (attempt === MAX_ATTEMPTS || !LOST_RACE.has(sqlStateOf(error))) throw error;
     return inTheEnd(work, attempt + 1);
   }
 }
@@ -97,12 +114,6 @@ export async function registerMany(identityProviderUserIds: readonly string[]): 
   return inTheEnd(async () => {
     const linked = await linkedUserIds(identityProviderUserIds);
     const missing = identityProviderUserIds.filter((id) => !linked.has(id));
-    if (missing.length === 0) return 0;
-    const created = await (await users()).createManyAndReturn({
-      data: missing.map((identityProviderUserId) => ({ id: uuidV7(), identityProviderUserId })),
-      skipDuplicates: true,
-      select: { id: true },
-    });
-    return created.length;
+    return missing.length === 0 ? 0 : (await insertLinks(missing)).length;
   });
 }

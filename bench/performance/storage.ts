@@ -93,7 +93,7 @@ async function measureTable(client: PoolClient, users: number): Promise<Storage[
       (await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${LOOK_UP}`, [known(0)])).rows,
     ),
     lookUp: await costOf(pid, lookUp),
-    insert: await costOf(pid, () => client.query(INSERT, [uuidV7(), newId('user')])),
+    insert: await costOf(pid, () => client.query(INSERT, [[uuidV7()], [newId('user')]])),
   };
 }
 

@@ -172,7 +172,7 @@ const unique = ({ hasTable, isUnique }: Facts): Finding => {
   return isUnique
     ? ok('one row an identity provider user, by a unique index')
     : failure(
-        'no unique index on users.identity_provider_user_id: a user may get two ids',
+        'no unique index on users.identity_provider_user_id: nobody new is linked',
         'Delete duplicates, then: CREATE UNIQUE INDEX users_identity_provider_user_id_key ON users (identity_provider_user_id)',
       );
 };

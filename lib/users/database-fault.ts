@@ -1,7 +1,7 @@
 import { describeError } from '../log';
 import { PassingFault } from '../patiently';
 
-/** Wrong credentials, no such database, no right to do this, no such table: waiting changes nothing. */
+/** Wrong credentials, no such database, no right to do this, no such table or unique key: waiting changes nothing. */
 const LASTING = /^(?:28|3D|42|P1000|P1003|P1010|P2021|P2022)/;
 
 /**

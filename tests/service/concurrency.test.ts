@@ -62,6 +62,29 @@ test('registrations race as safely in a database that isolates transactions by d
   }
 });
 
+test.each([
+  ['a serialization failure', '40001'],
+  ['a deadlock', '40P01'],
+  ['a conflict over an index that is being made', '23505'],
+])('a registration that loses by %s (%s) is begun again', async (_, code) => {
+  const { pool } = service.database;
+  await pool.query(`
+    CREATE SEQUENCE inserts;
+    CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      IF nextval('inserts') = 1 THEN RAISE 'lost' USING ERRCODE = '${code}'; END IF;
+      RETURN NEW;
+    END $$;
+    CREATE TRIGGER lose BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION lose()`);
+  const id = `user_lost_${code}`;
+  const registered = register(process(0), caller(), { identityProviderUserId: id });
+  const answer = await registered.finally(() =>
+    pool.query('DROP TRIGGER lose ON users; DROP FUNCTION lose; DROP SEQUENCE inserts'),
+  );
+  expect(answer.status).toBe(201);
+  expect(await service.database.rowsOf(id)).toHaveLength(1);
+});
+
 test('300 concurrent first sights through guard, register and webhook, in two processes: one row, one internal id', async () => {
   const id = 'user_seen_first';
   const arrivals = [

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { holdInserts, holdRow } from '../harness/parts/held-row';
@@ -195,4 +196,41 @@ test('a read-only database still finds users; new ones are a 500, and their even
   await readOnly(false);
   expect((await service.idp.webhooks.settled(event)).status).toBe('delivered');
   expect(await rowsOf('user_read_event')).toHaveLength(1);
+});
+
+test.each([
+  [
+    'the role may not read',
+    '42501',
+    `REVOKE SELECT ON users FROM ${ROLE}`,
+    `GRANT SELECT ON users TO ${ROLE}`,
+  ],
+  [
+    'the role may not insert',
+    '42501',
+    `REVOKE INSERT ON users FROM ${ROLE}`,
+    `GRANT INSERT ON users TO ${ROLE}`,
+  ],
+  [
+    'the table is missing',
+    '42P01',
+    'ALTER TABLE users RENAME TO mislaid',
+    'ALTER TABLE mislaid RENAME TO users',
+  ],
+  [
+    'nothing keeps two rows of one user apart',
+    '42P10',
+    'DROP INDEX users_identity_provider_user_id_key',
+    'CREATE UNIQUE INDEX users_identity_provider_user_id_key ON users (identity_provider_user_id)',
+  ],
+])('%s: nobody is linked, and the log says %s', async (_, sqlState, breakIt, mendIt) => {
+  const id = `user_${randomBytes(6).toString('hex')}`;
+  const lines = () => service.linesWith(`"sqlState":"${sqlState}"`).length;
+  const before = lines();
+  await administer(breakIt);
+  const asked = Promise.all([me(service.url, token(id)), deliver(service.url, userCreated(id))]);
+  const refused = await asked.finally(() => administer(mendIt));
+  expect(refused.map(told)).toEqual([internalError, internalError]);
+  expect(await rowsOf(id)).toEqual([]);
+  await expect.poll(lines).toBe(before + 2);
 });
