@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/parse-and-validate-flight-router-state';
-import { isApi, methodsAt } from './paths';
+import { hasSdkActionHeaders } from './idp/sdk-action';
+import { hasTooManyParameters, isApi, isProxied, methodsAt } from './paths';
 
 /** Why a request is not let in, as its sender is told. */
 export interface Refusal {
@@ -33,6 +34,18 @@ function depthOf(text: string): number {
   return deepest;
 }
 
+const methodNotAllowed = (methods: readonly string[]): Refusal => ({
+  status: 405,
+  message: 'Method not allowed',
+  headers: { allow: methods.join(', ') },
+});
+
+const isSdkAction = ({ headers }: IncomingMessage): boolean =>
+  hasSdkActionHeaders((name) => {
+    const value = headers[name];
+    return typeof value === 'string' ? value : undefined;
+  });
+
 /** What the framework's client says of the page that the browser shows: the framework fails over any that it cannot read. */
 function hasReadableState({ headers }: IncomingMessage): boolean {
   const state = headers['next-router-state-tree'];
@@ -54,14 +67,16 @@ function hasReadableState({ headers }: IncomingMessage): boolean {
 export function refusal(request: IncomingMessage): Refusal | undefined {
   const { method = '', url = '', headers } = request;
   const [pathname = ''] = url.split('?', 1);
+  if (hasTooManyParameters(url.slice(pathname.length + 1))) return BAD_REQUEST;
   // `*`, or an address of another host; and what every request but the oldest must have (RFC 9112, 3.2).
   if (!url.startsWith('/') || (headers.host === undefined && request.httpVersion !== '1.0'))
     return BAD_REQUEST;
   if (isDevelopment && DEVELOPMENT.test(pathname)) return undefined;
   const methods = methodsAt(pathname);
   if (methods.length === 0) return NOT_FOUND;
-  if (!methods.includes(method)) {
-    return { status: 405, message: 'Method not allowed', headers: { allow: methods.join(', ') } };
+  if (!methods.includes(method)) return methodNotAllowed(methods);
+  if (method === 'POST' && !isApi(pathname) && !isProxied(pathname) && !isSdkAction(request)) {
+    return methodNotAllowed(methods.filter((served) => served !== 'POST'));
   }
   if (isApi(pathname)) {
     for (const name of Object.keys(headers)) if (FRAMEWORK_HEADER.test(name)) delete headers[name];

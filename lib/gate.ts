@@ -4,7 +4,7 @@ import { Server as NetServer, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BAD_REQUEST, type Refusal, refusal } from './admission';
 import { log, requestIdOf } from './log';
-import { rootOf } from './paths';
+import { rootOf, takesBody } from './paths';
 
 /** The development server keeps connections for its own news. */
 const isDevelopment = process.env.NODE_ENV === 'development';
@@ -12,6 +12,9 @@ const isDevelopment = process.env.NODE_ENV === 'development';
 const PATIENCE_MS = 10_000;
 /** How often that is looked at; Node's own default is 30 s. */
 const LOOK_EVERY_MS = 1_000;
+/** A body may have so many chunks, and one more for each 64 bytes: Next.js copies each chunk by itself, whatever its size. */
+const MAX_SMALL_CHUNKS = 1_024;
+const MIN_CHUNK_BYTES = 64;
 /** So many requests may wait on a connection for the answer to the one before. */
 const MAX_WAITING = 32;
 
@@ -69,11 +72,12 @@ function connectionOf(socket: Socket): Connection {
   return connection;
 }
 
+const pathnameOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] ?? '';
+
 /** One line for a request that no route has answered: of its path, only whose it was. */
 function logRequest(status: number, { request, started }: Partial<Exchange>): string {
   const requestId = requestIdOf(request?.headers['x-request-id']);
-  const [pathname = ''] = (request?.url ?? '').split('?', 1);
-  const route = request ? `${request.method} ${rootOf(pathname)}` : 'none';
+  const route = request ? `${request.method} ${rootOf(pathnameOf(request))}` : 'none';
   const ms = started === undefined ? 0 : Math.round(performance.now() - started);
   log.info({ requestId, route, status, ms }, 'request');
   return requestId;
@@ -88,8 +92,36 @@ const headersOf = ({ headers }: Refusal, requestId: string) => ({
   ...headers,
 });
 
+const hasBody = ({ headers }: IncomingMessage) =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+
+/** Makes a response the last on its connection, so that the body of its request is not read. */
+function discardBody({ request, response }: Exchange): void {
+  response.shouldKeepAlive = false;
+  // Otherwise the end of an incomplete request would end the connection before its response.
+  request.complete = true;
+  request.push(null);
+  // The parser stops reading the socket when `push` returns false.
+  request.push = () => false;
+}
+
+/** Ends a connection that sends a body in too many small chunks, with a 400 if the request has no response yet. */
+function limitChunks(request: IncomingMessage): void {
+  const push = request.push.bind(request);
+  let chunksLeft = MAX_SMALL_CHUNKS;
+  request.push = (chunk, encoding) => {
+    if (chunk === null) return push(null);
+    if (chunksLeft < 0) return false;
+    chunksLeft += chunk.length / MIN_CHUNK_BYTES - 1;
+    if (chunksLeft >= 0) return push(chunk, encoding);
+    onClientError(new Error('Too many chunks'), request.socket);
+    return false;
+  };
+}
+
 function refuse(exchange: Exchange, refused: Refusal): void {
   const { request, response } = exchange;
+  if (hasBody(request)) discardBody(exchange);
   response.writeHead(refused.status, headersOf(refused, logRequest(refused.status, exchange)));
   response.end(request.method === 'HEAD' ? undefined : bodyOf(refused));
 }
@@ -133,6 +165,7 @@ function receive(
   const { socket } = request;
   const connection = connectionOf(socket);
   const exchange = { request, response, started: performance.now(), next: () => next(exchange) };
+  if (request.headers['transfer-encoding'] !== undefined) limitChunks(request);
   if (!connection.current) handle(socket, connection, exchange);
   else if (connection.waiting.length < MAX_WAITING) connection.waiting.push(exchange);
   else socket.destroy();
@@ -191,6 +224,7 @@ function stand(server: Server): void {
     receive(request, response, (exchange) => {
       const refused = refusal(request);
       if (refused) return refuse(exchange, refused);
+      if (hasBody(request) && !takesBody(request.method ?? '', pathnameOf(request))) discardBody(exchange);
       sendHeadWithBody(response);
       inside.call(server, request, response);
     });

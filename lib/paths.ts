@@ -67,6 +67,22 @@ const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[
   { at: /^\/[^_]/, methods: [...READ, 'POST'] },
 ];
 
+const MAX_PARAMETERS = 100;
+
+/**
+ * True if a query string has more than 100 parameters. Next.js reads every parameter of a request once for each parameter
+ * (`adapter` in next/dist/server/web/adapter.js), so their number has to be limited before it sees them.
+ */
+export const hasTooManyParameters = (query: string): boolean =>
+  query.split('&').filter(Boolean).length > MAX_PARAMETERS;
+
+const METHODS_WITH_BODY: readonly string[] = ['POST', 'PUT', 'PATCH', 'DELETE'];
+const HEALTH = /^\/health\//;
+
+/** True if a request that is served may have a body. At a page, POST is served for the SDK's server action alone. */
+export const takesBody = (method: string, pathname: string): boolean =>
+  METHODS_WITH_BODY.includes(method) && !HEALTH.test(pathname);
+
 /** The methods that are served at this path; none: the path names nothing. */
 export function methodsAt(pathname: string): readonly string[] {
   return isPlain(pathname) ? (SERVED.find(({ at }) => at.test(pathname))?.methods ?? []) : [];

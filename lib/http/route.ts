@@ -89,6 +89,11 @@ export function route<S extends Segment>(
   };
 }
 
+/** Responds with 400 in JSON to a request that no route is to see. */
+export const badRequest = route(() => {
+  throw new HttpError(400, 'Bad request');
+});
+
 /** The route of a path that names nothing: 404, as JSON. */
 export const notFound = route(() => {
   throw new HttpError(404, 'Not found');

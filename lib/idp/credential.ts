@@ -37,6 +37,24 @@ export function cookiesOf(headers: Headers): Cookie[] {
 export const cookieHeader = (cookies: readonly Cookie[]): string =>
   cookies.map(({ name, value }) => `${name}=${value}`).join('; ');
 
+/** Chrome and Firefox keep at most 180 cookies for a domain. */
+const MAX_COOKIES = 180;
+/** The SDK's cookies have this prefix. */
+const SDK_COOKIE_PREFIX = '__';
+
+/**
+ * Limits the `cookie` header to 180 cookies. The SDK's cookies come first, the others keep their order. The cost of a route
+ * handler in Next.js grows with the square of their number (`MutableRequestCookiesAdapter.wrap`).
+ */
+export function limitCookies(headers: Headers): void {
+  const given = headers.get('cookie') ?? '';
+  if (given.split(';').length <= MAX_COOKIES) return;
+  const cookies = cookiesOf(headers);
+  const isOfSdk = ({ name }: Cookie) => name.startsWith(SDK_COOKIE_PREFIX);
+  const ordered = [...cookies.filter(isOfSdk), ...cookies.filter((cookie) => !isOfSdk(cookie))];
+  headers.set('cookie', cookieHeader(ordered.slice(0, MAX_COOKIES)));
+}
+
 const isSession = ({ name }: Cookie) => /^__session(?:_|$)/.test(name);
 
 /** False of a session cookie that holds no token. */

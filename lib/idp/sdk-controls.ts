@@ -1,6 +1,7 @@
 import { NextRequest } from 'next/server';
 import * as z from 'zod/mini';
-import { type Credential, cookieHeader, cookiesOf, isNoOddSession } from './credential';
+import { type Credential, cookieHeader, cookiesOf, isNoOddSession, limitCookies } from './credential';
+import { hasSdkActionHeaders, SDK_ACTION_BODY } from './sdk-action';
 
 /**
  * What the SDK may see of an API request: its credential and nothing that makes the SDK answer in our place. A request
@@ -35,29 +36,20 @@ function couldBeHandshake(token: string): boolean {
   }
 }
 
-/** How Next.js names a server action. */
-const ACTION = /^[0-9a-f]{40,64}$/;
-
 /**
- * True of the one server action that there is, the SDK's: it takes nothing, and makes the browser forget the pages of
- * another session. Over any other Next.js fails, and quotes what was sent.
+ * True for the SDK's server action, the only one that this application has. The headers are checked before the body is
+ * read, so that only a body of two bytes is read.
  */
 export async function isSdkAction(request: NextRequest): Promise<boolean> {
-  const { headers } = request;
-  const origin = headers.get('origin');
-  // As Next.js reads them.
-  const hosts = [headers.get('x-forwarded-host')?.split(',')[0]?.trim(), headers.get('host')];
   return (
-    ACTION.test(headers.get('next-action') ?? '') &&
-    /^text\/plain(?:;|$)/.test(headers.get('content-type') ?? '') &&
-    (origin === null || (URL.canParse(origin) && hosts.includes(new URL(origin).host))) &&
-    (await request.text()) === '[]'
+    hasSdkActionHeaders((name) => request.headers.get(name)) && (await request.text()) === SDK_ACTION_BODY
   );
 }
 
-/** A copy of headers, of which those that only the SDK sends are gone. */
+/** Copies the headers of a request without those that only the SDK sends, and with a limited number of cookies. */
 export function withoutSdkHeaders(given: Headers): Headers {
   const headers = new Headers(given);
+  limitCookies(headers);
   // One of them makes `auth()` log the session token.
   for (const name of [...headers.keys()]) if (name.startsWith('x-clerk-')) headers.delete(name);
   return headers;

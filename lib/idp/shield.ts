@@ -1,7 +1,7 @@
 import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
-import { methodNotAllowed, notFound, type RouteHandler, type Segment } from '../http/route';
+import { badRequest, methodNotAllowed, notFound, type RouteHandler, type Segment } from '../http/route';
 import { describeError, warningOnceAMinute } from '../log';
-import { isApi, isPage, isProxied, methodsAt } from '../paths';
+import { hasTooManyParameters, isApi, isPage, isProxied, methodsAt } from '../paths';
 import { within } from '../within';
 import {
   type AuthState,
@@ -76,17 +76,22 @@ async function headersForRoute(
   event: NextFetchEvent,
   authorizedParties: readonly string[],
 ): Promise<Headers> {
-  const { credential, refused } = SESSIONLESS.test(request.nextUrl.pathname)
-    ? { credential: undefined, refused: undefined }
-    : credentialOf(request, authorizedParties);
-  const state = await authState(request, event, credential);
   const headers = withoutSdkHeaders(request.headers);
+  const isSessionless = SESSIONLESS.test(request.nextUrl.pathname);
+  const { credential, refused } = isSessionless
+    ? { credential: undefined, refused: undefined }
+    : credentialOf({ method: request.method, headers }, authorizedParties);
+  const state = await authState(request, event, credential).catch((error: unknown) => {
+    // Webhooks and health checks work without the SDK: a guard on these paths finds no auth state, which is a 401.
+    if (isSessionless) return undefined;
+    throw error;
+  });
   // With it Next.js answers 200 `{}` in the route's place (https://github.com/vercel/next.js/pull/45772).
   headers.delete('x-middleware-prefetch');
   // `auth()` looks at it again: it shall find what the state is about.
   if (credential?.header === 'authorization') headers.set('authorization', credential.value);
   else if (!OWN_BEARER.test(request.nextUrl.pathname)) headers.delete('authorization');
-  setAuthState(headers, refused ? { ...state, reason: refused } : state);
+  if (state) setAuthState(headers, refused ? { ...state, reason: refused } : state);
   return headers;
 }
 
@@ -105,6 +110,21 @@ async function pageState(
     if (search !== '') return NextResponse.redirect(new URL(pathname, request.url));
     return answerOf(sdk, viewForSignedOutPage(request), event);
   }
+}
+
+/**
+ * Removes the headers from the SDK's response to a page request that repeat the request's query or describe its session.
+ * The SDK rewrites each page to its own address, only to pass request headers on: without the rewrite, Next.js continues
+ * with the same headers.
+ */
+function withoutInternalHeaders(response: Response): Response {
+  const { headers } = response;
+  if (headers.has('x-middleware-rewrite')) {
+    headers.delete('x-middleware-rewrite');
+    headers.set('x-middleware-next', '1');
+  }
+  for (const part of ['status', 'reason', 'message']) headers.delete(`x-clerk-auth-${part}`);
+  return response;
 }
 
 /** Next.js sets it where an address was `/_next/data/…`, which it takes for an alias of the route; of a caller it drops it. */
@@ -146,6 +166,7 @@ export function shield({
   return async (request: NextRequest, event: NextFetchEvent) => {
     const { method, nextUrl, headers } = request;
     const { pathname } = nextUrl;
+    if (hasTooManyParameters(nextUrl.search.slice(1))) return answer(badRequest, request);
     const methods = headers.has(DATA_ALIAS) ? [] : methodsAt(pathname);
     if (methods.length === 0 || (isProxied(pathname) && !isProxy())) return answer(notFound, request);
     if (!methods.includes(method)) return answer(methodNotAllowed, request);
@@ -153,7 +174,9 @@ export function shield({
     if (method === 'POST' && !isApi(pathname) && !(await isSdkAction(request))) {
       return answer(methodNotAllowed, request);
     }
-    if (isPage(pathname)) return pageState(pages, viewForPage(request), event, warn);
+    if (isPage(pathname)) {
+      return withoutInternalHeaders(await pageState(pages, viewForPage(request), event, warn));
+    }
     const passed = await headersForRoute(authState, request, event, authorizedParties());
     return isApi(pathname) ? passForData(passed) : passForDocument(passed);
   };

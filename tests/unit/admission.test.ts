@@ -13,6 +13,8 @@ function request(url: string, headers: Record<string, string> = {}, method = 'GE
   });
 }
 
+const rejectionOf = (url: string) => refusal(request(url));
+
 test.each([
   ['/users/v1/me', 'GET', undefined],
   ['/users/v1/me?a=b', 'GET', undefined],
@@ -30,6 +32,35 @@ test.each([
 ])('%s %s: %s', (url, method, status) => {
   expect(refusal(request(url, {}, method))?.status).toBe(status);
 });
+
+test.each([
+  '/users/v1/me',
+  '/webhooks/idp/v1/user-created',
+  '/health/alive',
+  '/',
+  '/unknown',
+  '/_next/image',
+])('More than 100 query parameters are a 400 on %s', (path) => {
+  const statusWith = (count: number) => rejectionOf(`${path}?${'a&'.repeat(count)}`)?.status;
+  expect(statusWith(100)).not.toBe(400);
+  expect(statusWith(101)).toBe(400);
+  expect(rejectionOf(`${path}?${'&'.repeat(1_000)}`)?.status).not.toBe(400);
+});
+
+test.each([
+  [{ 'content-length': '2' }, undefined],
+  [{ 'content-length': '3' }, 405],
+  [{ 'transfer-encoding': 'chunked' }, 405],
+  [{ 'content-length': '2', 'next-action': 'x' }, 405],
+])(
+  'A POST request to a page is a 405 unless its headers are those of the SDK action: %j',
+  (headers, status) => {
+    const action = { 'next-action': '7f'.repeat(21), 'content-type': 'text/plain', ...headers };
+    const rejection = refusal(request('/sign-in', action, 'POST'));
+    expect(rejection?.status).toBe(status);
+    if (status === 405) expect(rejection?.headers).toEqual({ allow: 'GET, HEAD, OPTIONS' });
+  },
+);
 
 test('a request without Host is refused, unless it is of the oldest kind', () => {
   const without = request('/users/v1/me');

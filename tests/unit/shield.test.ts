@@ -334,7 +334,7 @@ describe('on a page', () => {
     expect(seen?.url).toBe(`http://localhost:3000/account?__clerk_handshake=${handshake}`);
     expect(seen?.headers.get('authorization')).toBeNull();
     expect(seen?.headers.get('cookie')).toBe('__session=ey.b.c; __clerk_db_jwt=c');
-    expect(headers.get('x-clerk-auth-status')).toBe('x');
+    expect([...headers.keys()].filter((name) => /^x-clerk-auth-|rewrite/.test(name))).toEqual([]);
   });
 
   test('parameters that the SDK fails over are left out', async () => {
@@ -379,18 +379,90 @@ test.each([
   [{ origin: 'https://app.example', 'x-forwarded-host': 'inner.proxy' }, true],
   [{ origin: 'https://evil.example' }, false],
   [{ origin: 'null' }, false],
-])("the SDK's action is one from the page's own origin: %j", async (headers, expected) => {
+  [{ 'content-length': '3' }, false],
+  [{ 'next-action': 'x' }, false],
+])("The SDK's server action is recognized by its headers: %j", async (headers, expected) => {
   const request = new NextRequest('http://localhost:3000/sign-in', {
     method: 'POST',
     headers: {
       host: 'app.example',
       'next-action': '7f'.repeat(21),
       'content-type': 'text/plain',
+      'content-length': '2',
       ...headers,
     },
     body: '[]',
   });
   expect(await isSdkAction(request)).toBe(expected);
+});
+
+test('A server action without a content length is rejected without reading its body', async () => {
+  const pull = vi.fn();
+  const request = new NextRequest('http://localhost:3000/sign-in', {
+    method: 'POST',
+    headers: { host: 'localhost:3000', 'next-action': '7f'.repeat(21), 'content-type': 'text/plain' },
+    body: new ReadableStream({ pull }, { highWaterMark: 0 }),
+    duplex: 'half',
+  });
+  expect((await front().pass(request)).status).toBe(405);
+  expect(pull).not.toHaveBeenCalled();
+});
+
+describe('The middleware limits the cookies of a request to 180', () => {
+  const own = (count: number) => Array.from({ length: count }, (_, index) => `own${index}=a%20b`);
+
+  test.each(['/users/v1/me', '/account', '/unknown'])('%s receives 180 cookies unchanged', async (path) => {
+    const cookie = own(180).join('; ');
+    expect((await front().pass(api({ cookie }, path))).route.get('cookie')).toBe(cookie);
+  });
+
+  test.each(['/users/v1/me', '/account', '/unknown'])(
+    "%s receives the SDK's cookies first and the first ones of the others",
+    async (path) => {
+      const token = sessionToken();
+      const cookie = [...own(1_900), `__session=${token}`, '__client_uat=1'].join('; ');
+      const { route } = await front().pass(api({ cookie }, path));
+      expect(route.get('cookie')?.split('; ')).toEqual([`__session=${token}`, '__client_uat=1', ...own(178)]);
+    },
+  );
+
+  test('A session is found among any number of cookies', async () => {
+    const token = sessionToken();
+    const cookie = [...own(1_900), `__session=${token}`, '__client_uat=1'].join('; ');
+    expect((await front().pass(api({ cookie }))).state).toEqual(signedIn(token));
+  });
+
+  test('The SDK receives at most 180 session cookies', async () => {
+    const cookie = Array.from({ length: 300 }, (_, index) => `__session_${index}=${sessionToken()}`).join(
+      '; ',
+    );
+    const { seen } = await front().pass(api({ cookie }));
+    expect(seen?.headers.get('cookie')?.split('; ')).toHaveLength(180);
+  });
+});
+
+test.each(['/users/v1/me', '/webhooks/idp/v1/user-created', '/health/alive', '/account', '/unknown'])(
+  'The middleware responds with 400 to more than 100 query parameters on %s',
+  async (path) => {
+    const { pass } = front();
+    const statusWith = async (count: number) =>
+      (await pass(api({}, `${path}?${'a=b&'.repeat(count)}`))).status;
+    expect(await statusWith(100)).toBe(200);
+    expect(await statusWith(101)).toBe(400);
+  },
+);
+
+describe('An SDK that supplies no auth state', () => {
+  const silent = () => front({ sdk: vi.fn<NextMiddleware>(() => NextResponse.next()) });
+
+  test.each(['/webhooks/idp/v1/user-created', '/health/ready'])('does not affect %s', async (path) => {
+    const { status, route } = await silent().pass(api({ 'x-clerk-auth-status': 'signed-in' }, path));
+    expect({ status, state: route.get('x-clerk-auth-status') }).toEqual({ status: 200, state: null });
+  });
+
+  test('makes a request to any other API path fail', async () => {
+    await expect(silent().pass(api())).rejects.toThrow('The SDK supplied no auth state');
+  });
 });
 
 describe('what is not served is refused in front of everything', () => {

@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest';
+import { exchange, requestHead } from '../harness/hostile/raw-http';
+import { bearer, HOOK, ME, REGISTER, tokenFor } from '../harness/requests';
+import { startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
+
+const service = stopAfterAll(await startTestService());
+const token = tokenFor(service.idp, 'user_caller');
+const sendRaw = (bytes: string) => exchange(service.url, { bytes });
+
+const CHUNKED = { 'Transfer-Encoding': 'chunked' };
+const ACTION = { 'Next-Action': '0'.repeat(40), 'Content-Type': 'text/plain' };
+const oneByteChunks = (count: number) => `${'1\r\n1\r\n'.repeat(count)}0\r\n\r\n`;
+/** A chunk without its end: a server that reads the body waits for the rest. */
+const UNFINISHED = '5\r\n1';
+
+test.each([
+  ME,
+  HOOK,
+  '/health/alive',
+  '/openapi.json',
+  '/',
+  '/sign-in',
+  '/docs',
+  '/unknown',
+  '/_next/static/x',
+])('A request with more than 100 query parameters to %s gets a 400', async (path) => {
+  const statusesWith = async (count: number) =>
+    (await sendRaw(requestHead(`GET ${path}?${'a&'.repeat(count)} HTTP/1.1`))).statuses;
+  expect(await statusesWith(101)).toEqual([400]);
+  expect(await statusesWith(7_000)).toEqual([400]);
+  expect(await statusesWith(100)).not.toEqual([400]);
+});
+
+test('A page serves a browser with 1,900 cookies', async () => {
+  const cookie = Array.from({ length: 1_900 }, (_, index) => `c${index}=`).join('; ');
+  const { statuses } = await sendRaw(requestHead('GET / HTTP/1.1', { Cookie: cookie }));
+  expect(statuses).toEqual([200]);
+});
+
+describe('A request with a body that its address does not take is answered without reading the body', () => {
+  test.each([
+    ['GET', ME, 401, {}],
+    ['GET', '/', 200, {}],
+    ['GET', '/unknown', 404, {}],
+    ['OPTIONS', ME, 204, {}],
+    ['OPTIONS', REGISTER, 204, {}],
+    ['POST', '/health/alive', 405, {}],
+    ['POST', '/', 405, ACTION],
+    ['POST', '/sign-in', 405, ACTION],
+    ['POST', '/unknown', 405, {}],
+    ['POST', `${REGISTER}.rsc`, 404, {}],
+    ['TRACE', REGISTER, 405, {}],
+  ])('%s %s: %i, and the connection is closed', async (method, path, status, headers) => {
+    const head = requestHead(`${method} ${path} HTTP/1.1`, {
+      ...CHUNKED,
+      ...headers,
+      Connection: 'keep-alive',
+    });
+    const { statuses, text, closed } = await sendRaw(head + UNFINISHED);
+    expect({ statuses, closed }).toEqual({ statuses: [status], closed: true });
+    expect(text).toMatch(/connection: close/i);
+  });
+});
+
+describe('The number of chunks of a body is limited', () => {
+  test.each([
+    [REGISTER, bearer(token)],
+    [HOOK, {}],
+    [ME, {}],
+    ['/auth/unknown', {}],
+  ])('100,000 chunks of one byte to %s are a 400, and the connection is closed', async (path, headers) => {
+    const head = requestHead(`POST ${path} HTTP/1.1`, { ...CHUNKED, ...headers });
+    const { statuses, closed } = await sendRaw(head + oneByteChunks(100_000));
+    expect({ statuses, closed }).toEqual({ statuses: [400], closed: true });
+  });
+
+  test('A body in 500 chunks of one byte is read whole', async () => {
+    const body = JSON.stringify({
+      identityProviderUserId: 'user_'.padEnd(255, 'x'),
+      ignored: 'x'.repeat(200),
+    });
+    const chunks = [...body].map((character) => `1\r\n${character}\r\n`).join('');
+    const head = requestHead(`POST ${REGISTER} HTTP/1.1`, { ...bearer(token), ...CHUNKED });
+    expect((await sendRaw(`${head}${chunks}0\r\n\r\n`)).statuses).toEqual([201]);
+  });
+
+  test('A long body in many chunks of ordinary size is limited only by its length', async () => {
+    const chunk = `400\r\n${'x'.repeat(1_024)}\r\n`;
+    const head = requestHead(`POST ${HOOK} HTTP/1.1`, CHUNKED);
+    const { text } = await sendRaw(`${head}${chunk.repeat(1_023)}0\r\n\r\n`);
+    expect(text).toContain('{"message":"Invalid webhook signature"}');
+  });
+});
+
+test.each(['/', '/sign-in', '/docs', '/account'])(
+  'The response of %s does not repeat the query or describe the session',
+  async (path) => {
+    const query = Array.from({ length: 100 }, (_, index) => `key${index}=${'x'.repeat(100)}`).join('&');
+    const { text } = await sendRaw(requestHead(`GET ${path}?${query} HTTP/1.1`));
+    const [head = ''] = text.split('\r\n\r\n');
+    expect(head).not.toMatch(/x-middleware|x-clerk-auth/i);
+    const others = head.split('\r\n').filter((line) => !line.startsWith('location:'));
+    expect(others.join('\n')).not.toContain('key1=');
+  },
+);
+
+test('Twenty hostile handshakes on a page log as many lines as one', async () => {
+  const sendHandshake = () => sendRaw(requestHead('GET /sign-in?__clerk_handshake_nonce=forged HTTP/1.1'));
+  const printed = () => service.linesWith('printed by a library').length;
+  await sendHandshake();
+  const linesOfOne = printed();
+  expect(linesOfOne).toBeGreaterThan(0);
+  for (let request = 0; request < 19; request += 1) await sendHandshake();
+  expect(printed()).toBe(linesOfOne);
+});
