@@ -14,20 +14,45 @@ function describePrinted(error: Error): object {
   };
 }
 
+const LOG_EVERY_MS = 60_000;
+/** Far above the number of places in the libraries that print. */
+const MAX_ORIGINS = 100;
+
+/** Returns the number of lines from an origin that were left out since its last line, or undefined to leave one more out. */
+export function lineLimiter(): (origin: string) => number | undefined {
+  const origins = new Map<string, { loggedAt: number; omitted: number }>();
+  return (origin) => {
+    const now = performance.now();
+    const known = origins.get(origin);
+    if (known && now - known.loggedAt < LOG_EVERY_MS) {
+      known.omitted += 1;
+      return undefined;
+    }
+    if (!known && origins.size >= MAX_ORIGINS) origins.clear();
+    origins.set(origin, { loggedAt: now, omitted: 0 });
+    return known?.omitted ?? 0;
+  };
+}
+
 /**
- * From here on, nothing that a library prints reaches the log word by word: the framework and the provider's SDK quote
- * paths, headers and bodies there, with line breaks and all. What stays is what kind of error it was, and who said so.
- * Under `next dev`, whose requests are the developer's own, everything is printed as it is.
+ * Replaces the console for the libraries of this process: each line becomes a log line with the kind of the error and its
+ * stack frames, without any text. The framework and the provider's SDK quote paths, headers and bodies with their line breaks.
+ * Logs at most one line a minute from the same frame, with the number of lines `omitted` before it, because a client can
+ * cause such a line with each request. Leaves the console as it is under `next dev`.
  */
 export function withholdConsole(): void {
   if (process.env.NODE_ENV === 'development') return;
+  const limit = lineLimiter();
   for (const level of ['error', 'warn'] as const) {
     console[level] = (...values: unknown[]) => {
+      const frames = describeError(new Error('printed')).frames?.slice(1) ?? [];
       const error = values.find((value) => value instanceof Error);
-      const printed = error
-        ? describePrinted(error)
-        : { frames: describeError(new Error('printed')).frames?.slice(1) };
-      log[level](printed, 'printed by a library');
+      const omitted = limit(`${level} ${frames[0]} ${error && describeError(error).frames?.[0]}`);
+      if (omitted === undefined) return;
+      log[level](
+        { ...(error ? describePrinted(error) : { frames }), ...(omitted ? { omitted } : {}) },
+        'printed by a library',
+      );
     };
   }
   for (const level of ['log', 'info', 'debug', 'trace'] as const) console[level] = () => undefined;
