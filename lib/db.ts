@@ -2,6 +2,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { attachDatabasePool } from '@vercel/functions';
 import { Pool } from 'pg';
 import * as z from 'zod/mini';
+import { onShutdown } from './concurrency/shutdown';
 import { someVariables, variables } from './env';
 import { PrismaClient } from './generated/prisma/client';
 import { describeError, log } from './log';
@@ -23,6 +24,7 @@ function connect() {
   // An idle connection that breaks is replaced on next use; without a listener it would end the process.
   pool.on('error', (error) => log.warn({ error: describeError(error) }, 'idle database connection lost'));
   attachDatabasePool(pool);
+  onShutdown(drainDatabase);
   return { pool, prisma: new PrismaClient({ adapter: new PrismaPg(pool) }) };
 }
 

@@ -1,8 +1,8 @@
 import type { NotReady, Ready } from './api/schemas';
+import { isShuttingDown } from './concurrency/shutdown';
 import { askDatabase } from './db';
 import { withKv } from './kv';
 import { describeError, log } from './log';
-import { isLeaving } from './requests-under-way';
 import { shareUnderWay } from './share-under-way';
 import { within } from './within';
 
@@ -49,7 +49,7 @@ const ask = shareUnderWay(async () => {
  * most: an answer is told for a second, be it a failure, and those who come while it is being found out wait for the same.
  */
 export async function readiness(): Promise<Readiness> {
-  if (isLeaving()) return STOPPING;
+  if (isShuttingDown()) return STOPPING;
   if (known && performance.now() - known.at < TOLD_AGAIN_MS) return known.readiness;
   return (await ask('readiness')).result;
 }

@@ -1,9 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { onShutdown } from './concurrency/shutdown';
 import { withholdConsole } from './console';
 import { environment, InvalidEnvironmentError } from './env';
-import { leave, standInFront } from './gate';
 import { describeError, log } from './log';
-import { noteLeaving, requestsDone } from './requests-under-way';
 import { telemetrySettings } from './telemetry/settings';
 
 /**
@@ -22,47 +20,14 @@ function checkEnvironment(): void {
   }
 }
 
-/** Below what platforms grant before they kill. */
-const SHUTDOWN_MS = 9_000;
-/** How long clients may keep it from draining the pool. */
-const LEAVE_MS = 7_000;
-/** The exit code of Next.js after a SIGTERM, as if killed. */
-const NEXT_EXIT_CODE = 143;
-
-/**
- * On SIGTERM: what is under way is answered, every answer ends its connection, the pool is drained, and the exit code is
- * 0, within 9 s. Next.js by itself cuts off clients that are about to send; it can go when that does not happen any more
- * and there is a place for the pool (https://github.com/vercel/next.js/issues/54522).
- */
-function leaveOnSigterm(): void {
-  // The development server ends its own way, and at once.
-  if (process.env.NODE_ENV === 'development') return;
-  const ofNext = process.rawListeners('SIGTERM');
-  process.removeAllListeners('SIGTERM');
-  let isLeaving = false;
-  process.on('SIGTERM', async (signal) => {
-    // A process group gets it twice: where nobody listens, Node would end the process there and then.
-    if (isLeaving) return;
-    isLeaving = true;
-    noteLeaving();
-    process.once('exit', (code) => {
-      if (code === NEXT_EXIT_CODE) process.exitCode = 0;
-    });
-    setTimeout(() => process.exit(0), SHUTDOWN_MS).unref();
-    await Promise.race([leave(), pause(LEAVE_MS, undefined, { ref: false })]);
-    await requestsDone();
-    await globalThis.telemetry?.flush();
-    if (globalThis.databaseConnection) await (await import('./db')).drainDatabase();
-    for (const listener of ofNext) listener.call(process, signal);
-  });
-}
-
 /** Where the standard variables ask for it: otherwise nothing of the SDK is loaded. No fault of it stops a start. */
 async function startTelemetry(): Promise<void> {
   const settings = telemetrySettings(process.env);
   if (!settings) return;
   try {
-    globalThis.telemetry = (await import('./telemetry/sdk')).startTelemetry(settings);
+    const telemetry = (await import('./telemetry/sdk')).startTelemetry(settings);
+    globalThis.telemetry = telemetry;
+    onShutdown(() => telemetry.flush());
   } catch (error) {
     log.warn({ error: describeError(error) }, 'telemetry could not be started');
   }
@@ -72,7 +37,5 @@ async function startTelemetry(): Promise<void> {
 export async function start(): Promise<void> {
   checkEnvironment();
   withholdConsole();
-  standInFront();
-  leaveOnSigterm();
   await startTelemetry();
 }

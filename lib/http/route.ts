@@ -1,8 +1,9 @@
 import type { NextRequest } from 'next/server';
 import type { ErrorBody } from '../api/schemas';
+import { trackInFlight } from '../concurrency/shutdown';
 import { collectFacts, describeError, log, type RequestFacts, requestIdOf } from '../log';
 import { rootOf } from '../paths';
-import { whileUnderWay } from '../requests-under-way';
+
 import { HttpError } from './error';
 
 /** A JSON answer. `route` adds the headers that every answer has. */
@@ -55,7 +56,7 @@ export function route<S extends Segment>(
     const facts: RequestFacts = {};
     let cause: unknown;
     const answered = await collectFacts(facts, () =>
-      whileUnderWay(async () => {
+      trackInFlight(async () => {
         const returned = await handler(request, segment);
         if (returned instanceof Response) return returned;
         throw new Error('A handler returned no response');

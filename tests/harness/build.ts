@@ -35,7 +35,7 @@ const MARK = path.join(BUILD_FOLDER, 'made-of');
 /** What no build reads, or what it writes. Whatever else stands in the checkout counts, what is new there too. */
 const NOT_READ = new Set([
   ...['.git', '.github', '.ci', '.local', '.next', BUILD_FOLDER, 'node_modules'],
-  ...['bench', 'biome', 'commands', 'dev', 'docs', 'tests', 'next-env.d.ts'],
+  ...['bench', 'biome', 'dev', 'docs', 'tests', 'next-env.d.ts'],
 ]);
 
 /** The same for the same sources, packages and Node. */
@@ -60,11 +60,13 @@ function digestOfSources(): string {
 /** Makes that build, of another checkout in its own folder. Rejects with what it said when it fails, or after five minutes. */
 export async function build(checkout = '.'): Promise<void> {
   rmSync(path.join(checkout, MARK), { force: true });
-  await execute(process.execPath, ['node_modules/next/dist/bin/next', 'build'], {
+  const options = {
     cwd: checkout,
     env: { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER },
     timeout: 300_000,
-  });
+  };
+  await execute(process.execPath, ['node_modules/next/dist/bin/next', 'build'], options);
+  await execute(process.execPath, ['commands/build-server.mjs'], options);
 }
 
 /** The same, unless the one that is there was made of what is there now. */

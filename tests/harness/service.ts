@@ -99,7 +99,9 @@ export async function startServiceProcess(
   const port = await freePort();
   const child = spawn(
     process.execPath,
-    ['node_modules/next/dist/bin/next', MODE, '-H', 'localhost', '-p', String(port)],
+    MODE === 'dev'
+      ? ['node_modules/next/dist/bin/next', 'dev', '-H', 'localhost', '-p', String(port)]
+      : [`${BUILD_FOLDER}/server.mjs`, '-p', String(port)],
     {
       cwd: checkout,
       env: {

@@ -9,7 +9,7 @@ import { startTestService } from '../harness/service';
 const start = async (environment: Record<string, string>) => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    ['node_modules/next/dist/bin/next', 'start', '-H', 'localhost', '-p', String(await freePort())],
+    [`${BUILD_FOLDER}/server.mjs`, '-p', String(await freePort())],
     {
       env: { ...withoutServiceVariables(), NEXT_DIST_DIR: BUILD_FOLDER, ...environment },
       encoding: 'utf8',

@@ -1,24 +1,13 @@
 import type { IncomingMessage } from 'node:http';
-import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/parse-and-validate-flight-router-state';
-import { hasSdkActionHeaders } from './idp/sdk-action';
-import { hasTooManyParameters, isApi, isProxied, methodsAt } from './paths';
+import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/parse-and-validate-flight-router-state.js';
+import { hasSdkActionHeaders } from '../idp/sdk-action';
+import { hasTooManyParameters, isApi, isProxied, methodsAt } from '../paths';
+import { BAD_REQUEST, METHOD_NOT_ALLOWED, type Rejection } from './rejection';
 
-/** Why a request is not let in, as its sender is told. */
-export interface Refusal {
-  readonly status: number;
-  readonly message: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-export const BAD_REQUEST: Refusal = { status: 400, message: 'Bad request' };
-const NOT_FOUND: Refusal = { status: 404, message: 'Not found' };
+const NOT_FOUND: Rejection = { status: 404, message: 'Not found' };
 
 /** What only the framework's own client and its own servers send, and no route of the API has a use for. */
 const FRAMEWORK_HEADER = /^(?:rsc|next-.*|x-nextjs-.*|x-middleware-.*|x-action-.*)$/;
-
-const isDevelopment = process.env.NODE_ENV === 'development';
-/** What the browser asks the development server for, and this service serves in no other way. */
-const DEVELOPMENT = /^\/(?:_next\/|__nextjs)/;
 
 /** Of a page's state, far above what these pages have: deep ones take the framework half a second to read. */
 const MAX_STATE_LENGTH = 8_000;
@@ -34,9 +23,8 @@ function depthOf(text: string): number {
   return deepest;
 }
 
-const methodNotAllowed = (methods: readonly string[]): Refusal => ({
-  status: 405,
-  message: 'Method not allowed',
+const methodNotAllowed = (methods: readonly string[]): Rejection => ({
+  ...METHOD_NOT_ALLOWED,
   headers: { allow: methods.join(', ') },
 });
 
@@ -64,14 +52,13 @@ function hasReadableState({ headers }: IncomingMessage): boolean {
  * Lets a request in only if it is one that this service serves: `undefined`. Whatever else the framework would make of it
  * is refused. Of an API request, what only the framework would read is dropped.
  */
-export function refusal(request: IncomingMessage): Refusal | undefined {
+export function rejectionFor(request: IncomingMessage): Rejection | undefined {
   const { method = '', url = '', headers } = request;
   const [pathname = ''] = url.split('?', 1);
   if (hasTooManyParameters(url.slice(pathname.length + 1))) return BAD_REQUEST;
   // `*`, or an address of another host; and what every request but the oldest must have (RFC 9112, 3.2).
   if (!url.startsWith('/') || (headers.host === undefined && request.httpVersion !== '1.0'))
     return BAD_REQUEST;
-  if (isDevelopment && DEVELOPMENT.test(pathname)) return undefined;
   const methods = methodsAt(pathname);
   if (methods.length === 0) return NOT_FOUND;
   if (!methods.includes(method)) return methodNotAllowed(methods);

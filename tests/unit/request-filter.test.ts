@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { refusal } from '#lib/admission';
+import { rejectionFor } from '#lib/server/request-filter';
 
 function request(url: string, headers: Record<string, string> = {}, method = 'GET'): IncomingMessage {
   const message = new IncomingMessage(new Socket());
@@ -13,7 +13,7 @@ function request(url: string, headers: Record<string, string> = {}, method = 'GE
   });
 }
 
-const rejectionOf = (url: string) => refusal(request(url));
+const rejectionOf = (url: string) => rejectionFor(request(url));
 
 test.each([
   ['/users/v1/me', 'GET', undefined],
@@ -30,7 +30,7 @@ test.each([
   ['*', 'OPTIONS', 400],
   ['http://other.example/users/v1/me', 'GET', 400],
 ])('%s %s: %s', (url, method, status) => {
-  expect(refusal(request(url, {}, method))?.status).toBe(status);
+  expect(rejectionFor(request(url, {}, method))?.status).toBe(status);
 });
 
 test.each([
@@ -56,7 +56,7 @@ test.each([
   'A POST request to a page is a 405 unless its headers are those of the SDK action: %j',
   (headers, status) => {
     const action = { 'next-action': '7f'.repeat(21), 'content-type': 'text/plain', ...headers };
-    const rejection = refusal(request('/sign-in', action, 'POST'));
+    const rejection = rejectionFor(request('/sign-in', action, 'POST'));
     expect(rejection?.status).toBe(status);
     if (status === 405) expect(rejection?.headers).toEqual({ allow: 'GET, HEAD, OPTIONS' });
   },
@@ -65,9 +65,9 @@ test.each([
 test('a request without Host is refused, unless it is of the oldest kind', () => {
   const without = request('/users/v1/me');
   delete without.headers.host;
-  expect(refusal(without)?.status).toBe(400);
+  expect(rejectionFor(without)?.status).toBe(400);
   without.httpVersion = '1.0';
-  expect(refusal(without)).toBeUndefined();
+  expect(rejectionFor(without)).toBeUndefined();
 });
 
 test('of an API request, what only the framework would read is dropped; a page keeps it', () => {
@@ -79,10 +79,10 @@ test('of an API request, what only the framework would read is dropped; a page k
     accept: 'a',
   };
   const ofApi = request('/users/v1/me', sent);
-  refusal(ofApi);
+  rejectionFor(ofApi);
   expect(ofApi.headers).toEqual({ host: 'localhost', accept: 'a' });
   const ofPage = request('/sign-in', sent);
-  refusal(ofPage);
+  rejectionFor(ofPage);
   expect(ofPage.headers).toMatchObject(sent);
 });
 
@@ -92,5 +92,5 @@ test.each([
   [Array.from({ length: 70 }).reduce((inner) => ['a', { b: inner }], ['', {}]), 400],
 ])('a page’s state that the framework could not read is refused: %#', (state, status) => {
   const headers = { 'next-router-state-tree': encodeURIComponent(JSON.stringify(state)) };
-  expect(refusal(request('/', headers))?.status).toBe(status);
+  expect(rejectionFor(request('/', headers))?.status).toBe(status);
 });

@@ -1,0 +1,14 @@
+import { env } from 'node:process';
+import { build } from 'esbuild';
+
+// `npm run build` compiles server.ts into the build, so that a start needs no compiler.
+await build({
+  entryPoints: ['server.ts'],
+  outfile: `${env['NEXT_DIST_DIR'] ?? '.next'}/server.mjs`,
+  bundle: true,
+  packages: 'external',
+  platform: 'node',
+  format: 'esm',
+  target: 'node20.19',
+  define: { 'process.env.NODE_ENV': '"production"' },
+});

@@ -1,0 +1,14 @@
+/**
+ * Returns the value of this name that all bundles of the process share, and creates it on the first call.
+ *
+ * Next.js bundles the middleware, the routes and the instrumentation separately, and server.ts is a bundle of its own. Each
+ * of them has its own copy of a module, so a variable of a module cannot carry state from one to the other.
+ */
+export function processState<T extends object>(name: string, create: () => T): T {
+  const key = Symbol.for(`identity-link.${name}`);
+  const existing = Reflect.get(globalThis, key);
+  if (existing) return existing;
+  const created = create();
+  Reflect.set(globalThis, key, created);
+  return created;
+}

@@ -1,0 +1,71 @@
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { log, requestIdOf } from '../log';
+import { rootOf } from '../paths';
+
+/** A response to a request that does not reach Next.js. */
+export interface Rejection {
+  readonly status: number;
+  readonly message: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export const BAD_REQUEST: Rejection = { status: 400, message: 'Bad request' };
+export const EXPECTATION_FAILED: Rejection = { status: 417, message: 'Expectation failed' };
+export const METHOD_NOT_ALLOWED: Rejection = { status: 405, message: 'Method not allowed' };
+
+/** The errors of Node's HTTP parser that are not a bad request. */
+const REJECTIONS: Readonly<Record<string, Rejection>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'Request timeout' },
+  HPE_HEADER_OVERFLOW: { status: 431, message: 'Request header fields too large' },
+};
+
+export const rejectionOfError = ({ code = '' }: { readonly code?: string }): Rejection =>
+  REJECTIONS[code] ?? BAD_REQUEST;
+
+/** A request and the time at which its headers were received, as `performance.now()` returns it. */
+export interface ReceivedRequest {
+  readonly request: IncomingMessage;
+  readonly receivedAt: number;
+}
+
+export const pathnameOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] ?? '';
+
+/** Logs a request that no route has seen and returns its id. Of its path, only the root of the API is logged. */
+export function logRejected(status: number, received?: ReceivedRequest): string {
+  const { request, receivedAt = performance.now() } = received ?? {};
+  const requestId = requestIdOf(request?.headers['x-request-id']);
+  const route = request ? `${request.method} ${rootOf(pathnameOf(request))}` : 'none';
+  log.info({ requestId, route, status, ms: Math.round(performance.now() - receivedAt) }, 'request');
+  return requestId;
+}
+
+const bodyOf = ({ message }: Rejection) => JSON.stringify({ message });
+const headersOf = ({ headers }: Rejection, requestId: string) => ({
+  'content-type': 'application/json',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'x-request-id': requestId,
+  ...headers,
+});
+
+/** Responds to a request with a rejection in JSON and logs it. */
+export function reject(received: ReceivedRequest, response: ServerResponse, rejection: Rejection): void {
+  const requestId = logRejected(rejection.status, received);
+  response.writeHead(rejection.status, headersOf(rejection, requestId));
+  response.end(received.request.method === 'HEAD' ? undefined : bodyOf(rejection));
+}
+
+/** Writes a rejection to a connection on which there is no complete request, logs it and closes the connection. */
+export function rejectSocket(socket: Socket, rejection: Rejection, received?: ReceivedRequest): void {
+  const body = bodyOf(rejection);
+  const lines = Object.entries({
+    ...headersOf(rejection, logRejected(rejection.status, received)),
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.write(
+    `HTTP/1.1 ${rejection.status} ${STATUS_CODES[rejection.status]}\r\n${lines.join('')}\r\n${body}`,
+  );
+  socket.destroySoon();
+}
