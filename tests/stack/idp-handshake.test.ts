@@ -87,7 +87,7 @@ test('A nonce expires after a minute', async () => {
   expect(await errorStatus(payload(provider, late.nonce))).toBe(404);
 });
 
-test('A nonce is worth nothing to another instance, or without the secret key', async () => {
+test('A nonce is valid for its own instance only, and with the secret key only', async () => {
   const [provider, other] = [await start(), await start()];
   const { nonce } = await signedInBrowser(provider)();
   expect(await errorStatus(payload(other, nonce))).toBe(404);

@@ -1,7 +1,7 @@
 import type { Clock } from './clock';
 import { newId } from './ids';
 
-/** Variants of a handshake, all of which real instances use. */
+/** Variants of a handshake. Real instances use all of them. */
 export interface HandshakeSettings {
   /** `nonce`: the format that the SDK requests. `token`: always a token, as before the SDK supported nonces. */
   readonly format: 'nonce' | 'token';
