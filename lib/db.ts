@@ -10,7 +10,13 @@ import { describeError, log } from './log';
 const CONNECT_TIMEOUT_MS = 3_500;
 /** The only bound that ends a query on a connection that has gone dark. */
 const QUERY_TIMEOUT_MS = 3_000;
-/** Of one process. */
+/**
+ * On Vercel, `attachDatabasePool` keeps an instance awake until its connections have been idle for this long, and the
+ * platform charges its memory meanwhile. Twice the timeout is twice that charge; a shorter one means that more requests
+ * open a connection (docs/performance/notes.md has the cost).
+ */
+const IDLE_TIMEOUT_MS = 5_000;
+/** Maximum number of connections of one process. */
 export const MAX_CONNECTIONS = 10;
 
 function connect() {
@@ -18,6 +24,7 @@ function connect() {
     connectionString: someVariables(z.pick(variables, { DATABASE_URL: true })).DATABASE_URL,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
     max: MAX_CONNECTIONS,
   });
   // An idle connection that breaks is replaced on next use; without a listener it would end the process.
