@@ -6,9 +6,13 @@ import { someVariables, variables } from './env';
 import { PrismaClient } from './generated/prisma/client';
 import { describeError, log } from './log';
 
-/** Covers opening a connection and, in a burst, waiting for a free one; below the deadline of a registration. */
-const CONNECT_TIMEOUT_MS = 3_500;
-/** The only bound that ends a query on a connection that has gone dark. */
+/**
+ * Maximum wait for a connection: to open one, or in a burst for a free one. A compute that scales to zero accepts the
+ * connection at once and responds after it has started, which takes up to several seconds. The value stays below the
+ * deadline of a registration.
+ */
+const CONNECT_TIMEOUT_MS = 7_000;
+/** Maximum wait for a query. No other limit ends a query on a connection whose packets are lost. */
 const QUERY_TIMEOUT_MS = 3_000;
 /**
  * On Vercel, `attachDatabasePool` keeps an instance awake until its connections have been idle for this long, and the
