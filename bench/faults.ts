@@ -16,8 +16,11 @@ const FAULTS: readonly Fault[] = [
   { part: 'database', treatment: 'reset' },
 ];
 
-/** A request may meet what a fault left behind: a connection gone dark is noticed after 3 s, on a busy machine later. */
-const AFTERMATH_MILLISECONDS = 6_000;
+/**
+ * Maximum time for which an injected outage affects requests after its end. A dark connection fails after 3 s and a connection
+ * attempt after 7 s (lib/db.ts), on a busy machine later.
+ */
+const AFTERMATH_MILLISECONDS = 10_000;
 /** Calm before, between and after the faults, each for as long as a fault. */
 const TURNS = 2 * FAULTS.length + 1;
 

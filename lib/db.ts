@@ -7,11 +7,21 @@ import { someVariables, variables } from './env';
 import { PrismaClient } from './generated/prisma/client';
 import { describeError, log } from './log';
 
-/** Covers opening a connection and, in a burst, waiting for a free one; below the deadline of a registration. */
-const CONNECT_TIMEOUT_MS = 3_500;
-/** The only bound that ends a query on a connection that has gone dark. */
+/**
+ * Maximum wait for a connection: to open one, or in a burst for a free one. A compute that scales to zero accepts the
+ * connection at once and responds after it has started, which takes up to several seconds. The value stays below the
+ * deadline of a registration.
+ */
+const CONNECT_TIMEOUT_MS = 7_000;
+/** Maximum wait for a query. No other limit ends a query on a connection whose packets are lost. */
 const QUERY_TIMEOUT_MS = 3_000;
-/** Of one process. */
+/**
+ * On Vercel, `attachDatabasePool` keeps an instance awake until its connections have been idle for this long, and the
+ * platform charges its memory meanwhile. Twice the timeout is twice that charge; a shorter one means that more requests
+ * open a connection (docs/performance/notes.md has the cost).
+ */
+const IDLE_TIMEOUT_MS = 5_000;
+/** Maximum number of connections of one process. */
 export const MAX_CONNECTIONS = 10;
 
 function connect() {
@@ -19,6 +29,7 @@ function connect() {
     connectionString: someVariables(z.pick(variables, { DATABASE_URL: true })).DATABASE_URL,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
     max: MAX_CONNECTIONS,
   });
   // An idle connection that breaks is replaced on next use; without a listener it would end the process.

@@ -16,6 +16,17 @@ export interface KvAddress {
 const MAX_CONNECTIONS = 32;
 const MAX_ANSWER_LENGTH = 1024 * 1024;
 
+const RejectedRequest = z.object({ error: z.string() });
+
+/** Returns an error with the store's own text as its cause if the store rejects a request as a whole, else undefined. */
+function rejectionIn(body: string): Error | undefined {
+  try {
+    return new Error('KV store refuses', { cause: new Error(RejectedRequest.parse(JSON.parse(body)).error) });
+  } catch {
+    return undefined;
+  }
+}
+
 /** POSTs a body over a kept connection and returns the body of a 200; ends within the time-out. */
 function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise<string> {
   const target = new URL(`${url.replace(/\/$/, '')}/pipeline`);
@@ -49,7 +60,9 @@ function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise
           response.on('end', () => {
             if (response.statusCode !== 200)
               return fail(
-                Object.assign(new Error('KV store refuses'), { code: `HTTP_${response.statusCode}` }),
+                Object.assign(rejectionIn(text) ?? new Error('KV store refuses'), {
+                  code: `HTTP_${response.statusCode}`,
+                }),
               );
             clearTimeout(timer);
             resolve(text);
@@ -107,9 +120,9 @@ export function kvRequester(address: KvAddress): Requester {
     const calls = waiting;
     waiting = [];
     try {
-      const replies = Replies.parse(
-        JSON.parse(await post(JSON.stringify(calls.map(({ command }) => command)))),
-      );
+      const text = await post(JSON.stringify(calls.map(({ command }) => command)));
+      const { data: replies, error } = Replies.safeParse(JSON.parse(text));
+      if (error) throw rejectionIn(text) ?? error;
       if (replies.length !== calls.length) throw new Error('KV store answers something else');
       for (const [index, reply] of replies.entries()) calls[index]?.resolve(reply);
     } catch (error) {

@@ -18,7 +18,8 @@ function connect() {
   const breaker = circuitBreaker({
     faultsUntilOpen: FAULTS_UNTIL_OPEN,
     restMs: PROBE_AFTER_MS,
-    probe: () => client.ping(),
+    // A read, as requests send it: a store whose quota is used up may still respond to PING.
+    probe: () => client.get('auth:probe'),
     now: () => performance.now(),
     onOpen: (fault) => {
       globalThis.telemetry?.breakerOpened();

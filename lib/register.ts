@@ -14,8 +14,12 @@ export interface Registration {
   readonly created: boolean;
 }
 
-/** Bounds a registration as a whole: each of its statements may wait for a connection and for the answer. */
-const DEADLINE_MS = 4_000;
+/**
+ * Limits a registration as a whole, because each of its statements may wait for a connection and for the response. The
+ * deadline leaves time for a database that has to wake up. Together with the 500 ms of the cache, it is below the 9 s of a
+ * shutdown and the 15 s of the webhook's sender.
+ */
+const DEADLINE_MS = 8_000;
 
 /** Loaded when first needed: a process that finds its users in the cache never does. */
 const database = async () => (await import('./db')).database();
@@ -89,9 +93,10 @@ const sharedFindOrCreate = shareUnderWay((identityProviderUserId: string) =>
  * Links an identity-provider user to an internal user exactly once and returns the link (contract 4.1, 5.2, 6.1).
  *
  * The unique column decides every race, also between processes: an existing user costs one statement, a new one two,
- * and a lost race three, at any isolation level. Concurrent calls for one user in one process share these, failure included, and under load one
- * look-up serves many users. Ends within 4 s; throws what the database throws. Nothing is half done then, and the call
- * can be repeated.
+ * and a lost race three, at any isolation level. Concurrent calls for one user in one process share these statements and
+ * their errors. Under load one lookup serves many users.
+ *
+ * Settles within 8 s and passes database errors through. After a rejection the link is made or not, and the call can be repeated.
  */
 export function registerByIdentityProviderUserId(identityProviderUserId: string): Promise<Registration> {
   return step(

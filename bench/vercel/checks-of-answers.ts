@@ -21,8 +21,8 @@ import type { Check } from './report';
 
 /** How long the platform grants between SIGTERM and the end (its documentation). */
 const GRANTED_MILLISECONDS = 500;
-/** The pool closes an idle connection after 10 s. */
-const IDLE_MILLISECONDS = 20_000;
+/** The pool closes an idle connection after 5 s (lib/db.ts). */
+const IDLE_MILLISECONDS = 10_000;
 
 /** Connections of the service to its database. */
 export async function connectionsOf({ database, environment }: TestParts): Promise<number> {

@@ -17,7 +17,7 @@ import { connectionsOf } from './checks-of-answers';
 import type { Deployment } from './deployment';
 import type { Check } from './report';
 
-/** Shorter and longer than the pool keeps an idle connection. */
+/** As long as the pool keeps an idle connection (lib/db.ts), and much longer. */
 const FROZEN_SECONDS = [5, 60] as const;
 const USERS_AT_ONCE = 4;
 

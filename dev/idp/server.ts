@@ -20,6 +20,7 @@ import {
 } from './instance/accounts';
 import { type Clock, systemClock } from './instance/clock';
 import type { Session, User } from './instance/data';
+import { type HandshakeSettings, handshakes } from './instance/handshakes';
 import { type Instance, parsePublishableKey } from './instance/instance';
 import { type Rate, rateLimit } from './instance/rate-limit';
 import { openStore, type Store } from './instance/store';
@@ -49,6 +50,8 @@ export interface IdentityProviderOptions {
   /** The console, at this port of 127.0.0.1 if it is free and at any other if not; absent: no console. */
   readonly console?: { readonly preferredPort: number };
   readonly clock?: Clock;
+  /** Absent: by nonce, and with `azp` in the session token. */
+  readonly handshake?: Partial<HandshakeSettings>;
 }
 
 /** A running stand-in: the provider's two APIs over HTTP, and its dashboard's actions as functions. */
@@ -75,6 +78,8 @@ export interface IdentityProvider {
   readonly webhooks: Webhooks;
   /** From now on the Backend API answers 429 beyond this rate; undefined, as at the start: it has no limit. */
   limitRate(rate: Rate | undefined): void;
+  /** Changes the format and the claims of handshakes from now on. */
+  setHandshake(settings: Partial<HandshakeSettings>): void;
   /** Ends every connection and timer and writes the data file. */
   stop(): Promise<void>;
 }
@@ -102,6 +107,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     store,
     webhooks,
     rateLimit: rateLimit(clock),
+    handshakes: handshakes(clock, options.handshake),
   };
   const clerkJs = clerkJsFrom(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
   const ownConsole = options.console && (await startConsole(instance, options.console.preferredPort));
@@ -134,6 +140,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     store,
     webhooks,
     limitRate: instance.rateLimit.set,
+    setHandshake: instance.handshakes.set,
     async stop() {
       await ownConsole?.stop();
       await close(server);

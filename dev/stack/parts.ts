@@ -88,6 +88,7 @@ export async function startStandIn(settings: Settings, app: string): Promise<Par
     secretKey,
     webhook: { url: `${app}/webhooks/idp/v1/user-created`, secret: webhookSecret },
     retryScale: settings.IDP_RETRY_SCALE,
+    handshake: { format: settings.IDP_HANDSHAKE_FORMAT, azp: settings.IDP_HANDSHAKE_AZP === 'on' },
     dataFile: path.join(settings.LOCAL_FOLDER, 'idp.json'),
     console: { preferredPort: consolePort },
   });

@@ -35,6 +35,10 @@ const Settings = z.object({
   IDP_KEY_STYLE: z.enum(['test', 'live'], 'is neither test nor live').default('test'),
   /** Multiplies every delay of the provider's retry schedule; by default its 5 s become 5 ms, its 10 h 36 s. */
   IDP_RETRY_SCALE: z.coerce.number('is no number').min(0.0001).max(1).default(0.001),
+  /** `nonce` as real instances respond, or `token` as they did before. */
+  IDP_HANDSHAKE_FORMAT: z.enum(['nonce', 'token'], 'is neither nonce nor token').default('nonce'),
+  /** `off`: session tokens from a handshake have no `azp`, as on some real instances. */
+  IDP_HANDSHAKE_AZP: z.enum(['on', 'off'], 'is neither on nor off').default('on'),
 });
 
 /** What the environment says about the local stack; a part whose variables are set is not embedded. */

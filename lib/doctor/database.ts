@@ -117,7 +117,7 @@ const REFUSALS: readonly (readonly [RegExp, string, string])[] = [
   [
     /time|Connection terminated/i,
     'does not answer in time',
-    'See that the database is up and near; let this machine through the firewall',
+    'See that the database is up and near; let this machine through the firewall; if it scales to zero, run this again',
   ],
 ];
 

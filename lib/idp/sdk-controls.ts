@@ -56,10 +56,11 @@ export function withoutSdkHeaders(given: Headers): Headers {
 }
 
 const HANDSHAKE = '__clerk_handshake';
+const NONCE = '__clerk_handshake_nonce';
 
 /**
- * What the SDK may see of a page request: all that renews a browser's session, and nothing that leads the session to
- * another host (with test keys) or makes the service call the provider with its secret key at anybody's word.
+ * Removes from a page request what leads the session to another host (with test keys) or makes the service call the
+ * provider with its secret key. Keeps what renews a browser's session. A nonce does both, so the caller limits that call.
  */
 export function viewForPage(request: NextRequest): NextRequest {
   const url = new URL(request.url);
@@ -77,10 +78,31 @@ export function viewForPage(request: NextRequest): NextRequest {
   return new NextRequest(url, { headers, method: request.method });
 }
 
-/** What the SDK may see of a page request over which it has failed: somebody unknown asks for the page. */
+/** Returns true if the SDK exchanges a nonce of this request for session cookies, by a call of the Backend API. */
+export const hasHandshakeNonce = (request: NextRequest): boolean =>
+  request.nextUrl.searchParams.has(NONCE) || request.cookies.has(NONCE);
+
+/** Parameters that start or complete a handshake. */
+const HANDSHAKE_PARAMETERS = [HANDSHAKE, NONCE, '__clerk_db_jwt'];
+
+/** The SDK starts a handshake only for a document. */
+const NO_HANDSHAKE = { 'sec-fetch-dest': 'empty' };
+
+/** Returns a page request by its session cookies alone. It neither completes a handshake nor starts one. */
+export function viewWithoutHandshake(request: NextRequest): NextRequest {
+  const url = new URL(request.url);
+  for (const name of HANDSHAKE_PARAMETERS) url.searchParams.delete(name);
+  const cookies = cookiesOf(request.headers).filter(({ name }) => !name.startsWith(HANDSHAKE));
+  const headers = new Headers({ ...Object.fromEntries(request.headers), ...NO_HANDSHAKE });
+  headers.set('cookie', cookieHeader(cookies));
+  return new NextRequest(url, { headers, method: request.method });
+}
+
+/** Returns a page request without credentials, which the SDK serves without a call to the provider. */
 export function viewForSignedOutPage(request: NextRequest): NextRequest {
-  const headers = withoutSdkHeaders(request.headers);
+  const { origin, pathname } = request.nextUrl;
+  const headers = new Headers({ ...Object.fromEntries(withoutSdkHeaders(request.headers)), ...NO_HANDSHAKE });
   headers.delete('authorization');
   headers.delete('cookie');
-  return new NextRequest(request.url, { headers, method: request.method });
+  return new NextRequest(new URL(pathname, origin), { headers, method: request.method });
 }

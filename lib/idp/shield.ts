@@ -11,22 +11,32 @@ import {
   suppliedAuthState,
   suppliedSessionUser,
 } from './auth-state';
+import { isForeignParty } from './authorized-party';
 import { passForData } from './content-security-policy';
 import { type Credential, credentialOf } from './credential';
 import {
+  hasHandshakeNonce,
   isSdkAction,
   viewForAuthState,
   viewForPage,
   viewForSignedOutPage,
+  viewWithoutHandshake,
   withoutSdkHeaders,
 } from './sdk-controls';
 import { keepSessionUser } from './verified-sessions';
 
-/** The SDK fetches the provider's keys without a time-out when IDP_JWT_KEY is not set. */
+/** The SDK calls the provider to complete a handshake by nonce, and for its keys if IDP_JWT_KEY is not set. */
 const DEADLINE_MS = 4_000;
+/** Part of the deadline that is left for the second attempt for a page. */
+const RETRY_DEADLINE_MS = 1_000;
 
-async function answerOf(sdk: NextMiddleware, request: NextRequest, event: NextFetchEvent): Promise<Response> {
-  return (await within(DEADLINE_MS, Promise.resolve(sdk(request, event)))) ?? NextResponse.next();
+async function answerOf(
+  sdk: NextMiddleware,
+  request: NextRequest,
+  event: NextFetchEvent,
+  milliseconds = DEADLINE_MS,
+): Promise<Response> {
+  return (await within(milliseconds, Promise.resolve(sdk(request, event)))) ?? NextResponse.next();
 }
 
 type AuthStateOf = (
@@ -95,21 +105,37 @@ async function headersForRoute(
   return headers;
 }
 
-/** The SDK's answer to a page request; where it fails over a parameter or takes too long, the page without that. */
+/** Returns true if a response sets the cookies of a handshake. The count of redirects is not one of them. */
+const completesHandshake = ({ headers }: Response): boolean =>
+  headers.getSetCookie().some((cookie) => !cookie.startsWith('__clerk_redirect_count='));
+
+/**
+ * Returns the SDK's response to a page request. If the SDK fails, exceeds its deadline or gets no cookies for a nonce, the
+ * page is served by the session cookies alone, and without those if they fail too. No second handshake starts then. The
+ * SDK counts handshakes for 2 s only, so a slow Backend API would cause an endless loop of redirects.
+ */
 async function pageState(
   sdk: NextMiddleware,
   request: NextRequest,
   event: NextFetchEvent,
   warn: (about: object) => void,
 ): Promise<Response> {
-  try {
-    return await answerOf(sdk, request, event);
-  } catch (error) {
-    warn({ error: describeError(error) });
-    const { pathname, search } = request.nextUrl;
-    if (search !== '') return NextResponse.redirect(new URL(pathname, request.url));
-    return answerOf(sdk, viewForSignedOutPage(request), event);
-  }
+  const attempt = async (view: NextRequest, milliseconds: number) => {
+    try {
+      const response = await answerOf(sdk, view, event, milliseconds);
+      return isForeignParty(response) ? 'foreign-party' : response;
+    } catch (error) {
+      warn({ error: describeError(error) });
+      return undefined;
+    }
+  };
+  const signedOut = () => answerOf(sdk, viewForSignedOutPage(request), event);
+
+  const response = await attempt(request, DEADLINE_MS - RETRY_DEADLINE_MS);
+  if (response === 'foreign-party') return signedOut();
+  if (response && (!hasHandshakeNonce(request) || completesHandshake(response))) return response;
+  const retried = await attempt(viewWithoutHandshake(request), RETRY_DEADLINE_MS);
+  return retried instanceof Response ? retried : signedOut();
 }
 
 /**

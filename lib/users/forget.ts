@@ -11,8 +11,9 @@ import { deleteLink } from './rows';
 export type Forgotten = 'forgotten' | 'refused' | 'back' | 'uncertain';
 
 /**
- * So long a look-up that has read the row may still store it in the cache: 4 s for the registration and 500 ms for the
- * cache's answer (contract 8.3), and as much again for a busy machine.
+ * Time after which no lookup that read the row still stores it in the cache. A lookup stores what its last statement
+ * returned: at most 3 s for that statement (`QUERY_TIMEOUT_MS` in lib/db.ts) and 500 ms for the cache (contract 8.3). The
+ * rest is for a busy machine.
  */
 const LOOK_UPS_END_MS = 9_000;
 

@@ -95,8 +95,9 @@ export function indiscreetLines(output: string, environment: Readonly<Record<str
 export async function startServiceProcess(
   environment: Readonly<Record<string, string>>,
   checkout = '.',
+  ownPort?: number,
 ): Promise<ServiceProcess> {
-  const port = await freePort();
+  const port = ownPort ?? (await freePort());
   const child = spawn(
     process.execPath,
     MODE === 'dev'

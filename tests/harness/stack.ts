@@ -15,7 +15,7 @@ const nothingGiven = Object.fromEntries(
   [
     ...['DATABASE_URL', 'KV_REST_API_URL', 'KV_REST_API_TOKEN', 'REDIS_URL', 'PORT'],
     ...['IDP_SECRET_KEY', 'IDP_PUBLISHABLE_KEY', 'IDP_WEBHOOK_SIGNING_SECRET', 'IDP_AUTHORIZED_PARTIES'],
-    ...['IDP_KEY_STYLE', 'IDP_RETRY_SCALE'],
+    ...['IDP_KEY_STYLE', 'IDP_RETRY_SCALE', 'IDP_HANDSHAKE_FORMAT', 'IDP_HANDSHAKE_AZP'],
   ].map((name) => [name, '']),
 );
 

@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from 'vitest';
 import { startImpostor } from '../harness/parts/impostor';
 import type { Treatment } from '../harness/parts/tcp-proxy';
@@ -48,6 +49,14 @@ describe('while the cache fails, the guard answers from the database', () => {
     ['never ending its answer', odd((_request, response) => response.writeHead(200).write('{"result":'))],
     ['401', odd(json(401, '{"error":"WRONGPASS invalid or missing auth token"}'))],
     ['429', odd(json(429, '{"error":"ERR max requests limit exceeded"}'))],
+    [
+      'an exhausted quota in a pipeline',
+      odd(json(200, '[{"error":"ERR max requests limit exceeded. Limit: 500000, Usage: 500000"}]')),
+    ],
+    [
+      'an exhausted quota in place of a pipeline',
+      odd(json(200, '{"error":"ERR max requests limit exceeded"}')),
+    ],
     ['500', odd(json(500, 'internal error'))],
     ['garbage', odd(json(200, '<html>not what you want</html>'))],
   ])('%s: correct, and soon given up', async (what, fail) => {
@@ -93,6 +102,25 @@ test('the log has one line when the cache is given up and one when it is back, n
   await service.kv.proxy.treat('forward');
   await recovers();
   expect(count('cache in use again') - before.back).toBe(1);
+});
+
+test('The cache stays out of use while its quota is exhausted, although it responds to PING', async () => {
+  let commands = 0;
+  odd(async (request, response) => {
+    commands += 1;
+    const isPing = (await text(request)).toLowerCase().includes('"ping"');
+    const reply = isPing ? { result: 'PONG' } : { error: 'ERR max requests limit exceeded' };
+    response.end(JSON.stringify([reply]));
+  })();
+  const before = { skipped: count('cache skipped'), back: count('cache in use again') };
+  const cacheOfOneUser = () => cacheOf('user_quota');
+  await expect
+    .poll(async () => [await cacheOfOneUser(), count('cache skipped') - before.skipped])
+    .toEqual(['bypass', 1]);
+  commands = 0;
+  // Only probes reach the store while it is out of use.
+  await expect.poll(async () => [await cacheOfOneUser(), commands > 1]).toEqual(['bypass', true]);
+  expect(count('cache in use again') - before.back).toBe(0);
 });
 
 test('a burst of time-outs of calls that were under way together is no outage', async () => {

@@ -104,20 +104,44 @@ const otherKey = generateKeyPairSync('rsa', { modulusLength: 2048 })
   .publicKey.export({ type: 'spki', format: 'pem' })
   .toString();
 
-/** The store, but for one command. */
-async function storeWhere(command: string, answer: () => unknown): Promise<Variables> {
+/** Starts a store in which another function responds to some commands. It gets the call that it replaces. */
+async function storeWhere(
+  commands: RegExp,
+  respond: (call: () => Promise<unknown>) => unknown,
+): Promise<Variables> {
   const engine = memoryEngine();
-  const call: KvEngine['call'] = async (name, ...args) =>
-    name.toUpperCase() === command ? answer() : engine.call(name, ...args);
+  const call: KvEngine['call'] = async (name, ...args) => {
+    const original = () => engine.call(name, ...args);
+    return commands.test(name) ? respond(original) : original();
+  };
   const { url, token } = stopAfterAll(
     await startKvServer({ token: 'hidden-kv-token', engine: { ...engine, call } }),
   );
   return { KV_REST_API_URL: url, KV_REST_API_TOKEN: token };
 }
-const readOnlyStore = await storeWhere('SET', () => {
+const readOnlyStore = await storeWhere(/^set$/i, () => {
   throw new CommandError("NOPERM this user has no permissions to run the 'set' command");
 });
-const forgetfulStore = await storeWhere('GET', () => null);
+const forgetfulStore = await storeWhere(/^get$/i, () => null);
+const QUOTA_ERROR =
+  'ERR max requests limit exceeded. Limit: 500000, Usage: 500000. See https://upstash.com/docs for details';
+const exhaustedStore = await storeWhere(/./, () => {
+  throw new CommandError(QUOTA_ERROR);
+});
+const fullStore = await storeWhere(/^set$/i, () => {
+  throw new CommandError('ERR DB capacity quota exceeded');
+});
+const oddStore = await storeWhere(/^ping$/i, () => {
+  throw new CommandError('LOADING hidden-value is loading');
+});
+let reads = 0;
+const laggingStore = await storeWhere(/^get$/i, (call) => {
+  reads += 1;
+  return reads < 3 ? null : call();
+});
+const rejectingStore = stopAfterAll(
+  await startHttpServer(() => Response.json({ error: QUOTA_ERROR }, { status: 400 })),
+);
 
 const at = (url: string, address: string) => Object.assign(new URL(url), { host: address }).href;
 const db = (DATABASE_URL: string): Variables => ({ DATABASE_URL });
@@ -451,7 +475,38 @@ const environments: readonly Environment[] = [
     readOnlyStore,
     [['failure', 'cache write', 'KV_REST_API_TOKEN is a read-only token']],
   ],
-  ['the cache forgets', forgetfulStore, [['failure', 'cache write', 'what is written is not read back']]],
+  [
+    'the cache forgets',
+    forgetfulStore,
+    [['failure', 'cache write', 'what is written is not read back within 2 s']],
+  ],
+  [
+    'the cache has read regions that lag',
+    laggingStore,
+    [['warning', 'cache write', 'what is written is not read back at once: the store has read regions']],
+  ],
+  [
+    'the quota of the cache is used up, and it rejects each command',
+    exhaustedStore,
+    [['failure', 'cache', "the quota of the store's plan is used up"]],
+  ],
+  [
+    'the quota of the cache is used up, and it rejects the request',
+    { KV_REST_API_URL: rejectingStore.url },
+    [['failure', 'cache', "the quota of the store's plan is used up"]],
+  ],
+  ['the cache is full', fullStore, [['failure', 'cache write', "the quota of the store's plan is used up"]]],
+  [
+    'the cache returns another error',
+    oddStore,
+    [['failure', 'cache', 'the store returns an error (LOADING)']],
+  ],
+  [
+    'the host of the cache is gone, as that of an archived store is',
+    // A label of 64 characters cannot exist: also a machine without DNS says so.
+    { KV_REST_API_URL: `https://${'a'.repeat(64)}.invalid` },
+    [['failure', 'cache', 'the host of KV_REST_API_URL does not exist (ENOTFOUND)']],
+  ],
   [
     "the cache's token would travel in plain text",
     { KV_REST_API_URL: `http://${nobody.replace('127.0.0.1', '127.0.0.2')}` },

@@ -98,6 +98,10 @@ describe('a call is a fault, and made once', () => {
     ['too few answers', ({ response }) => response.end('[]')],
     ['too many answers', ({ response }) => response.end('[{"result":"x"},{"result":"y"}]')],
     ['neither result nor error', ({ response }) => response.end('[{}]')],
+    [
+      'an error in place of the array',
+      ({ response }) => response.end('{"error":"ERR max requests limit exceeded"}'),
+    ],
     ['far too much', ({ response }) => response.end(`[{"result":"${'x'.repeat(2_000_000)}"}]`)],
     ['a reset', ({ request }) => request.socket.resetAndDestroy()],
     [
@@ -109,6 +113,18 @@ describe('a call is a fault, and made once', () => {
     await expect(kv.get('key')).rejects.toThrow();
     expect(arrivals).toHaveLength(1);
   });
+
+  test.each([200, 400, 429])(
+    'The error of a request that the store rejects with %i has the text of the store as its cause',
+    async (status) => {
+      answer = ({ response }) =>
+        response.writeHead(status).end('{"error":"ERR max requests limit exceeded"}');
+      await expect(kv.get('key')).rejects.toMatchObject({
+        message: 'KV store refuses',
+        cause: { message: 'ERR max requests limit exceeded' },
+      });
+    },
+  );
 
   test('nobody listens', async () => {
     server.closeAllConnections();

@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { foreignParty } from '#lib/idp/authorized-party';
 import { isSdkAction } from '#lib/idp/sdk-controls';
 import { shield } from '#lib/idp/shield';
 import { log } from '#lib/log';
@@ -337,12 +338,87 @@ describe('on a page', () => {
     expect([...headers.keys()].filter((name) => /^x-clerk-auth-|rewrite/.test(name))).toEqual([]);
   });
 
-  test('parameters that the SDK fails over are left out', async () => {
-    const sdk = vi.fn<NextMiddleware>(() => {
-      throw new Error('handshake');
+  const SESSION = '__session=ey.b.c; __client_uat=1';
+  const withNonce = () =>
+    api(
+      { cookie: `${SESSION}; __clerk_handshake_nonce=x`, 'sec-fetch-dest': 'document' },
+      '/account?__clerk_handshake_nonce=x&a=b',
+    );
+  const seenBy = (sdk: ReturnType<typeof acceptingSdk>) =>
+    sdk.mock.calls.map(([{ url, headers }]) => ({
+      url,
+      cookie: headers.get('cookie'),
+      destination: headers.get('sec-fetch-dest'),
+    }));
+  const bySession = {
+    url: 'http://localhost:3000/account?a=b',
+    cookie: SESSION,
+    destination: 'empty',
+  };
+  const signedOutPage = { url: 'http://localhost:3000/account', cookie: null, destination: 'empty' };
+
+  test.each<[string, () => Response | Promise<Response>]>([
+    [
+      'throws',
+      () => {
+        throw new Error('handshake');
+      },
+    ],
+    ['never responds', () => new Promise<Response>(() => {})],
+    ['redirects without cookies', () => NextResponse.redirect('http://localhost:3000/account')],
+    [
+      'starts another handshake',
+      () =>
+        NextResponse.redirect('https://clerk.example/v1/client/handshake', {
+          headers: { 'set-cookie': '__clerk_redirect_count=1' },
+        }),
+    ],
+  ])(
+    'If the SDK %s for a nonce, the page is served by its session and no handshake starts',
+    async (_failure, respond) => {
+      vi.useFakeTimers();
+      const accepts = acceptingSdk();
+      const sdk = vi.fn<NextMiddleware>((request, event) =>
+        request.nextUrl.searchParams.has('__clerk_handshake_nonce') ? respond() : accepts(request, event),
+      );
+      const passed = front({ sdk }).pass(withNonce());
+      await vi.advanceTimersByTimeAsync(3_000);
+      vi.useRealTimers();
+      const { headers, state } = await passed;
+      expect(headers.get('location')).toBeNull();
+      expect(state).toEqual(signedIn('ey.b.c'));
+      expect(seenBy(sdk).slice(1)).toEqual([bySession]);
+    },
+  );
+
+  test('If the SDK fails for the session too, the page is served signed out', async () => {
+    const accepts = acceptingSdk();
+    const sdk = vi.fn<NextMiddleware>((request, event) => {
+      if (request.cookies.has('__session')) throw new Error('session');
+      return accepts(request, event);
     });
-    const { headers } = await front({ sdk }).pass(api({}, `/account?__clerk_handshake=${handshake}`));
+    expect((await front({ sdk }).pass(withNonce())).state).toEqual(signedOut);
+    expect(seenBy(sdk).slice(1)).toEqual([bySession, signedOutPage]);
+  });
+
+  test('A nonce for which the SDK sets cookies is not used a second time', async () => {
+    const sdk = vi.fn<NextMiddleware>(() =>
+      NextResponse.redirect('http://localhost:3000/account', { headers: { 'set-cookie': '__session=x' } }),
+    );
+    const { headers } = await front({ sdk }).pass(withNonce());
     expect(headers.get('location')).toBe('http://localhost:3000/account');
+    expect(sdk).toHaveBeenCalledTimes(1);
+  });
+
+  test('A page request with a token of a foreign party is served signed out', async () => {
+    const accepts = acceptingSdk();
+    const sdk = vi.fn<NextMiddleware>((request, event) =>
+      request.cookies.has('__session') ? foreignParty() : accepts(request, event),
+    );
+    const { headers, state } = await front({ sdk }).pass(api({ cookie: SESSION }, '/account'));
+    expect(state).toEqual(signedOut);
+    expect([...headers.keys()]).not.toContain('x-foreign-party');
+    expect(seenBy(sdk).slice(1)).toEqual([signedOutPage]);
   });
 
   test('the SDK sees no handshake that cannot be one, and nothing in place of a session token', async () => {

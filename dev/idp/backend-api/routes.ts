@@ -3,6 +3,7 @@ import { errorBody, respond, serve } from '../http';
 import { ApiError } from '../instance/error';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { jwks } from '../instance/tokens';
+import { handshakeRoutes } from './handshakes';
 import { sessionRoutes } from './sessions';
 import { userRoutes } from './users';
 
@@ -12,6 +13,7 @@ export function backendApi(instance: Instance): Hono {
     'GET /v1/jwks': () => ({ body: jwks(instance.signingKey) }),
     ...userRoutes(instance),
     ...sessionRoutes(instance),
+    ...handshakeRoutes(instance),
   };
   return new Hono()
     .use(({ req }, next) => {

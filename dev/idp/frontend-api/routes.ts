@@ -42,7 +42,7 @@ export function frontendApi(instance: Instance): Hono {
       const client = route.startsWith('GET') ? null : clientOf(instance, request.browser);
       return { body: { response, client } };
     }),
-    'ALL /v1/:area{client|dev_browser|environment|me}/*': unknown,
+    'ALL /v1/:area{(?:client|dev_browser|environment|me)}/*': unknown,
     'ALL /.well-known/*': unknown,
   };
   return serve(wrapped(routes, (handler) => (received) => answer(instance, received, handler)));

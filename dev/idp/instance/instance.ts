@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from './clock';
+import type { Handshakes } from './handshakes';
 import type { RateLimit } from './rate-limit';
 import type { Store } from './store';
 import type { SigningKey } from './tokens';
@@ -16,6 +17,7 @@ export interface Instance {
   readonly store: Store;
   readonly webhooks: Webhooks;
   readonly rateLimit: RateLimit;
+  readonly handshakes: Handshakes;
 }
 
 /** What a publishable key says of its instance. */

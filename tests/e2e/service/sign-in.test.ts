@@ -1,7 +1,7 @@
 import type { Page } from 'playwright';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { z } from 'zod';
 import {
+  expiredSessionCookies,
   mailedCode,
   PASSWORD,
   shownLink,
@@ -11,14 +11,11 @@ import {
   visit,
 } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
-import { signToken } from '../../harness/hostile/tokens';
 import { me } from '../../harness/requests';
 import { startTestService, type TestService } from '../../harness/service';
 import { stopAfterAll } from '../../vitest/stop-after-all';
 
 const browser = stopAfterAll(await launchBrowser());
-
-const Claims = z.looseObject({ iat: z.number(), nbf: z.number(), exp: z.number() });
 
 /** Status and body of GET /users/v1/me with the cookies of the browser. */
 async function meByCookie(page: Page) {
@@ -32,21 +29,6 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
     service = await startTestService({ keys });
     return service.stop;
   });
-
-  /** The same token, as it was an hour ago. */
-  function expired(token: string): string {
-    const claims = Claims.parse(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
-    const [iat, nbf, exp] = [claims.iat - 3600, claims.nbf - 3600, claims.exp - 3600];
-    return signToken(service.idp, { ...claims, iat, nbf, exp });
-  }
-
-  /** The browser's session cookies with a token that has run out. */
-  async function expiredCookies(page: Page) {
-    const cookies = await page.context().cookies(service.url);
-    return cookies
-      .filter(({ name }) => /^__session(?:_|$)/.test(name))
-      .map((cookie) => ({ ...cookie, value: expired(cookie.value) }));
-  }
 
   test('signing up registers the user, and page, API and database agree on the internal id', () =>
     visit(browser, service, {}, async (page) => {
@@ -115,7 +97,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
           for (const { name, value } of cookies) document.cookie = `${name}=${value}; path=/`;
           button.click();
         },
-        await expiredCookies(page),
+        await expiredSessionCookies(page, service),
       );
       expect((await answered).status()).toBe(200);
       await expect.poll(() => shownLink(page)).toEqual({ ...before, origin: 'Read from the cache.' });
@@ -128,7 +110,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       await signInWithoutForm(page, email);
       const { userId } = await shownLink(page);
       await page.goto('about:blank');
-      await page.context().addCookies(await expiredCookies(page));
+      await page.context().addCookies(await expiredSessionCookies(page, service));
       const answer = await page.goto('/account');
       expect(answer?.request().redirectedFrom(), 'a detour over the identity provider').not.toBeNull();
       expect(new URL(page.url()).pathname).toBe('/account');

@@ -3,6 +3,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright';
 import { z } from 'zod';
 import type { IdentityProvider } from '../../../dev/idp/server';
 import { waitUntil } from '../../../dev/system/processes';
+import { signToken } from '../hostile/tokens';
 import type { TestService } from '../service';
 
 export const PASSWORD = 'correct horse battery staple';
@@ -125,6 +126,21 @@ export async function signInWithoutForm(page: Page, email: string, target = '/ac
   if (!answer.ok()) throw new Error(`Nobody was signed in: ${await answer.text()}`);
   query.set('redirect_url', new URL(target, answer.url()).href);
   await page.goto(`/__clerk/v1/client/handshake?${query}`);
+}
+
+const Claims = z.looseObject({ iat: z.number(), nbf: z.number(), exp: z.number() });
+
+/** Returns the session cookies of a browser, with tokens that expired an hour ago. */
+export async function expiredSessionCookies(page: Page, { url, idp }: Pick<TestService, 'url' | 'idp'>) {
+  const expired = (token: string) => {
+    const claims = Claims.parse(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
+    const [iat, nbf, exp] = [claims.iat - 3600, claims.nbf - 3600, claims.exp - 3600];
+    return signToken(idp, { ...claims, iat, nbf, exp });
+  };
+  const cookies = await page.context().cookies(url);
+  return cookies
+    .filter(({ name }) => /^__session(?:_|$)/.test(name))
+    .map((cookie) => ({ ...cookie, value: expired(cookie.value) }));
 }
 
 /** What /account says of the link, once it does. */

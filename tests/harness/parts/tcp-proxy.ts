@@ -11,6 +11,8 @@ export type Treatment =
   | 'reset'
   /** Connections are accepted, open ones stay, and nothing is ever answered. */
   | 'black-hole'
+  /** Open connections are reset. New ones are accepted, and their bytes wait until the next treatment. */
+  | 'hold'
   /** The first bytes of an answer pass, the rest never comes. */
   | 'half-an-answer';
 
@@ -68,6 +70,7 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
       if (treatment === 'forward') client.write(chunk);
       if (treatment === 'half-an-answer') client.write(chunk.subarray(0, HALF_AN_ANSWER_BYTES));
     });
+    if (treatment === 'hold') client.pause();
     client.on('close', () => upstream.destroy());
     upstream.on('close', () => {
       if (treatment === 'forward') client.destroy();
@@ -96,7 +99,8 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
       treatment = next;
       if (next === 'refuse' && server.listening) await close();
       if (next !== 'refuse' && !server.listening) await listen(port);
-      if (next === 'reset') resetAll();
+      if (next === 'reset' || next === 'hold') resetAll();
+      else for (const socket of sockets) socket.resume();
     },
     lead(next) {
       target = next;

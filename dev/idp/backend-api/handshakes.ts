@@ -1,0 +1,18 @@
+import { z } from 'zod';
+import { parse, type Routes } from '../http';
+import { notFound } from '../instance/error';
+import type { Instance } from '../instance/instance';
+
+const PayloadQuery = z.object({ nonce: z.string().min(1) });
+
+/** Exchanges the nonce of a handshake for its cookies. */
+export function handshakeRoutes(instance: Instance): Routes {
+  return {
+    'GET /v1/clients/handshake_payload': ({ url }) => {
+      const { nonce } = parse(PayloadQuery, Object.fromEntries(url.searchParams));
+      const directives = instance.handshakes.take(nonce);
+      if (directives === undefined) throw notFound('The handshake');
+      return { body: { directives } };
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import type { Clock } from './clock';
+import { newId } from './ids';
+
+/** Variants of a handshake. Real instances use all of them. */
+export interface HandshakeSettings {
+  /** `nonce`: the format that the SDK requests. `token`: always a token, as before the SDK supported nonces. */
+  readonly format: 'nonce' | 'token';
+  /**
+   * Whether a session token from a handshake has `azp`. A navigation has no `Origin` header, so a real instance may
+   * omit the claim (https://github.com/clerk/javascript/issues/8231).
+   */
+  readonly azp: boolean;
+}
+
+/** The handshake settings of an instance, and the handshakes that wait for the application's server. */
+export interface Handshakes {
+  readonly settings: HandshakeSettings;
+  set(settings: Partial<HandshakeSettings>): void;
+  /** Stores the cookies of a handshake and returns the nonce for them. */
+  store(cookies: readonly string[]): string;
+  /** Returns the cookies of a nonce, once. Returns undefined for an unknown, used or expired nonce. */
+  take(nonce: string): readonly string[] | undefined;
+}
+
+/** Maximum time between the redirect and the request of the application's server. */
+export const HANDSHAKE_SECONDS = 60;
+
+export function handshakes(clock: Clock, initial: Partial<HandshakeSettings> = {}): Handshakes {
+  let settings: HandshakeSettings = { format: 'nonce', azp: true, ...initial };
+  const pending = new Map<string, { readonly cookies: readonly string[]; readonly expireAt: number }>();
+  return {
+    get settings() {
+      return settings;
+    },
+    set(changes) {
+      settings = { ...settings, ...changes };
+    },
+    store(cookies) {
+      const now = clock.now();
+      for (const [nonce, { expireAt }] of pending) if (expireAt <= now) pending.delete(nonce);
+      const nonce = newId('nonce');
+      pending.set(nonce, { cookies, expireAt: now + HANDSHAKE_SECONDS * 1000 });
+      return nonce;
+    },
+    take(nonce) {
+      const handshake = pending.get(nonce);
+      pending.delete(nonce);
+      return handshake && handshake.expireAt > clock.now() ? handshake.cookies : undefined;
+    },
+  };
+}

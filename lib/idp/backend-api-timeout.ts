@@ -1,0 +1,16 @@
+/**
+ * Sets a timeout on calls of the provider's Backend API that have none. The SDK sets none, so a call would hold its socket
+ * until Node.js gives up after 300 s, long after the page that caused it was served. Import this module for its effect,
+ * before any module of the SDK: the SDK binds `fetch` when it is loaded.
+ */
+const TIMEOUT_MS = 4_000;
+
+const isBackendApi = (url: string) =>
+  url.startsWith(`${process.env['CLERK_API_URL']?.replace(/\/$/, '') || 'https://api.clerk.com'}/`);
+
+const { fetch: send } = globalThis;
+
+globalThis.fetch = (input, init) =>
+  typeof input === 'string' && isBackendApi(input)
+    ? send(input, { signal: AbortSignal.timeout(TIMEOUT_MS), ...init })
+    : send(input, init);

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest';
+import { waitUntil } from '../../dev/system/processes';
+import { startImpostor } from '../harness/parts/impostor';
+import { cookie, ME, now, send, tokenFor } from '../harness/requests';
+import { startServiceProcess, startTestService } from '../harness/service';
+import { stopAfterAll } from '../vitest/stop-after-all';
+
+const FRONTEND = 'https://app.example.com';
+
+/** A navigation of a browser to a page. */
+const visit = (url: string, cookies: { cookie: string }) =>
+  send(url, { headers: { accept: 'text/html', 'sec-fetch-dest': 'document', ...cookies } });
+
+describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
+  const service = stopAfterAll(
+    await startTestService({ keys, environment: { IDP_AUTHORIZED_PARTIES: FRONTEND } }),
+  );
+  const backendApi = stopAfterAll(await startImpostor());
+  const withStub = stopAfterAll(
+    await startServiceProcess({ ...service.environment, CLERK_API_URL: backendApi.url }),
+  );
+  const token = (claims: object = {}) =>
+    tokenFor(service.idp, 'user_of_a_page', { azp: FRONTEND, ...claims });
+  const expired = () => cookie(token({ iat: now() - 3600, nbf: now() - 3610, exp: now() - 3000 }));
+  const SIGN_IN = /\/sign-in\?redirect_url=%2Faccount$/;
+
+  test('A page accepts a token of an authorized party and a token without azp, and no other token', async () => {
+    for (const azp of [FRONTEND, undefined]) {
+      expect((await visit(`${service.url}/account`, cookie(token({ azp })))).status, azp).toBe(200);
+    }
+    for (const azp of ['https://blog.example.com', `${FRONTEND}.evil.example`, 7]) {
+      const { status, headers } = await visit(`${service.url}/account`, cookie(token({ azp })));
+      expect({ status, location: headers.get('location') }).toEqual({
+        status: 307,
+        location: expect.stringMatching(SIGN_IN),
+      });
+    }
+  });
+
+  test('The API rejects the cookie without azp that a page accepts', async () => {
+    const { status } = await send(`${service.url}${ME}`, { headers: cookie(token({ azp: undefined })) });
+    expect(status).toBe(401);
+  });
+
+  test('A page with an unknown nonce is signed out and starts no other handshake', async () => {
+    const page = await visit(`${service.url}/?__clerk_handshake_nonce=nonce_unknown`, expired());
+    expect({ status: page.status, location: page.headers.get('location') }).toEqual({
+      status: 200,
+      location: null,
+    });
+    const { headers } = await visit(
+      `${service.url}/account?__clerk_handshake_nonce=nonce_unknown`,
+      expired(),
+    );
+    expect(headers.get('location')).toMatch(SIGN_IN);
+  });
+
+  test('An unknown nonce does not sign a valid session out', async () => {
+    const { cookie: cookies } = cookie(token());
+    for (const [query, header] of [
+      ['?__clerk_handshake_nonce=nonce_unknown', cookies],
+      ['', `${cookies}; __clerk_handshake_nonce=nonce_unknown`],
+    ]) {
+      const { status } = await visit(`${service.url}/account${query}`, { cookie: header ?? '' });
+      expect(status).toBe(200);
+    }
+  });
+
+  test('A nonce does not sign in a session of another party', async () => {
+    const foreign = token({ azp: 'https://blog.example.com' });
+    backendApi.answer = (_request, response) => {
+      const directives = [`__session=${foreign}; Path=/`, '__client_uat=1; Path=/'];
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ directives }));
+    };
+    const first = await visit(`${withStub.url}/account?__clerk_handshake_nonce=nonce_x`, expired());
+    const { headers } = keys === 'live' ? first : await visit(`${withStub.url}/account`, cookie(foreign));
+    expect(backendApi.calls.at(-1)).toBe('GET /v1/clients/handshake_payload?nonce=nonce_x');
+    expect(headers.get('location')).toMatch(SIGN_IN);
+  });
+
+  test.each(['does not respond', 'closes the connection', 'responds with status 500'])(
+    'A page with a nonce is served signed out if the Backend API %s',
+    async (failure) => {
+      let isClosed = false;
+      backendApi.answer = (request, response) => {
+        response.once('close', () => {
+          isClosed = true;
+        });
+        if (failure === 'closes the connection') request.socket.destroy();
+        if (failure === 'responds with status 500') response.writeHead(500).end();
+      };
+      const { status, headers } = await visit(`${withStub.url}/?__clerk_handshake_nonce=nonce_x`, expired());
+      expect({ status, location: headers.get('location') }).toEqual({ status: 200, location: null });
+      expect(await waitUntil(() => isClosed, 30_000), 'The service ends its call').toBe(true);
+    },
+  );
+});
