@@ -89,7 +89,8 @@ export function serviceVariables({ keys, idp, databaseUrl, kv }: Surroundings): 
 }
 
 const startService = (surroundings: Surroundings, more: Record<string, string> = {}) =>
-  nextStart(project, {
+  launch({
+    args: [`${BUILD_FOLDER}/server.mjs`],
     cwd: project,
     environment: { NEXT_DIST_DIR: BUILD_FOLDER, ...serviceVariables(surroundings), ...more },
   });

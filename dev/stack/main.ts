@@ -1,5 +1,5 @@
 import { messageOf } from '../system/errors';
-import { answers, choosePort, type NextProcess, startNext } from './next';
+import { answers, choosePort, NEXT, type NextProcess, startProgram } from './next';
 import { type Part, startDatabase, startKv, startStandIn } from './parts';
 import { loadEnvironmentFiles, readSettings, type Settings } from './settings';
 import { claimFolder } from './stack-file';
@@ -37,17 +37,22 @@ async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: A
     NODE_ENV: mode === 'dev' ? 'development' : 'production',
     NEXT_TELEMETRY_DISABLED: '1',
   };
-  const runNext = (...args: string[]): NextProcess => {
-    const next = startNext(args, environment);
-    stops.push(() => next.stop());
-    return next;
+  const run = (...args: string[]): NextProcess => {
+    const program = startProgram(args, environment);
+    stops.push(() => program.stop());
+    return program;
   };
 
   if (mode === 'preview') {
-    const status = await Promise.race([runNext('build').exited, abortion(signal)]);
-    if (status !== 0) throw new Error(`The build failed, with exit code ${status}.`);
+    for (const step of [[NEXT, 'build'], ['commands/build-server.mjs']]) {
+      const status = await Promise.race([run(...step).exited, abortion(signal)]);
+      if (status !== 0) throw new Error(`The build failed, with exit code ${status}.`);
+    }
   }
-  const next = runNext(mode === 'dev' ? 'dev' : 'start', '-H', 'localhost', '-p', String(port));
+  const next = run(
+    ...(mode === 'dev' ? [NEXT, 'dev'] : ['.next/server.mjs']),
+    ...['-H', 'localhost', '-p', String(port)],
+  );
   const first = await Promise.race([next.exited, answers(app, signal)]);
   if (typeof first === 'number') throw endedByItself(first);
   if (!first) throw new Error(`The application does not answer at ${app}.`);

@@ -4,7 +4,7 @@ import { isFree } from '../system/listen';
 import { endProcess, endWithThisProcess, waitUntil } from '../system/processes';
 import { projectFolder } from './settings';
 
-/** One run of the Next.js command line. */
+/** A program of the application: Next.js, or the server of the production build. */
 export interface NextProcess {
   /** Resolves with the exit code; a signal counts as 1. */
   readonly exited: Promise<number>;
@@ -14,13 +14,15 @@ export interface NextProcess {
 
 const firstPort = 3000;
 
-/** Runs `next …` in a process group of its own, which ends with this process even when that is killed. */
-export function startNext(
+/** The command line of Next.js. */
+export const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
+
+/** Runs a program of the application in a process group of its own, which is killed when this process ends. */
+export function startProgram(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
 ): NextProcess {
-  const program = createRequire(import.meta.url).resolve('next/dist/bin/next');
-  const child = spawn(process.execPath, [program, ...args], {
+  const child = spawn(process.execPath, args, {
     cwd: projectFolder,
     env: { ...process.env, ...environment },
     detached: true, // Ctrl-C reaches this process, which then ends Next first and what Next uses after it

@@ -66,7 +66,10 @@ export async function build(checkout = '.'): Promise<void> {
     timeout: 300_000,
   };
   await execute(process.execPath, ['node_modules/next/dist/bin/next', 'build'], options);
-  await execute(process.execPath, ['commands/build-server.mjs'], options);
+  // Release 1.0.0 has no server.ts.
+  if (existsSync(path.join(checkout, 'server.ts'))) {
+    await execute(process.execPath, ['commands/build-server.mjs'], options);
+  }
 }
 
 /** The same, unless the one that is there was made of what is there now. */

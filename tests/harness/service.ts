@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
 import type { Clock } from '../../dev/idp/instance/clock';
 import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
 import { memoryEngine } from '../../dev/kv/memory';
@@ -64,8 +66,21 @@ export interface TestService extends TestParts {
   linesWith(text: string): string[];
 }
 
-/** The tests run over the production build, or with SERVICE_MODE=dev over `next dev`, one test file at a time. */
-const MODE = process.env['SERVICE_MODE'] === 'dev' ? 'dev' : 'start';
+/**
+ * The tests run over server.ts. With SERVICE_MODE=next they run over `next start`, as on a platform that has no place for
+ * server.ts, and with SERVICE_MODE=dev over `next dev`, one test file at a time.
+ */
+const MODE = process.env['SERVICE_MODE'];
+const NEXT = 'node_modules/next/dist/bin/next';
+
+/** The arguments of Node.js that start the service in a checkout. Release 1.0.0 has no server.ts. */
+function programOf(checkout: string): string[] {
+  const server = `${BUILD_FOLDER}/server.mjs`;
+  if (MODE === 'dev') return [NEXT, 'dev', '-H', 'localhost'];
+  return MODE === 'next' || !existsSync(path.join(checkout, server))
+    ? [NEXT, 'start', '-H', 'localhost']
+    : [server];
+}
 
 /** A token of three parts, and an e-mail address. */
 const PRIVATE = [/eyJ[\w-]+\.[\w-]*\./, /[\w.+-]+@(?:[a-z\d-]+\.)+[a-z]{2,}/i];
@@ -98,22 +113,16 @@ export async function startServiceProcess(
   ownPort?: number,
 ): Promise<ServiceProcess> {
   const port = ownPort ?? (await freePort());
-  const child = spawn(
-    process.execPath,
-    MODE === 'dev'
-      ? ['node_modules/next/dist/bin/next', 'dev', '-H', 'localhost', '-p', String(port)]
-      : [`${BUILD_FOLDER}/server.mjs`, '-p', String(port)],
-    {
-      cwd: checkout,
-      env: {
-        ...withoutServiceVariables(),
-        NODE_ENV: MODE === 'dev' ? 'development' : 'production',
-        NEXT_DIST_DIR: BUILD_FOLDER,
-        ...environment,
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
+  const child = spawn(process.execPath, [...programOf(checkout), '-p', String(port)], {
+    cwd: checkout,
+    env: {
+      ...withoutServiceVariables(),
+      NODE_ENV: MODE === 'dev' ? 'development' : 'production',
+      NEXT_DIST_DIR: BUILD_FOLDER,
+      ...environment,
     },
-  );
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const { pid } = child;
   if (pid === undefined) throw new Error('next start could not be run');
   const forget = endWithThisProcess(pid, 'SIGTERM');
