@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { type BrowserContext, chromium } from 'playwright';
 import { z } from 'zod';
 import { freePort } from '../dev/system/listen';
-import { endProcess, endWithThisProcess } from '../dev/system/processes';
+import { endProcess, killOnExit } from '../dev/system/processes';
 import { PASSWORD, shownLink, signIn } from '../tests/harness/browser/browser';
 import { chromiumOptions } from '../tests/harness/browser/chromium';
 import { withService } from './with-service';
@@ -58,7 +58,7 @@ async function audit(url: string, port: number): Promise<z.infer<typeof Report>>
   );
   if (child.pid === undefined) throw new Error('npx could not be run');
   const group = -child.pid;
-  const forget = endWithThisProcess(group, 'SIGTERM');
+  const forget = killOnExit(group, 'SIGTERM');
   const bound = setTimeout(() => void endProcess(group, []), AUDIT_MILLISECONDS);
   try {
     const chunks: Buffer[] = [];

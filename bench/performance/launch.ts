@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { connect } from 'node:net';
 import { freePort } from '../../dev/system/listen';
-import { endProcess, endWithThisProcess, waitUntil } from '../../dev/system/processes';
+import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 import { withoutServiceVariables } from '../../tests/harness/build';
 
 /** A Node.js program that listens. */
@@ -34,7 +34,7 @@ export async function launch({ args, cwd, environment = {} }: LaunchOptions): Pr
   });
   const { pid } = child;
   if (pid === undefined) throw new Error(`node ${args.join(' ')} could not be run`);
-  const forget = endWithThisProcess(pid, 'SIGTERM');
+  const forget = killOnExit(pid, 'SIGTERM');
   let words = '';
   // What a server prints is taken away as a platform does it, and costs the server as much.
   for (const stream of [child.stdout, child.stderr]) {

@@ -4,7 +4,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { endProcess, endWithThisProcess } from '../../dev/system/processes';
+import { endProcess, killOnExit } from '../../dev/system/processes';
 
 const LAUNCHER = fileURLToPath(new URL('./launcher.mjs', import.meta.url));
 
@@ -124,7 +124,7 @@ export function builtFunction({ name, folder, environment, apart }: FunctionOpti
     });
     const { pid } = child;
     if (pid === undefined) throw new Error(`${name} could not be started`);
-    const forget = endWithThisProcess(pid, 'SIGTERM');
+    const forget = killOnExit(pid, 'SIGTERM');
     for (const stream of [child.stdout, child.stderr])
       stream?.on('data', (chunk: Buffer) => chunks.push(chunk));
     let waiting = 0;
