@@ -16,37 +16,37 @@ const FAULTS: readonly Fault[] = [
   { part: 'database', treatment: 'reset' },
 ];
 
-/** A request may meet what a fault left behind: a connection gone dark is noticed after 3 s, on a busy machine later. */
-const AFTERMATH_MILLISECONDS = 6_000;
-/** Calm before, between and after the faults, each for as long as a fault. */
-const TURNS = 2 * FAULTS.length + 1;
+/** Time after an injected failure during which requests may still fail. The service detects a dead connection after 3 s or more. */
+const RECOVERY_MILLISECONDS = 6_000;
+/** Number of periods. Calm periods and injected failures alternate and have the same length. */
+const PERIODS = 2 * FAULTS.length + 1;
 
-/** Of a run whose calm turns outlast the aftermath of a fault: in a shorter one every failure would be explained. */
-export const SHORTEST_SECONDS = (TURNS * AFTERMATH_MILLISECONDS) / 1000;
+/** Minimum length of a run. In a shorter run, an injected failure would explain every failed request. */
+export const SHORTEST_SECONDS = (PERIODS * RECOVERY_MILLISECONDS) / 1000;
 
 interface Window extends Fault {
   readonly from: number;
   to: number;
 }
 
-/** The times during which a part was failing, in the milliseconds of `performance.now()`. */
+/** Times of the injected failures, as values of `performance.now()`. */
 export interface FaultLog {
-  /** What may have hit a request that ran from `started` to `ended`; undefined in calm times. */
+  /** Returns the injected failure that may have affected a request, or undefined if there was none. */
   during(request: { started: number; ended: number }, part?: Fault['part']): Fault | undefined;
 }
 
-/** Lets each part fail in each way, by turns with calm; resolves when all are well again. */
-export function breakThings(service: TestService, milliseconds: number): FaultLog & { done: Promise<void> } {
+/** Injects each failure in turn, with calm periods between them. `done` resolves when all dependencies work again. */
+export function injectFaults(service: TestService, milliseconds: number): FaultLog & { done: Promise<void> } {
   const windows: Window[] = [];
   const proxies = { cache: service.kv.proxy, database: service.database.proxy };
-  const turn = milliseconds / TURNS;
+  const period = milliseconds / PERIODS;
   const run = async () => {
     for (const fault of FAULTS) {
-      await pause(turn);
+      await pause(period);
       const window = { ...fault, from: performance.now(), to: Number.POSITIVE_INFINITY };
       windows.push(window);
       await proxies[fault.part].treat(fault.treatment);
-      await pause(turn);
+      await pause(period);
       await proxies[fault.part].treat('forward');
       window.to = performance.now();
     }
@@ -56,7 +56,7 @@ export function breakThings(service: TestService, milliseconds: number): FaultLo
       windows.findLast(
         (window) =>
           (part === undefined || window.part === part) &&
-          started < window.to + AFTERMATH_MILLISECONDS &&
+          started < window.to + RECOVERY_MILLISECONDS &&
           ended > window.from,
       ),
     done: run(),
