@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { TestService } from '../tests/harness/service';
-import { type FaultLog, injectFaults, SHORTEST_SECONDS } from './faults';
+import { type FaultLog, injectFaults, SHORTEST_SECONDS } from './fault-injection';
 import { boundedHeap, memoryGrew, memoryLines, percentile, watchMemory } from './process-figures';
 import { type Kind, prepareTraffic, type Traffic } from './traffic';
 import { withService } from './with-service';
@@ -68,7 +68,7 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
   const states = new Map<string, Outcome[]>();
   for (const outcome of outcomes) {
     const fault = faults.during(outcome);
-    const state = fault ? `${fault.part}: ${fault.treatment}` : 'calm';
+    const state = fault ? `${fault.dependency}: ${fault.treatment}` : 'calm';
     const others = states.get(state);
     if (others) others.push(outcome);
     else states.set(state, [outcome]);

@@ -6,7 +6,10 @@ import type { Fixtures } from './fixtures';
 
 const CALLS = 500;
 
-/** Statements of a registration. `LOOK_UP` is a short form of the SQL that Prisma generates, `INSERT` is from lib/register.ts. */
+/**
+ * Statements of a registration. `LOOK_UP` is a short form of the SQL that Prisma generates. `INSERT` is from
+ * lib/register.ts.
+ */
 export const LOOK_UP =
   'SELECT id, identity_provider_user_id FROM users WHERE identity_provider_user_id IN ($1)';
 export const INSERT = `INSERT INTO public.users (id, identity_provider_user_id)

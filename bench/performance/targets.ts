@@ -147,13 +147,13 @@ const Packages = z.object({ dependencies: z.record(z.string(), z.string()) });
 
 /** Throws if a baseline and the service use different versions of a package, because that would distort the comparison. */
 function requireSameVersions(): void {
-  const [ours, theirs] = [project, baselines].map(
+  const [serviceVersions, baselineVersions] = [project, baselines].map(
     (folder) =>
       Packages.parse(JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'))).dependencies,
   );
-  for (const [name, version] of Object.entries(theirs ?? {})) {
-    if ((ours?.[name] ?? version) !== version)
-      throw new Error(`The service uses ${name} ${ours?.[name]}, the baselines use ${version}.`);
+  for (const [name, version] of Object.entries(baselineVersions ?? {})) {
+    if ((serviceVersions?.[name] ?? version) !== version)
+      throw new Error(`The service uses ${name} ${serviceVersions?.[name]}, the baselines use ${version}.`);
   }
 }
 

@@ -7,7 +7,10 @@ import type { BuiltFunction } from './function';
 
 const ROUNDS = 5;
 
-/** Returns the first request for a function. Functions of static files get it directly, because the router rarely invokes them. */
+/**
+ * Returns the first request for a function. Functions of static files get it directly, because the router rarely invokes
+ * them.
+ */
 function firstRequest(
   { name, invoke }: BuiltFunction,
   { url, middleware, at }: Deployment,

@@ -104,11 +104,11 @@ function startWatchdog() {
     detached: true, // survives signals to this process group, such as Ctrl-C
     stdio: ['pipe', 'ignore', 'ignore'],
   });
-  const forget = () => {
+  const clearWatchdog = () => {
     watchdog = undefined;
   };
-  child.on('error', forget).on('exit', forget).unref();
-  child.stdin.on('error', forget);
+  child.on('error', clearWatchdog).on('exit', clearWatchdog).unref();
+  child.stdin.on('error', clearWatchdog);
   if ('unref' in child.stdin && typeof child.stdin.unref === 'function') child.stdin.unref();
   return child;
 }

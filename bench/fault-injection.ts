@@ -3,20 +3,23 @@ import type { Treatment } from '../tests/harness/parts/tcp-proxy';
 import type { TestService } from '../tests/harness/service';
 
 interface Fault {
-  readonly part: 'cache' | 'database';
+  readonly dependency: 'cache' | 'database';
   readonly treatment: Treatment;
 }
 
 const FAULTS: readonly Fault[] = [
-  { part: 'cache', treatment: 'refuse' },
-  { part: 'database', treatment: 'refuse' },
-  { part: 'cache', treatment: 'black-hole' },
-  { part: 'database', treatment: 'black-hole' },
-  { part: 'cache', treatment: 'half-an-answer' },
-  { part: 'database', treatment: 'reset' },
+  { dependency: 'cache', treatment: 'refuse' },
+  { dependency: 'database', treatment: 'refuse' },
+  { dependency: 'cache', treatment: 'black-hole' },
+  { dependency: 'database', treatment: 'black-hole' },
+  { dependency: 'cache', treatment: 'half-an-answer' },
+  { dependency: 'database', treatment: 'reset' },
 ];
 
-/** Time after an injected failure during which requests may still fail. The service detects a dead connection after 3 s or more. */
+/**
+ * Time after an injected failure during which requests may still fail, because the service detects a dead connection
+ * after 3 s or more.
+ */
 const RECOVERY_MILLISECONDS = 6_000;
 /** Number of periods. Calm periods and injected failures alternate and have the same length. */
 const PERIODS = 2 * FAULTS.length + 1;
@@ -32,7 +35,7 @@ interface Window extends Fault {
 /** Times of the injected failures, as values of `performance.now()`. */
 export interface FaultLog {
   /** Returns the injected failure that may have affected a request, or undefined if there was none. */
-  during(request: { started: number; ended: number }, part?: Fault['part']): Fault | undefined;
+  during(request: { started: number; ended: number }, dependency?: Fault['dependency']): Fault | undefined;
 }
 
 /** Injects each failure in turn, with calm periods between them. `done` resolves when all dependencies work again. */
@@ -45,17 +48,17 @@ export function injectFaults(service: TestService, milliseconds: number): FaultL
       await pause(period);
       const window = { ...fault, from: performance.now(), to: Number.POSITIVE_INFINITY };
       windows.push(window);
-      await proxies[fault.part].treat(fault.treatment);
+      await proxies[fault.dependency].treat(fault.treatment);
       await pause(period);
-      await proxies[fault.part].treat('forward');
+      await proxies[fault.dependency].treat('forward');
       window.to = performance.now();
     }
   };
   return {
-    during: ({ started, ended }, part) =>
+    during: ({ started, ended }, dependency) =>
       windows.findLast(
         (window) =>
-          (part === undefined || window.part === part) &&
+          (dependency === undefined || window.dependency === dependency) &&
           started < window.to + RECOVERY_MILLISECONDS &&
           ended > window.from,
       ),
