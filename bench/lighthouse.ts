@@ -9,8 +9,8 @@ import { withService } from './with-service';
 
 /**
  * `npm run lighthouse`: runs the accessibility and best-practices audits of Lighthouse on the pages of the production
- * build. Exits with 1 if a score is below 100. npx downloads Lighthouse, because it is larger than all other
- * dependencies together. Lighthouse 13 requires Node.js 22.
+ * build. Exits with 1 if a score is below 100. npx downloads Lighthouse, because it is too large for a dependency. Newer
+ * versions require Node.js 22.
  */
 const LIGHTHOUSE = 'lighthouse@12.8.2';
 const CATEGORIES = ['accessibility', 'best-practices'];
