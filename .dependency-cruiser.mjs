@@ -140,7 +140,7 @@ export default {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },
     // Pages hold JSX, which this parser does not read: biome.json restricts their imports.
     // What the bench compares with is built on its own.
-    exclude: { path: ['\\.tsx$', '^bench/performance/neighbours/'] },
+    exclude: { path: ['\\.tsx$', '^bench/performance/baselines/'] },
     tsPreCompilationDeps: true,
     parser: 'swc',
     enhancedResolveOptions: {

@@ -6,7 +6,7 @@ import { expect, test, vi } from 'vitest';
 import { standInFront } from '#lib/gate';
 import { log } from '#lib/log';
 
-test('what else is told of connections in this process is not taken for one, and ends nothing', async () => {
+test('Unexpected messages on the net.server.socket channel do not cause an uncaught exception', async () => {
   const uncaught: unknown[] = [];
   const note = (error: unknown) => uncaught.push(error);
   process.on('uncaughtException', note);
@@ -14,20 +14,20 @@ test('what else is told of connections in this process is not taken for one, and
   for (const message of [undefined, null, {}, { socket: null }, { socket: { server: {} } }, 'x']) {
     channel('net.server.socket').publish(message);
   }
-  // What a subscriber throws is thrown anew in the next tick.
+  // Node.js rethrows the error of a subscriber in the next tick.
   await new Promise(setImmediate);
   process.off('uncaughtException', note);
   expect(uncaught).toEqual([]);
 });
 
-test('an answer that is under way is not broken into, whatever comes behind its request', async () => {
+test('An error in a pipelined request does not interrupt the response to the request before it', async () => {
   vi.spyOn(log, 'info').mockReturnValue();
   standInFront();
   const sockets: Socket[] = [];
   const responses: ServerResponse[] = [];
   const server = createServer((_request, response) => {
     responses.push(response);
-    response.writeHead(200).write('begun, ');
+    response.writeHead(200).write('started, ');
   });
   server.on('connection', (socket: Socket) => sockets.push(socket)).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -40,15 +40,15 @@ test('an answer that is under way is not broken into, whatever comes behind its 
   client.write(
     'GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST /auth/x HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{',
   );
-  await expect.poll(() => received).toContain('begun');
+  await expect.poll(() => received).toContain('started');
   expect(responses, 'the second request waits').toHaveLength(1);
   const ended = once(client, 'close');
-  // As Node says it when the second one has not come whole in time.
+  // Node.js emits this error when the second request is not complete in time.
   const error = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
   server.emit('clientError', error, sockets[0]);
-  responses[0]?.end('and whole');
+  responses[0]?.end('and complete');
   await ended;
-  expect(received).toContain('and whole');
+  expect(received).toContain('and complete');
   expect(received.match(/HTTP\/1\.1 /g)).toHaveLength(1);
   server.close();
 });
