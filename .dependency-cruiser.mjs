@@ -34,7 +34,7 @@ const layers = [
     'sql-state',
     'text',
   ],
-  ['roots', 'unauthenticated-reason', 'public-key'],
+  ['roots', 'unauthenticated-reason', 'public-key', 'webhook-signature'],
 ];
 const standing = `^lib/(${layers.flat().join('|')})\\.m?[tj]s$`;
 const upward = layers.map((modules, line) => ({
@@ -130,17 +130,13 @@ export default {
     },
     only('only-lib-kv-knows-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/kv(-http)?\\.ts']),
     only('only-lib-telemetry-knows-opentelemetry', ['@opentelemetry', '@vercel/otel'], ['^lib/telemetry/']),
-    only(
-      'only-lib-webhook-knows-svix',
-      ['svix', 'standardwebhooks'],
-      ['^lib/webhook', '^lib/doctor/deployed'],
-    ),
+    only('only-the-doctor-knows-svix', ['svix', 'standardwebhooks'], ['^lib/doctor/deployed']),
   ],
   options: {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },
     // Pages hold JSX, which this parser does not read: biome.json restricts their imports.
     // What the bench compares with is built on its own.
-    exclude: { path: ['\\.tsx$', '^bench/performance/neighbours/'] },
+    exclude: { path: ['\\.tsx$', '^bench/performance/baselines/'] },
     tsPreCompilationDeps: true,
     parser: 'swc',
     enhancedResolveOptions: {

@@ -2,15 +2,15 @@ import { spawn } from 'node:child_process';
 import { type BrowserContext, chromium } from 'playwright';
 import { z } from 'zod';
 import { freePort } from '../dev/system/listen';
-import { endProcess, endWithThisProcess } from '../dev/system/processes';
+import { endProcess, killOnExit } from '../dev/system/processes';
 import { PASSWORD, shownLink, signIn } from '../tests/harness/browser/browser';
 import { chromiumOptions } from '../tests/harness/browser/chromium';
 import { withService } from './with-service';
 
 /**
- * `npm run lighthouse`: accessibility and best practices of the pages over the production build, as Lighthouse counts
- * them. Ends with 1 unless every score is 100. npm fetches Lighthouse for the run: as a dependency it would be heavier
- * than the project. Newer ones need Node 22.
+ * `npm run lighthouse`: runs the accessibility and best-practices audits of Lighthouse on the pages of the production
+ * build. Exits with 1 if a score is below 100. npx downloads Lighthouse, because it is too large for a dependency. Newer
+ * versions require Node.js 22.
  */
 const LIGHTHOUSE = 'lighthouse@12.8.2';
 const CATEGORIES = ['accessibility', 'best-practices'];
@@ -29,8 +29,8 @@ const Report = z.object({
   audits: z.record(z.string(), z.object({ score: z.number().nullable(), title: z.string() })),
 });
 
-/** The project's browser with one profile for all its windows, which another program can open windows in. */
-async function launchReachable(port: number, baseURL: string): Promise<BrowserContext> {
+/** Launches the browser with a debugging port, so that Lighthouse can use the same profile and cookies. */
+async function launchWithDebugPort(port: number, baseURL: string): Promise<BrowserContext> {
   const { args = [], ...options } = await chromiumOptions();
   return chromium.launchPersistentContext('', {
     ...options,
@@ -41,7 +41,7 @@ async function launchReachable(port: number, baseURL: string): Promise<BrowserCo
   });
 }
 
-/** Runs Lighthouse in a window of the browser at the port, with the browser's cookies. */
+/** Runs Lighthouse in the browser at the debugging port, with the cookies of that browser. */
 async function audit(url: string, port: number): Promise<z.infer<typeof Report>> {
   const child = spawn(
     'npx',
@@ -56,25 +56,25 @@ async function audit(url: string, port: number): Promise<z.infer<typeof Report>>
     ],
     { detached: true, stdio: ['ignore', 'pipe', 'inherit'] },
   );
-  if (child.pid === undefined) throw new Error('npx could not be run');
+  if (child.pid === undefined) throw new Error('Cannot run npx.');
   const group = -child.pid;
-  const forget = endWithThisProcess(group, 'SIGTERM');
-  const bound = setTimeout(() => void endProcess(group, []), AUDIT_MILLISECONDS);
+  const release = killOnExit(group, 'SIGTERM');
+  const timeout = setTimeout(() => void endProcess(group, []), AUDIT_MILLISECONDS);
   try {
     const chunks: Buffer[] = [];
     for await (const chunk of child.stdout) chunks.push(Buffer.from(chunk));
     return Report.parse(JSON.parse(Buffer.concat(chunks).toString()));
   } catch (cause) {
-    throw new Error(`Lighthouse made no report of ${url}`, { cause });
+    throw new Error(`Lighthouse did not report on ${url}.`, { cause });
   } finally {
-    clearTimeout(bound);
+    clearTimeout(timeout);
     await endProcess(group, []);
-    forget();
+    release();
   }
 }
 
-/** What cost points, by name. */
-function faults({ categories, audits }: z.infer<typeof Report>): string[] {
+/** Returns the failed audits. */
+function failedAudits({ categories, audits }: z.infer<typeof Report>): string[] {
   return Object.values(categories)
     .flatMap(({ auditRefs }) => auditRefs)
     .filter(({ id, weight }) => weight > 0 && (audits[id]?.score ?? 1) < 1)
@@ -84,7 +84,7 @@ function faults({ categories, audits }: z.infer<typeof Report>): string[] {
 await withService({}, async (service) => {
   service.idp.createUser({ email: EMAIL, password: PASSWORD });
   const port = await freePort();
-  const context = await launchReachable(port, service.url);
+  const context = await launchWithDebugPort(port, service.url);
   try {
     const page = await context.newPage();
     const table: Record<string, Record<string, number>> = {};
@@ -95,12 +95,12 @@ await withService({}, async (service) => {
       }
       const report = await audit(`${service.url}${path}`, port);
       if (report.finalDisplayedUrl !== `${service.url}${path}`) {
-        throw new Error(`${path} led to ${report.finalDisplayedUrl}`);
+        throw new Error(`${path} redirected to ${report.finalDisplayedUrl}.`);
       }
       table[path] = Object.fromEntries(
         CATEGORIES.map((name) => [name, Math.round((report.categories[name]?.score ?? 0) * 100)]),
       );
-      for (const fault of faults(report)) console.error(`${path}: ${fault}`);
+      for (const failed of failedAudits(report)) console.error(`${path}: ${failed}`);
     }
     console.table(table);
     const perfect = Object.values(table).every((scores) =>

@@ -6,12 +6,13 @@ import { launchBrowser } from '../tests/harness/browser/chromium';
 import { createLocalStack, type Details } from '../tests/harness/stack';
 
 /**
- * Makes a picture of every page in docs/screenshots, light, dark and 360 pixels wide, from the production build on a
- * local stack of its own: `npm run screenshots`. Takes about two minutes; nothing of it is left running.
+ * `npm run screenshots`: takes a screenshot of every page in light mode, in dark mode and at a width of 360 pixels, and
+ * writes them to docs/screenshots. Starts a separate local stack with the production build and stops it at the end.
+ * Takes about two minutes.
  */
 const OUTPUT = 'docs/screenshots';
 const EMAIL = 'ada@example.com';
-/** A page that is longer is shown so far. */
+/** Longer pages are cut off at this height. */
 const MAX_HEIGHT = 1_800;
 
 const looks: Readonly<Record<string, BrowserContextOptions>> = {
@@ -20,7 +21,7 @@ const looks: Readonly<Record<string, BrowserContextOptions>> = {
   '-narrow': { viewport: { width: 360, height: 740 }, isMobile: true, colorScheme: 'light' },
 };
 
-/** The steps to each page, until it is complete. */
+/** Opens each page and waits until it is complete. */
 const pages: Readonly<Record<string, (page: Page, consoleUrl: string) => Promise<unknown>>> = {
   home: async (page) => {
     await page.goto('/');
@@ -57,8 +58,8 @@ const pages: Readonly<Record<string, (page: Page, consoleUrl: string) => Promise
   },
 };
 
-/** Signs up as a newcomer does, so that the console has a mail to show. */
-async function createUser(browser: Browser, { app, identityProvider }: Details): Promise<void> {
+/** Signs up in the browser, so that the console shows an email. */
+async function signUpUser(browser: Browser, { app, identityProvider }: Details): Promise<void> {
   const context = await browser.newContext({ baseURL: app });
   const mailbox = await context.newPage();
   await mailbox.goto(identityProvider.consoleUrl);
@@ -66,7 +67,7 @@ async function createUser(browser: Browser, { app, identityProvider }: Details):
   await context.close();
 }
 
-async function photograph(browser: Browser, { app, identityProvider }: Details): Promise<void> {
+async function takeScreenshots(browser: Browser, { app, identityProvider }: Details): Promise<void> {
   mkdirSync(OUTPUT, { recursive: true });
   for (const [suffix, look] of Object.entries(looks)) {
     const context = await browser.newContext({ baseURL: app, reducedMotion: 'reduce', ...look });
@@ -91,7 +92,7 @@ async function photograph(browser: Browser, { app, identityProvider }: Details):
   }
 }
 
-// Playwright's own answer to Ctrl-C would end this process while the stack still runs.
+// Playwright's own SIGINT handler would end this process before the stack has stopped.
 const browser = await launchBrowser({ handleSIGINT: false, handleSIGTERM: false });
 const stack = createLocalStack();
 let stopped: Promise<unknown> | undefined;
@@ -106,8 +107,8 @@ const interrupt = () => {
 process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
 try {
   const { details } = await stack.start('preview');
-  await createUser(browser, details);
-  await photograph(browser, details);
+  await signUpUser(browser, details);
+  await takeScreenshots(browser, details);
 } catch (error) {
   if (!stopped) throw error;
 } finally {

@@ -1,14 +1,15 @@
 import { parseArgs } from 'node:util';
 import type { TestService } from '../tests/harness/service';
-import { breakThings, type FaultLog, SHORTEST_SECONDS } from './faults';
+import { type FaultLog, injectFaults, SHORTEST_SECONDS } from './fault-injection';
 import { boundedHeap, memoryGrew, memoryLines, percentile, watchMemory } from './process-figures';
 import { type Kind, prepareTraffic, type Traffic } from './traffic';
 import { withService } from './with-service';
 
 /**
- * `npm run soak`: mixed traffic at the highest rate that the machine holds, while cache and database fail and come
- * back. Ends with 1 if a request failed that no fault explains, if memory grew, or if a user has not exactly one row.
- * `-- --seconds 600` prolongs it; with `--ids 100000` it goes on, undisturbed, until so many users were seen.
+ * `npm run soak`: sends mixed traffic at the highest possible rate while the cache and the database fail and recover.
+ * Exits with 1 if a request failed without an injected failure, if memory grew, or if a user does not have exactly one
+ * row. `-- --seconds 600` extends the run. With `--ids 100000`, the run continues without failures until it has
+ * acknowledged 100,000 users.
  */
 const { values } = parseArgs({
   options: {
@@ -20,7 +21,7 @@ const { values } = parseArgs({
 });
 if (!(Number(values.seconds) >= SHORTEST_SECONDS)) {
   throw new Error(
-    `--seconds: at least ${SHORTEST_SECONDS}; in less, the faults would explain nearly every failure.`,
+    `--seconds must be at least ${SHORTEST_SECONDS}. In a shorter run, every failed request could be an effect of an injected failure.`,
   );
 }
 
@@ -28,34 +29,38 @@ interface Outcome {
   readonly kind: Kind;
   readonly started: number;
   readonly ended: number;
-  /** Absent: no answer at all. */
+  /** Undefined if there was no response. */
   readonly status: number | undefined;
 }
 
-/** A closed loop: each sender begins its next request when its last is answered. */
-async function drive(service: TestService, { kinds }: Traffic, goOn: () => boolean): Promise<Outcome[]> {
+/** Generates closed-loop load: each client sends its next request after the previous response. */
+async function generateLoad(
+  service: TestService,
+  { kinds }: Traffic,
+  shouldContinue: () => boolean,
+): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
-  const wheel = kinds.flatMap((kind) => Array.from({ length: kind.share }, () => kind));
-  const sendOn = async (url: string) => {
-    while (goOn()) {
-      const kind = wheel[Math.floor(Math.random() * wheel.length)];
+  const weightedKinds = kinds.flatMap((kind) => Array.from({ length: kind.share }, () => kind));
+  const runClient = async (url: string) => {
+    while (shouldContinue()) {
+      const kind = weightedKinds[Math.floor(Math.random() * weightedKinds.length)];
       if (kind === undefined) return;
       const started = performance.now();
       const status = await kind.send(url).then(
-        (answer) => answer.status,
+        (response) => response.status,
         () => undefined,
       );
       outcomes.push({ kind, started, ended: performance.now(), status });
     }
   };
-  const senders = Array.from({ length: Number(values.concurrency) }, (_, number) =>
-    sendOn(service.processes[number % service.processes.length]?.url ?? service.url),
+  const clients = Array.from({ length: Number(values.concurrency) }, (_, number) =>
+    runClient(service.processes[number % service.processes.length]?.url ?? service.url),
   );
-  await Promise.all(senders);
+  await Promise.all(clients);
   return outcomes;
 }
 
-const isRight = ({ kind, status }: Outcome) => status !== undefined && kind.statuses.includes(status);
+const isExpected = ({ kind, status }: Outcome) => status !== undefined && kind.statuses.includes(status);
 const isExplained = (outcome: Outcome, faults: FaultLog) =>
   outcome.status === 500 && outcome.kind.needsDatabase && faults.during(outcome, 'database') !== undefined;
 
@@ -63,7 +68,7 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
   const states = new Map<string, Outcome[]>();
   for (const outcome of outcomes) {
     const fault = faults.during(outcome);
-    const state = fault ? `${fault.part}: ${fault.treatment}` : 'calm';
+    const state = fault ? `${fault.dependency}: ${fault.treatment}` : 'calm';
     const others = states.get(state);
     if (others) others.push(outcome);
     else states.set(state, [outcome]);
@@ -72,17 +77,18 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
   const table: Record<string, object> = {};
   for (const [state, all] of states) {
     const durations = all.map(({ started, ended }) => ended - started);
-    const failed = all.filter((outcome) => !isRight(outcome));
-    const odd = failed.filter((outcome) => !isExplained(outcome, faults));
-    unexplained += odd.length;
+    const failed = all.filter((outcome) => !isExpected(outcome));
+    const unexplainedHere = failed.filter((outcome) => !isExplained(outcome, faults));
+    unexplained += unexplainedHere.length;
     table[state] = {
       requests: all.length,
       'p50 ms': Math.round(percentile(durations, 0.5)),
       'p99 ms': Math.round(percentile(durations, 0.99)),
-      'failed, explained': failed.length - odd.length,
-      'failed, unexplained': odd.length,
+      'failed, explained': failed.length - unexplainedHere.length,
+      'failed, unexplained': unexplainedHere.length,
     };
-    for (const { kind, status } of odd.slice(0, 5)) console.error(`unexplained: ${kind.name} ${status}`);
+    for (const { kind, status } of unexplainedHere.slice(0, 5))
+      console.error(`unexplained: ${kind.name} ${status}`);
   }
   console.table(table);
   return unexplained;
@@ -90,17 +96,17 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
 
 await withService({ processes: Number(values.processes), environment: boundedHeap }, async (service) => {
   const traffic = await prepareTraffic(service);
-  // Until the heap has found its size, growth means nothing.
+  // The heap reaches its normal size before its growth is measured.
   const warmUp = performance.now() + Number(values.seconds) * 100;
-  await drive(service, traffic, () => performance.now() < warmUp);
+  await generateLoad(service, traffic, () => performance.now() < warmUp);
 
   const memoryUsed = watchMemory(service);
   const started = performance.now();
   const milliseconds = Number(values.seconds) * 1000;
-  const faults = breakThings(service, milliseconds);
-  const goOn = () =>
+  const faults = injectFaults(service, milliseconds);
+  const shouldContinue = () =>
     performance.now() < started + milliseconds || traffic.acknowledged.size < Number(values.ids);
-  const outcomes = await drive(service, traffic, goOn);
+  const outcomes = await generateLoad(service, traffic, shouldContinue);
   await faults.done;
   const memory = memoryUsed();
   const seconds = (performance.now() - started) / 1000;
@@ -116,24 +122,24 @@ await withService({ processes: Number(values.processes), environment: boundedHea
     ([idp, ids]) => ids.size !== 1 || !ids.has(idsOf.get(idp) ?? ''),
   );
   console.table({
-    'requests a second': Math.round(outcomes.length / seconds),
+    'requests per second': Math.round(outcomes.length / seconds),
     'users acknowledged': traffic.acknowledged.size,
     rows: rows.length,
     'users with several rows': rows.length - idsOf.size,
     'acknowledged users without a row': missing.length,
     'users with several internal ids': ambiguous.length,
-    'events never delivered': traffic.undelivered.size,
+    'undelivered events': traffic.undelivered.size,
     ...memoryLines(memory),
   });
-  const broken = [
-    ...(unexplained > 0 ? [`${unexplained} failures that no fault explains`] : []),
+  const problems = [
+    ...(unexplained > 0 ? [`${unexplained} requests failed without an injected failure`] : []),
     ...(rows.length !== idsOf.size || missing.length + ambiguous.length + traffic.undelivered.size > 0
-      ? ['not exactly one row a user']
+      ? ['a user does not have exactly one row']
       : []),
     ...(memoryGrew(memory) ? ['memory grew'] : []),
   ];
-  if (broken.length > 0) {
-    console.error(`Broken: ${broken.join('; ')}.`);
+  if (problems.length > 0) {
+    console.error(`Failed: ${problems.join('; ')}.`);
     process.exitCode = 1;
   }
 });

@@ -2,7 +2,7 @@ import { startOtlpReceiver } from '../tests/harness/parts/otlp-receiver';
 import { doEverything, metricsTable, otelVariables } from '../tests/harness/telemetry';
 import { withService } from './with-service';
 
-/** `npm run telemetry:metrics`: the metrics as a receiver gets them, in the form of the table in docs/telemetry.md. */
+/** `npm run telemetry:metrics`: prints the exported metrics in the format of the table in docs/telemetry.md. */
 const receiver = await startOtlpReceiver();
 await withService({ environment: otelVariables(receiver) }, doEverything);
 process.stdout.write(`${metricsTable(receiver.metrics())}\n`);

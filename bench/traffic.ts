@@ -11,14 +11,14 @@ import {
 } from '../tests/harness/requests';
 import type { TestService } from '../tests/harness/service';
 
-/** One kind of request of the mixture. */
+/** A kind of request in the traffic mix. */
 export interface Kind {
   readonly name: string;
-  /** How many of a hundred requests are of this kind. */
+  /** Percentage of the requests. */
   readonly share: number;
-  /** The answers that are right while nothing fails. */
+  /** Expected statuses without failures. */
   readonly statuses: readonly number[];
-  /** Whether the answer is a 500 while the database is out. */
+  /** True if the request gets a 500 while the database is unavailable. */
   readonly needsDatabase: boolean;
   send(url: string): Promise<Answer>;
 }
@@ -26,19 +26,19 @@ export interface Kind {
 const CACHED_USERS = 100;
 const Linked = z.object({ userId: z.string(), identityProviderUserId: z.string() });
 
-/** The requests that a service gets, good and bad, and what they said of the users in them. */
+/** Valid and invalid requests, and the users that the responses contained. */
 export interface Traffic {
   readonly kinds: readonly Kind[];
-  /** The internal ids that answers gave for each identity-provider user: one, if all is well. */
+  /** Internal ids in the responses for each identity-provider user. Each user must have only one. */
   readonly linked: ReadonlyMap<string, ReadonlySet<string>>;
   /** Users whose event or registration was acknowledged. */
   readonly acknowledged: ReadonlySet<string>;
-  /** Users whose event was answered by a 500: the sender delivers those again. */
+  /** Users whose event got a 500. The sender delivers those events again. */
   readonly undelivered: Set<string>;
   redeliver(): Promise<void>;
 }
 
-/** Prepares the traffic; the users that are always to be found in the cache are put there now. */
+/** Prepares the traffic and fills the cache with the users of the cache hits. */
 export async function prepareTraffic(service: TestService): Promise<Traffic> {
   const { idp, kv } = service;
   const linked = new Map<string, Set<string>>();
@@ -48,32 +48,32 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
   const tokens = (kind: string) =>
     Array.from({ length: CACHED_USERS }, (_, index) => tokenFor(idp, `user_${kind}_${index}`, expires));
   const [cached, uncached] = [tokens('cached'), tokens('uncached')];
-  const any = (index: number) => Math.floor(Math.random() * index);
-  const pick = (from: readonly string[]) => from[any(from.length)] ?? '';
+  const randomIndex = (length: number) => Math.floor(Math.random() * length);
+  const pick = (from: readonly string[]) => from[randomIndex(from.length)] ?? '';
   let count = 0;
   const recent: string[] = [];
-  const fresh = () => {
-    const id = `user_fresh_${count}`;
+  const nextId = () => {
+    const id = `user_new_${count}`;
     count += 1;
     recent[count % 1000] = id;
     return id;
   };
-  const known = () => pick(recent) || 'user_cached_0';
+  const recentId = () => pick(recent) || 'user_cached_0';
 
-  const note = (answer: Answer): Answer => {
-    const { data } = Linked.safeParse(answer.body);
-    if (answer.status < 300 && data) {
+  const record = (response: Answer): Answer => {
+    const { data } = Linked.safeParse(response.body);
+    if (response.status < 300 && data) {
       acknowledged.add(data.identityProviderUserId);
       const ids = linked.get(data.identityProviderUserId) ?? new Set();
       linked.set(data.identityProviderUserId, ids.add(data.userId));
     }
-    return answer;
+    return response;
   };
-  const announce = async (url: string, id: string): Promise<Answer> => {
-    const answer = await deliver(url, userCreated(id));
-    if (answer.status === 200) acknowledged.add(id);
+  const sendEvent = async (url: string, id: string): Promise<Answer> => {
+    const response = await deliver(url, userCreated(id));
+    if (response.status === 200) acknowledged.add(id);
     else undelivered.add(id);
-    return answer;
+    return response;
   };
 
   const kinds: Kind[] = [
@@ -82,7 +82,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       share: 45,
       statuses: [200],
       needsDatabase: false,
-      send: async (url) => note(await me(url, pick(cached))),
+      send: async (url) => record(await me(url, pick(cached))),
     },
     {
       name: 'miss',
@@ -90,46 +90,46 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       statuses: [200],
       needsDatabase: true,
       async send(url) {
-        const index = any(CACHED_USERS);
+        const index = randomIndex(CACHED_USERS);
         await kv.engine.call('DEL', `auth:user-id-by-idp:user_uncached_${index}`);
-        return note(await me(url, uncached[index] ?? ''));
+        return record(await me(url, uncached[index] ?? ''));
       },
     },
     {
-      name: 'first sight',
+      name: 'first request of a user',
       share: 5,
       statuses: [200],
       needsDatabase: true,
-      send: async (url) => note(await me(url, tokenFor(idp, fresh()))),
+      send: async (url) => record(await me(url, tokenFor(idp, nextId()))),
     },
     {
       name: 'register, new',
       share: 12,
-      // 200 where the same id came a second time, and came through first.
+      // 200 if another request has registered the same id first.
       statuses: [200, 201],
       needsDatabase: true,
-      send: async (url) => note(await register(url, pick(cached), { identityProviderUserId: fresh() })),
+      send: async (url) => record(await register(url, pick(cached), { identityProviderUserId: nextId() })),
     },
     {
       name: 'register, again',
       share: 4,
       statuses: [200, 201],
       needsDatabase: true,
-      send: async (url) => note(await register(url, pick(cached), { identityProviderUserId: known() })),
+      send: async (url) => record(await register(url, pick(cached), { identityProviderUserId: recentId() })),
     },
     {
       name: 'event, new',
       share: 10,
       statuses: [200],
       needsDatabase: true,
-      send: (url) => announce(url, fresh()),
+      send: (url) => sendEvent(url, nextId()),
     },
     {
       name: 'event, again',
       share: 5,
       statuses: [200],
       needsDatabase: true,
-      send: (url) => announce(url, known()),
+      send: (url) => sendEvent(url, recentId()),
     },
     {
       name: 'bad signature',
@@ -153,7 +153,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       send: (url) => register(url, pick(cached), '{"identityProviderUserId":'),
     },
   ];
-  for (const token of [...cached, ...uncached]) note(await me(service.url, token));
+  for (const token of [...cached, ...uncached]) record(await me(service.url, token));
   return {
     kinds,
     linked,
@@ -161,7 +161,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
     undelivered,
     async redeliver() {
       for (const id of [...undelivered]) {
-        const { status } = await announce(service.url, id);
+        const { status } = await sendEvent(service.url, id);
         if (status === 200) undelivered.delete(id);
       }
     },

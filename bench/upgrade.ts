@@ -11,11 +11,12 @@ import { type ServiceProcess, startServiceProcess, type TestService } from '../t
 import { withService } from './with-service';
 
 /**
- * `npm run upgrade`: the last release and this checkout side by side over one database and one cache, both beginning first, with
- * this checkout's `npm run db:deploy` between, while users arrive at whoever runs. Ends with 1 over any answer that is no
- * success, a user without exactly one row and one id, or an id that one version stored in the cache and the other did not find.
+ * `npm run upgrade`: runs the last release and this checkout together with one database and one cache. Tests an upgrade
+ * with `npm run db:deploy` and a rollback under load. Exits with 1 if a response is not a success, if a user does not
+ * have exactly one row and one id, or if one version does not find an id that the other version cached.
  *
- * Installs and builds the release in a temporary folder, which takes minutes. Needs the history back to it.
+ * Installs and builds the release in a temporary folder, which takes minutes. Requires the git history back to the
+ * release.
  */
 const USERS = 150;
 const CONCURRENCY = 12;
@@ -24,23 +25,21 @@ const HERE = '.';
 
 const execute = promisify(execFile);
 
-/** The newest version that the changelog calls released, and the commit that did so. */
-async function lastRelease(): Promise<{ version: string; commit: string }> {
+/** Returns the latest version in the changelog and the commit that added its heading. */
+async function findLastRelease(): Promise<{ version: string; commit: string }> {
   const version = /^## (\d+\.\d+\.\d+) /m.exec(await readFile('CHANGELOG.md', 'utf8'))?.[1];
-  if (version === undefined) throw new Error('CHANGELOG.md has no heading of a released version.');
+  if (version === undefined) throw new Error('CHANGELOG.md does not contain a released version.');
   const { stdout: shallow } = await execute('git', ['rev-parse', '--is-shallow-repository']);
   if (shallow.trim() !== 'false') {
-    throw new Error(
-      `The history here is cut off: get all of it, back to ${version} (git fetch --unshallow).`,
-    );
+    throw new Error(`The git history does not reach back to ${version}. Run: git fetch --unshallow`);
   }
   const search = ['log', '--format=%H', `-S## ${version} `, '--', 'CHANGELOG.md'];
   const commit = (await execute('git', search)).stdout.trim().split('\n').at(-1);
-  if (!commit) throw new Error(`The history here has no commit that released ${version}.`);
+  if (!commit) throw new Error(`The git history does not contain the release ${version}.`);
   return { version, commit };
 }
 
-/** Puts what a commit holds into a folder, with what it depends on and its production build. */
+/** Extracts a commit into a folder, installs its dependencies and builds it. */
 async function prepare(commit: string, folder: string): Promise<void> {
   const file = `${folder}.tar`;
   await execute('git', ['archive', `--output=${file}`, commit]);
@@ -54,7 +53,7 @@ async function prepare(commit: string, folder: string): Promise<void> {
   await build(folder);
 }
 
-/** Runs `npm run db:deploy` of a checkout. */
+/** Runs `npm run db:deploy` in a checkout. */
 async function deploy(folder: string, databaseUrl: string): Promise<void> {
   const { stdout } = await execute('npm', ['run', '--silent', 'db:deploy'], {
     cwd: folder,
@@ -66,19 +65,24 @@ async function deploy(folder: string, databaseUrl: string): Promise<void> {
 
 const problems: string[] = [];
 
-/** Has users arrive at these processes: those of a `seed` are new the first time, and must keep their ids the second. */
-async function traffic(service: TestService, processes: readonly ServiceProcess[], seed: number) {
+/** Sends the users of a `seed` to the processes. A second call with the same seed checks that the users keep their ids. */
+async function sendTraffic(service: TestService, processes: readonly ServiceProcess[], seed: number) {
   const options = { users: USERS, concurrency: CONCURRENCY, seed };
   const figures = await arrive({ ...service, processes }, options);
   if (figures.rows !== USERS) problems.push(`${figures.rows} rows for ${USERS} users`);
   const { usersWithoutOneRow, usersWithSeveralIds, usersCreatedTwice } = figures;
-  if (usersWithoutOneRow + usersWithSeveralIds + usersCreatedTwice > 0) problems.push('not one id a user');
+  if (usersWithoutOneRow + usersWithSeveralIds + usersCreatedTwice > 0)
+    problems.push('a user does not have exactly one id');
   problems.push(...figures.errors);
   return `${figures.requests} requests`;
 }
 
-/** What one version stored in the cache, the other finds there, and says the same of. */
-async function shareCache(service: TestService, one: ServiceProcess, other: ServiceProcess): Promise<void> {
+/** Checks that each version finds the ids that the other version has cached. */
+async function checkSharedCache(
+  service: TestService,
+  one: ServiceProcess,
+  other: ServiceProcess,
+): Promise<void> {
   for (const [writer, reader] of [
     [one, other],
     [other, one],
@@ -88,21 +92,21 @@ async function shareCache(service: TestService, one: ServiceProcess, other: Serv
     const read = await me(reader.url, token);
     const same = Object(written.body).userId === Object(read.body).userId;
     const hit = read.headers.get('server-timing')?.includes('cache;desc=hit');
-    if (!same || !hit) problems.push('an id that the other version stored in the cache is not found there');
+    if (!same || !hit) problems.push('a version does not find an id that the other version cached');
   }
 }
 
-const { version, commit } = await lastRelease();
+const { version, commit } = await findLastRelease();
 const parent = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-release-'));
 const release = path.join(parent, 'release');
 try {
-  console.log(`installing and building ${version}, commit ${commit}`);
+  console.log(`Installing and building ${version}, commit ${commit}`);
   await prepare(commit, release);
   await withService(
     {
       checkout: release,
       async databaseUrl({ pool, url }) {
-        // The database is a copy of one that this checkout has migrated.
+        // The test database already has the migrations of this checkout.
         await pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
         await deploy(release, url);
         return url;
@@ -111,33 +115,33 @@ try {
     async (service) => {
       const { database, environment, processes } = service;
       const [old] = processes;
-      if (!old) throw new Error('The release does not run');
+      if (!old) throw new Error('The release is not running.');
       const started: ServiceProcess[] = [];
       const start = async (folder: string) => {
         const process = await startServiceProcess(environment, folder);
         started.push(process);
         return process;
       };
-      /** Traffic at these processes while something else is done. */
-      const during = async <T>(what: string, seed: number, at: ServiceProcess[], work: () => Promise<T>) => {
-        const [result, said] = await Promise.all([work(), traffic(service, at, seed)]);
-        console.log(`${what}: ${said}`);
+      /** Sends traffic to the processes while `work` runs. */
+      const during = async <T>(step: string, seed: number, at: ServiceProcess[], work: () => Promise<T>) => {
+        const [result, requests] = await Promise.all([work(), sendTraffic(service, at, seed)]);
+        console.log(`${step}: ${requests}`);
         return result;
       };
       const nothing = async () => undefined;
       try {
-        await during(`${version} alone, the database migrated`, 1, [old], () => deploy(HERE, database.url));
-        const today = await during(`${version} alone, today's started`, 2, [old], () => start(HERE));
-        await during('both, new users', 3, [old, today], nothing);
-        await during('both, the same users again', 3, [today, old], nothing);
-        await during(`both, the users of ${version}`, 1, [today, old], nothing);
-        await shareCache(service, old, today);
-        await during(`today's alone, ${version} stopped`, 4, [today], () => old.stop());
-        const back = await during(`today's alone, ${version} started`, 5, [today], () => start(release));
-        await during('both, new users', 6, [today, back], nothing);
-        await during('both, the users of today’s', 4, [back, today], nothing);
-        await shareCache(service, today, back);
-        await during(`${version} alone, today's stopped`, 6, [back], () => today.stop());
+        await during(`${version} during the migration`, 1, [old], () => deploy(HERE, database.url));
+        const current = await during(`${version}, checkout starting`, 2, [old], () => start(HERE));
+        await during('both, new users', 3, [old, current], nothing);
+        await during('both, the same users again', 3, [current, old], nothing);
+        await during(`both, users of ${version}`, 1, [current, old], nothing);
+        await checkSharedCache(service, old, current);
+        await during(`checkout, ${version} stopping`, 4, [current], () => old.stop());
+        const back = await during(`checkout, ${version} starting`, 5, [current], () => start(release));
+        await during('both, new users', 6, [current, back], nothing);
+        await during('both, users of the checkout', 4, [back, current], nothing);
+        await checkSharedCache(service, current, back);
+        await during(`${version}, checkout stopping`, 6, [back], () => current.stop());
       } finally {
         for (const process of started) await process.stop();
       }
@@ -147,6 +151,6 @@ try {
   await rm(parent, { recursive: true, force: true, maxRetries: 3 });
 }
 if (problems.length > 0) {
-  console.error(`Broken. ${[...new Set(problems)].slice(0, 10).join(', ')}`);
+  console.error(`Failed: ${[...new Set(problems)].slice(0, 10).join(', ')}`);
   process.exitCode = 1;
 }

@@ -1,21 +1,21 @@
 import { cpuMilliseconds } from '../process-figures';
 import { type Figures, spreadOf } from './figures';
+import type { Fixtures } from './fixtures';
 import { type LoadRequest, openLoad } from './load';
 import { hello, scenariosFor } from './scenarios';
-import type { Surroundings } from './surroundings';
 import { bare, emptyMiddleware, service, type Target, tutorial } from './targets';
 
 const HIT = 'hit, bearer, known credential';
-const NOBODY = '401, no credential';
+const NO_CREDENTIAL = '401, no credential';
 const WEBHOOK = 'webhook, duplicate';
 
-/** Processor time that a fresh process takes until it has answered its first request. */
-async function untilFirstAnswer(
+/** Returns the CPU time that a new process uses until it has responded to its first request. */
+async function cpuUntilFirstResponse(
   target: Target,
-  surroundings: Surroundings,
+  fixtures: Fixtures,
   request: LoadRequest,
 ): Promise<number> {
-  const server = await target.start(surroundings);
+  const server = await target.start(fixtures);
   const load = openLoad(server, 1);
   try {
     await load.send([request]);
@@ -26,9 +26,9 @@ async function untilFirstAnswer(
   }
 }
 
-/** The first answers of fresh processes: each round starts all of them, one after the other. */
+/** Measures the first response of new processes. Each round starts every target once, one after the other. */
 export async function measureColdStart(
-  surroundings: Surroundings,
+  fixtures: Fixtures,
   rounds: number,
 ): Promise<NonNullable<Figures['coldStart']>> {
   const [greeting] = hello(1);
@@ -38,16 +38,16 @@ export async function measureColdStart(
     { target: emptyMiddleware, request: 'GET /hello', send: async () => greeting },
   ];
   for (const target of [tutorial, service]) {
-    const scenarios = await scenariosFor({ ...target, name: `${target.name}_cold` }, surroundings);
+    const scenarios = await scenariosFor({ ...target, name: `${target.name}_cold` }, fixtures);
     const prepare = async (name: string, count = 1) =>
       (await scenarios.find((scenario) => scenario.name === name)?.prepare(count)) ?? [];
-    // The users of the hits are put into the cache.
-    const warm = await target.start(surroundings);
+    // Fills the cache for the cache hits.
+    const warm = await target.start(fixtures);
     const load = openLoad(warm, 1);
     await load.send(await prepare(HIT, 100));
     await load.close();
     await warm.stop();
-    for (const request of [HIT, NOBODY, WEBHOOK]) {
+    for (const request of [HIT, NO_CREDENTIAL, WEBHOOK]) {
       kinds.push({
         target,
         request,
@@ -62,7 +62,7 @@ export async function measureColdStart(
   const measured = kinds.map((): number[] => []);
   for (let round = 0; round < rounds; round += 1) {
     for (const [index, { target, send }] of kinds.entries()) {
-      measured[index]?.push(await untilFirstAnswer(target, surroundings, await send()));
+      measured[index]?.push(await cpuUntilFirstResponse(target, fixtures, await send()));
     }
   }
   const [reference = []] = measured;

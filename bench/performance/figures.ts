@@ -1,17 +1,17 @@
 import { z } from 'zod';
 
-/** So many connections ask where ratios are told. */
+/** Number of connections of the main measurements. */
 export const MAIN_CONNECTIONS = 32;
 
 const Spread = z.object({ median: z.number(), least: z.number(), most: z.number() });
-/** A figure of several rounds. */
+/** Median, minimum and maximum of several rounds. */
 export type Spread = z.infer<typeof Spread>;
 
 const RequestFigures = z.object({
   scenario: z.string(),
   connections: z.number(),
   target: z.string(),
-  /** Processor time a request, as a multiple of the bare route's in the same round. */
+  /** CPU time per request as a multiple of the bare route in the same round. */
   ratio: Spread,
   cpuMicroseconds: z.number(),
   perSecond: z.number(),
@@ -29,7 +29,7 @@ const ColdStart = z.object({
 const Memory = z.object({
   target: z.string(),
   atRestMegabytes: z.number(),
-  /** Of the service only. */
+  /** Only for the service. */
   afterMegabytes: z.number().optional(),
 });
 const Statement = z.object({
@@ -50,9 +50,9 @@ const Profiled = z.object({
   target: z.string(),
   scenario: z.string(),
   connections: z.number(),
-  /** Of an answer, before the profiler was on. */
+  /** Median latency before the profiler starts. */
   p50Milliseconds: z.number(),
-  /** Of the main thread, a request, by whose code ran. */
+  /** Main-thread time per request, by owner of the code. */
   microseconds: z.record(z.string(), z.number()),
 });
 const Page = z.object({
@@ -62,12 +62,12 @@ const Page = z.object({
   ofTheProvider: z.number(),
 });
 
-/** All that one run, or several of its sections, measured on one line of Node.js. */
+/** Results for one Node.js release line. Each section may come from a different run. */
 export const Figures = z.object({
   machine: z.string(),
   node: z.string(),
   versions: z.record(z.string(), z.string()),
-  /** Of each section: the commit that was measured, and when. */
+  /** Commit and date of each section. */
   measured: z.record(z.string(), z.object({ commit: z.string(), on: z.string() })),
   requests: z.array(RequestFigures).optional(),
   coldStart: z.array(ColdStart).optional(),
@@ -91,7 +91,7 @@ export const Figures = z.object({
 });
 export type Figures = z.infer<typeof Figures>;
 
-/** The middle one of the values, or between the two. */
+/** Returns the median. */
 export const median = (values: readonly number[]) => {
   const sorted = [...values].sort((one, other) => one - other);
   const middle = Math.floor(sorted.length / 2);
@@ -99,7 +99,7 @@ export const median = (values: readonly number[]) => {
   return (low + high) / 2;
 };
 
-/** The median of the values and how far they lie apart. */
+/** Returns the median, minimum and maximum. */
 export const spreadOf = (values: readonly number[]): Spread => ({
   median: median(values),
   least: Math.min(...values),

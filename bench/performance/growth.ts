@@ -1,18 +1,18 @@
 import type { Figures } from './figures';
+import type { Fixtures } from './fixtures';
 import type { Server } from './launch';
 import { type Level, measureRequests } from './requests';
-import type { Surroundings } from './surroundings';
 import { service, type Target } from './targets';
 
 const CHUNK = 500_000;
 
-/** The service over tables of growing size. */
+/** Measures the service with tables of increasing size. */
 export async function measureGrowth(
-  surroundings: Surroundings,
+  fixtures: Fixtures,
   sizes: readonly number[],
   options: { levels: readonly Level[]; warmUp: number; start: (target: Target) => Promise<Server> },
 ): Promise<NonNullable<Figures['growth']>> {
-  const { pool } = surroundings;
+  const { pool } = fixtures;
   const growth: NonNullable<Figures['growth']> = [];
   let rows = 0;
   for (const users of sizes) {
@@ -26,10 +26,10 @@ export async function measureGrowth(
     }
     rows = users;
     await pool.query('VACUUM ANALYZE users');
-    process.stdout.write(`${users} users are in the table\n`);
+    process.stdout.write(`the table contains ${users} users\n`);
     growth.push({
       users,
-      rows: await measureRequests(surroundings, {
+      rows: await measureRequests(fixtures, {
         ...options,
         targets: [{ ...service, name: `${service.name}_${users}` }],
         rows: { count: users, name: (index) => `user_row_${index + 1}` },

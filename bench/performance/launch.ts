@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { connect } from 'node:net';
 import { freePort } from '../../dev/system/listen';
-import { endProcess, endWithThisProcess, waitUntil } from '../../dev/system/processes';
+import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 import { withoutServiceVariables } from '../../tests/harness/build';
 
-/** A Node.js program that listens. */
+/** A running Node.js server. */
 export interface Server {
   readonly url: string;
   readonly pid: number;
@@ -12,7 +12,7 @@ export interface Server {
 }
 
 export interface LaunchOptions {
-  /** Of `node`; the port is in the variable PORT. */
+  /** Arguments of `node`. The server reads its port from the variable PORT. */
   readonly args: readonly string[];
   readonly cwd?: string;
   readonly environment?: Readonly<Record<string, string>>;
@@ -24,7 +24,7 @@ const isListening = (port: number) =>
     socket.once('connect', () => socket.destroy());
   });
 
-/** Starts a program and resolves once it accepts connections; it has answered nothing yet. Rejects with its words. */
+/** Starts a server. Resolves when it accepts connections, before its first request. Rejects with its output. */
 export async function launch({ args, cwd, environment = {} }: LaunchOptions): Promise<Server> {
   const port = await freePort();
   const child = spawn(process.execPath, args, {
@@ -33,21 +33,21 @@ export async function launch({ args, cwd, environment = {} }: LaunchOptions): Pr
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const { pid } = child;
-  if (pid === undefined) throw new Error(`node ${args.join(' ')} could not be run`);
-  const forget = endWithThisProcess(pid, 'SIGTERM');
-  let words = '';
-  // What a server prints is taken away as a platform does it, and costs the server as much.
+  if (pid === undefined) throw new Error(`Cannot run node ${args.join(' ')}.`);
+  const release = killOnExit(pid, 'SIGTERM');
+  let output = '';
+  // Reads the output through a pipe, as a platform does, because writing it costs the server CPU time.
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => {
-      words = words.length < 4_000 ? words + chunk.toString() : words;
+      output = output.length < 4_000 ? output + chunk.toString() : output;
     });
   }
   const stop = async () => {
     await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 10_000 }]);
-    forget();
+    release();
   };
   const up = await waitUntil(async () => child.exitCode !== null || (await isListening(port)), 60_000);
   if (up && child.exitCode === null) return { url: `http://localhost:${port}`, pid, stop };
   await stop();
-  throw new Error(`node ${args.join(' ')} did not come up:\n${words}`);
+  throw new Error(`node ${args.join(' ')} did not start:\n${output}`);
 }

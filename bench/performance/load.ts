@@ -2,7 +2,7 @@ import { Client } from 'undici';
 import { cpuMilliseconds } from '../process-figures';
 import type { Server } from './launch';
 
-/** One request, and the status that answers it if all is well. */
+/** A request and its expected status. */
 export interface LoadRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
@@ -11,21 +11,24 @@ export interface LoadRequest {
   readonly status: number;
 }
 
-/** What a number of requests cost, and how they were answered. */
+/** Cost and latency of a series of requests. */
 export interface LoadFigures {
   readonly requests: number;
-  /** Processor time of the server's process tree. */
+  /** CPU time of the server's process tree. */
   readonly cpuMilliseconds: number;
   readonly milliseconds: number;
-  /** One a request, in milliseconds. */
+  /** Latency of each request, in milliseconds. */
   readonly latencies: readonly number[];
 }
 
-const PATIENCE_MILLISECONDS = 30_000;
+const TIMEOUT_MILLISECONDS = 30_000;
 
-/** Kept connections to a server, over which it is asked in turns with others. */
+/** Keep-alive connections to a server. */
 export interface Load {
-  /** Sends every request once; each connection waits for its answer before it goes on. Rejects over a wrong status. */
+  /**
+   * Sends each request once. Each connection waits for the response before it sends the next request. Rejects if a
+   * response has an unexpected status.
+   */
   send(requests: readonly LoadRequest[]): Promise<LoadFigures>;
   close(): Promise<unknown>;
 }
@@ -33,28 +36,28 @@ export interface Load {
 export function openLoad({ url, pid }: Server, connections: number): Load {
   const clients = Array.from(
     { length: connections },
-    () => new Client(url, { headersTimeout: PATIENCE_MILLISECONDS, bodyTimeout: PATIENCE_MILLISECONDS }),
+    () => new Client(url, { headersTimeout: TIMEOUT_MILLISECONDS, bodyTimeout: TIMEOUT_MILLISECONDS }),
   );
   return {
     async send(requests) {
       const latencies: number[] = [];
       const queue = requests.values();
-      const ask = async (client: Client) => {
+      const sendQueued = async (client: Client) => {
         for (const { status, body, ...request } of queue) {
           const started = performance.now();
-          const answer = await client.request({ ...request, body: body ?? null });
-          const text = await answer.body.text();
+          const response = await client.request({ ...request, body: body ?? null });
+          const text = await response.body.text();
           latencies.push(performance.now() - started);
-          if (answer.statusCode !== status) {
+          if (response.statusCode !== status) {
             const { method, path } = request;
-            throw new Error(`${method} ${path}: ${answer.statusCode} in place of ${status}: ${text}`);
+            throw new Error(`${method} ${path}: ${response.statusCode} instead of ${status}: ${text}`);
           }
         }
       };
       const cpuBefore = cpuMilliseconds(pid);
-      const began = performance.now();
-      await Promise.all(clients.map(ask));
-      const milliseconds = performance.now() - began;
+      const startedAt = performance.now();
+      await Promise.all(clients.map(sendQueued));
+      const milliseconds = performance.now() - startedAt;
       return {
         requests: requests.length,
         cpuMilliseconds: cpuMilliseconds(pid) - cpuBefore,

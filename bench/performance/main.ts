@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { measureColdStart } from './cold-start';
 import { type Figures, MAIN_CONNECTIONS } from './figures';
+import { type Fixtures, withFixtures } from './fixtures';
 import { measureGrowth } from './growth';
 import type { Server } from './launch';
 import { measureMemory } from './memory';
@@ -14,7 +15,6 @@ import { type Level, measureRequests } from './requests';
 import { measureSizes } from './sizes';
 import { measureStatements } from './statements';
 import { measureStorage } from './storage';
-import { type Surroundings, withSurroundings } from './surroundings';
 import {
   buildTargets,
   emptyMiddleware,
@@ -26,10 +26,10 @@ import {
 } from './targets';
 
 /**
- * `npm run bench`: what the service costs, beside a bare Next.js route, Next.js with an empty middleware, the shape that
- * tutorials teach, and Fastify; over the same database and cache store. Takes over an hour and writes
- * docs/performance.md. `-- --quick` takes under four minutes and prints; `-- --sections requests,coldStart` measures a
- * part again. Needs Linux and a redis-server.
+ * `npm run bench`: compares the service with a bare Next.js route, Next.js with an empty middleware, the design of common
+ * tutorials, and Fastify. All of them use the same database and cache. Takes over an hour and writes
+ * docs/performance.md. `-- --quick` takes less than four minutes and only prints the results.
+ * `-- --sections requests,coldStart` repeats two sections. Requires Linux and redis-server.
  */
 const SECTIONS = [
   'requests',
@@ -42,7 +42,7 @@ const SECTIONS = [
   'growth',
 ] as const;
 type Section = (typeof SECTIONS)[number];
-/** These ask no server that would have to be built. */
+/** Sections that do not need a build. */
 const WITHOUT_BUILD: readonly Section[] = ['statements', 'storage'];
 const ROWS = [1_000, 1_000_000, 20_000_000];
 
@@ -50,7 +50,7 @@ const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     sections: { type: 'string' },
-    /** Scenarios by a pattern of their names, and targets by name; what is measured in part is only printed. */
+    /** Pattern for the names of scenarios. With `only` or `targets`, the results are printed but not written. */
     only: { type: 'string' },
     targets: { type: 'string' },
     connections: { type: 'string', default: '32,1,128' },
@@ -59,7 +59,7 @@ const { values } = parseArgs({
   },
 });
 const quick = values.quick;
-const inPart = quick || values.only !== undefined || values.targets !== undefined || values['no-build'];
+const isPartial = quick || values.only !== undefined || values.targets !== undefined || values['no-build'];
 const wantedSections = z
   .array(z.enum(SECTIONS))
   .parse(values.sections?.split(',') ?? (quick || values.only ? ['requests'] : SECTIONS));
@@ -67,12 +67,12 @@ const rounds = Number(values.rounds ?? (quick ? 3 : 7));
 
 const Package = z.object({ dependencies: z.record(z.string(), z.string()) });
 
-function circumstances(): Pick<Figures, 'machine' | 'node' | 'versions'> {
+function describeEnvironment(): Pick<Figures, 'machine' | 'node' | 'versions'> {
   const [cpu] = os.cpus();
   const { dependencies } = Package.parse(JSON.parse(readFileSync('package.json', 'utf8')));
   const named = ['next', 'react', '@clerk/nextjs', '@vercel/kv', '@prisma/client', 'pg'];
   return {
-    machine: `${os.cpus().length} shared cores (${cpu?.model.trim()}), ${Math.round(os.totalmem() / 2 ** 30)} GB, which also ran database, cache and load`,
+    machine: `${os.cpus().length} shared cores (${cpu?.model.trim()}), ${Math.round(os.totalmem() / 2 ** 30)} GB. The database, the cache and the load generator ran on the same machine`,
     node: process.version,
     versions: Object.fromEntries(named.map((name) => [name, dependencies[name] ?? 'none'])),
   };
@@ -80,27 +80,27 @@ function circumstances(): Pick<Figures, 'machine' | 'node' | 'versions'> {
 
 const isWanted = ({ name }: Target) => !values.targets || values.targets.split(',').includes(name);
 
-/** Each section with servers of its own: one after the other, so that none weighs on the next. */
+/** Returns the measurement of each section. Each section starts its own servers and stops them at the end. */
 function measurements(
-  surroundings: Surroundings,
+  fixtures: Fixtures,
   start: (target: Target) => Promise<Server>,
 ): Record<Section, () => Promise<Partial<Figures>>> {
-  // Long enough for a process to get into the state that it has under load.
+  // Long enough for V8 to optimize the code.
   const sample = quick ? 100 : 1_200;
   const warmUp = quick ? 2_000 : 13_000;
-  // Ratios are told of one number of connections: the others are measured less often.
+  // Only the main number of connections needs precise ratios. The others use fewer rounds.
   const level = (connections: number): Level =>
     connections === MAIN_CONNECTIONS
-      ? { connections, rounds, sample, samplesAhead: quick ? 4 : 12 }
+      ? { connections, rounds, sample, warmUpSamples: quick ? 4 : 12 }
       : {
           connections,
           rounds: Math.min(rounds, 3),
           sample: Math.min(400, 150 * connections),
-          samplesAhead: 1,
+          warmUpSamples: 1,
         };
   return {
     requests: async () => ({
-      requests: await measureRequests(surroundings, {
+      requests: await measureRequests(fixtures, {
         targets: [
           ...[emptyMiddleware, tutorial, fastify, service].filter(isWanted),
           ...(values.targets ? [serviceWithTelemetry].filter(isWanted) : []),
@@ -111,14 +111,14 @@ function measurements(
         ...(values.only === undefined ? {} : { wanted: new RegExp(values.only) }),
       }),
     }),
-    profile: async () => ({ profile: await measureProfile(surroundings, start) }),
-    coldStart: async () => ({ coldStart: await measureColdStart(surroundings, 15) }),
-    statements: async () => ({ statements: await measureStatements(surroundings, rounds) }),
-    storage: async () => ({ storage: await measureStorage(surroundings, quick ? ROWS.slice(0, 2) : ROWS) }),
+    profile: async () => ({ profile: await measureProfile(fixtures, start) }),
+    coldStart: async () => ({ coldStart: await measureColdStart(fixtures, 15) }),
+    statements: async () => ({ statements: await measureStatements(fixtures, rounds) }),
+    storage: async () => ({ storage: await measureStorage(fixtures, quick ? ROWS.slice(0, 2) : ROWS) }),
     sizes: async () => ({ sizes: await measureSizes(start) }),
-    memory: async () => ({ memory: await measureMemory(surroundings, 200_000, start) }),
+    memory: async () => ({ memory: await measureMemory(fixtures, 200_000, start) }),
     growth: async () => ({
-      growth: await measureGrowth(surroundings, ROWS, {
+      growth: await measureGrowth(fixtures, ROWS, {
         levels: [level(MAIN_CONNECTIONS)],
         warmUp,
         start,
@@ -127,16 +127,16 @@ function measurements(
   };
 }
 
-await withSurroundings(async (surroundings) => {
+await withFixtures(async (fixtures) => {
   const wantsBuild = wantedSections.some((section) => !WITHOUT_BUILD.includes(section));
-  if (wantsBuild && !values['no-build']) await buildTargets(surroundings);
+  if (wantsBuild && !values['no-build']) await buildTargets(fixtures);
   const commit = execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim();
   const major = process.version.replace(/^v(\d+).*/, '$1');
-  let figures: Figures = { measured: {}, ...(inPart ? {} : readFigures(major)), ...circumstances() };
+  let figures: Figures = { measured: {}, ...(isPartial ? {} : readFigures(major)), ...describeEnvironment() };
   for (const section of wantedSections) {
     const servers: Server[] = [];
     const start = async (target: Target) => {
-      const server = await target.start(surroundings);
+      const server = await target.start(fixtures);
       servers.push(server);
       return server;
     };
@@ -146,11 +146,11 @@ await withSurroundings(async (surroundings) => {
       [section]: { commit, on: new Date().toISOString().slice(0, 10) },
     };
     try {
-      figures = { ...figures, ...(await measurements(surroundings, start)[section]()), measured };
+      figures = { ...figures, ...(await measurements(fixtures, start)[section]()), measured };
     } finally {
       for (const { stop } of servers) await stop();
     }
-    if (!inPart) writeReport(figures);
+    if (!isPartial) writeReport(figures);
   }
   printFigures(figures);
 });

@@ -1,27 +1,27 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { residentMegabytes } from '../../tests/harness/proc';
 import type { Figures } from './figures';
+import type { Fixtures } from './fixtures';
 import type { Server } from './launch';
 import { type LoadRequest, openLoad } from './load';
 import { hello, scenariosFor } from './scenarios';
-import type { Surroundings } from './surroundings';
 import { bare, service, type Target, tutorial } from './targets';
 
 const BATCH = 2_000;
 const CONNECTIONS = 32;
-/** After a burst, what is garbage is freed within seconds. */
+/** Time for the garbage collector to free memory after a burst. */
 const SETTLE_MILLISECONDS = 10_000;
 
-/** Over new connections each time: while the next requests are prepared, the server ends those that are idle. */
+/** Sends the requests over new connections, because the server closes idle connections while requests are prepared. */
 async function send(server: Server, requests: readonly LoadRequest[]): Promise<void> {
   const load = openLoad(server, CONNECTIONS);
   await load.send(requests);
   await load.close();
 }
 
-/** Memory of a process that has answered one request; of the service also after so many users, each a new one. */
+/** Measures the memory of a process after one request. For the service, also measures it after requests of many new users. */
 export async function measureMemory(
-  surroundings: Surroundings,
+  fixtures: Fixtures,
   users: number,
   start: (target: Target) => Promise<Server>,
 ): Promise<NonNullable<Figures['memory']>> {
@@ -29,7 +29,7 @@ export async function measureMemory(
   for (const target of [bare, tutorial, service]) {
     const server = await start(target);
     const scenarios = target.hasRoutes
-      ? await scenariosFor({ ...target, name: `${target.name}_memory` }, surroundings)
+      ? await scenariosFor({ ...target, name: `${target.name}_memory` }, fixtures)
       : [];
     const prepare = async (name: string, count: number) =>
       (await scenarios.find((scenario) => scenario.name === name)?.prepare(count)) ?? hello(count);
@@ -40,7 +40,8 @@ export async function measureMemory(
     await send(server, await prepare('hit, bearer, known credential', 1));
     const atRestMegabytes = await settledMegabytes();
     if (target === service) {
-      for (let seen = 0; seen < users; seen += BATCH) await send(server, await prepare('first sight', BATCH));
+      for (let seen = 0; seen < users; seen += BATCH)
+        await send(server, await prepare('first request of a user', BATCH));
       targets.push({ target: target.name, atRestMegabytes, afterMegabytes: await settledMegabytes() });
     } else {
       targets.push({ target: target.name, atRestMegabytes });

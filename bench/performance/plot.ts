@@ -7,7 +7,7 @@ interface Scheme {
   readonly bars: Readonly<Record<string, string>>;
 }
 
-/** The colours of a plot on a light and on a dark page. */
+/** Colors of the plot on light and dark pages. */
 export const SCHEMES: Readonly<Record<'light' | 'dark', Scheme>> = {
   light: {
     ink: '#1b1c1e',
@@ -29,7 +29,7 @@ const BAR = 13;
 const GROUP = 3 * BAR + 14;
 const TOP = 54;
 
-/** Bars of the processor time of each scenario, as multiples of a bare Next.js route, in SVG. */
+/** Returns an SVG bar chart with the CPU time of each scenario as a multiple of a bare Next.js route. */
 export function plot(
   figures: readonly RequestFigures[],
   titles: ReadonlyMap<string, string>,
@@ -40,8 +40,8 @@ export function plot(
   const highest = Math.ceil(Math.max(...figures.map(({ ratio }) => ratio.median)));
   const x = (ratio: number) => LABELS + (ratio / highest) * (WIDTH - LABELS - 50);
   const height = TOP + names.length * GROUP + 30;
-  const text = (left: number, top: number, words: string, rest = '') =>
-    `<text x="${left.toFixed(1)}" y="${top.toFixed(1)}" ${rest}>${words}</text>`;
+  const text = (left: number, top: number, content: string, rest = '') =>
+    `<text x="${left.toFixed(1)}" y="${top.toFixed(1)}" ${rest}>${content}</text>`;
   const ticks = Array.from({ length: highest + 1 }, (_, ratio) => ratio);
   const lines = [
     ...ticks.map(
@@ -77,7 +77,7 @@ export function plot(
       ];
     }),
   ];
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12" role="img" aria-label="Processor time of each kind of request as a multiple of a bare Next.js route">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12" role="img" aria-label="CPU time of each kind of request as a multiple of a bare Next.js route">
 ${lines.join('\n')}
 </svg>
 `;

@@ -5,10 +5,10 @@ import { WebSocket } from 'undici';
 import { z } from 'zod';
 import { freePort } from '../../dev/system/listen';
 import { type Figures, median } from './figures';
+import type { Fixtures } from './fixtures';
 import type { Server } from './launch';
 import { openLoad } from './load';
 import { greeting, type Scenario, scenariosFor } from './scenarios';
-import type { Surroundings } from './surroundings';
 import { bare, emptyMiddleware, service, type Target } from './targets';
 
 const CONNECTIONS = 32;
@@ -46,42 +46,44 @@ type Frame = z.infer<typeof Profile>['nodes'][number]['callFrame'];
 
 const sourceMaps = new Map<string, SourceMap>();
 
-/** The map that the build wrote beside a bundle. */
-function sourceMapOf(url: string): SourceMap {
-  const known = sourceMaps.get(url);
-  if (known) return known;
+/** Returns the source map of a bundle. */
+function readSourceMap(url: string): SourceMap {
+  const cached = sourceMaps.get(url);
+  if (cached) return cached;
   const file = `${url.startsWith('file:') ? fileURLToPath(url) : url}.map`;
-  const made = new SourceMap(JSON.parse(readFileSync(file, 'utf8')));
-  sourceMaps.set(url, made);
-  return made;
+  const sourceMap = new SourceMap(JSON.parse(readFileSync(file, 'utf8')));
+  sourceMaps.set(url, sourceMap);
+  return sourceMap;
 }
 
-/** Whose code a function of a bundle was before it was bundled. */
-function ownerInBundle({ url, lineNumber, columnNumber }: Frame): string {
-  const entry = sourceMapOf(url).findEntry(lineNumber, columnNumber);
+/** Returns the owner of a bundled function according to the source map. */
+function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
+  const entry = readSourceMap(url).findEntry(lineNumber, columnNumber);
   const source = 'originalSource' in entry ? decodeURIComponent(entry.originalSource) : '';
   const [, name] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(source) ?? [];
   if (name === 'next') return 'bundles: Next.js';
   if (name?.startsWith('@clerk/')) return 'bundles: the provider’s SDK';
   if (name !== undefined || source.includes('/lib/generated/')) return 'bundles: other packages';
-  return /\/(?:lib|app|middleware|instrumentation)\b/.test(source) ? 'bundles: ours' : 'bundles: other';
+  return /\/(?:lib|app|middleware|instrumentation)\b/.test(source)
+    ? 'bundles: this project'
+    : 'bundles: other';
 }
 
-/** Whose code runs while a function does. */
-function ownerOf(frame: Frame): string {
+/** Returns the owner of the code of a stack frame. */
+function findOwner(frame: Frame): string {
   const { functionName, url } = frame;
   if (functionName === '(idle)') return 'idle';
   if (functionName === '(garbage collector)') return 'garbage collection';
-  if (url.includes('/chunks/')) return ownerInBundle(frame);
+  if (url.includes('/chunks/')) return findOwnerInBundle(frame);
   if (url.includes('/node_modules/next/')) return 'Next.js';
   if (/^node:internal\/(?:deps\/undici|webstreams)\//.test(url)) return 'Node.js: Request, Response, streams';
   if (/^node:(?:path|internal\/modules\/)/.test(url)) return 'Node.js: require and paths';
-  return 'Node.js: all else, and the system';
+  return 'Node.js: other, and the system';
 }
 
-/** Milliseconds of the main thread by whose code ran, without what was idle. */
-function byOwner({ nodes, samples, timeDeltas }: z.infer<typeof Profile>): Map<string, number> {
-  const owners = new Map(nodes.map(({ id, callFrame }) => [id, ownerOf(callFrame)]));
+/** Returns the busy time of the main thread in milliseconds, by owner of the code. */
+function sumByOwner({ nodes, samples, timeDeltas }: z.infer<typeof Profile>): Map<string, number> {
+  const owners = new Map(nodes.map(({ id, callFrame }) => [id, findOwner(callFrame)]));
   const times = new Map<string, number>();
   for (const [index, id] of samples.entries()) {
     const owner = owners.get(id) ?? 'idle';
@@ -91,7 +93,7 @@ function byOwner({ nodes, samples, timeDeltas }: z.infer<typeof Profile>): Map<s
   return times;
 }
 
-/** The inspector of a process; each call waits for its answer. */
+/** Connects to the inspector of a process. */
 async function inspect(port: number): Promise<{ call(method: string, params?: object): Promise<unknown> }> {
   const [inspected] = Inspected.parse(await (await fetch(`http://127.0.0.1:${port}/json`)).json());
   const socket = new WebSocket(inspected?.webSocketDebuggerUrl ?? '');
@@ -112,34 +114,34 @@ async function inspect(port: number): Promise<{ call(method: string, params?: ob
 }
 
 /**
- * Where a process spends the time of a request, by whose code runs, in wall time of its main thread: what the machine
- * does besides weighs on it, so shares say more than microseconds; and before that, how long an answer takes. Each process is
- * started anew and warmed up.
+ * Measures the main-thread time per request by owner of the code, and the median latency without the profiler. Other load
+ * on the machine affects the wall-clock times, so the shares are more reliable than the microseconds. Starts and warms up
+ * a new process for each measurement.
  */
 export async function measureProfile(
-  surroundings: Surroundings,
+  fixtures: Fixtures,
   start: (target: Target) => Promise<Server>,
 ): Promise<NonNullable<Figures['profile']>> {
-  // Under a name of its own: another section may have made users for the service.
-  const scenarios = await scenariosFor({ ...service, name: 'profiled' }, surroundings);
-  const ofService = scenarios.filter(({ name }) => SCENARIOS.includes(name));
-  const columns = (connections: number, ofThese: readonly Scenario[]) => [
+  // A separate name, because another section may have created users for the service.
+  const scenarios = await scenariosFor({ ...service, name: 'profiled' }, fixtures);
+  const serviceScenarios = scenarios.filter(({ name }) => SCENARIOS.includes(name));
+  const columns = (connections: number, selected: readonly Scenario[]) => [
     { target: bare, scenario: greeting, connections },
     { target: emptyMiddleware, scenario: greeting, connections },
-    ...ofThese.map((scenario) => ({ target: service, scenario, connections })),
+    ...selected.map((scenario) => ({ target: service, scenario, connections })),
   ];
   const profiled = [
-    ...columns(CONNECTIONS, ofService),
+    ...columns(CONNECTIONS, serviceScenarios),
     ...columns(
       1,
-      ofService.filter(({ name }) => name === HIT),
+      serviceScenarios.filter(({ name }) => name === HIT),
     ),
   ];
   const figures: NonNullable<Figures['profile']> = [];
   for (const { target, scenario, connections } of profiled) {
     const { name, prepare } = scenario;
     const port = await freePort();
-    // What is started takes it from here.
+    // The started process inherits the variable.
     process.env['NODE_OPTIONS'] = `--inspect=127.0.0.1:${port}`;
     const server = await start(target).finally(() => delete process.env['NODE_OPTIONS']);
     const { call } = await inspect(port);
@@ -155,7 +157,7 @@ export async function measureProfile(
     await load.send(requests);
     const { profile } = z.object({ profile: Profile }).parse(await call('Profiler.stop'));
     const microseconds = Object.fromEntries(
-      [...byOwner(profile)].map(([owner, milliseconds]) => [owner, (milliseconds / SAMPLE) * 1000]),
+      [...sumByOwner(profile)].map(([owner, milliseconds]) => [owner, (milliseconds / SAMPLE) * 1000]),
     );
     figures.push({ target: target.name, scenario: name, connections, microseconds, p50Milliseconds });
     await load.close();

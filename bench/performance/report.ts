@@ -18,8 +18,11 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
 const times = ({ median, least, most }: Spread) =>
   `${median.toFixed(2)} (${least.toFixed(2)}–${most.toFixed(2)})`;
 
-/** One row a scenario, one column a target. */
-function byTarget(figures: readonly RequestFigures[], cell: (figures: RequestFigures) => string): string {
+/** Returns a table with one row per scenario and one column per target. */
+function tableByTarget(
+  figures: readonly RequestFigures[],
+  cell: (figures: RequestFigures) => string,
+): string {
   const names = [...new Set(figures.map(({ target }) => target))].filter((target) => target !== 'bare');
   const scenarios = [...new Set(figures.map(({ scenario }) => scenario))];
   return table(
@@ -34,20 +37,20 @@ function byTarget(figures: readonly RequestFigures[], cell: (figures: RequestFig
   );
 }
 
-const connectionsOf = (count: number) => (count === 1 ? '1 connection' : `${count} connections`);
+const formatConnections = (count: number) => (count === 1 ? '1 connection' : `${count} connections`);
 
 function requestSections(requests: readonly RequestFigures[], major: string): string[] {
   const at = (connections: number) => requests.filter((each) => each.connections === connections);
   const references = at(MAIN_CONNECTIONS).filter(({ target }) => target === 'bare');
   const microseconds = references.map(({ cpuMicroseconds }) => Math.round(cpuMicroseconds));
   return [
-    '### Processor time of a request',
-    `As a multiple of a bare Next.js route of another application, which took ${Math.min(...microseconds)} to ${Math.max(...microseconds)} µs in this run. ${MAIN_CONNECTIONS} connections; the median of the rounds, and in parentheses the least and the most.`,
-    `<picture><source media="(prefers-color-scheme: dark)" srcset="performance/node-${major}-dark.svg"><img alt="Processor time of each kind of request, as bars" src="performance/node-${major}-light.svg"></picture>`,
-    byTarget(at(MAIN_CONNECTIONS), ({ ratio }) => times(ratio)),
+    '### CPU time per request',
+    `The values are multiples of the CPU time of a bare Next.js route in another application, which took ${Math.min(...microseconds)} to ${Math.max(...microseconds)} µs in this run. Each value is the median of the rounds with ${MAIN_CONNECTIONS} connections. Parentheses contain the minimum and the maximum.`,
+    `<picture><source media="(prefers-color-scheme: dark)" srcset="performance/node-${major}-dark.svg"><img alt="Bar chart of the CPU time of each kind of request" src="performance/node-${major}-light.svg"></picture>`,
+    tableByTarget(at(MAIN_CONNECTIONS), ({ ratio }) => times(ratio)),
     ...[...new Set(requests.map(({ connections }) => connections))].flatMap((connections) => [
-      `### ${connectionsOf(connections)}: requests a second; median and 99th percentile in milliseconds`,
-      byTarget(
+      `### ${formatConnections(connections)}: requests per second; median and 99th percentile in milliseconds`,
+      tableByTarget(
         at(connections),
         ({ perSecond, p50Milliseconds, p99Milliseconds }) =>
           `${Math.round(perSecond)}; ${p50Milliseconds.toFixed(1)}, ${p99Milliseconds.toFixed(1)}`,
@@ -55,8 +58,8 @@ function requestSections(requests: readonly RequestFigures[], major: string): st
       ...(connections === MAIN_CONNECTIONS
         ? []
         : [
-            'Processor time, as a multiple of the bare route:',
-            byTarget(at(connections), ({ ratio }) => times(ratio)),
+            'CPU time as a multiple of the bare route:',
+            tableByTarget(at(connections), ({ ratio }) => times(ratio)),
           ]),
     ]),
   ];
@@ -80,13 +83,13 @@ function profileTable(profile: Profiled): string {
         }),
       ]),
       [
-        'together; × bare',
+        'total; × bare',
         ...profile.map(
           (each) => `${Math.round(total(each))}; ${(total(each) / total(reference ?? each)).toFixed(2)}`,
         ),
       ],
       [
-        'median of an answer, before the profiler was on',
+        'median latency without the profiler',
         ...profile.map(({ p50Milliseconds }) => `${p50Milliseconds.toFixed(1)} ms`),
       ],
     ],
@@ -95,10 +98,10 @@ function profileTable(profile: Profiled): string {
 
 function profileSection(profile: Profiled): string[] {
   return [
-    '### Whose code runs',
-    'Microseconds of the main thread a request, by a sampling profiler, which itself takes time; and the share of the whole. A function of a bundle counts for whose source it was made of; a neighbour’s own code is its own “ours”.',
+    '### CPU time by owner of the code',
+    'Main-thread time per request in microseconds, and its share of the total. A sampling profiler measured it and adds its own overhead. A bundled function counts for the package of its source file. “This project” is the project’s own code, or the code of the baseline.',
     ...[...new Set(profile.map(({ connections }) => connections))].flatMap((count) => [
-      `At ${connectionsOf(count)}:`,
+      `With ${formatConnections(count)}:`,
       profileTable(profile.filter(({ connections }) => connections === count)),
     ]),
   ];
@@ -110,20 +113,24 @@ function storageSection({ tables, cache }: NonNullable<Figures['storage']>): str
   const cost = ({ serverMicroseconds, milliseconds }: Table['lookUp']) =>
     `${serverMicroseconds.toFixed(0)} µs; ${milliseconds.toFixed(2)} ms`;
   return [
-    '### What a user takes, and what a statement takes',
-    'By the number of users in the table, whose ids have 32 characters in no order. Of a statement: processor time of the database’s own process, and the median of how long it took, one after the other over one connection of the driver.',
+    '### Storage per user and cost per statement',
+    'The columns are numbers of users in the table. The users have random ids of 32 characters. A statement has two values: the CPU time of the database process and the median latency over one connection of the driver.',
     table(
       ['', ...tables.map(({ users }) => users.toLocaleString('en'))],
       [
-        row('bytes a user: the row', ({ bytes, users }) => (bytes.table / users).toFixed(0)),
-        row('bytes a user: the index of ids', ({ bytes, users }) => (bytes.idIndex / users).toFixed(0)),
-        row('bytes a user: the index of links', ({ bytes, users }) => (bytes.linkIndex / users).toFixed(0)),
-        row('pages that a look-up reads', ({ lookUpPages }) => String(lookUpPages)),
+        row('bytes per user: row', ({ bytes, users }) => (bytes.table / users).toFixed(0)),
+        row('bytes per user: index on the internal id', ({ bytes, users }) =>
+          (bytes.idIndex / users).toFixed(0),
+        ),
+        row('bytes per user: index on the identity-provider id', ({ bytes, users }) =>
+          (bytes.linkIndex / users).toFixed(0),
+        ),
+        row('pages that a lookup reads', ({ lookUpPages }) => String(lookUpPages)),
         row('look up a user', ({ lookUp }) => cost(lookUp)),
         row('insert a user', ({ insert }) => cost(insert)),
       ],
     ),
-    `A cached id takes ${cache.bytesEach.toFixed(0)} bytes of the store, a Redis. A hit sends ${cache.hit.sent} bytes to its REST interface and receives ${cache.hit.received}, a write ${cache.written.sent} and ${cache.written.received}, without TLS; the store here answers with a short head.`,
+    `A cached id takes ${cache.bytesEach.toFixed(0)} bytes in Redis. A cache hit sends ${cache.hit.sent} bytes to the REST interface and receives ${cache.hit.received}. A write sends ${cache.written.sent} bytes and receives ${cache.written.received}. TLS is not included, and a hosted store sends longer response headers.`,
   ];
 }
 
@@ -141,7 +148,7 @@ function sections(figures: Figures, major: string): string[] {
     ...(coldStart
       ? [
           '### Cold start',
-          'Processor time of a fresh process until it has answered its first request, as a multiple of the bare application’s.',
+          'CPU time of a new process until it has responded to its first request, as a multiple of the bare application.',
           table(
             ['', 'first request', '× bare', 'ms'],
             coldStart.map(({ target, request, ratio, cpuMilliseconds }) => [
@@ -156,7 +163,7 @@ function sections(figures: Figures, major: string): string[] {
     ...(growth
       ? [
           '### With more users',
-          'Processor time of the service, as a multiple of the bare route, by the number of users in the table; and the median in milliseconds at 32 connections.',
+          'CPU time of the service as a multiple of the bare route, and median latency in milliseconds with 32 connections. The columns are numbers of users in the table.',
           table(
             ['', ...growth.map(({ users }) => users.toLocaleString('en'))],
             [...new Set(growth.flatMap(({ rows }) => rows.map(({ scenario }) => scenario)))].map(
@@ -174,9 +181,9 @@ function sections(figures: Figures, major: string): string[] {
     ...(memory
       ? [
           '### Memory',
-          `Resident megabytes of the process after its first request, and after ${memory.users.toLocaleString('en')} first sights, each of another user.`,
+          `Resident memory of the process in megabytes, after its first request and after ${memory.users.toLocaleString('en')} requests of different new users.`,
           table(
-            ['', 'at rest', 'afterwards'],
+            ['', 'after one request', 'after the last request'],
             memory.targets.map(({ target, atRestMegabytes, afterMegabytes }) => [
               titleOf(target),
               String(Math.round(atRestMegabytes)),
@@ -187,8 +194,8 @@ function sections(figures: Figures, major: string): string[] {
       : []),
     ...(statements
       ? [
-          '### What Prisma costs over the pool',
-          'Processor time of the client for one statement, in microseconds.',
+          '### Overhead of Prisma over pg',
+          'CPU time of the client per statement, in microseconds.',
           table(
             ['', 'pg', 'Prisma over pg', 'ratio'],
             statements.map(({ statement, poolMicroseconds, prismaMicroseconds }) => [
@@ -204,14 +211,14 @@ function sections(figures: Figures, major: string): string[] {
     ...(sizes
       ? [
           '### Sizes',
-          `The server’s files take ${sizes.serverMegabytes.toFixed(1)} MB. A function with all that it may load:`,
+          `The server files take ${sizes.serverMegabytes.toFixed(1)} MB. Sizes of the functions with their dependencies:`,
           table(
             ['function', 'MB'],
             Object.entries(sizes.functions).map(([name, size]) => [name, size.toFixed(1)]),
           ),
-          'The scripts of a page, compressed; those of the identity provider come from its own host.',
+          'Scripts of each page. The size is compressed. The scripts of the identity provider come from its own host.',
           table(
-            ['page', 'own scripts', 'kB', 'of the provider'],
+            ['page', 'own scripts', 'kB', 'scripts of the provider'],
             sizes.pages.map((page) => [
               page.path,
               String(page.scripts),
@@ -226,14 +233,14 @@ function sections(figures: Figures, major: string): string[] {
 
 const fileOf = (major: string) => path.join(FOLDER, `node-${major}.json`);
 
-/** The figures that were measured before on this line of Node.js; sections that were not measured again stay. */
+/** Returns the stored figures for this Node.js release line. */
 export function readFigures(major: string): Partial<Figures> {
   const file = fileOf(major);
   return existsSync(file) ? Figures.parse(JSON.parse(readFileSync(file, 'utf8'))) : {};
 }
 
-/** The sentence of the README, between its marks. */
-function quoteInReadme(requests: readonly RequestFigures[], node: string): void {
+/** Updates the sentence between the markers in the README. */
+function updateReadme(requests: readonly RequestFigures[], node: string): void {
   const figure = (scenario: string) =>
     requests
       .find(
@@ -241,14 +248,15 @@ function quoteInReadme(requests: readonly RequestFigures[], node: string): void 
           each.scenario === scenario && each.target === 'service' && each.connections === MAIN_CONNECTIONS,
       )
       ?.ratio.median.toFixed(1);
-  const sentence = `Processor time, as a multiple of a bare Next.js route of another application in the same run (Node.js ${node}, ${MAIN_CONNECTIONS} connections): a guarded request from the cache ${figure('hit, bearer, known credential')}, one without a credential (401) ${figure('401, no credential')}, a registration of a known user ${figure('register, existing')}.`;
+  const sentence = `CPU time as a multiple of a bare Next.js route in another application (Node.js ${node}, ${MAIN_CONNECTIONS} connections): a guarded request with a cache hit ${figure('hit, bearer, known credential')}, a request without a credential (401) ${figure('401, no credential')}, a registration of an existing user ${figure('register, existing')}.`;
   const readme = readFileSync('README.md', 'utf8');
   const marks = /(<!-- npm run bench -->\n)[^<]*(<!-- end -->)/;
-  if (!marks.test(readme)) throw new Error('README.md has lost the marks between which the figures stand.');
+  if (!marks.test(readme))
+    throw new Error('README.md does not contain the markers "npm run bench" and "end".');
   writeFileSync('README.md', readme.replace(marks, `$1${sentence}\n$2`));
 }
 
-/** Writes the figures, and from all that there are the page, its plots and the README's sentence. */
+/** Stores the figures, then updates the page, its plots and the README from all stored figures. */
 export function writeReport(figures: Figures): void {
   const majorOf = (node: string) => node.replace(/^v?(\d+).*/, '$1');
   mkdirSync(FOLDER, { recursive: true });
@@ -265,16 +273,16 @@ export function writeReport(figures: Figures): void {
   }
   const page = [
     '# Performance',
-    'Written by `npm run bench`; do not edit. [How it is measured, and what was tried](performance/notes.md).',
+    '`npm run bench` generates this page. Do not edit it. See [methods and conclusions](performance/notes.md).',
     ...all.flatMap((each) => sections(each, majorOf(each.node))),
   ];
   writeFileSync(PAGE, `${page.join('\n\n')}\n`);
-  // Of the Node.js that the README recommends.
+  // The README recommends the newest Node.js release line.
   const newest = all.at(-1);
-  if (newest?.requests) quoteInReadme(newest.requests, newest.node);
+  if (newest?.requests) updateReadme(newest.requests, newest.node);
 }
 
-/** The same tables for a terminal. */
+/** Prints the same tables. */
 export function printFigures(figures: Figures): void {
   process.stdout.write(`${sections(figures, figures.node).join('\n\n')}\n`);
 }

@@ -1,29 +1,29 @@
 import { percentile } from '../process-figures';
 import { type RequestFigures, spreadOf } from './figures';
+import type { Fixtures } from './fixtures';
 import type { Server } from './launch';
 import { type Load, type LoadFigures, openLoad } from './load';
 import { greeting, hello, type Scenario, scenariosFor } from './scenarios';
-import type { Surroundings } from './surroundings';
 import { bare, emptyMiddleware, type Target } from './targets';
 
-/** How many connections ask at a time, and how much. */
+/** Number of connections and requests of a measurement. */
 export interface Level {
   readonly connections: number;
   readonly rounds: number;
-  /** Requests to one target in one round; the reference answers as many before the targets, and as many after them. */
+  /** Requests per target and round. The reference gets the same number before and after the targets. */
   readonly sample: number;
-  /** So many samples of a scenario go before its first round, uncounted: code that has not run often is slow. */
-  readonly samplesAhead: number;
+  /** Samples of a scenario that warm up the code before the first round. They are not measured. */
+  readonly warmUpSamples: number;
 }
 
 export interface RequestOptions {
   readonly targets: readonly Target[];
   readonly levels: readonly Level[];
-  /** Sent to each target before anything is measured, of all scenarios together. */
+  /** Number of requests that warm up each target, divided among its scenarios. */
   readonly warmUp: number;
-  /** The scenarios to measure, by name; absent: all. */
+  /** Pattern for the names of the scenarios. Default: all scenarios. */
   readonly wanted?: RegExp;
-  /** Users who have a row already; absent: some are made. */
+  /** Existing users. Default: new users are created. */
   readonly rows?: Parameters<typeof scenariosFor>[2];
   readonly start: (target: Target) => Promise<Server>;
 }
@@ -35,7 +35,7 @@ interface Running {
 }
 
 const WARM_UP_CONNECTIONS = 32;
-/** A process that had nothing to do for a while is slow for a moment: so many for each of a sample go before it, uncounted. */
+/** Fraction of a sample that is sent first and not measured, because an idle process is slow at first. */
 const WAKE_UP = 1 / 6;
 
 const merge = (all: readonly LoadFigures[]): LoadFigures => ({
@@ -45,20 +45,20 @@ const merge = (all: readonly LoadFigures[]): LoadFigures => ({
   latencies: all.flatMap(({ latencies }) => latencies),
 });
 
-const each = ({ cpuMilliseconds, requests }: LoadFigures) => cpuMilliseconds / requests;
+const cpuPerRequest = ({ cpuMilliseconds, requests }: LoadFigures) => cpuMilliseconds / requests;
 
 /**
- * Processor time, throughput and latency of every scenario on every target. In each round the targets are asked one after
- * the other, with the reference before and behind them: whatever else the machine does weighs on all.
+ * Measures CPU time, throughput and latency of every scenario on every target. Each round measures the targets one after
+ * the other, and the reference before and after them, so that other load on the machine affects all of them equally.
  */
 export async function measureRequests(
-  surroundings: Surroundings,
+  fixtures: Fixtures,
   { targets, levels, warmUp, wanted = /^/, rows, start }: RequestOptions,
 ): Promise<RequestFigures[]> {
   const reference = await start(bare);
   const running: Running[] = [];
   for (const target of targets) {
-    const scenarios = target.hasRoutes ? await scenariosFor(target, surroundings, rows) : [greeting];
+    const scenarios = target.hasRoutes ? await scenariosFor(target, fixtures, rows) : [greeting];
     running.push({
       target,
       server: await start(target),
@@ -68,7 +68,7 @@ export async function measureRequests(
 
   const warm = async (server: Server, scenarios: readonly Scenario[]) => {
     for (const { prepare } of scenarios) {
-      // To make thousands of requests takes seconds, in one go: a connection that is open meanwhile is ended by the server.
+      // Prepares the requests before it connects, because the server closes connections that are idle for seconds.
       const requests = await prepare(Math.ceil(warmUp / scenarios.length));
       const load = openLoad(server, WARM_UP_CONNECTIONS);
       await load.send(requests);
@@ -79,7 +79,7 @@ export async function measureRequests(
   for (const { server, scenarios } of running) await warm(server, scenarios);
 
   const figures: RequestFigures[] = [];
-  for (const { connections, rounds, sample, samplesAhead } of levels) {
+  for (const { connections, rounds, sample, warmUpSamples } of levels) {
     const wakeUp = Math.ceil(sample * WAKE_UP);
     const base = openLoad(reference, connections);
     const loads = new Map<Target, Load>(
@@ -87,21 +87,21 @@ export async function measureRequests(
     );
     const names = [...new Set(running.flatMap(({ scenarios }) => scenarios.map(({ name }) => name)))];
     for (const name of names) {
-      const asked = running.flatMap(({ target, scenarios }) => {
+      const measuredTargets = running.flatMap(({ target, scenarios }) => {
         const scenario = scenarios.find((candidate) => candidate.name === name);
         const load = loads.get(target);
         return scenario && load ? [{ target, scenario, load }] : [];
       });
-      for (let ahead = 0; ahead < samplesAhead; ahead += 1) {
+      for (let count = 0; count < warmUpSamples; count += 1) {
         await base.send(hello(sample));
-        for (const { scenario, load } of asked) await load.send(await scenario.prepare(sample));
+        for (const { scenario, load } of measuredTargets) await load.send(await scenario.prepare(sample));
       }
       const bases: LoadFigures[] = [];
       const measured = new Map<string, LoadFigures[]>([[bare.name, bases]]);
       for (let round = 0; round < rounds; round += 1) {
         await base.send(hello(wakeUp));
         const before = await base.send(hello(sample));
-        for (const { target, scenario, load } of asked) {
+        for (const { target, scenario, load } of measuredTargets) {
           const requests = await scenario.prepare(sample);
           await load.send(await scenario.prepare(wakeUp));
           measured.set(target.name, [...(measured.get(target.name) ?? []), await load.send(requests)]);
@@ -115,8 +115,10 @@ export async function measureRequests(
           scenario: name,
           connections,
           target,
-          ratio: spreadOf(own.map((round, index) => each(round) / each(bases[index] ?? round))),
-          cpuMicroseconds: each(all) * 1000,
+          ratio: spreadOf(
+            own.map((round, index) => cpuPerRequest(round) / cpuPerRequest(bases[index] ?? round)),
+          ),
+          cpuMicroseconds: cpuPerRequest(all) * 1000,
           perSecond: (all.requests / all.milliseconds) * 1000,
           p50Milliseconds: percentile(all.latencies, 0.5),
           p99Milliseconds: percentile(all.latencies, 0.99),

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { bearer, signatureHeaders, tokenFor, userCreated } from '../../tests/harness/requests';
+import type { Fixtures } from './fixtures';
 import type { LoadRequest } from './load';
-import type { Surroundings } from './surroundings';
 import type { Target } from './targets';
 
-/** Makes the requests of one sample; what it has to prepare for them is done when it resolves. */
+/** Creates the requests of one sample, and the users that they need. */
 type Prepare = (count: number) => Promise<LoadRequest[]>;
 
-/** A kind of request, and how much of it makes a sample. */
+/** A kind of request. */
 export interface Scenario {
   readonly name: string;
   readonly prepare: Prepare;
@@ -16,7 +16,7 @@ export interface Scenario {
 const KNOWN_USERS = 100;
 const EXISTING_ROWS = 20_000;
 const HOUR_SECONDS = 3_600;
-/** So much of a token's signature is overwritten to forge it. */
+/** Number of characters of the signature that a forged token replaces. */
 const SIGNATURE_TAIL = 40;
 
 const statusOf = { get: 200, unauthorized: 401, invalidSignature: 400 } as const;
@@ -24,7 +24,7 @@ const statusOf = { get: 200, unauthorized: 401, invalidSignature: 400 } as const
 const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
-/** A cookie session as a browser sends it to a production instance. */
+/** Returns the session cookies of a browser with a production instance. */
 const cookie = (token: string) => ({
   cookie: `__client_uat=${Math.floor(Date.now() / 1000) - HOUR_SECONDS}; __session=${token}`,
 });
@@ -36,20 +36,20 @@ const me = (headers: Record<string, string>, status: number = statusOf.get): Loa
   status,
 });
 
-/** The route that every Next.js neighbour has: the reference. */
+/** Returns requests for the route of the reference. */
 export const hello = (count: number): LoadRequest[] =>
   times(count, () => ({ method: 'GET', path: '/hello', headers: {}, status: 200 }));
 
 export const greeting: Scenario = { name: 'GET /hello', prepare: async (count) => hello(count) };
 
 /**
- * The scenarios for one target. Users and credentials are its own: what another target has seen is nothing that this one
- * knows. Each call of a scenario makes new ones where the scenario says so.
+ * Returns the scenarios for one target. Each target has its own users and credentials, so the targets do not share cache
+ * entries.
  */
 export async function scenariosFor(
   { name: target, creates }: Pick<Target, 'name' | 'creates'>,
-  { idp, pool, keys }: Surroundings,
-  /** Users who have a row, besides those that are made here. */
+  { idp, pool, keys }: Fixtures,
+  /** Existing users. Default: this function creates them. */
   rows?: { readonly count: number; readonly name: (index: number) => string },
 ): Promise<Scenario[]> {
   const expires = { exp: Math.floor(Date.now() / 1000) + 6 * HOUR_SECONDS };
@@ -103,11 +103,11 @@ export async function scenariosFor(
     each('hit, cookie, known credential', (index) => me(cookie(knownToken(index)))),
     each('hit, cookie, each credential new', (index) => me(cookie(tokenOf(known(index))))),
     {
-      name: 'miss of a known user',
+      name: 'cache miss of an existing user',
       prepare: async (amount) =>
         (await insert(times(amount, fresh))).map((user) => me(bearer(tokenOf(user)))),
     },
-    each('first sight', () => me(bearer(tokenOf(fresh())))),
+    each('first request of a user', () => me(bearer(tokenOf(fresh())))),
     each('401, no credential', () => me({}, statusOf.unauthorized)),
     each('401, forged token', (index) => me(bearer(forge(knownToken(index))), statusOf.unauthorized)),
     each('register, existing', (index) => register(index, nextExisting(), 200)),

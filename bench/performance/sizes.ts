@@ -19,7 +19,7 @@ const FUNCTIONS = {
 const Trace = z.object({ files: z.array(z.string()) });
 const bytesOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
-/** What the server's files hold, without the maps that no process reads. */
+/** Returns the size of the server files without source maps. */
 function serverBytes(folder: string): number {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => !name.endsWith('.map'))
@@ -28,7 +28,7 @@ function serverBytes(folder: string): number {
     .reduce((total, file) => total + bytesOf(file), 0);
 }
 
-/** A file and all that it may load, as Next.js has traced it: what a platform packs into the function. */
+/** Returns the size of a file and its traced dependencies, which a platform packs into the function. */
 function functionBytes(file: string): number {
   const { files } = Trace.parse(JSON.parse(readFileSync(`${file}.nft.json`, 'utf8')));
   return [...files.map((each) => path.resolve(path.dirname(file), each)), file].reduce(
@@ -37,8 +37,8 @@ function functionBytes(file: string): number {
   );
 }
 
-/** The scripts of each page, compressed as they are sent; those of the identity provider come from its own host. */
-async function pageScripts(url: string, page: string) {
+/** Returns the number and compressed size of the scripts of a page. */
+async function measurePageScripts(url: string, page: string) {
   const html = await (await fetch(url + page)).text();
   const sources = [...html.matchAll(/<script\b[^>]*\bsrc="([^"]+)"/g)].map(([, source = '']) => source);
   const own = sources.filter((source) => source.startsWith('/'));
@@ -61,7 +61,7 @@ export async function measureSizes(
   const folder = path.join(BUILD_FOLDER, 'server');
   const { url, stop } = await start(service);
   const pages = [];
-  for (const page of PAGES) pages.push(await pageScripts(url, page));
+  for (const page of PAGES) pages.push(await measurePageScripts(url, page));
   await stop();
   const megabytes = (bytes: number) => bytes / 1024 / 1024;
   return {

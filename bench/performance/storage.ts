@@ -7,8 +7,8 @@ import { newId } from '../../dev/idp/instance/ids';
 import { startTcpProxy } from '../../tests/harness/parts/tcp-proxy';
 import { cpuMilliseconds, percentile } from '../process-figures';
 import type { Figures } from './figures';
+import type { Fixtures } from './fixtures';
 import { INSERT, LOOK_UP } from './statements';
-import type { Surroundings } from './surroundings';
 import { serviceVariables } from './targets';
 
 type Storage = NonNullable<Figures['storage']>;
@@ -18,7 +18,7 @@ const CALLS = 4_000;
 const CACHED_IDS = 100_000;
 const CACHED_AT_ONCE = 100;
 
-/** As long as the provider's ids, and in no order: nothing is assumed of it, and an index takes the most. */
+/** Random ids with the length of the provider's ids. Random order is the worst case for the size of an index. */
 const FILL = `
   INSERT INTO users (id, identity_provider_user_id)
   SELECT (lpad(to_hex(1760000000000 + n), 12, '0') || '7' || left(hash, 3) || '8' || substr(hash, 4, 15))::uuid,
@@ -46,8 +46,8 @@ const Plan = z
     ]) => Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks'],
   );
 
-/** So many calls one after the other: the processor time of the database's own process, and how long one took. */
-async function costOf(pid: number, call: (index: number) => Promise<unknown>) {
+/** Measures the CPU time of the database process and the median latency of sequential calls. */
+async function measureCost(pid: number, call: (index: number) => Promise<unknown>) {
   const milliseconds: number[] = [];
   const before = cpuMilliseconds(pid);
   for (let index = 0; index < CALLS; index += 1) {
@@ -61,7 +61,7 @@ async function costOf(pid: number, call: (index: number) => Promise<unknown>) {
   };
 }
 
-/** What the table takes that holds so many users, and what the two statements of a registration take over it. */
+/** Measures the size of the table and the cost of the statements of a registration. */
 async function measureTable(client: PoolClient, users: number): Promise<Storage['tables'][number]> {
   await client.query('VACUUM ANALYZE users');
   const [bytes] = Sizes.parse(
@@ -84,7 +84,7 @@ async function measureTable(client: PoolClient, users: number): Promise<Storage[
   const known = (index: number) => names[index % names.length] ?? '';
   const pid = Backend.parse((await client.query('SELECT pg_backend_pid() AS pid')).rows);
   const lookUp = (index: number) => client.query(LOOK_UP, [known(index)]);
-  // What is not yet in memory is read now.
+  // Reads the pages into memory.
   for (let index = 0; index < CALLS; index += 1) await lookUp(index);
   return {
     users,
@@ -92,22 +92,22 @@ async function measureTable(client: PoolClient, users: number): Promise<Storage[
     lookUpPages: Plan.parse(
       (await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${LOOK_UP}`, [known(0)])).rows,
     ),
-    lookUp: await costOf(pid, lookUp),
-    insert: await costOf(pid, () => client.query(INSERT, [[uuidV7()], [newId('user')]])),
+    lookUp: await measureCost(pid, lookUp),
+    insert: await measureCost(pid, () => client.query(INSERT, [[uuidV7()], [newId('user')]])),
   };
 }
 
 const usedMemory = async (redis: Redis) =>
   Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1] ?? Number.NaN);
 
-/** What cached ids take in the store, and what is said between service and store about one, both by the service's own calls. */
-async function measureCache(surroundings: Surroundings): Promise<Storage['cache']> {
-  const { kv, redisUrl } = surroundings;
+/** Measures the memory per cached id and the bytes per cache request. Uses the functions of the service. */
+async function measureCache(fixtures: Fixtures): Promise<Storage['cache']> {
+  const { kv, redisUrl } = fixtures;
   const { hostname: host, port } = new URL(kv.url);
   const proxy = await startTcpProxy({ host, port: Number(port) });
   const url = `http://127.0.0.1:${proxy.port}`;
-  // Of this process alone: what a bench starts gets none of its variables.
-  Object.assign(process.env, serviceVariables({ ...surroundings, kv: { ...kv, url } }));
+  // The variables apply only to this process. The servers that the benchmark starts do not inherit them.
+  Object.assign(process.env, serviceVariables({ ...fixtures, kv: { ...kv, url } }));
   const bytesOf = async (work: () => Promise<unknown>) => {
     const bytes = { sent: 0, received: 0 };
     proxy.onClientData = ({ length }) => {
@@ -121,11 +121,11 @@ async function measureCache(surroundings: Surroundings): Promise<Storage['cache'
   };
   const write = async (identityProviderUserId: string) => {
     if ((await cacheUserId(identityProviderUserId, uuidV7())) !== 'stored')
-      throw new Error('The cache store did not answer in time: this machine is too busy');
+      throw new Error('The cache did not respond in time. The machine is too busy.');
   };
   const read = async (identityProviderUserId: string) => {
     if ((await readCachedUserId(identityProviderUserId)).outcome !== 'hit')
-      throw new Error('The cached id is not there');
+      throw new Error('The cache does not contain the id.');
   };
   const redis = new Redis(redisUrl);
   try {
@@ -143,10 +143,10 @@ async function measureCache(surroundings: Surroundings): Promise<Storage['cache'
   }
 }
 
-/** What users take in the database and in the cache, over tables of growing size. Empties the table, before and afterwards. */
-export async function measureStorage(surroundings: Surroundings, sizes: readonly number[]): Promise<Storage> {
-  const cache = await measureCache(surroundings);
-  const client = await surroundings.pool.connect();
+/** Measures the storage per user with tables of increasing size. Empties the table before and afterwards. */
+export async function measureStorage(fixtures: Fixtures, sizes: readonly number[]): Promise<Storage> {
+  const cache = await measureCache(fixtures);
+  const client = await fixtures.pool.connect();
   try {
     await client.query('TRUNCATE users');
     const tables: Storage['tables'] = [];
@@ -155,7 +155,7 @@ export async function measureStorage(surroundings: Surroundings, sizes: readonly
       for (; rows < users; rows = Math.min(rows + CHUNK, users)) {
         await client.query(FILL, [rows + 1, Math.min(rows + CHUNK, users)]);
       }
-      process.stdout.write(`${users} users are in the table\n`);
+      process.stdout.write(`the table contains ${users} users\n`);
       tables.push(await measureTable(client, users));
     }
     await client.query('TRUNCATE users');

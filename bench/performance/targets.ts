@@ -5,27 +5,27 @@ import { promisify } from 'node:util';
 import { z } from 'zod';
 import { BUILD_FOLDER, build, withoutServiceVariables } from '../../tests/harness/build';
 import { startImpostor } from '../../tests/harness/parts/impostor';
+import type { Fixtures } from './fixtures';
 import { type LaunchOptions, launch, type Server } from './launch';
-import type { Surroundings } from './surroundings';
 
-/** Something that is measured. */
+/** A server to measure. */
 export interface Target {
   readonly name: string;
-  /** What it is, for the reader of a table. */
+  /** Column title in the report. */
   readonly title: string;
-  /** Whether it has the service's routes; otherwise it has `GET /hello` alone. */
+  /** True if the target has the routes of the service. Otherwise it has only `GET /hello`. */
   readonly hasRoutes: boolean;
   /** The status of a registration that creates a user. */
   readonly creates: 200 | 201;
-  start(surroundings: Surroundings): Promise<Server>;
+  start(fixtures: Fixtures): Promise<Server>;
 }
 
 const project = path.resolve(import.meta.dirname, '../..');
-const neighbours = path.join(import.meta.dirname, 'neighbours');
+const baselines = path.join(import.meta.dirname, 'baselines');
 const nextOf = (folder: string) => path.join(folder, 'node_modules/next/dist/bin/next');
 
-/** Under the names that the provider's SDK reads. */
-function sdkVariables({ keys, idp, databaseUrl, kv, redisUrl }: Surroundings): Record<string, string> {
+/** Returns the variables with the names that the Clerk SDK reads. */
+function sdkVariables({ keys, idp, databaseUrl, kv, redisUrl }: Fixtures): Record<string, string> {
   return {
     CLERK_SECRET_KEY: keys.secret,
     CLERK_PUBLISHABLE_KEY: keys.publishable,
@@ -45,38 +45,38 @@ function sdkVariables({ keys, idp, databaseUrl, kv, redisUrl }: Surroundings): R
 const nextStart = (packages: string, options: Omit<LaunchOptions, 'args'>) =>
   launch({ args: [nextOf(packages), 'start', '-H', 'localhost'], ...options });
 
-const ownNext = (name: string, title: string, hasRoutes: boolean): Target => ({
+const nextTarget = (name: string, title: string, hasRoutes: boolean): Target => ({
   name,
   title,
   hasRoutes,
   creates: 200,
-  start: (surroundings) =>
-    nextStart(neighbours, {
-      cwd: path.join(neighbours, name),
-      environment: hasRoutes ? sdkVariables(surroundings) : {},
+  start: (fixtures) =>
+    nextStart(baselines, {
+      cwd: path.join(baselines, name),
+      environment: hasRoutes ? sdkVariables(fixtures) : {},
     }),
 });
 
-/** The reference of every ratio. */
-export const bare = ownNext('bare', 'a bare Next.js route', false);
-export const emptyMiddleware = ownNext('empty-middleware', 'Next.js with an empty middleware.ts', false);
-export const tutorial = ownNext('tutorial', 'the tutorial’s shape', true);
+/** Reference of all ratios. */
+export const bare = nextTarget('bare', 'a bare Next.js route', false);
+export const emptyMiddleware = nextTarget('empty-middleware', 'Next.js with an empty middleware.ts', false);
+export const tutorial = nextTarget('tutorial', 'tutorial design', true);
 
 export const fastify: Target = {
   name: 'fastify',
   title: 'Fastify, the provider’s plugin, ioredis',
   hasRoutes: true,
   creates: 200,
-  start: (surroundings) =>
+  start: (fixtures) =>
     launch({
       args: ['server.mjs'],
-      cwd: path.join(neighbours, 'fastify'),
-      environment: { ...sdkVariables(surroundings), NODE_ENV: 'production' },
+      cwd: path.join(baselines, 'fastify'),
+      environment: { ...sdkVariables(fixtures), NODE_ENV: 'production' },
     }),
 };
 
-/** Under the names that this service reads. */
-export function serviceVariables({ keys, idp, databaseUrl, kv }: Surroundings): Record<string, string> {
+/** Returns the variables with the names that the service reads. */
+export function serviceVariables({ keys, idp, databaseUrl, kv }: Fixtures): Record<string, string> {
   return {
     IDP_SECRET_KEY: keys.secret,
     IDP_PUBLISHABLE_KEY: keys.publishable,
@@ -88,11 +88,11 @@ export function serviceVariables({ keys, idp, databaseUrl, kv }: Surroundings): 
   };
 }
 
-const startService = (surroundings: Surroundings, more: Record<string, string> = {}) =>
+const startService = (fixtures: Fixtures, more: Record<string, string> = {}) =>
   launch({
     args: [`${BUILD_FOLDER}/server.mjs`],
     cwd: project,
-    environment: { NEXT_DIST_DIR: BUILD_FOLDER, ...serviceVariables(surroundings), ...more },
+    environment: { NEXT_DIST_DIR: BUILD_FOLDER, ...serviceVariables(fixtures), ...more },
   });
 
 export const service: Target = {
@@ -100,19 +100,19 @@ export const service: Target = {
   title: 'this service',
   hasRoutes: true,
   creates: 201,
-  start: (surroundings) => startService(surroundings),
+  start: (fixtures) => startService(fixtures),
 };
 
-/** Measured where it is asked for: `--targets service,service-telemetry`. What it sends is taken and thrown away. */
+/** Measured only with `--targets service,service-telemetry`. The collector discards the telemetry. */
 export const serviceWithTelemetry: Target = {
   ...service,
   name: 'service-telemetry',
   title: 'this service, telemetry on',
-  async start(surroundings) {
+  async start(fixtures) {
     const collector = await startImpostor((request, response) => {
       request.resume().once('end', () => response.end());
     });
-    const server = await startService(surroundings, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+    const server = await startService(fixtures, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     const stop = async () => {
       await server.stop();
       await collector.stop();
@@ -121,7 +121,6 @@ export const serviceWithTelemetry: Target = {
   },
 };
 
-/** All of them, the reference first. */
 export const targets: readonly Target[] = [
   bare,
   emptyMiddleware,
@@ -147,37 +146,37 @@ const run = (
 
 const Packages = z.object({ dependencies: z.record(z.string(), z.string()) });
 
-/** What the neighbours and the service both use must be the same: it is not versions that are compared. */
+/** Throws if a baseline and the service use different versions of a package, because that would distort the comparison. */
 function requireSameVersions(): void {
-  const [ours, theirs] = [project, neighbours].map(
+  const [serviceVersions, baselineVersions] = [project, baselines].map(
     (folder) =>
       Packages.parse(JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'))).dependencies,
   );
-  for (const [name, version] of Object.entries(theirs ?? {})) {
-    if ((ours?.[name] ?? version) !== version)
-      throw new Error(`${name} is ${ours?.[name]} here, ${version} at the neighbours`);
+  for (const [name, version] of Object.entries(baselineVersions ?? {})) {
+    if ((serviceVersions?.[name] ?? version) !== version)
+      throw new Error(`The service uses ${name} ${serviceVersions?.[name]}, the baselines use ${version}.`);
   }
 }
 
-async function buildNeighbours({ keys }: Pick<Surroundings, 'keys'>): Promise<void> {
+async function buildBaselines({ keys }: Pick<Fixtures, 'keys'>): Promise<void> {
   const [wanted, installed] = ['package-lock.json', 'node_modules/.package-lock.json'].map((file) =>
-    statSync(path.join(neighbours, file), { throwIfNoEntry: false }),
+    statSync(path.join(baselines, file), { throwIfNoEntry: false }),
   );
   if ((installed?.mtimeMs ?? 0) < (wanted?.mtimeMs ?? 0)) {
-    await run(neighbours, 'npm', ['ci', '--no-audit', '--no-fund']);
+    await run(baselines, 'npm', ['ci', '--no-audit', '--no-fund']);
   }
   requireSameVersions();
-  cpSync(path.join(project, 'lib/generated/prisma'), path.join(neighbours, 'tutorial/generated'), {
+  cpSync(path.join(project, 'lib/generated/prisma'), path.join(baselines, 'tutorial/generated'), {
     recursive: true,
   });
   for (const { name } of [bare, emptyMiddleware, tutorial]) {
-    await run(path.join(neighbours, name), process.execPath, [nextOf(neighbours), 'build'], {
+    await run(path.join(baselines, name), process.execPath, [nextOf(baselines), 'build'], {
       NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY: keys.publishable,
     });
   }
 }
 
-/** Installs the neighbours' packages unless they are there, and builds all that has to be built. */
-export async function buildTargets(surroundings: Pick<Surroundings, 'keys'>): Promise<void> {
-  await Promise.all([buildNeighbours(surroundings), build()]);
+/** Installs the packages of the baselines if necessary, and builds all targets. */
+export async function buildTargets(fixtures: Pick<Fixtures, 'keys'>): Promise<void> {
+  await Promise.all([buildBaselines(fixtures), build()]);
 }

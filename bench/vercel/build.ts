@@ -7,24 +7,24 @@ import { withoutServiceVariables } from '../../tests/harness/build';
 
 const execute = promisify(execFile);
 
-/** Of the platform's build tool, and of a package of its own that has no fitting version in every registry. */
+/** Versions of the Vercel CLI and of one of its dependencies. Some registries lack the version that the CLI requests. */
 const VERSIONS = { vercel: '64.0.2', sandbox: '4.5.0' } as const;
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
-/** Shared by all runs: 360 MB, which nothing else needs. */
+/** Folder of the CLI (360 MB). All runs share it. */
 const TOOL = path.join(PROJECT, '.local', `vercel-${VERSIONS.vercel}`);
 
 const FETCH_MILLISECONDS = 600_000;
 const BUILD_MILLISECONDS = 900_000;
 
-/** Fetches the build tool unless it is there; whole, or not at all. */
-export async function fetchTool(): Promise<void> {
+/** Installs the CLI if necessary. A failed installation leaves no files. */
+export async function installTool(): Promise<void> {
   if (existsSync(TOOL)) return;
   mkdirSync(path.dirname(TOOL), { recursive: true });
   const unfinished = mkdtempSync(`${TOOL}-`);
   try {
     const { vercel, sandbox } = VERSIONS;
-    const own = { private: true, dependencies: { vercel }, overrides: { sandbox } };
-    writeFileSync(path.join(unfinished, 'package.json'), JSON.stringify(own));
+    const manifest = { private: true, dependencies: { vercel }, overrides: { sandbox } };
+    writeFileSync(path.join(unfinished, 'package.json'), JSON.stringify(manifest));
     const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
     await execute('npm', ['install', ...options], { cwd: unfinished, timeout: FETCH_MILLISECONDS });
     renameSync(unfinished, TOOL);
@@ -33,7 +33,7 @@ export async function fetchTool(): Promise<void> {
   }
 }
 
-/** Copies what git would hand to the platform, and the installed packages; nothing that git ignores. */
+/** Copies the tracked and untracked files of the project and its installed packages. Skips files that git ignores. */
 export async function copyTree(into: string): Promise<void> {
   mkdirSync(into);
   const list = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];
@@ -42,7 +42,7 @@ export async function copyTree(into: string): Promise<void> {
   await execute('cp', ['--parents', '-a', '-t', into, ...files], { cwd: PROJECT });
   await execute('cp', ['-a', path.join(PROJECT, 'node_modules'), into]);
   mkdirSync(path.join(into, '.vercel'));
-  // Ids that no account has. The packages are there already; what their installation runs is run.
+  // The ids belong to no account. The packages are already installed, so only the postinstall script runs.
   const settings = { framework: 'nextjs', installCommand: 'npm run postinstall' };
   const project = { projectId: 'prj_nobody', orgId: 'team_nobody', settings };
   writeFileSync(path.join(into, '.vercel', 'project.json'), JSON.stringify(project));
@@ -50,11 +50,10 @@ export async function copyTree(into: string): Promise<void> {
 
 export interface Build {
   readonly succeeded: boolean;
-  /** What it said. */
-  readonly words: string;
+  readonly output: string;
 }
 
-/** Runs the platform's own build over a copy of the tree, with these variables; its output is in `.vercel/output`. */
+/** Runs `vercel build` in a copy of the project. Writes the result to `.vercel/output`. */
 export async function buildForPlatform(
   folder: string,
   environment: Readonly<Record<string, string>>,
@@ -65,7 +64,7 @@ export async function buildForPlatform(
     [...args, '--global-config', `${folder}-config`],
     {
       cwd: folder,
-      // No network is needed: what asks for it by a proxy finds none.
+      // The build needs no network access. The proxy address makes every request fail.
       env: {
         ...withoutServiceVariables(),
         ...environment,
@@ -77,9 +76,9 @@ export async function buildForPlatform(
       maxBuffer: 2 ** 24,
     },
   );
-  const wordsOf = ({ stdout, stderr }: { stdout?: unknown; stderr?: unknown }) => `${stdout}\n${stderr}`;
+  const joinOutput = ({ stdout, stderr }: { stdout?: unknown; stderr?: unknown }) => `${stdout}\n${stderr}`;
   return ran.then(
-    (written) => ({ succeeded: true, words: wordsOf(written) }),
-    (error) => ({ succeeded: false, words: wordsOf(error) }),
+    (written) => ({ succeeded: true, output: joinOutput(written) }),
+    (error) => ({ succeeded: false, output: joinOutput(error) }),
   );
 }

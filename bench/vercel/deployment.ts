@@ -4,14 +4,8 @@ import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import { close, listen } from '../../dev/system/listen';
-import {
-  type BuiltFunction,
-  builtFunction,
-  type FunctionOptions,
-  type Headers,
-  type Reply,
-} from './function';
-import { first, Rules, router, type Target, type Travel, withoutHop } from './router';
+import { type BuiltFunction, type FunctionOptions, type Headers, loadFunction, type Reply } from './function';
+import { first, type RoutedRequest, Rules, router, type Target, withoutHop } from './router';
 
 const Override = z.object({ path: z.optional(z.string()), contentType: z.optional(z.string()) });
 const Config = z.object({ routes: Rules, overrides: z.record(z.string(), Override) });
@@ -21,29 +15,29 @@ const Prerender = z.object({
   initialHeaders: z._default(z.record(z.string(), z.string()), {}),
 });
 
-/** The functions of a build, behind its routes. */
+/** A running build: a router and its functions. */
 export interface Deployment {
   readonly url: string;
   readonly functions: readonly BuiltFunction[];
   readonly middleware: BuiltFunction;
-  /** The function that answers at a path. */
+  /** Returns the function that serves a path. */
   at(pathname: string): BuiltFunction;
-  /** Everything that the functions wrote. */
+  /** Returns the output of all functions. */
   output(): string;
   stop(): Promise<void>;
 }
 
 export interface DeployOptions extends Pick<FunctionOptions, 'environment' | 'apart'> {
-  /** `.vercel/output`. */
+  /** Path of `.vercel/output`. */
   readonly output: string;
-  /** Where each function gets a folder with its own files, and nothing else. */
+  /** Folder for the functions. Each function gets a subfolder that contains only its files. */
   readonly folder: string;
 }
 
-const parsed = (file: string): unknown => JSON.parse(readFileSync(file, 'utf8'));
+const readJson = (file: string): unknown => JSON.parse(readFileSync(file, 'utf8'));
 
-/** What is at which path: functions, some of them under several names; what was rendered by the build; files. */
-function targetsOf(
+/** Returns the functions and the target of each path: a function, a prerendered page or a static file. */
+function readTargets(
   { output, folder, environment, apart }: DeployOptions,
   overrides: z.infer<typeof Config>['overrides'],
 ) {
@@ -56,13 +50,13 @@ function targetsOf(
     const name = path.relative(root, real).replace(/\.func$/, '');
     const own = path.join(folder, name.replaceAll('/', '_'));
     if (!existsSync(own)) cpSync(real, own, { recursive: true, verbatimSymlinks: true });
-    const made = functions.get(name) ?? builtFunction({ name, folder: own, environment, apart });
-    functions.set(name, made);
-    targets.set(`/${entry.replace(/\.func$/, '')}`, { function: made });
+    const built = functions.get(name) ?? loadFunction({ name, folder: own, environment, apart });
+    functions.set(name, built);
+    targets.set(`/${entry.replace(/\.func$/, '')}`, { function: built });
   }
   for (const entry of named.filter((name) => name.endsWith('.prerender-config.json'))) {
     const file = path.join(root, entry);
-    const { fallback, initialStatus: status, initialHeaders: headers } = Prerender.parse(parsed(file));
+    const { fallback, initialStatus: status, initialHeaders: headers } = Prerender.parse(readJson(file));
     const body = readFileSync(path.join(path.dirname(file), fallback.fsPath));
     targets.set(`/${entry.replace(/\.prerender-config\.json$/, '')}`, { reply: { status, headers, body } });
   }
@@ -78,14 +72,15 @@ function targetsOf(
   return { functions, targetAt: (at: string) => targets.get(at === '/' ? '/index' : at.replace(/\/$/, '')) };
 }
 
-/** The request with what the platform says of it. */
-async function travelOf(request: http.IncomingMessage): Promise<Travel> {
+/** Parses a request and adds the headers of the platform. */
+async function parseRequest(request: http.IncomingMessage): Promise<RoutedRequest> {
   const { method = 'GET', url = '/' } = request;
-  // A platform resolves dot segments before it looks for a rule.
+  // The platform resolves dot segments before it applies the rules.
   const { pathname, search, searchParams } = new URL(url, 'https://platform');
-  const came: Headers = {};
-  for (const [name, value] of Object.entries(request.headers)) if (value !== undefined) came[name] = value;
-  const { 'x-matched-path': _forged, ...headers } = withoutHop(came);
+  const received: Headers = {};
+  for (const [name, value] of Object.entries(request.headers))
+    if (value !== undefined) received[name] = value;
+  const { 'x-matched-path': _forged, ...headers } = withoutHop(received);
   return {
     method,
     url: pathname + search,
@@ -99,37 +94,41 @@ async function travelOf(request: http.IncomingMessage): Promise<Travel> {
     path: pathname,
     query: searchParams,
     status: undefined,
-    given: {},
+    responseHeaders: {},
   };
 }
 
-/** Serves a build by its own `config.json`, each function in a process of its own. */
+/** Serves a build according to its `config.json`. Each function runs in a separate process. */
 export async function deploy(options: DeployOptions): Promise<Deployment> {
-  const { routes, overrides } = Config.parse(parsed(path.join(options.output, 'config.json')));
-  const { functions, targetAt } = targetsOf(options, overrides);
+  const { routes, overrides } = Config.parse(readJson(path.join(options.output, 'config.json')));
+  const { functions, targetAt } = readTargets(options, overrides);
   const middleware = functions.get('_middleware');
-  if (!middleware) throw new Error('The build has no middleware');
-  const lead = router(routes, targetAt, middleware);
+  if (!middleware) throw new Error('The build does not contain a middleware.');
+  const route = router(routes, targetAt, middleware);
 
-  async function answer(request: http.IncomingMessage): Promise<Reply> {
-    const travel = await travelOf(request);
-    const target = await lead(travel);
-    const { method, body, headers, query, given, status } = travel;
-    const ask = (asked: BuiltFunction) =>
-      asked.invoke({
+  async function handle(request: http.IncomingMessage): Promise<Reply> {
+    const routed = await parseRequest(request);
+    const target = await route(routed);
+    const { method, body, headers, query, responseHeaders, status } = routed;
+    const invoke = (built: BuiltFunction) =>
+      built.invoke({
         method,
-        // The address as it was asked for, and what the rules found in it.
-        url: travel.url.split('?', 1)[0] + (query.size > 0 ? `?${query}` : ''),
-        headers: { ...headers, 'x-matched-path': first(given['x-matched-path']) ?? travel.path },
+        // The original path, with the query parameters that the rules have added.
+        url: routed.url.split('?', 1)[0] + (query.size > 0 ? `?${query}` : ''),
+        headers: { ...headers, 'x-matched-path': first(responseHeaders['x-matched-path']) ?? routed.path },
         body,
       });
-    const reply = 'reply' in target ? target.reply : await ask(target.function);
-    return { ...reply, status: status ?? reply.status, headers: { ...given, ...withoutHop(reply.headers) } };
+    const reply = 'reply' in target ? target.reply : await invoke(target.function);
+    return {
+      ...reply,
+      status: status ?? reply.status,
+      headers: { ...responseHeaders, ...withoutHop(reply.headers) },
+    };
   }
 
   const server = http.createServer(async (request, response) => {
     try {
-      const { status, headers, body } = await answer(request);
+      const { status, headers, body } = await handle(request);
       response.writeHead(status, headers).end(request.method === 'HEAD' ? undefined : body);
     } catch (error) {
       response.writeHead(502).end(String(error));
@@ -142,7 +141,7 @@ export async function deploy(options: DeployOptions): Promise<Deployment> {
     middleware,
     at(pathname) {
       const target = targetAt(pathname);
-      if (!target || !('function' in target)) throw new Error(`No function at ${pathname}`);
+      if (!target || !('function' in target)) throw new Error(`There is no function at ${pathname}.`);
       return target.function;
     },
     output: () => [...functions.values()].map((each) => each.output()).join('\n'),

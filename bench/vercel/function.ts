@@ -4,11 +4,11 @@ import http from 'node:http';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { endProcess, endWithThisProcess } from '../../dev/system/processes';
+import { endProcess, killOnExit } from '../../dev/system/processes';
 
 const LAUNCHER = fileURLToPath(new URL('./launcher.mjs', import.meta.url));
 
-/** What the platform is told of a function, as far as it is looked at here. */
+/** Fields of `.vc-config.json` that this module uses. */
 const FunctionConfig = z.object({
   handler: z.string(),
   runtime: z.string(),
@@ -20,7 +20,7 @@ const FunctionConfig = z.object({
 
 export type Headers = Record<string, string | string[]>;
 
-/** One request as the platform hands it to a function. */
+/** Request that the platform passes to a function. */
 interface Invocation {
   readonly method: string;
   /** Path and query. */
@@ -35,43 +35,43 @@ export interface Reply {
   readonly body: Buffer;
 }
 
-/** A process of a function. */
+/** Process of a function. */
 interface Instance {
   readonly pid: number;
-  /** How many promises that it gave to `waitUntil` are not settled. */
+  /** Returns the number of pending promises that the function has passed to `waitUntil`. */
   waiting(): number;
 }
 
-/** A built function in a folder of its own. */
+/** A built function in its own folder. */
 export interface BuiltFunction {
   readonly name: string;
   readonly config: z.infer<typeof FunctionConfig>;
-  /** Relative to the function's folder. */
+  /** Paths relative to the folder of the function. */
   readonly files: readonly string[];
   readonly megabytes: number;
-  /** Hands over a request; starts a process where none runs. A process that ends instead of answering is a 500. */
+  /** Sends a request and starts the process if necessary. Returns a 500 if the process ends without a response. */
   invoke(invocation: Invocation): Promise<Reply>;
-  /** The process that runs. */
+  /** Returns the running process, if any. */
   instance(): Instance | undefined;
-  /** Everything that its processes wrote. */
+  /** Returns the output of all processes of the function. */
   output(): string;
-  /** Ends the process; the next request starts another. */
+  /** Terminates the process. The next request starts a new one. */
   stop(): Promise<void>;
 }
 
 export interface FunctionOptions {
   readonly name: string;
-  /** Nothing above it may be ours: modules are found upwards. */
+  /** Folder of the function. It must not be inside the project, because Node.js searches the parent folders for modules. */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** Whether the platform's HTTP server is out of the function's sight. */
+  /** True if the HTTP server of the platform must not be visible to the function. */
   readonly apart: boolean;
 }
 
 const Message = z.union([z.object({ port: z.number() }), z.object({ waiting: z.number() })]);
 const START_MILLISECONDS = 60_000;
-/** The platform's own is 15 s (`vercel.json`); this one also bounds what the machine is busy with. */
-const ANSWER_MILLISECONDS = 60_000;
+/** Longer than the timeout of the platform (15 s in `vercel.json`), because the machine may be busy. */
+const RESPONSE_MILLISECONDS = 60_000;
 
 interface Running {
   readonly child: ChildProcess;
@@ -79,23 +79,23 @@ interface Running {
   readonly port: Promise<number>;
 }
 
-function exchange(port: number, { method, url, headers, body }: Invocation): Promise<Reply> {
+function sendRequest(port: number, { method, url, headers, body }: Invocation): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const request = http.request(
-      { host: '127.0.0.1', port, method, path: url, headers, agent: false, timeout: ANSWER_MILLISECONDS },
+      { host: '127.0.0.1', port, method, path: url, headers, agent: false, timeout: RESPONSE_MILLISECONDS },
       async (response) => {
         const chunks: Buffer[] = [];
         try {
           for await (const chunk of response) chunks.push(chunk);
-          const given: Headers = {};
-          for (const [name, value] of Object.entries(response.headers)) if (value) given[name] = value;
-          resolve({ status: response.statusCode ?? 0, headers: given, body: Buffer.concat(chunks) });
+          const received: Headers = {};
+          for (const [name, value] of Object.entries(response.headers)) if (value) received[name] = value;
+          resolve({ status: response.statusCode ?? 0, headers: received, body: Buffer.concat(chunks) });
         } catch (error) {
           reject(error);
         }
       },
     );
-    request.on('timeout', () => request.destroy(new Error(`${method} ${url} was not answered`)));
+    request.on('timeout', () => request.destroy(new Error(`${method} ${url} got no response`)));
     request.on('error', reject);
     request.end(body);
   });
@@ -107,7 +107,8 @@ const FAILED: Reply = {
   body: Buffer.from('FUNCTION_INVOCATION_FAILED'),
 };
 
-export function builtFunction({ name, folder, environment, apart }: FunctionOptions): BuiltFunction {
+/** Reads a built function from its folder. */
+export function loadFunction({ name, folder, environment, apart }: FunctionOptions): BuiltFunction {
   const config = FunctionConfig.parse(JSON.parse(readFileSync(path.join(folder, '.vc-config.json'), 'utf8')));
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
     statSync(path.join(folder, file)).isFile(),
@@ -123,23 +124,23 @@ export function builtFunction({ name, folder, environment, apart }: FunctionOpti
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     const { pid } = child;
-    if (pid === undefined) throw new Error(`${name} could not be started`);
-    const forget = endWithThisProcess(pid, 'SIGTERM');
+    if (pid === undefined) throw new Error(`Cannot start ${name}.`);
+    const release = killOnExit(pid, 'SIGTERM');
     for (const stream of [child.stdout, child.stderr])
       stream?.on('data', (chunk: Buffer) => chunks.push(chunk));
     let waiting = 0;
     const port = new Promise<number>((resolve, reject) => {
       child.on('message', (message) => {
-        const told = Message.parse(message);
-        if ('port' in told) resolve(told.port);
-        else waiting = told.waiting;
+        const update = Message.parse(message);
+        if ('port' in update) resolve(update.port);
+        else waiting = update.waiting;
       });
       child.once('exit', () => {
-        forget();
+        release();
         if (running?.child === child) running = undefined;
-        reject(new Error(`${name} ended at its start`));
+        reject(new Error(`${name} ended during startup.`));
       });
-      setTimeout(() => reject(new Error(`${name} did not start`)), START_MILLISECONDS).unref();
+      setTimeout(() => reject(new Error(`${name} did not start.`)), START_MILLISECONDS).unref();
     });
     return { child, port, instance: { pid, waiting: () => waiting } };
   }
@@ -152,7 +153,7 @@ export function builtFunction({ name, folder, environment, apart }: FunctionOpti
     async invoke(invocation) {
       running ??= start();
       try {
-        return await exchange(await running.port, invocation);
+        return await sendRequest(await running.port, invocation);
       } catch {
         return FAILED;
       }

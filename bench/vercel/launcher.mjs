@@ -6,48 +6,48 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 
 /*
- * Runs one built function as the platform's launcher does: a handler of `(request, response)`, or with `web` one of a
- * `Request`. Whether the platform's own HTTP server is in the process of a function, nobody outside knows: with `apart`
- * none is, as far as the function can tell. Tells its parent the port, and how much `waitUntil` was given is not done yet.
+ * Runs one built function like the platform's launcher. The handler takes `(request, response)`, or with `web` a
+ * `Request`. With `apart`, the HTTP server is not visible to the function, because Vercel does not document whether its
+ * server runs in the same process. Sends the port and the number of pending `waitUntil` promises to the parent process.
  */
 const [file = '', kind, place] = process.argv.slice(2);
 const contexts = new AsyncLocalStorage();
 let waiting = 0;
 
-function wait(change) {
+function changeWaiting(change) {
   waiting += change;
   process.send({ waiting });
 }
 
 function waitUntil(promise) {
-  wait(1);
+  changeWaiting(1);
   Promise.resolve(promise)
     .catch(() => undefined)
-    .finally(() => wait(-1));
+    .finally(() => changeWaiting(-1));
 }
 
 globalThis[Symbol.for('@vercel/request-context')] = { get: () => contexts.getStore() };
 
-async function answerWeb(handler, request, response) {
+async function handleWeb(handler, request, response) {
   const { method, headers } = request;
   const url = `${headers['x-forwarded-proto']}://${headers['x-forwarded-host']}${request.url}`;
   const flat = Object.entries(headers).flatMap(([name, value]) => [value].flat().map((each) => [name, each]));
   const body = method === 'GET' || method === 'HEAD' ? undefined : Readable.toWeb(request);
-  const answer = await handler(new Request(url, { method, headers: flat, body, duplex: 'half' }));
-  const cookies = answer.headers.getSetCookie();
-  const rest = [...answer.headers].filter(([name]) => name !== 'set-cookie');
-  response.writeHead(answer.status, [...rest, ...cookies.map((cookie) => ['set-cookie', cookie])].flat());
-  if (answer.body) Readable.fromWeb(answer.body).pipe(response);
+  const result = await handler(new Request(url, { method, headers: flat, body, duplex: 'half' }));
+  const cookies = result.headers.getSetCookie();
+  const rest = [...result.headers].filter(([name]) => name !== 'set-cookie');
+  response.writeHead(result.status, [...rest, ...cookies.map((cookie) => ['set-cookie', cookie])].flat());
+  if (result.body) Readable.fromWeb(result.body).pipe(response);
   else response.end();
 }
 
-// Loaded before anything is asked: what a function loads at its start is part of its cold start.
+// Loads the handler before the first request, as part of the cold start.
 const handler = createRequire(path.resolve(file))(path.resolve(file));
 
 const server = http.createServer((request, response) =>
   contexts.run({ waitUntil, headers: request.headers, url: request.url }, async () => {
     try {
-      await (kind === 'web' ? answerWeb(handler, request, response) : handler(request, response));
+      await (kind === 'web' ? handleWeb(handler, request, response) : handler(request, response));
     } catch (error) {
       console.error(error);
       if (!response.headersSent) response.writeHead(500, { 'x-vercel-error': 'FUNCTION_INVOCATION_FAILED' });
@@ -56,7 +56,7 @@ const server = http.createServer((request, response) =>
   }),
 );
 server.keepAliveTimeout = 0;
-// Handed over behind the event that tells of it, a connection is not known as one of an HTTP server.
-const handOver = (socket) => setImmediate(() => server.emit('connection', socket));
-const listening = place === 'apart' ? net.createServer(handOver) : server;
+// Passes each socket after its connection event, so that the function cannot detect the HTTP server.
+const passSocket = (socket) => setImmediate(() => server.emit('connection', socket));
+const listening = place === 'apart' ? net.createServer(passSocket) : server;
 listening.listen(0, '127.0.0.1', () => process.send({ port: listening.address().port }));

@@ -5,18 +5,18 @@ import os from 'node:os';
 import path from 'node:path';
 import { startOwnPostgres } from '../../tests/harness/parts/own-postgres';
 import { startParts } from '../../tests/harness/service';
-import { buildForPlatform, copyTree, fetchTool } from './build';
-import { checksOfAnswers } from './checks-of-answers';
-import { checksOfBuild } from './checks-of-build';
-import { checksOfLife, type DeployWith } from './checks-of-life';
-import { functionFigures } from './cold-start';
+import { buildForPlatform, copyTree, installTool } from './build';
+import { buildChecks } from './build-checks';
+import { measureFunctions } from './cold-start';
 import { deploy } from './deployment';
+import { type DeployWith, lifecycleChecks } from './lifecycle-checks';
 import { printReport, runChecks } from './report';
+import { responseChecks } from './response-checks';
 
 /**
- * `npm run verify:vercel`: what Vercel's own build tool makes of the service, run as the platform runs it, over PostgreSQL, a
- * KV server and sessions of the local stack; no account is needed. Prints each function with its cold start, and every check;
- * ends with 1 if one failed. Takes four to ten minutes, one of them with frozen functions. Linux only.
+ * `npm run verify:vercel`: builds the service with the Vercel CLI and runs the functions as the platform does, with
+ * PostgreSQL, a KV server and sessions of the local stack. Does not need an account. Prints the cold start of each
+ * function and the result of each check. Exits with 1 if a check failed. Takes four to ten minutes. Linux only.
  */
 const stops: (() => unknown)[] = [];
 let stopped: Promise<void> | undefined;
@@ -29,16 +29,16 @@ const stop = () => {
 const interrupted = () => void stop().finally(() => process.exit(130));
 process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
 
-/** The statements of docs/deploy.md, step 2, which make the role of the service. */
-function roleOf(password: string): { readonly username: string; readonly statements: string } {
+/** Reads the SQL from docs/deploy.md, step 2, which creates the database role of the service. */
+function readRole(password: string): { readonly username: string; readonly statements: string } {
   const page = readFileSync('docs/deploy.md', 'utf8');
   const [, statements = '', username = ''] = /^```sql\n(CREATE ROLE (\w+) [^`]+)```$/m.exec(page) ?? [];
   return { username, statements: statements.replace("PASSWORD ''", `PASSWORD '${password}'`) };
 }
 
 async function verify(): Promise<void> {
-  console.log('fetching the build tool, copying the tree');
-  await fetchTool();
+  console.log('Installing the Vercel CLI and copying the project');
+  await installTool();
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-vercel-'));
   stops.push(() => rmSync(folder, { recursive: true, force: true }));
   const tree = path.join(folder, 'tree');
@@ -47,13 +47,13 @@ async function verify(): Promise<void> {
   const server = await startOwnPostgres();
   stops.push(server.stop);
   const password = randomBytes(24).toString('hex');
-  const { username, statements } = roleOf(password);
+  const { username, statements } = readRole(password);
   const parts = await startParts({
-    // Not migrated: that is the build's to do.
+    // An empty database, because the build applies the migrations.
     server: { ...server, template: 'template1' },
     databaseUrl: ({ url }) => Object.assign(new URL(url), { username, password }).href,
     keys: 'live',
-    // They are for the local stack.
+    // These variables are only for the local stack.
     environment: { CLERK_API_URL: '', CLERK_FAPI_URL: '' },
   });
   stops.push(parts.stop);
@@ -62,25 +62,25 @@ async function verify(): Promise<void> {
   const local = path.join(tree, '.env.local');
   const built = await runChecks('build', [
     {
-      title: 'a copy of the tree has no .env.local, and with one the build is refused',
+      title: 'The copied project has no .env.local, and the build fails if there is one',
       async run() {
         assert.ok(!existsSync(local));
-        writeFileSync(local, 'IDP_SECRET_KEY=of-somebody\n');
-        const { succeeded, words } = await buildForPlatform(tree, { VERCEL_ENV: 'preview' });
+        writeFileSync(local, 'IDP_SECRET_KEY=another-key\n');
+        const { succeeded, output } = await buildForPlatform(tree, { VERCEL_ENV: 'preview' });
         rmSync(local);
         assert.ok(!succeeded);
-        assert.match(words, /A build for deployment must not find \.env\.local/);
+        assert.match(output, /A build for deployment must not find \.env\.local/);
       },
     },
     {
-      title: 'takes `vercel-build`: migrates the database as its owner, then builds',
+      title: 'The build runs `vercel-build`, which migrates the database as its owner and then builds',
       async run() {
-        const { succeeded, words } = await buildForPlatform(tree, {
+        const { succeeded, output } = await buildForPlatform(tree, {
           ...production,
           VERCEL_ENV: 'production',
         });
-        assert.ok(succeeded, words);
-        assert.match(words, /^applied \d+_create_users$/m);
+        assert.ok(succeeded, output);
+        assert.match(output, /^applied \d+_create_users$/m);
       },
     },
   ]);
@@ -89,13 +89,13 @@ async function verify(): Promise<void> {
 
   const output = path.join(tree, '.vercel', 'output');
   const start = async (name: string, apart: boolean, changes: Readonly<Record<string, string>> = {}) => {
-    const ofPlatform = {
+    const platformVariables = {
       VERCEL: '1',
       VERCEL_ENV: 'production',
       VERCEL_REGION: 'iad1',
       VERCEL_URL: 'identity-link.vercel.app',
     };
-    const all = Object.entries({ ...ofPlatform, ...production, ...changes }).filter(
+    const all = Object.entries({ ...platformVariables, ...production, ...changes }).filter(
       ([, value]) => value !== '',
     );
     const deployment = await deploy({
@@ -117,12 +117,12 @@ async function verify(): Promise<void> {
     password,
     new URL(parts.database.url).password,
   ].filter((value) => value !== undefined);
-  await runChecks('build', checksOfBuild(tree, within, secrets));
-  // Nobody outside knows whether the platform's HTTP server is in a function's process: both are tried.
-  await runChecks('server within', checksOfAnswers({ name: 'within', hasGate: true }, within, parts));
-  await runChecks('server apart', checksOfAnswers({ name: 'apart', hasGate: false }, apart, parts));
-  await runChecks('', checksOfLife([within, apart], parts, deployWith));
-  printReport(await functionFigures(within, parts));
+  await runChecks('build', buildChecks(tree, within, secrets));
+  // Vercel does not document whether its HTTP server runs in the process of a function, so both cases are tested.
+  await runChecks('server within', responseChecks({ name: 'within', hasGate: true }, within, parts));
+  await runChecks('server apart', responseChecks({ name: 'apart', hasGate: false }, apart, parts));
+  await runChecks('', lifecycleChecks([within, apart], parts, deployWith));
+  printReport(await measureFunctions(within, parts));
 }
 
 try {

@@ -1,4 +1,4 @@
-/** A guarantee, and how it is put to the test: `run` rejects if it does not hold. */
+/** A check of one guarantee. `run` rejects if the guarantee does not hold. */
 export interface Check {
   readonly title: string;
   readonly run: () => Promise<void>;
@@ -6,22 +6,22 @@ export interface Check {
 
 const lines: { readonly check: string; readonly result: string }[] = [];
 
-/** Runs checks one after the other, those that follow a failure too; true if all of them held. */
-export async function runChecks(about: string, checks: readonly Check[]): Promise<boolean> {
-  let held = true;
+/** Runs all checks one after the other, also after a failure. Returns true if all of them passed. */
+export async function runChecks(group: string, checks: readonly Check[]): Promise<boolean> {
+  let passed = true;
   for (const { title, run } of checks) {
-    const check = about ? `${about}: ${title}` : title;
+    const check = group ? `${group}: ${title}` : title;
     try {
       await run();
       lines.push({ check, result: 'ok' });
       console.log(`ok      ${check}`);
     } catch (error) {
-      held = false;
+      passed = false;
       lines.push({ check, result: 'FAILED' });
       console.log(`FAILED  ${check}\n${error instanceof Error ? error.message : error}`);
     }
   }
-  return held;
+  return passed;
 }
 
 const row = (cells: readonly (string | number)[]) => `| ${cells.join(' | ')} |`;
@@ -32,7 +32,7 @@ function table(rows: readonly Readonly<Record<string, string | number>>[]): stri
   return [...head, ...rows.map((cells) => row(names.map((name) => cells[name] ?? '')))].join('\n');
 }
 
-/** Prints both tables as markdown, that of the functions if they ran. The exit code is 1 unless every check held. */
+/** Prints the functions and the checks as Markdown tables. Sets the exit code to 1 if a check failed. */
 export function printReport(functions: readonly Readonly<Record<string, string | number>>[]): void {
   const tables = [functions, lines].filter(({ length }) => length > 0).map(table);
   console.log(['', `Node.js ${process.version}`, ...tables].join('\n\n'));

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { BuiltFunction, Headers, Reply } from './function';
 
-/** A rule of `config.json`, as far as this build makes use of it: https://vercel.com/docs/build-output-api/configuration. */
+/** Rules of `config.json` that this build uses. Source: https://vercel.com/docs/build-output-api/configuration. */
 const Condition = z.object({
   type: z.literal('header'),
   key: z.string(),
@@ -28,42 +28,45 @@ const Rule = z.object({
 type Rule = z.infer<typeof Rule>;
 export const Rules = z.array(z.union([z.object({ handle: z.string() }), Rule]));
 
-/** What answers at a path: bytes that the build made, or a function. */
+/** Target of a path: a prerendered response or a function. */
 export type Target = { readonly reply: Reply } | { readonly function: BuiltFunction };
 
-/** A request on its way, which each rule that it meets may change. */
-export interface Travel {
+/** A request while the rules are applied. Rules may change its mutable fields. */
+export interface RoutedRequest {
   readonly method: string;
-  /** As it came. */
+  /** Original path and query. */
   readonly url: string;
   readonly body: Buffer;
   headers: Headers;
   path: string;
   query: URLSearchParams;
-  /** Of the answer, where the rules say so. */
+  /** Response status, if a rule sets one. */
   status: number | undefined;
-  readonly given: Headers;
+  readonly responseHeaders: Headers;
 }
 
-/** Of one connection, not of what is sent over it. */
+/** Hop-by-hop headers. */
 const HOP = /^(?:connection|keep-alive|transfer-encoding|upgrade|te|trailer|expect)$/;
-/** By which the middleware talks to the platform. */
-const SIGN = /^x-middleware-/;
+/** Headers that the middleware sends to the platform. */
+const MIDDLEWARE = /^x-middleware-/;
 
 const without = (headers: Headers, ...patterns: readonly RegExp[]): Headers =>
   Object.fromEntries(
     Object.entries(headers).filter(([name]) => !patterns.some((pattern) => pattern.test(name))),
   );
-/** What of a message goes on to the next. */
+/** Removes the hop-by-hop headers. */
 export const withoutHop = (headers: Headers) => without(headers, HOP);
 
 export const first = (value: string | string[] | undefined) => [value].flat()[0];
 
-const whole = (pattern: string) => new RegExp(`^(?:${pattern})$`, 'i');
+const fullMatch = (pattern: string) => new RegExp(`^(?:${pattern})$`, 'i');
 
-/** The values of a rule's groups if it applies. */
-function matchOf(rule: Rule, { path, headers }: Travel): Readonly<Record<string, string>> | undefined {
-  const found = whole(rule.src).exec(path);
+/** Returns the captured groups if the rule applies. */
+function matchRule(
+  rule: Rule,
+  { path, headers }: RoutedRequest,
+): Readonly<Record<string, string>> | undefined {
+  const found = fullMatch(rule.src).exec(path);
   if (!found) return undefined;
   const values: Record<string, string> = {};
   const take = (match: RegExpExecArray) => {
@@ -71,58 +74,58 @@ function matchOf(rule: Rule, { path, headers }: Travel): Readonly<Record<string,
     for (const [name, value = ''] of Object.entries(match.groups ?? {})) values[name] = value;
   };
   take(found);
-  const holds = ({ key, value }: z.infer<typeof Condition>) => {
-    const given = first(headers[key]);
-    if (given === undefined || value === undefined) return given !== undefined;
-    const match = whole(value).exec(given);
+  const isMet = ({ key, value }: z.infer<typeof Condition>) => {
+    const header = first(headers[key]);
+    if (header === undefined || value === undefined) return header !== undefined;
+    const match = fullMatch(value).exec(header);
     if (match) take(match);
     return match !== null;
   };
-  return rule.has.every(holds) && !rule.missing.some(holds) ? values : undefined;
+  return rule.has.every(isMet) && !rule.missing.some(isMet) ? values : undefined;
 }
 
-const filled = (template: string, values: Readonly<Record<string, string>>) =>
+const fillTemplate = (template: string, values: Readonly<Record<string, string>>) =>
   template.replace(/\$(\w+)/g, (_, name: string) => values[name] ?? '');
 
-/** What the middleware said of the request that goes on: all headers that it has from now on. */
-function headersAfter(headers: Headers, said: Headers): Headers {
-  const names = first(said['x-middleware-override-headers'])?.split(',');
+/** Returns the request headers after the middleware. They replace all original headers if the middleware overrides any. */
+function applyHeaderOverrides(headers: Headers, middlewareHeaders: Headers): Headers {
+  const names = first(middlewareHeaders['x-middleware-override-headers'])?.split(',');
   if (!names) return headers;
   return Object.fromEntries(
     names.flatMap((name) => {
-      const value = said[`x-middleware-request-${name.trim()}`];
+      const value = middlewareHeaders[`x-middleware-request-${name.trim()}`];
       return value === undefined ? [] : [[name.trim(), value]];
     }),
   );
 }
 
-/** Asks the middleware; its answer, if that is the end of the way. */
-async function pass(travel: Travel, middleware: BuiltFunction): Promise<Target | undefined> {
-  const { method, url, headers, body } = travel;
-  const said = await middleware.invoke({ method, url, headers, body });
-  const rewrite = first(said.headers['x-middleware-rewrite']);
-  if (!rewrite && !said.headers['x-middleware-next']) return { reply: said };
-  travel.headers = headersAfter(headers, said.headers);
-  Object.assign(travel.given, without(said.headers, HOP, SIGN, /^content-length$/));
+/** Runs the middleware. Returns its response, or undefined if the request continues. */
+async function runMiddleware(routed: RoutedRequest, middleware: BuiltFunction): Promise<Target | undefined> {
+  const { method, url, headers, body } = routed;
+  const reply = await middleware.invoke({ method, url, headers, body });
+  const rewrite = first(reply.headers['x-middleware-rewrite']);
+  if (!rewrite && !reply.headers['x-middleware-next']) return { reply };
+  routed.headers = applyHeaderOverrides(headers, reply.headers);
+  Object.assign(routed.responseHeaders, without(reply.headers, HOP, MIDDLEWARE, /^content-length$/));
   if (rewrite) {
     const { pathname, searchParams } = new URL(rewrite, 'https://platform');
-    travel.path = pathname;
-    travel.query = searchParams;
+    routed.path = pathname;
+    routed.query = searchParams;
   }
   return undefined;
 }
 
-type Find = (travel: Travel) => Promise<Target | undefined>;
+type Find = (routed: RoutedRequest) => Promise<Target | undefined>;
 
 /**
- * Leads a request to what answers it: middleware first, then files, then the function of the route. Changes the request on
- * the way as the rules say. A stand-in for the platform's router, which may do more before these rules.
+ * Returns a function that finds the target of a request: the middleware first, then static files, then the function of the
+ * route. Applies the rules to the request. Emulates the router of the platform, which may do more before these rules.
  */
 export function router(
   routes: z.infer<typeof Rules>,
   targetAt: (path: string) => Target | undefined,
   middleware: BuiltFunction,
-): (travel: Travel) => Promise<Target> {
+): (routed: RoutedRequest) => Promise<Target> {
   const phases = new Map<string, Rule[]>();
   let current = '';
   for (const route of routes) {
@@ -130,25 +133,25 @@ export function router(
     else phases.set(current, [...(phases.get(current) ?? []), route]);
   }
 
-  /** Follows the rules of a phase; the target, as soon as `check` finds one where they led. */
-  async function follow(phase: string, travel: Travel, check: Find): Promise<Target | undefined> {
+  /** Applies the rules of a phase. Returns the target as soon as `check` finds one. */
+  async function applyPhase(phase: string, routed: RoutedRequest, check: Find): Promise<Target | undefined> {
     for (const rule of phases.get(phase) ?? []) {
-      const values = matchOf(rule, travel);
+      const values = matchRule(rule, routed);
       if (!values) continue;
       for (const [name, value] of Object.entries(rule.headers))
-        travel.given[name.toLowerCase()] = filled(value, values);
-      for (const { target, args } of rule.transforms) travel.headers[target.key] = args;
+        routed.responseHeaders[name.toLowerCase()] = fillTemplate(value, values);
+      for (const { target, args } of rule.transforms) routed.headers[target.key] = args;
       if (rule.middlewarePath !== undefined) {
-        const answered = await pass(travel, middleware);
-        if (answered) return answered;
+        const response = await runMiddleware(routed, middleware);
+        if (response) return response;
       }
-      if (rule.status !== undefined) travel.status = rule.status;
+      if (rule.status !== undefined) routed.status = rule.status;
       if (rule.dest !== undefined) {
-        const [path = '', query = ''] = filled(rule.dest, values).split('?', 2);
-        travel.path = path;
-        for (const [name, value] of new URLSearchParams(query)) travel.query.set(name, value);
+        const [path = '', query = ''] = fillTemplate(rule.dest, values).split('?', 2);
+        routed.path = path;
+        for (const [name, value] of new URLSearchParams(query)) routed.query.set(name, value);
       }
-      const found = rule.check ? await check(travel) : undefined;
+      const found = rule.check ? await check(routed) : undefined;
       if (found) return found;
       if (!rule.check && !rule.continue) return undefined;
     }
@@ -156,20 +159,22 @@ export function router(
   }
 
   const file: Find = async ({ path }) => targetAt(path);
-  const lookUp: Find = async (travel) =>
-    (await file(travel)) ?? (await follow('miss', travel, file)) ?? (await follow('rewrite', travel, file));
+  const lookUp: Find = async (routed) =>
+    (await file(routed)) ??
+    (await applyPhase('miss', routed, file)) ??
+    (await applyPhase('rewrite', routed, file));
 
-  return async (travel) => {
+  return async (routed) => {
     const target =
-      (await follow('', travel, lookUp)) ??
-      (await file(travel)) ??
-      (await follow('filesystem', travel, lookUp)) ??
-      (await lookUp(travel)) ??
-      (await follow('resource', travel, lookUp));
-    if (!target) await follow('error', travel, file);
-    const found = target ?? targetAt(travel.path);
-    if (!found) throw new Error(`${travel.path} leads nowhere`);
-    await follow('hit', travel, file);
+      (await applyPhase('', routed, lookUp)) ??
+      (await file(routed)) ??
+      (await applyPhase('filesystem', routed, lookUp)) ??
+      (await lookUp(routed)) ??
+      (await applyPhase('resource', routed, lookUp));
+    if (!target) await applyPhase('error', routed, file);
+    const found = target ?? targetAt(routed.path);
+    if (!found) throw new Error(`There is no target at ${routed.path}.`);
+    await applyPhase('hit', routed, file);
     return found;
   };
 }

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { extract } from 'tar';
 import { messageOf } from '../system/errors';
-import { removeLeftovers } from '../system/leftovers';
+import { removeStaleFiles } from '../system/stale-files';
 
 /** The browser SDK and its prebuilt components, as the provider would serve them from its own host. */
 const PACKAGES = {
@@ -66,7 +66,7 @@ export function clerkJsFrom(folder: string): ClerkJs {
  * what to do if it cannot be had.
  */
 export async function prefetchClerkJs(folder: string = DEFAULT_CLERK_JS_FOLDER): Promise<void> {
-  removeLeftovers(folder, UNFINISHED);
+  removeStaleFiles(folder, UNFINISHED);
   const fetches = [packageFolder('clerk-js', folder), packageFolder('ui', folder)];
   await Promise.allSettled(fetches);
   await Promise.all(fetches);

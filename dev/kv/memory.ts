@@ -11,13 +11,13 @@ interface CommandDefinition {
   readonly run: (args: readonly string[]) => unknown;
 }
 
-/** Beyond this the entry written longest ago goes: what is kept here is a cache. */
+/** Maximum number of keys. Beyond it, the engine evicts the key that was written longest ago. */
 const maximumKeys = 100_000;
 
 /**
- * A store in this process's memory that answers GET, SET with all its options, DEL, EXISTS, MGET, TTL, PTTL, EXPIRE,
- * INCR, PING, ECHO, DBSIZE and FLUSHALL as Redis does, and refuses every other command as Redis would an unknown one.
- * Each command, and each transaction, is done before another one starts.
+ * Returns an in-memory store that implements GET, SET with all its options, DEL, EXISTS, MGET, TTL, PTTL, EXPIRE,
+ * INCR, PING, ECHO, DBSIZE and FLUSHALL as Redis does. Every other command fails with Redis's "unknown command" error.
+ * Commands and transactions are atomic.
  */
 export function memoryEngine(): KvEngine {
   const entries = new Map<string, Entry>();
@@ -39,7 +39,7 @@ export function memoryEngine(): KvEngine {
     if (!entry) return -2;
     return entry.expiresAt === Number.POSITIVE_INFINITY ? -1 : round(entry.expiresAt - Date.now());
   };
-  const count = (keys: readonly string[], holds: (key: string) => boolean) => keys.filter(holds).length;
+  const count = (keys: readonly string[], matches: (key: string) => boolean) => keys.filter(matches).length;
 
   const commands: Record<string, CommandDefinition> = {
     PING: { minimum: 0, maximum: 1, run: ([message = 'PONG']) => message },
@@ -58,7 +58,7 @@ export function memoryEngine(): KvEngine {
       minimum: 2,
       maximum: 2,
       run([key = '', seconds]) {
-        const milliseconds = integer(seconds) * 1000;
+        const milliseconds = parseInteger(seconds) * 1000;
         const entry = find(key);
         if (!entry) return 0;
         entries.set(key, { ...entry, expiresAt: Date.now() + milliseconds });
@@ -70,7 +70,7 @@ export function memoryEngine(): KvEngine {
       maximum: 1,
       run([key = '']) {
         const entry = find(key);
-        const next = integer(entry?.value ?? '0') + 1;
+        const next = parseInteger(entry?.value ?? '0') + 1;
         if (!Number.isSafeInteger(next)) throw new CommandError('ERR increment or decrement would overflow');
         put(key, { value: String(next), expiresAt: entry?.expiresAt ?? Number.POSITIVE_INFINITY });
         return next;
@@ -81,11 +81,11 @@ export function memoryEngine(): KvEngine {
       maximum: Infinity,
       run([key = '', value = '', ...words]) {
         const old = find(key);
-        const options = setOptions(words, old);
-        const refused = (options.onlyIfAbsent && old) || (options.onlyIfPresent && !old);
-        if (!refused) put(key, { value, expiresAt: options.expiresAt });
+        const options = parseSetOptions(words, old);
+        const isSkipped = (options.onlyIfAbsent && old) || (options.onlyIfPresent && !old);
+        if (!isSkipped) put(key, { value, expiresAt: options.expiresAt });
         if (options.returnOld) return old?.value ?? null;
-        return refused ? null : 'OK';
+        return isSkipped ? null : 'OK';
       },
     },
     DBSIZE: {
@@ -117,7 +117,7 @@ export function memoryEngine(): KvEngine {
       return prepare(name, args)();
     },
     async transaction(list) {
-      return prepareAll(list, prepare).map(reply);
+      return prepareAll(list, prepare).map(runCommand);
     },
     async close() {
       entries.clear();
@@ -125,7 +125,7 @@ export function memoryEngine(): KvEngine {
   };
 }
 
-/** A transaction with a command that cannot even be queued is discarded as a whole. */
+/** Discards the whole transaction if one of its commands is unknown or has the wrong number of arguments. */
 function prepareAll(
   list: readonly (readonly [string, ...string[]])[],
   prepare: (name: string, args: readonly string[]) => () => unknown,
@@ -137,7 +137,7 @@ function prepareAll(
   }
 }
 
-function reply(run: () => unknown): KvReply {
+function runCommand(run: () => unknown): KvReply {
   try {
     return { result: run() };
   } catch (error) {
@@ -146,7 +146,7 @@ function reply(run: () => unknown): KvReply {
   }
 }
 
-function setOptions(words: readonly string[], old: Entry | undefined) {
+function parseSetOptions(words: readonly string[], old: Entry | undefined) {
   const options = {
     expiresAt: Number.POSITIVE_INFINITY,
     onlyIfAbsent: false,
@@ -155,16 +155,16 @@ function setOptions(words: readonly string[], old: Entry | undefined) {
   };
   const rest = [...words];
   let expirySet = false;
-  const expire = (at: (amount: number) => number) => {
-    const amount = integer(rest.shift() ?? syntaxError());
+  const parseExpiry = (at: (amount: number) => number) => {
+    const amount = parseInteger(rest.shift() ?? throwSyntaxError());
     if (amount <= 0) throw new CommandError("ERR invalid expire time in 'set' command");
     return at(amount);
   };
   const expiry: Record<string, () => number> = {
-    ex: () => expire((seconds) => Date.now() + seconds * 1000),
-    px: () => expire((milliseconds) => Date.now() + milliseconds),
-    exat: () => expire((seconds) => seconds * 1000),
-    pxat: () => expire((milliseconds) => milliseconds),
+    ex: () => parseExpiry((seconds) => Date.now() + seconds * 1000),
+    px: () => parseExpiry((milliseconds) => Date.now() + milliseconds),
+    exat: () => parseExpiry((seconds) => seconds * 1000),
+    pxat: () => parseExpiry((milliseconds) => milliseconds),
     keepttl: () => old?.expiresAt ?? Number.POSITIVE_INFINITY,
   };
   for (let word = rest.shift()?.toLowerCase(); word !== undefined; word = rest.shift()?.toLowerCase()) {
@@ -175,16 +175,16 @@ function setOptions(words: readonly string[], old: Entry | undefined) {
     } else if (word === 'nx' && !options.onlyIfPresent) options.onlyIfAbsent = true;
     else if (word === 'xx' && !options.onlyIfAbsent) options.onlyIfPresent = true;
     else if (word === 'get') options.returnOld = true;
-    else syntaxError();
+    else throwSyntaxError();
   }
   return options;
 }
 
-function syntaxError(): never {
+function throwSyntaxError(): never {
   throw new CommandError('ERR syntax error');
 }
 
-function integer(text: string | undefined): number {
+function parseInteger(text: string | undefined): number {
   const value = Number(text);
   if (text === undefined || !/^(0|-?[1-9]\d*)$/.test(text) || !Number.isSafeInteger(value)) {
     throw new CommandError('ERR value is not an integer or out of range');

@@ -2,8 +2,8 @@ import { Redis } from 'ioredis';
 import { CommandError, type KvEngine } from './server';
 
 /**
- * Passes every command to the Redis at `url`; it connects at the first one, and again whenever the connection is
- * lost. A command waits at most 2 s for its answer, then rejects.
+ * Returns an engine that forwards every command to the Redis server at `url`. It connects on the first command and
+ * reconnects when the connection is lost. A command rejects if Redis does not respond within 2 s.
  */
 export function redisEngine(url: string): KvEngine {
   const redis = new Redis(url, {
@@ -13,14 +13,14 @@ export function redisEngine(url: string): KvEngine {
     maxRetriesPerRequest: 1,
     retryStrategy: (attempt) => Math.min(attempt * 100, 1_000),
   });
-  redis.on('error', () => {}); // the commands that fail for it say so
+  redis.on('error', () => {}); // the pending commands report the error
 
   return {
     async call(command, ...args) {
       try {
         return await redis.call(command, ...args);
       } catch (error) {
-        throw commandError(error);
+        throw toCommandError(error);
       }
     },
     async transaction(commands) {
@@ -30,7 +30,7 @@ export function redisEngine(url: string): KvEngine {
         const replies = (await queued.exec()) ?? [];
         return replies.map(([error, result]) => (error ? { error: error.message } : { result }));
       } catch (error) {
-        throw commandError(error);
+        throw toCommandError(error);
       }
     },
     async close() {
@@ -39,7 +39,7 @@ export function redisEngine(url: string): KvEngine {
   };
 }
 
-/** What Redis answered is the command's fault; anything else is the connection's. */
-function commandError(error: unknown): unknown {
+/** Converts an error that Redis returned into a CommandError. Every other error is a connection error and stays as it is. */
+function toCommandError(error: unknown): unknown {
   return error instanceof Error && error.name === 'ReplyError' ? new CommandError(error.message) : error;
 }

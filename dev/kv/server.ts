@@ -3,40 +3,39 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { listen } from '../system/listen';
 
-/** What answers the commands: a store in memory, or a Redis. */
+/** Runs the commands: an in-memory store, or a Redis server. */
 export interface KvEngine {
-  /** Runs one command; rejects with a CommandError when the command is at fault, with anything else when it is not. */
+  /** Runs one command. Rejects with a CommandError if the command is invalid, and with another error if the store fails. */
   call(command: string, ...args: string[]): Promise<unknown>;
-  /** Runs all commands with no other between them, or none; a reply each. Rejects as `call` does. */
+  /** Runs the commands as one atomic transaction and returns one reply for each. Rejects like `call`. */
   transaction(commands: readonly (readonly [string, ...string[]])[]): Promise<KvReply[]>;
   close(): Promise<void>;
 }
 
-/** The answer to one of several commands. */
+/** Reply to one command of a pipeline or transaction. */
 export type KvReply = { readonly result: unknown } | { readonly error: string };
 
-/** The command is wrong; the message is Redis' own, such as `ERR syntax error`. */
+/** The command is invalid. The message is the one that Redis returns, such as `ERR syntax error`. */
 export class CommandError extends Error {}
 
 /** A running KV server. */
 export interface KvServer {
   readonly url: string;
   readonly token: string;
-  /** When it resolves nothing listens any more, and the engine is closed. */
+  /** Resolves when the server has stopped listening and the engine is closed. */
   stop(): Promise<void>;
 }
 
-/** What startKvServer needs to know. */
 export interface KvServerOptions {
   readonly token: string;
-  /** Absent: any free port. */
+  /** Default: any free port. */
   readonly port?: number;
   readonly engine: KvEngine;
-  /** Sees every command before it runs, also those of pipelines and transactions. */
+  /** Called before each command runs, including the commands of pipelines and transactions. */
   readonly onCommand?: (command: string, args: readonly string[]) => void;
 }
 
-interface Answer {
+interface HttpResult {
   readonly status: number;
   readonly body: unknown;
 }
@@ -47,16 +46,15 @@ const Command = z.tuple([Argument], Argument);
 const Commands = z.array(Command).min(1);
 
 /**
- * Serves the REST protocol of Upstash (and so of Vercel KV) on 127.0.0.1, as far as their client speaks it for
- * plain commands: one command, `/pipeline`, `/multi-exec`, and a command spelled in the path. Every request needs
- * the token.
+ * Serves the Upstash Redis REST API, which Vercel KV also uses, on 127.0.0.1. Supports single commands, `/pipeline`,
+ * `/multi-exec` and commands in the URL path. Every request needs the token.
  *
  * Source: https://upstash.com/docs/redis/features/restapi, and @upstash/redis 1.39.
  */
 export async function startKvServer(options: KvServerOptions): Promise<KvServer> {
   const { token, engine } = options;
   const server = createServer(async (request, response) => {
-    const { status, body } = await answer(request, options).catch(failure);
+    const { status, body } = await handle(request, options).catch(errorResult);
     response.writeHead(status, {
       'content-type': 'application/json',
       ...(status === 413 ? { connection: 'close' } : {}),
@@ -67,9 +65,9 @@ export async function startKvServer(options: KvServerOptions): Promise<KvServer>
 
   const stop = async () => {
     const closed = new Promise((resolve) => server.close(resolve));
-    const impatience = setTimeout(() => server.closeAllConnections(), 2_000);
+    const forceClose = setTimeout(() => server.closeAllConnections(), 2_000);
     await closed;
-    clearTimeout(impatience);
+    clearTimeout(forceClose);
     await engine.close();
   };
   let stopped: Promise<void> | undefined;
@@ -84,45 +82,45 @@ export async function startKvServer(options: KvServerOptions): Promise<KvServer>
   };
 }
 
-async function answer(request: IncomingMessage, options: KvServerOptions): Promise<Answer> {
+async function handle(request: IncomingMessage, options: KvServerOptions): Promise<HttpResult> {
   if (!isAuthorized(request.headers.authorization, options.token)) {
-    return refusal(401, 'WRONGPASS invalid or missing auth token');
+    return rejection(401, 'WRONGPASS invalid or missing auth token');
   }
-  if (request.method !== 'POST' && request.method !== 'GET') return refusal(405, 'ERR use GET or POST');
+  if (request.method !== 'POST' && request.method !== 'GET') return rejection(405, 'ERR use GET or POST');
   const url = new URL(`http://localhost${request.url ?? '/'}`);
   const segments = url.pathname.split('/').filter((segment) => segment !== '');
   const body = await readBody(request);
-  if (body === undefined) return refusal(413, 'ERR max request size exceeded');
+  if (body === undefined) return rejection(413, 'ERR max request size exceeded');
 
   const encode = request.headers['upstash-encoding'] === 'base64' ? toBase64 : (value: unknown) => value;
   const [first, second] = segments;
   if (first === undefined) {
-    if (request.method === 'GET') return refusal(404, 'ERR no command in the path');
-    return one(Command.parse(JSON.parse(body)), options, encode);
+    if (request.method === 'GET') return rejection(404, 'ERR no command in the path');
+    return runOne(Command.parse(JSON.parse(body)), options, encode);
   }
   if ((first === 'pipeline' || first === 'multi-exec') && second === undefined) {
-    if (request.method === 'GET') return refusal(404, `ERR /${first} takes POST`);
-    const runAll = first === 'pipeline' ? pipeline : transaction;
+    if (request.method === 'GET') return rejection(404, `ERR /${first} takes POST`);
+    const runAll = first === 'pipeline' ? runPipeline : runTransaction;
     const replies = await runAll(Commands.parse(JSON.parse(body)), options);
     return { status: 200, body: replies.map((reply) => encodeReply(reply, encode)) };
   }
   const query = [...url.searchParams].flat().filter((word) => word !== '');
   const words = [...segments.map(decodeURIComponent), ...(body === '' ? [] : [body]), ...query];
-  return one(Command.parse(words), options, encode);
+  return runOne(Command.parse(words), options, encode);
 }
 
 type ParsedCommand = z.infer<typeof Command>;
 
-async function one(command: ParsedCommand, options: KvServerOptions, encode: Encode): Promise<Answer> {
+async function runOne(command: ParsedCommand, options: KvServerOptions, encode: Encode): Promise<HttpResult> {
   const reply = await run(command, options);
-  return 'error' in reply ? refusal(400, reply.error) : { status: 200, body: encodeReply(reply, encode) };
+  return 'error' in reply ? rejection(400, reply.error) : { status: 200, body: encodeReply(reply, encode) };
 }
 
-function pipeline(commands: readonly ParsedCommand[], options: KvServerOptions): Promise<KvReply[]> {
+function runPipeline(commands: readonly ParsedCommand[], options: KvServerOptions): Promise<KvReply[]> {
   return Promise.all(commands.map((command) => run(command, options)));
 }
 
-function transaction(
+function runTransaction(
   commands: readonly ParsedCommand[],
   { engine, onCommand }: KvServerOptions,
 ): Promise<KvReply[]> {
@@ -144,7 +142,7 @@ type Encode = (value: unknown) => unknown;
 
 function encodeReply(reply: KvReply, encode: Encode): KvReply {
   if ('error' in reply) return reply;
-  // The status OK goes out as it is, everywhere else a string may hold bytes that JSON cannot carry.
+  // Upstash sends the status OK unencoded. Other strings may contain bytes that JSON cannot represent.
   return { result: reply.result === 'OK' ? 'OK' : (encode(reply.result) ?? null) };
 }
 
@@ -153,15 +151,15 @@ function toBase64(value: unknown): unknown {
   return typeof value === 'string' ? Buffer.from(value).toString('base64') : value;
 }
 
-function failure(error: unknown): Answer {
-  if (error instanceof CommandError) return refusal(400, error.message);
+function errorResult(error: unknown): HttpResult {
+  if (error instanceof CommandError) return rejection(400, error.message);
   if (error instanceof SyntaxError || error instanceof z.ZodError)
-    return refusal(400, 'ERR failed to parse command');
-  if (error instanceof URIError) return refusal(400, 'ERR malformed path');
-  return refusal(503, 'ERR the store does not answer');
+    return rejection(400, 'ERR failed to parse command');
+  if (error instanceof URIError) return rejection(400, 'ERR malformed path');
+  return rejection(503, 'ERR the store does not respond');
 }
 
-function refusal(status: number, error: string): Answer {
+function rejection(status: number, error: string): HttpResult {
   return { status, body: { error } };
 }
 

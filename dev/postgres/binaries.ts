@@ -15,15 +15,15 @@ import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
 import { errorCode } from '../system/errors';
-import { removeLeftovers } from '../system/leftovers';
+import { removeStaleFiles } from '../system/stale-files';
 
-/** The account a server is started under; absent fields mean this process's own. */
+/** System account that runs the server. Default: the account of this process. */
 export interface ServiceUser {
   readonly uid?: number;
   readonly gid?: number;
 }
 
-/** Paths of the programs that make and run a cluster. */
+/** Paths of the programs that create and run a cluster. */
 export interface PostgresBinaries {
   readonly initdb: string;
   readonly postgres: string;
@@ -32,9 +32,9 @@ export interface PostgresBinaries {
 const SymlinkList = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * Finds the PostgreSQL that npm installed for this platform, in a place where `user` can run it.
+ * Returns the PostgreSQL programs that npm installed for this platform. Copies them first if `user` cannot run them.
  *
- * Throws an error that names DATABASE_URL when there is none for this platform.
+ * Throws if npm installed no PostgreSQL for this platform.
  */
 export function findPostgresBinaries(user: ServiceUser): PostgresBinaries {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
@@ -45,7 +45,7 @@ export function findPostgresBinaries(user: ServiceUser): PostgresBinaries {
   } catch {
     throw new Error(
       `No embedded PostgreSQL is installed for this platform (${packageName}). ` +
-        'Set DATABASE_URL to a PostgreSQL server of your own, or install again without leaving out optional dependencies.',
+        'Set DATABASE_URL to your own PostgreSQL server, or reinstall with optional dependencies.',
     );
   }
   repairSymlinks(native);
@@ -67,7 +67,7 @@ function runs({ postgres }: PostgresBinaries, user: ServiceUser): boolean {
   );
 }
 
-/** npm packages hold no symlinks; the package's install script makes them, where such scripts are allowed to run. */
+/** Creates the symlinks of the package. npm packages cannot contain symlinks, and install scripts may be disabled. */
 function repairSymlinks(native: string): void {
   const list = path.join(native, 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -82,7 +82,7 @@ function repairSymlinks(native: string): void {
   }
 }
 
-/** A service user may not reach node_modules (under /root, say); a copy in the temporary folder it can. */
+/** Copies the programs to the temporary folder, because the service user may lack access to node_modules. */
 function copyForService(native: string): string {
   const { version } = z
     .object({ version: z.string() })
@@ -91,7 +91,7 @@ function copyForService(native: string): string {
   const copy = path.join(folder, 'native');
   makePrivateFolder(folder);
   if (existsSync(copy)) return copy;
-  removeLeftovers(folder, 'native-');
+  removeStaleFiles(folder, 'native-');
   const unfinished = `${copy}-${process.pid}`;
   cpSync(native, unfinished, { recursive: true, verbatimSymlinks: true });
   for (const binary of Object.values(binariesIn(unfinished))) chmodSync(binary, 0o755);
@@ -105,15 +105,15 @@ function copyForService(native: string): string {
 }
 
 /**
- * Makes a folder that others may pass through but not write to.
+ * Creates a folder that other users may traverse but not list or write to.
  *
- * Throws when the name exists and belongs to somebody else: the temporary folder is open to everybody.
+ * Throws if the path exists and belongs to another user, because any user may write to the temporary folder.
  */
 export function makePrivateFolder(folder: string): void {
   mkdirSync(folder, { recursive: true });
   const stats = lstatSync(folder);
   if (!stats.isDirectory() || (process.getuid && stats.uid !== process.getuid())) {
-    throw new Error(`${folder} exists and is not ours; remove it.`);
+    throw new Error(`${folder} belongs to another user or is not a folder. Remove it and try again.`);
   }
   chmodSync(folder, 0o711);
 }

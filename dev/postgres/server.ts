@@ -19,32 +19,31 @@ import path from 'node:path';
 import { Client, escapeIdentifier } from 'pg';
 import { errorCode } from '../system/errors';
 import { freePort } from '../system/listen';
-import { commandLine, endProcess, endWithThisProcess, isAlive, waitUntil } from '../system/processes';
+import { commandLine, endProcess, isAlive, killOnExit, waitUntil } from '../system/processes';
 import { findPostgresBinaries, makePrivateFolder, type PostgresBinaries, type ServiceUser } from './binaries';
 
-/** A running PostgreSQL of this project's own. */
+/** A running embedded PostgreSQL server. */
 export interface EmbeddedPostgres {
-  /** Connection string of a database of this server, password included. */
+  /** Returns the connection string of a database, including the password. */
   url(database: string): string;
-  /** Creates the database unless it exists. */
+  /** Creates the database if it does not exist. */
   createDatabase(name: string): Promise<void>;
-  /** True: a server that an earlier process left running was taken over. */
+  /** True if the server was already running, left by an earlier process. */
   readonly adopted: boolean;
-  /** Where the cluster is: below the folder asked for, unless the service user cannot reach that one. */
+  /** Folder of the cluster. It is inside the requested folder unless the service user cannot access that folder. */
   readonly dataFolder: string;
-  /** When it resolves the server is gone, also an adopted one. Stopping twice is stopping once. */
+  /** Resolves when the server has ended, including an adopted one. Further calls return the same promise. */
   stop(): Promise<void>;
 }
 
-/** What startPostgres needs to know. */
 export interface PostgresOptions {
-  /** Keeps the cluster; made if absent. One process at a time may use it. */
+  /** Folder for the cluster. It is created if it does not exist. Only one process at a time may use it. */
   readonly folder: string;
-  /** Absent: any free port. */
+  /** Default: any free port. */
   readonly port?: number;
-  /** False: faster, and the data does not survive a crash of the machine. For tests. */
+  /** False disables fsync, which is faster, but the data does not survive a system crash. For tests. */
   readonly durable: boolean;
-  /** Ends the start: it then rejects with the signal's reason and leaves no server. */
+  /** Cancels the start. The promise then rejects with the signal's reason, and no server keeps running. */
   readonly signal?: AbortSignal;
 }
 
@@ -64,23 +63,23 @@ interface RunningServer {
 const startMilliseconds = 60_000;
 
 /**
- * Starts a PostgreSQL over the cluster in `folder`, or takes over the one a crashed process left running there.
- * It listens on 127.0.0.1 only, asks for a password that is kept in the folder, and ends with this process even
- * when that is killed.
+ * Starts PostgreSQL with the cluster in `folder`, or adopts the server that a crashed process left running there.
+ * The server listens only on 127.0.0.1 and requires the password that is stored in the folder. It ends with this
+ * process, even if this process is killed.
  *
- * Rejects with the server's own words when it does not start, and when another live process uses the folder.
+ * Rejects with the server's log if the server does not start. Also rejects if another process uses the folder.
  */
 export async function startPostgres(options: PostgresOptions): Promise<EmbeddedPostgres> {
   const cluster = locateCluster(path.resolve(options.folder));
-  const left = await findRunning(cluster, options.signal);
-  const server = left ?? (await launch(cluster, options));
-  // One that was launched is watched over already, one that was taken over is not.
-  const release = endWithThisProcess(server.pid, 'SIGINT');
+  const running = await findRunning(cluster, options.signal);
+  const server = running ?? (await launch(cluster, options));
+  // The watchdog already knows a launched server, but not an adopted one.
+  const release = killOnExit(server.pid, 'SIGINT');
   writeFileSync(path.join(cluster.folder, 'owner'), String(process.pid));
 
   const url = (database: string) => connectionString(cluster, server.port, database);
   const shutDown = async () => {
-    // SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one.
+    // SIGINT requests a fast shutdown, SIGQUIT an immediate shutdown.
     await endProcess(server.pid, [
       { signal: 'SIGINT', milliseconds: 15_000 },
       { signal: 'SIGQUIT', milliseconds: 5_000 },
@@ -91,13 +90,13 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
   let stopped: Promise<void> | undefined;
   return {
     url,
-    adopted: left !== undefined,
+    adopted: running !== undefined,
     dataFolder: cluster.data,
     async createDatabase(name) {
       try {
         await queryOnce(url('postgres'), `CREATE DATABASE ${escapeIdentifier(name)}`);
       } catch (error) {
-        // 42P04: it exists; 23505: it came to exist just now.
+        // 42P04: the database exists. 23505: another connection has just created it.
         if (!['42P04', '23505'].includes(errorCode(error) ?? '')) throw error;
       }
     },
@@ -113,12 +112,12 @@ function locateCluster(wanted: string): Cluster {
   mkdirSync(wanted, { recursive: true });
   const given = realpathSync(wanted);
   chmodSync(given, 0o711);
-  if (isRoot) openBelowTemporaryFolder(given);
+  if (isRoot) allowTraversalInTemporaryFolder(given);
   const folder = isRoot && !othersMayPass(given) ? substituteFolder(given) : given;
   const data = path.join(folder, 'data');
   const passwordFile = path.join(folder, 'password');
   if (!existsSync(passwordFile)) {
-    if (existsSync(data)) throw new Error(`${folder} has lost its password file; remove the folder.`);
+    if (existsSync(data)) throw new Error(`The password file in ${folder} is missing. Remove the folder.`);
     writeFileSync(passwordFile, randomBytes(18).toString('hex'), { mode: 0o600 });
   }
   return {
@@ -130,14 +129,17 @@ function locateCluster(wanted: string): Cluster {
   };
 }
 
-/** PostgreSQL refuses to run as root: the owner of the cluster runs it, at first `nobody`. */
+/** Returns the account that runs the server, because PostgreSQL does not run as root. A new cluster belongs to `nobody`. */
 function serviceUser(data: string): ServiceUser {
   const owner = existsSync(data) ? statSync(data) : undefined;
   return owner && owner.uid !== 0 ? { uid: owner.uid, gid: owner.gid } : { uid: 65534, gid: 65534 };
 }
 
-/** What a test keeps below the temporary folder stays there, so that it goes when the test removes its folder. */
-function openBelowTemporaryFolder(folder: string): void {
+/**
+ * Lets the service user traverse a path inside the temporary folder. The cluster of a test then stays in the test's own
+ * folder and is removed with it.
+ */
+function allowTraversalInTemporaryFolder(folder: string): void {
   const temporary = realpathSync(os.tmpdir());
   for (let at = folder; at.startsWith(temporary + path.sep); at = path.dirname(at)) {
     chmodSync(at, (statSync(at).mode & 0o777) | 0o011);
@@ -156,7 +158,10 @@ function substituteFolder(wanted: string): string {
   return folder;
 }
 
-/** The server over this cluster that an earlier process left, waiting for one that is starting up or shutting down. */
+/**
+ * Returns the server that an earlier process left running with this cluster, if any. Waits for a server that is starting
+ * up or shutting down.
+ */
 async function findRunning(cluster: Cluster, signal?: AbortSignal): Promise<RunningServer | undefined> {
   let found: RunningServer | undefined;
   await waitUntil(
@@ -164,17 +169,17 @@ async function findRunning(cluster: Cluster, signal?: AbortSignal): Promise<Runn
       const server = readPidFile(cluster);
       if (!server || !isAlive(server.pid)) return true;
       if (isAnotherProgram(cluster, server.pid)) {
-        // PostgreSQL would take the process for a server, and refuse to start.
+        // Otherwise PostgreSQL mistakes the process for a server and does not start.
         rmSync(pidFile(cluster), { force: true });
         return true;
       }
       const owner = Number(readIfPresent(path.join(cluster.folder, 'owner')));
       if (owner > 0 && owner !== process.pid && isAlive(owner)) {
         throw new Error(
-          `The database in ${cluster.folder} is in use by process ${owner}; stop that one first.`,
+          `The database in ${cluster.folder} is in use by process ${owner}. Stop that process first.`,
         );
       }
-      if (await answersAt(cluster, server.port)) found = server;
+      if (await servesCluster(cluster, server.port)) found = server;
       return found !== undefined;
     },
     20_000,
@@ -183,18 +188,18 @@ async function findRunning(cluster: Cluster, signal?: AbortSignal): Promise<Runn
   return found;
 }
 
-/** After a crash or a reboot the id in the file may by now be that of some other process. */
+/** After a crash or a reboot, another process may have the id that postmaster.pid contains. */
 function isAnotherProgram(cluster: Cluster, pid: number): boolean {
   const command = commandLine(pid);
   return command !== undefined && !command.includes(cluster.data);
 }
 
-async function answersAt(cluster: Cluster, port: number): Promise<boolean> {
+async function servesCluster(cluster: Cluster, port: number): Promise<boolean> {
   try {
     const [row] = await queryOnce(connectionString(cluster, port, 'postgres'), 'SHOW data_directory');
     return row?.['data_directory'] === cluster.data;
   } catch {
-    return false; // not yet, or not any more
+    return false; // the server is starting up or shutting down
   }
 }
 
@@ -206,14 +211,14 @@ async function launch(cluster: Cluster, options: PostgresOptions): Promise<Runni
     try {
       return await launchOn(port, cluster, binaries, options);
     } catch (error) {
-      // Between asking for a free port and using it, another process may have taken it.
+      // Another process may take the port after freePort() has found it.
       const portTaken = /could not bind|Address already in use/i.test(String(error));
       if (options.port !== undefined || !portTaken || attempt === 3) throw error;
     }
   }
 }
 
-/** Made under another name first, so that a crash half-way leaves no cluster that looks whole. */
+/** Creates the cluster in a temporary folder and renames it, so that a crash does not leave an incomplete cluster. */
 async function createCluster(
   { folder, data, user }: Cluster,
   binaries: PostgresBinaries,
@@ -224,31 +229,31 @@ async function createCluster(
   makePrivateFolder(unfinished);
   const passwordFile = path.join(unfinished, 'password');
   writeFileSync(passwordFile, readFileSync(path.join(folder, 'password')), { mode: 0o600 });
-  const made = path.join(unfinished, 'data');
+  const newData = path.join(unfinished, 'data');
   if (user.uid !== undefined && user.gid !== undefined) {
     chownSync(passwordFile, user.uid, user.gid);
     chownSync(unfinished, user.uid, user.gid);
   }
   const options = ['-U', 'postgres', '--auth=scram-sha-256', '-E', 'UTF8', '--locale=C', '--no-sync'];
-  const child = spawn(binaries.initdb, ['-D', made, `--pwfile=${passwordFile}`, ...options], {
+  const child = spawn(binaries.initdb, ['-D', newData, `--pwfile=${passwordFile}`, ...options], {
     ...user,
     cwd: unfinished,
     stdio: ['ignore', 'ignore', 'pipe'],
     timeout: startMilliseconds,
     ...(signal ? { signal } : {}),
   });
-  const release = child.pid === undefined ? () => {} : endWithThisProcess(child.pid, 'SIGTERM');
-  let words = '';
+  const release = child.pid === undefined ? () => {} : killOnExit(child.pid, 'SIGTERM');
+  let output = '';
   child.stderr.setEncoding('utf8').on('data', (chunk) => {
-    words = (words + chunk).slice(-4000);
+    output = (output + chunk).slice(-4000);
   });
   try {
     const code = await new Promise((resolve, reject) => {
       child.once('error', reject).once('close', (status, by) => resolve(status ?? by));
     });
     if (code !== 0)
-      throw new Error(`The database cluster could not be made (initdb ended with ${code}).\n${words}`);
-    renameSync(made, data);
+      throw new Error(`Cannot create the database cluster: initdb ended with ${code}.\n${output}`);
+    renameSync(newData, data);
   } finally {
     release();
     rmSync(unfinished, { recursive: true, force: true, maxRetries: 3 });
@@ -269,7 +274,7 @@ async function launchOn(
     'max_connections=200',
     ...(durable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
   ];
-  // A file, not a pipe: a server that outlives this process has somewhere to write to.
+  // A file, because a server that outlives this process could not write to a pipe.
   const log = openSync(cluster.log, 'w', 0o600);
   const child = spawn(
     postgres,
@@ -277,20 +282,20 @@ async function launchOn(
     {
       ...cluster.user,
       cwd: cluster.data,
-      detached: true, // Ctrl-C must not end it before the processes that use it
+      detached: true, // Ctrl-C must not end the server before its clients
       stdio: ['ignore', log, log],
     },
   );
   closeSync(log);
   const { pid } = child;
   if (pid === undefined) throw await spawnError(child);
-  const release = endWithThisProcess(pid, 'SIGINT');
+  const release = killOnExit(pid, 'SIGINT');
   child.unref();
   try {
     const ready = await waitUntil(
       () => {
         if (child.exitCode !== null || child.signalCode !== null) {
-          throw new Error(`PostgreSQL ended at its start.\n${readIfPresent(cluster.log).slice(-4000)}`);
+          throw new Error(`PostgreSQL ended during startup.\n${readIfPresent(cluster.log).slice(-4000)}`);
         }
         const server = readPidFile(cluster);
         return server?.pid === pid && server.ready;
@@ -299,7 +304,7 @@ async function launchOn(
       signal,
     );
     if (!ready)
-      throw new Error(`PostgreSQL was not ready in time.\n${readIfPresent(cluster.log).slice(-4000)}`);
+      throw new Error(`PostgreSQL was not ready within 60 s.\n${readIfPresent(cluster.log).slice(-4000)}`);
   } catch (error) {
     await endProcess(pid, [{ signal: 'SIGQUIT', milliseconds: 5_000 }]);
     release();
@@ -310,9 +315,7 @@ async function launchOn(
 
 function spawnError(child: ChildProcess): Promise<Error> {
   return new Promise((resolve) => {
-    child.once('error', (cause) =>
-      resolve(new Error(`PostgreSQL cannot be run: ${cause.message}`, { cause })),
-    );
+    child.once('error', (cause) => resolve(new Error(`Cannot run PostgreSQL: ${cause.message}`, { cause })));
   });
 }
 
@@ -320,7 +323,7 @@ function pidFile(cluster: Cluster): string {
   return path.join(cluster.data, 'postmaster.pid');
 }
 
-/** What the server says of itself in postmaster.pid: line 1 its process id, 4 its port, 8 its state. */
+/** Reads postmaster.pid: line 1 is the process id, line 4 the port and line 8 the state. */
 function readPidFile(cluster: Cluster): (RunningServer & { ready: boolean }) | undefined {
   const lines = readIfPresent(pidFile(cluster)).split('\n');
   const [pid, port] = [Number(lines[0]), Number(lines[3])];
@@ -342,7 +345,7 @@ function connectionString({ password }: Cluster, port: number, database: string)
 
 async function queryOnce(url: string, statement: string): Promise<Record<string, unknown>[]> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 60_000 });
-  client.on('error', () => {}); // an idle connection that breaks shows in the next query
+  client.on('error', () => {}); // the next query reports a broken idle connection
   try {
     await client.connect();
     return (await client.query<Record<string, unknown>>(statement)).rows;

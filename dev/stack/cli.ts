@@ -26,7 +26,7 @@ const Deliveries = z.array(
 
 type Delivery = z.infer<typeof Deliveries>[number];
 
-/** Creates a user and waits until the service has acknowledged the webhook, or is known not to have. */
+/** Creates a user and waits until the webhook is delivered or has failed. */
 async function createUser(provider: Provider): Promise<void> {
   const email = `user-${randomBytes(4).toString('hex')}@example.com`;
   const { id } = Created.parse(
@@ -42,12 +42,12 @@ async function createUser(provider: Provider): Promise<void> {
     return delivery !== undefined && delivery.status !== 'pending';
   }, deliveryMilliseconds);
   const last = delivery?.attempts.at(-1);
-  const answer = last
-    ? `${last.status ?? 'no answer'} ${last.answer}`
-    : `no attempt yet; deliveries may be paused, see ${provider.consoleUrl}`;
+  const outcome = last
+    ? `${last.status ?? 'no response'} ${last.answer}`
+    : `no attempt yet. Deliveries may be paused: see ${provider.consoleUrl}`;
   if (delivery?.status !== 'delivered')
-    throw new Error(`The webhook user.created was not acknowledged: ${answer}`);
-  console.error(`${email}; the webhook user.created was answered: ${answer}`);
+    throw new Error(`The webhook user.created was not delivered: ${outcome}`);
+  console.error(`${email}; response to the webhook user.created: ${outcome}`);
 }
 
 async function findDelivery(provider: Provider, userId: string): Promise<Delivery | undefined> {
@@ -55,15 +55,15 @@ async function findDelivery(provider: Provider, userId: string): Promise<Deliver
   return deliveries.find(({ type }) => type === 'user.created');
 }
 
-/** Prints a session token of the user created last. */
+/** Prints a session token of the most recently created user. */
 async function printToken(provider: Provider): Promise<void> {
   const [user] = Users.parse(await backendApi(provider, 'GET', '/v1/users?order_by=-created_at&limit=1'));
-  if (!user) throw new Error('There is no user yet: npm run -s local create-user');
+  if (!user) throw new Error('There are no users yet. Create one: npm run -s local create-user');
   const session = Created.parse(await backendApi(provider, 'POST', '/v1/sessions', { user_id: user.id }));
   console.log(Token.parse(await backendApi(provider, 'POST', `/v1/sessions/${session.id}/tokens`, {})).jwt);
 }
 
-/** Shows who the service takes the bearer of the token for. */
+/** Prints the user that the service finds for the session token. */
 async function me({ app }: StackDetails, token: string | undefined): Promise<void> {
   if (!token) throw new Error(usage);
   const response = await fetch(`${app}/users/v1/me`, {
@@ -75,9 +75,9 @@ async function me({ app }: StackDetails, token: string | undefined): Promise<voi
   if (!response.ok) process.exitCode = 1;
 }
 
-/** Prints the address of the embedded PostgreSQL, with its password: for psql, prisma and the like. */
+/** Prints the connection string of the embedded PostgreSQL, including the password. */
 function printDatabaseUrl({ databaseUrl }: StackDetails): void {
-  if (databaseUrl === undefined) throw new Error('The stack runs with a database of your own: DATABASE_URL.');
+  if (databaseUrl === undefined) throw new Error('The stack uses your own database. See DATABASE_URL.');
   console.log(databaseUrl);
 }
 
@@ -93,19 +93,19 @@ async function backendApi(
     signal: AbortSignal.timeout(10_000),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  const answer = await response.text();
+  const text = await response.text();
   if (!response.ok)
-    throw new Error(`The identity provider answered ${method} ${path} with ${response.status}: ${answer}`);
-  return JSON.parse(answer);
+    throw new Error(`The identity provider responded to ${method} ${path} with ${response.status}: ${text}`);
+  return JSON.parse(text);
 }
 
-/** Runs an operator's command in the environment of the application, and ends as it does. */
-async function runOperatorsCommand(
+/** Runs an operator command with the environment of the application and exits with the same code. */
+async function runOperatorCommand(
   { app, databaseUrl, environment }: StackDetails,
-  command: (typeof operatorsCommands)[number],
+  command: (typeof operatorCommands)[number],
   args: readonly string[],
 ): Promise<void> {
-  const ofStack = [
+  const doctorOptions = [
     ...(databaseUrl === undefined ? [] : ['--local']),
     ...(args.includes('--url') ? [] : ['--url', app]),
   ];
@@ -113,35 +113,33 @@ async function runOperatorsCommand(
     process.execPath,
     [
       ...['--import', 'tsx', `commands/${command.replace(':', '/')}.ts`],
-      ...(command === 'doctor' ? ofStack : []),
+      ...(command === 'doctor' ? doctorOptions : []),
       ...args,
     ],
     { cwd: projectFolder, env: { ...process.env, ...environment }, stdio: 'inherit' },
   );
-  // Ctrl-C reaches both: the command says how it ended.
+  // Ctrl-C reaches both processes. This one waits for the exit code of the command.
   process.on('SIGINT', () => {});
   const [code] = await once(child, 'exit');
   process.exitCode = typeof code === 'number' ? code : 1;
 }
 
 const commands = ['create-user', 'token', 'me', 'database-url'] as const;
-const operatorsCommands = ['doctor', 'users:backfill', 'users:check', 'users:show', 'users:forget'] as const;
+const operatorCommands = ['doctor', 'users:backfill', 'users:check', 'users:show', 'users:forget'] as const;
 
 async function main([word, ...args]: readonly string[]): Promise<void> {
   const command = commands.find((each) => each === word);
-  const operatorsCommand = operatorsCommands.find((each) => each === word);
-  if (command === undefined && operatorsCommand === undefined) throw new Error(usage);
+  const operatorCommand = operatorCommands.find((each) => each === word);
+  if (command === undefined && operatorCommand === undefined) throw new Error(usage);
   loadEnvironmentFiles('dev');
   const stack = await findStack(readSettings(process.env).LOCAL_FOLDER);
-  if (!stack) throw new Error('The local stack does not run, or is not up yet: start it with npm run dev.');
-  if (operatorsCommand !== undefined) return runOperatorsCommand(stack, operatorsCommand, args);
+  if (!stack) throw new Error('The local stack is not running. Start it with: npm run dev');
+  if (operatorCommand !== undefined) return runOperatorCommand(stack, operatorCommand, args);
   if (command === 'me') return me(stack, args[0]);
   if (command === 'database-url') return printDatabaseUrl(stack);
   const { identityProvider } = stack;
   if (!identityProvider) {
-    throw new Error(
-      'The stack runs with an identity provider instance of your own: create users and tokens there.',
-    );
+    throw new Error('The stack uses your own identity provider instance. Create users and tokens there.');
   }
   return command === 'create-user' ? createUser(identityProvider) : printToken(identityProvider);
 }

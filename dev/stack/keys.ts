@@ -9,7 +9,7 @@ const StoredKeys = z.object({
   kvToken: z.string(),
 });
 
-/** The secrets of one local stack. */
+/** Secrets of one local stack. */
 export interface LocalKeys {
   readonly publishableKey: string;
   readonly secretKey: string;
@@ -18,13 +18,13 @@ export interface LocalKeys {
 }
 
 /**
- * The secrets kept in `file`, made at the first call: what they signed stays valid from one start to the next.
- * Throws an error that names the file when it holds something else.
+ * Returns the secrets in `file` and creates the file on the first call. Session tokens therefore stay valid across
+ * restarts. Throws if the file contains anything else.
  */
 export function localKeys(file: string, style: 'test' | 'live'): LocalKeys {
   if (!existsSync(file)) create(file);
   const { instance, secret, webhookSecret, kvToken } = read(file);
-  // The browser SDK knows a development instance by this ending.
+  // The browser SDK recognizes a development instance by this domain.
   const host = style === 'test' ? `${instance}.clerk.accounts.dev` : `clerk.${instance}.localhost.example`;
   return {
     publishableKey: `pk_${style}_${Buffer.from(`${host}$`).toString('base64')}`,
@@ -50,7 +50,7 @@ function read(file: string): z.infer<typeof StoredKeys> {
   try {
     return StoredKeys.parse(JSON.parse(readFileSync(file, 'utf8')));
   } catch (cause) {
-    throw new Error(`${file} does not hold the keys of a local stack; delete it to have new ones made.`, {
+    throw new Error(`${file} does not contain the keys of a local stack. Delete it to create new keys.`, {
       cause,
     });
   }

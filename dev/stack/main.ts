@@ -1,39 +1,40 @@
 import { messageOf } from '../system/errors';
-import { answers, choosePort, NEXT, type NextProcess, startProgram } from './next';
-import { type Part, startDatabase, startKv, startStandIn } from './parts';
+import { type Dependency, startDatabase, startIdpEmulator, startKv } from './dependencies';
+import { choosePort, NEXT, type NextProcess, startProgram, waitUntilReady } from './next';
 import { loadEnvironmentFiles, readSettings, type Settings } from './settings';
 import { claimFolder } from './stack-file';
 
 type Mode = 'dev' | 'preview';
 
-/** Ends one thing that was started; they run in reverse. */
+/** Stops one component. The functions run in reverse order of the starts. */
 type Stop = () => Promise<void>;
 
-/** More than the slowest part takes by its own bounds. */
+/** Limit for the whole shutdown. It is longer than the shutdown timeout of each component. */
 const stopMilliseconds = 40_000;
 
 /**
- * Runs the whole service on this machine; what the environment does not name is embedded. Never resolves; rejects when
- * a part does not start, Next ends by itself, or the signal is aborted. Everything started is in `stops`.
+ * Runs the service with its dependencies. Starts an embedded dependency for each one that the environment does not
+ * configure, and adds a function to `stops` for each started component. Never resolves. Rejects if a component does not
+ * start, Next.js exits or the signal is aborted.
  */
 async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: AbortSignal): Promise<never> {
-  const begin = performance.now();
+  const startedAt = performance.now();
   const claim = await claimFolder(settings.LOCAL_FOLDER);
   stops.push(() => claim.release());
   const port = await choosePort(settings.PORT);
   const app = `http://localhost:${port}`;
-  const start = async (part: Promise<Part>) => {
-    const started = await part;
+  const start = async (dependency: Promise<Dependency>) => {
+    const started = await dependency;
     stops.push(() => started.stop());
     signal.throwIfAborted();
     return started;
   };
   const database = await start(startDatabase(settings, signal));
   const kv = await start(startKv(settings));
-  const identityProvider = await start(startStandIn(settings, app));
-  const ofParts = { ...database.environment, ...kv.environment, ...identityProvider.environment };
+  const identityProvider = await start(startIdpEmulator(settings, app));
+  const dependencyVariables = { ...database.environment, ...kv.environment, ...identityProvider.environment };
   const environment = {
-    ...ofParts,
+    ...dependencyVariables,
     NODE_ENV: mode === 'dev' ? 'development' : 'production',
     NEXT_TELEMETRY_DISABLED: '1',
   };
@@ -45,65 +46,65 @@ async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: A
 
   if (mode === 'preview') {
     for (const step of [[NEXT, 'build'], ['commands/build-server.mjs']]) {
-      const status = await Promise.race([run(...step).exited, abortion(signal)]);
-      if (status !== 0) throw new Error(`The build failed, with exit code ${status}.`);
+      const status = await Promise.race([run(...step).exited, rejectOnAbort(signal)]);
+      if (status !== 0) throw new Error(`The build failed with exit code ${status}.`);
     }
   }
   const next = run(
     ...(mode === 'dev' ? [NEXT, 'dev'] : ['.next/server.mjs']),
     ...['-H', 'localhost', '-p', String(port)],
   );
-  const first = await Promise.race([next.exited, answers(app, signal)]);
-  if (typeof first === 'number') throw endedByItself(first);
-  if (!first) throw new Error(`The application does not answer at ${app}.`);
+  const first = await Promise.race([next.exited, waitUntilReady(app, signal)]);
+  if (typeof first === 'number') throw nextExitedError(first);
+  if (!first) throw new Error(`The application does not respond at ${app}.`);
   claim.publish({
     app,
     ...database.details,
     ...kv.details,
     ...identityProvider.details,
-    environment: ofParts,
+    environment: dependencyVariables,
   });
   const { consoleUrl } = identityProvider.details.identityProvider ?? {};
   const lines = [
     ['Application', app],
     ['Identity provider', identityProvider.line],
-    ...(consoleUrl === undefined ? [] : [['Its console', consoleUrl]]),
+    ...(consoleUrl === undefined ? [] : [['Console', consoleUrl]]),
     ['PostgreSQL', database.line],
     ['KV', kv.line],
   ];
   if (database.warning !== undefined) console.warn(`\n${database.warning}`);
-  console.log(`\nUp in ${((performance.now() - begin) / 1000).toFixed(1)} s.\n`);
+  console.log(`\nUp in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.\n`);
   for (const [name = '', line] of lines) console.log(`  ${name.padEnd(18)}${line}`);
-  if (identityProvider.details.identityProvider) console.log(commands);
+  if (identityProvider.details.identityProvider) console.log(exampleCommands);
   console.log('\nCtrl-C stops everything.\n');
-  throw endedByItself(await Promise.race([next.exited, abortion(signal)]));
+  throw nextExitedError(await Promise.race([next.exited, rejectOnAbort(signal)]));
 }
 
-function endedByItself(exitCode: number): Error {
-  return new Error(`Next.js ended by itself, with exit code ${exitCode}.`);
+function nextExitedError(exitCode: number): Error {
+  return new Error(`Next.js exited unexpectedly with code ${exitCode}.`);
 }
 
-const commands = `
-In another terminal of this folder, create a user, print a session token, and use one:
+const exampleCommands = `
+To create a user, print a session token and use it, run these commands in another terminal:
 
   npm run -s local create-user
   npm run -s local token
   npm run -s local me "$(npm run -s local token)"`;
 
-/** Never resolves; rejects once the signal is aborted. */
-function abortion(signal: AbortSignal): Promise<never> {
+/** Never resolves. Rejects when the signal is aborted. */
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     signal.throwIfAborted();
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
 }
 
-/** Ends everything, last started first. One that cannot be ended does not keep the others. */
+/** Stops all components, last started first. An error does not prevent the next stop. */
 async function stopAll(stops: Stop[]): Promise<void> {
-  // Whatever is left after this time is ended by the process that watches over this one.
+  // The watchdog process terminates the components that are still running after this time.
   setTimeout(() => process.exit(1), stopMilliseconds).unref();
   for (const stop of stops.reverse()) {
-    await stop().catch((error: unknown) => console.error('While stopping:', messageOf(error)));
+    await stop().catch((error: unknown) => console.error('Shutdown error:', messageOf(error)));
   }
 }
 
@@ -113,7 +114,7 @@ async function main(): Promise<void> {
   loadEnvironmentFiles(mode);
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    // `npm` and the terminal may both send it; the third one is impatience.
+    // npm and the terminal may both send the signal, so only a third one comes from an impatient user.
     let count = 0;
     process.on(signal, () => {
       interruption.abort(new Error('interrupted'));
@@ -121,7 +122,7 @@ async function main(): Promise<void> {
       if (count === 3) process.exit(130);
     });
   }
-  // `npm` passes no SIGTERM on: without it, nobody is left who would stop this process.
+  // npm does not forward SIGTERM, so this process must stop when npm has ended.
   const parent = process.ppid;
   setInterval(() => {
     if (process.ppid !== parent) interruption.abort(new Error('interrupted'));

@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { isFree } from '../system/listen';
-import { endProcess, endWithThisProcess, waitUntil } from '../system/processes';
+import { endProcess, killOnExit, waitUntil } from '../system/processes';
 import { projectFolder } from './settings';
 
 /** A program of the application: Next.js, or the server of the production build. */
 export interface NextProcess {
-  /** Resolves with the exit code; a signal counts as 1. */
+  /** Resolves with the exit code, or with 1 if a signal terminated the process. */
   readonly exited: Promise<number>;
-  /** When it resolves nothing of it runs any more. */
+  /** Terminates the process group. Resolves when all its processes have ended. */
   stop(): Promise<void>;
 }
 
@@ -17,7 +17,7 @@ const firstPort = 3000;
 /** The command line of Next.js. */
 export const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
 
-/** Runs a program of the application in a process group of its own, which is killed when this process ends. */
+/** Runs a program of the application in its own process group, which ends with this process even if this process is killed. */
 export function startProgram(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
@@ -25,11 +25,11 @@ export function startProgram(
   const child = spawn(process.execPath, args, {
     cwd: projectFolder,
     env: { ...process.env, ...environment },
-    detached: true, // Ctrl-C reaches this process, which then ends Next first and what Next uses after it
+    detached: true, // Ctrl-C reaches only this process, which stops Next.js before its dependencies
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   const group = child.pid === undefined ? undefined : -child.pid;
-  const release = group === undefined ? () => {} : endWithThisProcess(group, 'SIGTERM');
+  const release = group === undefined ? () => {} : killOnExit(group, 'SIGTERM');
   return {
     exited: new Promise((resolve, reject) => {
       child.once('error', reject).once('exit', (code) => resolve(code ?? 1));
@@ -41,11 +41,14 @@ export function startProgram(
   };
 }
 
-/** Resolves to true once the application answers with less than 500; false after two minutes. Rejects when aborted. */
-export function answers(app: string, signal: AbortSignal): Promise<boolean> {
-  const answersNow = async () => {
+/**
+ * Resolves to true when the application responds with a status below 500, or to false after two minutes. Rejects if the
+ * signal is aborted.
+ */
+export function waitUntilReady(app: string, signal: AbortSignal): Promise<boolean> {
+  const isReady = async () => {
     try {
-      // What is asked is compiled first. A page takes longer than all of the API, and may never be opened.
+      // Next.js compiles a route on its first request. A page takes longer to compile than the API.
       const response = await fetch(`${app}/health/alive`, {
         redirect: 'manual',
         signal: AbortSignal.any([signal, AbortSignal.timeout(60_000)]),
@@ -56,19 +59,22 @@ export function answers(app: string, signal: AbortSignal): Promise<boolean> {
       return false;
     }
   };
-  return waitUntil(answersNow, 120_000, signal);
+  return waitUntil(isReady, 120_000, signal);
 }
 
-/** The wanted port, or the first free one from 3000 on, which is told if it is another. Rejects when the wanted one is taken. */
-export async function choosePort(wanted: number | undefined): Promise<number> {
-  if (wanted !== undefined) {
-    if (await isFree(wanted)) return wanted;
-    throw new Error(`Port ${wanted} is taken. Set PORT to another one.`);
+/**
+ * Returns the requested port, or by default the first free port from 3000 to 3099. Prints the port if it is not 3000.
+ * Rejects if the requested port is in use.
+ */
+export async function choosePort(requested: number | undefined): Promise<number> {
+  if (requested !== undefined) {
+    if (await isFree(requested)) return requested;
+    throw new Error(`Port ${requested} is in use. Set PORT to another port.`);
   }
   for (let port = firstPort; port < firstPort + 100; port += 1) {
     if (!(await isFree(port))) continue;
-    if (port !== firstPort) console.log(`Port ${firstPort} is taken: the application takes ${port}.`);
+    if (port !== firstPort) console.log(`Port ${firstPort} is in use. The application uses port ${port}.`);
     return port;
   }
-  throw new Error(`No port from ${firstPort} to ${firstPort + 99} is free. Set PORT to one that is.`);
+  throw new Error(`The ports from ${firstPort} to ${firstPort + 99} are in use. Set PORT to a free port.`);
 }

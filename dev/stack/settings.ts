@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import nextEnv from '@next/env';
 import { z } from 'zod';
 
-/** The folder that holds package.json. */
+/** Root folder of the project. */
 export const projectFolder = fileURLToPath(new URL('../..', import.meta.url));
 
 const identityProviderVariables = [
@@ -14,54 +14,61 @@ const identityProviderVariables = [
 const kvVariables = ['KV_REST_API_URL', 'KV_REST_API_TOKEN'] as const;
 
 const Settings = z.object({
-  /** Where local data lives. */
+  /** Folder for local data. */
   LOCAL_FOLDER: z
     .string()
     .default('.local')
     .transform((folder) => path.resolve(projectFolder, folder)),
   PORT: z
     .string()
-    .regex(/^\d+$/, 'is no port')
+    .regex(/^\d+$/, 'not a port number')
     .transform(Number)
     .pipe(z.number().min(1).max(65535))
     .optional(),
-  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'is no postgresql:// URL' }).optional(),
-  KV_REST_API_URL: z.url({ protocol: /^https?$/, error: 'is no http(s):// URL' }).optional(),
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'not a postgresql:// URL' }).optional(),
+  KV_REST_API_URL: z.url({ protocol: /^https?$/, error: 'not an http:// or https:// URL' }).optional(),
   KV_REST_API_TOKEN: z.string().optional(),
-  /** A Redis to keep what the embedded KV server is given. */
-  REDIS_URL: z.url({ protocol: /^rediss?$/, error: 'is no redis:// URL' }).optional(),
+  /** Redis server in which the embedded KV server stores its data. Default: in memory. */
+  REDIS_URL: z.url({ protocol: /^rediss?$/, error: 'not a redis:// URL' }).optional(),
   IDP_SECRET_KEY: z.string().optional(),
-  /** The style of the stand-in's keys: those of a development or of a production instance. */
-  IDP_KEY_STYLE: z.enum(['test', 'live'], 'is neither test nor live').default('test'),
-  /** Multiplies every delay of the provider's retry schedule; by default its 5 s become 5 ms, its 10 h 36 s. */
-  IDP_RETRY_SCALE: z.coerce.number('is no number').min(0.0001).max(1).default(0.001),
-  /** `nonce` as real instances respond, or `token` as they did before. */
-  IDP_HANDSHAKE_FORMAT: z.enum(['nonce', 'token'], 'is neither nonce nor token').default('nonce'),
+  /** Key prefix of the emulator: `test` for a development instance, `live` for a production instance. */
+  IDP_KEY_STYLE: z.enum(['test', 'live'], 'neither test nor live').default('test'),
+  /** Factor for the delays of the webhook retry schedule. The default turns 5 s into 5 ms and 10 h into 36 s. */
+  IDP_RETRY_SCALE: z.coerce.number('not a number').min(0.0001).max(1).default(0.001),
+  /** Format of a handshake: `nonce` as real instances respond, or `token` as they did before. */
+  IDP_HANDSHAKE_FORMAT: z.enum(['nonce', 'token'], 'neither nonce nor token').default('nonce'),
   /** `off`: session tokens from a handshake have no `azp`, as on some real instances. */
-  IDP_HANDSHAKE_AZP: z.enum(['on', 'off'], 'is neither on nor off').default('on'),
+  IDP_HANDSHAKE_AZP: z.enum(['on', 'off'], 'neither on nor off').default('on'),
 });
 
-/** What the environment says about the local stack; a part whose variables are set is not embedded. */
+/** Settings of the local stack. A dependency whose variables are set is not started. */
 export type Settings = z.infer<typeof Settings>;
 
 /**
- * Reads `.env.local` and its kin into the environment, where they change nothing that is set, as Next does.
- * An empty variable counts as not set.
+ * Loads `.env.local` and the other .env files into the environment, as Next.js does. Variables that are already set keep
+ * their values.
  */
 export function loadEnvironmentFiles(mode: 'dev' | 'preview'): void {
-  const quiet = { info: () => {}, error: console.error };
-  nextEnv.loadEnvConfig(projectFolder, mode === 'dev', quiet);
-  delete process.env['__NEXT_PROCESSED_ENV']; // Next shall do it again: it tells which files it read
+  const errorsOnly = { info: () => {}, error: console.error };
+  nextEnv.loadEnvConfig(projectFolder, mode === 'dev', errorsOnly);
+  delete process.env['__NEXT_PROCESSED_ENV']; // Next.js then loads the files again and prints their names
 }
 
-/** Throws an error that lists everything wrong, by name, never by value. */
+/**
+ * Parses the settings. An empty variable counts as not set. Throws an error that lists all invalid variables by name
+ * and never contains their values.
+ */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const set = Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
   const parsed = Settings.safeParse(set);
   const problems = [
     ...(parsed.error?.issues.map((issue) => `${String(issue.path[0])}: ${issue.message}`) ?? []),
-    ...allOrNone(identityProviderVariables, set, 'to use your own instance, none to use the local stand-in'),
-    ...allOrNone(kvVariables, set, 'to use your own store, none to use the embedded one'),
+    ...allOrNone(
+      identityProviderVariables,
+      set,
+      'to use your own instance, or none of them to use the emulator',
+    ),
+    ...allOrNone(kvVariables, set, 'to use your own store, or none of them to use the embedded one'),
   ];
   if (!parsed.success || problems.length > 0) {
     throw new Error(

@@ -6,12 +6,12 @@ import { z } from 'zod';
 import { errorCode } from '../system/errors';
 import { listen } from '../system/listen';
 
-/** What `npm run local` needs to know of the stack that runs. */
+/** Details of the running stack, which `npm run local` reads. */
 const StackDetails = z.object({
   app: z.string(),
   databaseUrl: z.string().optional(),
   kv: z.object({ url: z.string(), token: z.string() }).optional(),
-  /** Absent: an instance of the user's own. */
+  /** Absent if the user provides an identity provider instance. */
   identityProvider: z
     .object({
       url: z.string(),
@@ -19,39 +19,39 @@ const StackDetails = z.object({
       consoleUrl: z.string().optional(),
     })
     .optional(),
-  /** What the application has in its environment for the parts that are not the user's own. */
+  /** Environment variables of the application for the embedded dependencies. */
   environment: z.record(z.string(), z.string()),
 });
 
 const StackFile = z.object({
   pid: z.number(),
-  /** Whoever listens here and says the word is the stack that wrote this file: an id may be reused, a word not. */
+  /** The stack that wrote this file sends the nonce to each connection on this port. A process id could be reused. */
   port: z.number(),
-  word: z.string(),
+  nonce: z.string(),
   details: StackDetails.optional(),
 });
 
 export type StackDetails = z.infer<typeof StackDetails>;
 
-/** A local folder that belongs to this process. */
+/** Exclusive claim of this process to a local folder. */
 export interface FolderClaim {
-  /** Lets other processes read where everything is. */
+  /** Writes the details to the folder, for other processes to read. */
   publish(details: StackDetails): void;
   release(): Promise<void>;
 }
 
 /**
- * Makes the folder if need be and reserves it for this process, until the release or the end of this process.
- * Rejects when another live process has it.
+ * Creates the folder if it does not exist and claims it for this process. The claim ends with its release or with the
+ * process. Rejects if another running process has claimed the folder.
  */
 export async function claimFolder(folder: string): Promise<FolderClaim> {
   mkdirSync(folder, { recursive: true });
   const file = stackFile(folder);
-  const word = randomBytes(16).toString('hex');
-  const server = createServer((socket) => socket.on('error', () => {}).end(word));
+  const nonce = randomBytes(16).toString('hex');
+  const server = createServer((socket) => socket.on('error', () => {}).end(nonce));
   const port = await listen(server);
   server.unref();
-  const own = { pid: process.pid, port, word };
+  const own = { pid: process.pid, port, nonce };
   try {
     await create(file, JSON.stringify(own));
   } catch (error) {
@@ -71,10 +71,10 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
   };
 }
 
-/** The stack that runs in the folder and is up; undefined: none. */
+/** Returns the details of the stack that runs in the folder, or undefined if no stack is ready. */
 export async function findStack(folder: string): Promise<StackDetails | undefined> {
   const written = read(stackFile(folder));
-  return written && (await isThere(written)) ? written.details : undefined;
+  return written && (await isRunning(written)) ? written.details : undefined;
 }
 
 function stackFile(folder: string): string {
@@ -90,36 +90,36 @@ async function create(file: string, content: string): Promise<void> {
       if (errorCode(error) !== 'EEXIST') throw error;
     }
     const other = read(file);
-    if (other && (await isThere(other))) {
+    if (other && (await isRunning(other))) {
       const place = other.details ? ` at ${other.details.app}` : '';
       throw new Error(
-        `The local stack of this folder already runs${place} (process ${other.pid}). Stop that one first.`,
+        `The local stack of this folder is already running${place} (process ${other.pid}). Stop it first.`,
       );
     }
     rmSync(file, { force: true });
   }
-  throw new Error(`${file} is being written by another start of the local stack; try again.`);
+  throw new Error(`Another start of the local stack is writing ${file}. Try again.`);
 }
 
 function read(file: string): z.infer<typeof StackFile> | undefined {
   try {
     return StackFile.safeParse(JSON.parse(readFileSync(file, 'utf8'))).data;
   } catch {
-    return undefined; // none, or one that a crash left half written
+    return undefined; // the file is missing, or incomplete after a crash
   }
 }
 
-function isThere({ port, word }: z.infer<typeof StackFile>): Promise<boolean> {
+function isRunning({ port, nonce }: z.infer<typeof StackFile>): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', timeout: 5_000 });
-    let heard = '';
+    let received = '';
     socket.setEncoding('utf8');
     socket.on('data', (chunk) => {
-      heard += chunk;
-      if (heard.length >= word.length) socket.destroy();
+      received += chunk;
+      if (received.length >= nonce.length) socket.destroy();
     });
     socket.on('timeout', () => socket.destroy());
     socket.on('error', () => {});
-    socket.on('close', () => resolve(heard === word));
+    socket.on('close', () => resolve(received === nonce));
   });
 }

@@ -1,9 +1,9 @@
-/** The `code` of a system error, such as ENOENT; undefined for anything else. */
+/** Returns the `code` of a system error, such as ENOENT, or undefined for any other value. */
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** What to tell a person of whatever was thrown. */
+/** Returns a message to print for any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

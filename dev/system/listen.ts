@@ -2,20 +2,20 @@ import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { errorCode } from './errors';
 
-/** Listens on this machine alone and resolves with the port. Rejects where the port is taken; 0 is any that is free. */
+/** Listens on 127.0.0.1 and resolves with the port. Port 0 selects any free port. Rejects if the port is in use. */
 export function listen(server: Server, port = 0): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, '127.0.0.1', () => {
       server.off('error', reject);
       const address = server.address();
-      if (address === null || typeof address === 'string') reject(new Error('It listens at no port'));
+      if (address === null || typeof address === 'string') reject(new Error('The server has no TCP port.'));
       else resolve(address.port);
     });
   });
 }
 
-/** Ends every connection, and resolves once nothing listens. */
+/** Closes all connections and resolves when the server has stopped listening. */
 export function close(server: HttpServer): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
@@ -23,7 +23,7 @@ export function close(server: HttpServer): Promise<void> {
   });
 }
 
-/** A port that nothing listens on now. */
+/** Returns a port that is free at the time of the call. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   const port = await listen(server);
@@ -31,7 +31,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** True if a port is free for `localhost`, whichever address that stands for. */
+/** Returns true if the port is free on both addresses that `localhost` may resolve to, 127.0.0.1 and ::1. */
 export async function isFree(port: number): Promise<boolean> {
   return (await canListen(port, '127.0.0.1')) && (await canListen(port, '::1'));
 }

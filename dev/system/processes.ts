@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { errorCode } from './errors';
 
-/** True while the process, or for a negative id any process of that group, runs. */
+/** Returns true if the process runs. For a negative id, returns true if any process of that group runs. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -14,7 +14,7 @@ export function isAlive(pid: number): boolean {
   return process.platform !== 'linux' || !hasOnlyZombies(pid);
 }
 
-/** In a container whose first process collects no orphans, a dead process keeps its id for ever. */
+/** Dead processes keep their ids in a container whose init process does not reap orphans. */
 function hasOnlyZombies(pid: number): boolean {
   const candidates = pid > 0 ? [String(pid)] : readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return candidates.every((name) => {
@@ -22,15 +22,15 @@ function hasOnlyZombies(pid: number): boolean {
     try {
       stat = readFileSync(`/proc/${name}/stat`, 'utf8');
     } catch {
-      return true; // gone meanwhile
+      return true; // the process has ended since
     }
-    // After the name, which is in parentheses and may itself hold some: state, parent, process group.
+    // The fields after the name are the state, the parent and the process group. The name may contain parentheses.
     const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return state === 'Z' || state === 'X' || (pid < 0 && Number(group) !== -pid);
   });
 }
 
-/** The program that a process runs and its arguments; undefined if the system does not tell. */
+/** Returns the program and arguments of a process, or undefined if the system does not report them. */
 export function commandLine(pid: number): string | undefined {
   if (process.platform !== 'linux') {
     const { status, stdout } = spawnSync('ps', ['-ww', '-o', 'args=', '-p', String(pid)], {
@@ -47,8 +47,8 @@ export function commandLine(pid: number): string | undefined {
 }
 
 /**
- * Resolves to true once `condition` holds, or to false when it did not within `milliseconds`.
- * Rejects with what `condition` throws, and with the signal's reason when that is aborted.
+ * Polls `condition`. Resolves to true when it holds, or to false after `milliseconds`.
+ * Rejects if `condition` throws, and with the signal's reason if the signal is aborted.
  */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
@@ -65,8 +65,8 @@ export async function waitUntil(
 }
 
 /**
- * Ends a process, or for a negative id a process group: when it resolves, nothing of it runs any more.
- * Each signal in turn is given its time; SIGKILL follows the last one.
+ * Terminates a process, or a process group if the id is negative. Sends each signal in turn and waits for the given
+ * time, then sends SIGKILL. Resolves when the process, or every process of the group, has ended.
  */
 export async function endProcess(
   pid: number,
@@ -77,16 +77,17 @@ export async function endProcess(
     sendSignal(pid, signal);
     if (await waitUntil(() => !isAlive(pid), milliseconds)) return;
   }
-  throw new Error(`Process ${pid} is still there after SIGKILL.`);
+  throw new Error(`Process ${pid} is still running after SIGKILL.`);
 }
 
 /**
- * Has a process (negative: a group) ended with `signal`, later SIGKILL, once this process is gone, however it
- * died. Call the result when the other has ended by itself, so that a reused id is left alone.
+ * Terminates another process, or a process group if the id is negative, when this process ends for any reason. Sends
+ * `signal` first and SIGKILL 8 s later. Call the returned function when the other process has ended, because the
+ * system may reuse its id.
  *
- * A process of its own does it: it holds the other end of a pipe, which the system closes whatever happens here.
+ * A separate watchdog process sends the signals. It reads from a pipe that the system closes when this process ends.
  */
-export function endWithThisProcess(pid: number, signal: NodeJS.Signals): () => void {
+export function killOnExit(pid: number, signal: NodeJS.Signals): () => void {
   watchdog ??= startWatchdog();
   const { stdin } = watchdog;
   stdin.write(`+ ${pid} ${signal}\n`);
@@ -100,14 +101,14 @@ let watchdog: ReturnType<typeof startWatchdog> | undefined;
 function startWatchdog() {
   const program = fileURLToPath(new URL('./watchdog.mjs', import.meta.url));
   const child = spawn(process.execPath, [program], {
-    detached: true, // outlives Ctrl-C and whatever else reaches this process group
+    detached: true, // survives signals to this process group, such as Ctrl-C
     stdio: ['pipe', 'ignore', 'ignore'],
   });
-  const forget = () => {
+  const clearWatchdog = () => {
     watchdog = undefined;
   };
-  child.on('error', forget).on('exit', forget).unref();
-  child.stdin.on('error', forget);
+  child.on('error', clearWatchdog).on('exit', clearWatchdog).unref();
+  child.stdin.on('error', clearWatchdog);
   if ('unref' in child.stdin && typeof child.stdin.unref === 'function') child.stdin.unref();
   return child;
 }

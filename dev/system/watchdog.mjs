@@ -1,5 +1,6 @@
-// Run by processes.ts as a process of its own. Standard input names what to end (`+ pid signal`, `- pid`); its end
-// means that the parent is gone. Plain JavaScript, so that it is up at once and needs nothing installed.
+// Runs as a separate process, which processes.ts starts. Standard input lists the processes to terminate (`+ pid signal`
+// adds one, `- pid` removes it). The parent has ended when standard input closes. The file is plain JavaScript so that
+// it starts quickly and has no dependencies.
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { variables } from '#lib/env';
-import { endWithThisProcess } from '../../dev/system/processes';
+import { killOnExit } from '../../dev/system/processes';
 import { withoutServiceVariables } from './build';
 
 /** An operator's command that runs. */
@@ -24,7 +24,7 @@ export function startCommand(
     env: { ...withoutServiceVariables(), ...NOTHING, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  if (child.pid !== undefined) child.once('exit', endWithThisProcess(child.pid, 'SIGTERM'));
+  if (child.pid !== undefined) child.once('exit', killOnExit(child.pid, 'SIGTERM'));
   const written = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
     child[stream].setEncoding('utf8').on('data', (chunk) => {

@@ -7,7 +7,7 @@ import { memoryEngine } from '../../dev/kv/memory';
 import { redisEngine } from '../../dev/kv/redis';
 import { type KvEngine, startKvServer } from '../../dev/kv/server';
 import { freePort } from '../../dev/system/listen';
-import { endProcess, endWithThisProcess, waitUntil } from '../../dev/system/processes';
+import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
 import { createTestDatabase, type DatabaseServer, type TestDatabase } from './parts/database';
 import { startRedis } from './parts/redis';
@@ -125,7 +125,7 @@ export async function startServiceProcess(
   });
   const { pid } = child;
   if (pid === undefined) throw new Error('next start could not be run');
-  const forget = endWithThisProcess(pid, 'SIGTERM');
+  const forget = killOnExit(pid, 'SIGTERM');
   const chunks: Buffer[] = [];
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   let running = true;

@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { endProcess, endWithThisProcess, waitUntil } from '../../dev/system/processes';
+import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
@@ -72,7 +72,7 @@ export function createLocalStack(): LocalStack {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     children.push(child);
-    if (child.pid !== undefined) child.once('exit', endWithThisProcess(-child.pid, 'SIGTERM'));
+    if (child.pid !== undefined) child.once('exit', killOnExit(-child.pid, 'SIGTERM'));
     const written = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr'] as const) {
       child[name].setEncoding('utf8').on('data', (chunk) => {

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
-import { connectToRedis, missingMigrations, requireStore } from '../../dev/stack/own-parts';
+import { connectToRedis, missingMigrations, requireStore } from '../../dev/stack/external-services';
 import { readSettings } from '../../dev/stack/settings';
 import { freePort, listen } from '../../dev/system/listen';
 import { codeOnConsole, shownLink, signUp, visit } from '../harness/browser/browser';
@@ -26,7 +26,7 @@ async function startStack() {
   return { ...stack, commands };
 }
 
-/** Runs a line as a shell does into which it was pasted. */
+/** Runs a command line in a shell. */
 async function paste(line = '') {
   const { written, exited } = local.run('sh', ['-c', line]);
   return { code: await exited, ...written };
@@ -44,7 +44,7 @@ async function storedUsers(databaseUrl: string) {
   }
 }
 
-async function nothingIsLeft({ app, databaseUrl, kv, identityProvider }: Details) {
+async function expectAllStopped({ app, databaseUrl, kv, identityProvider }: Details) {
   await expect.poll(() => local.processes().length === 0).toBe(true);
   for (const url of [app, databaseUrl, kv.url, identityProvider.url]) {
     const { hostname, port } = new URL(url);
@@ -53,13 +53,13 @@ async function nothingIsLeft({ app, databaseUrl, kv, identityProvider }: Details
   }
 }
 
-describe('with no environment, and port 3000 taken', async () => {
+describe('Without environment variables, and with port 3000 in use', async () => {
   const occupied = createServer();
   afterAll(() => void occupied.close());
-  await listen(occupied, 3000).catch(() => {}); // another process has it: as good
+  await listen(occupied, 3000).catch(() => {}); // another process already uses the port
   const stack = await startStack();
 
-  test('the stack comes up, and the printed commands work as pasted', async () => {
+  test('The local stack starts without configuration, and the printed commands work', async () => {
     expect(stack.commands).toHaveLength(3);
     const [createUser, token, me] = stack.commands;
 
@@ -89,15 +89,15 @@ describe('with no environment, and port 3000 taken', async () => {
     });
 
     const { port } = new URL(stack.details.app);
-    expect(stack.printed).toContain(`Port 3000 is taken: the application takes ${port}.\n`);
+    expect(stack.printed).toContain(`Port 3000 is in use. The application uses port ${port}.\n`);
     expect(Number(port)).toBeGreaterThan(3000);
 
     const second = local.launch('dev');
     expect(await second.exited).toBe(1);
-    expect(second.written.stderr).toContain(`already runs at ${stack.details.app}`);
+    expect(second.written.stderr).toContain(`is already running at ${stack.details.app}`);
   });
 
-  test('the doctor finds every part of it well by one command, and the other commands find their environment', async () => {
+  test('The doctor and the users commands work with the local stack', async () => {
     const doctor = await paste('npm run -s local doctor');
     expect(doctor).toMatchObject({ code: 0, stderr: '' });
     expect(doctor.stdout).toMatch(/\n\n\d+ ok, 0 to look at, 0 failed, 2 skipped\n$/);
@@ -116,21 +116,21 @@ describe('with no environment, and port 3000 taken', async () => {
     expect(await paste('npm run -s local users:nothing')).toMatchObject({ code: 1, stdout: '' });
   });
 
-  test('a newcomer signs up in the browser at the printed addresses, and sees the link and the webhook that made it', async () => {
+  test('A new user signs up at the printed URLs and sees the link and the webhook delivery', async () => {
     const browser = await launchBrowser();
     onTestFinished(() => browser.close());
-    const address = (name: string) =>
+    const printedUrl = (name: string) =>
       new RegExp(`^ {2}${name} +(http\\S+)$`, 'm').exec(stack.printed)?.[1] ?? 'not printed';
     const email = 'newcomer@example.com';
-    await visit(browser, { url: new URL(address('Its console')).origin }, {}, (console) =>
-      visit(browser, { url: address('Application') }, {}, async (page) => {
+    await visit(browser, { url: new URL(printedUrl('Console')).origin }, {}, (console) =>
+      visit(browser, { url: printedUrl('Application') }, {}, async (page) => {
         await page.goto('/');
         await page.getByText('You are signed out.').waitFor();
         await signUp(page, email, async () => {
           expect(new URL(page.url()).pathname).toBe('/sign-up/verify-email-address');
           const link = page.getByRole('link', { name: 'identity provider’s console' });
-          expect(await link.getAttribute('href')).toBe(address('Its console'));
-          await console.goto(address('Its console'));
+          expect(await link.getAttribute('href')).toBe(printedUrl('Console'));
+          await console.goto(printedUrl('Console'));
           return codeOnConsole(console, email);
         });
         const { identityProviderUserId, userId } = await shownLink(page);
@@ -149,11 +149,11 @@ describe('with no environment, and port 3000 taken', async () => {
     );
   });
 
-  test('a killed stack leaves nothing running, the next start knows its users, and Ctrl-C leaves nothing', async () => {
+  test('All processes end when the local stack is killed or receives Ctrl-C, and the users survive a restart', async () => {
     const users = await storedUsers(stack.details.databaseUrl);
     stack.child.kill('SIGKILL');
     await stack.exited;
-    await nothingIsLeft(stack.details);
+    await expectAllStopped(stack.details);
 
     const next = await startStack();
     expect(await storedUsers(next.details.databaseUrl)).toEqual(users);
@@ -165,15 +165,15 @@ describe('with no environment, and port 3000 taken', async () => {
 
     if (next.child.pid !== undefined) process.kill(-next.child.pid, 'SIGINT');
     expect(await next.exited).toBe(0);
-    await nothingIsLeft(next.details);
+    await expectAllStopped(next.details);
     const late = await paste(me);
     expect(late).toMatchObject({ code: 1, stdout: '' });
-    expect(late.stderr).toContain('The local stack does not run');
+    expect(late.stderr).toContain('The local stack is not running');
   });
 
-  // Without /proc the application's process is not found.
+  // The test finds the process of the application in /proc.
   test.runIf(existsSync('/proc/self/cmdline'))(
-    'when the application ends by itself, so does everything else, and the stack says why',
+    'The local stack stops all processes and reports the reason when Next.js exits',
     async () => {
       const last = await startStack();
       const application = local
@@ -181,24 +181,24 @@ describe('with no environment, and port 3000 taken', async () => {
         .find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('next/dist/bin/next'));
       process.kill(Number(application), 'SIGKILL');
       expect(await last.exited).toBe(1);
-      expect(last.written.stderr).toContain('Next.js ended by itself');
-      await nothingIsLeft(last.details);
+      expect(last.written.stderr).toContain('Next.js exited unexpectedly');
+      await expectAllStopped(last.details);
     },
   );
 });
 
-test('over a database of one’s own, the stack says what to do about the migrations, and ends with who started it', async () => {
+test('The local stack warns about a user database without migrations, and ends with its parent process', async () => {
   const database = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
   onTestFinished(() => database.drop());
   const own = { DATABASE_URL: database.url };
-  // As `npm` does it, which passes no SIGTERM on.
+  // Like npm, this shell does not forward SIGTERM.
   const command = `'${process.execPath}' --import tsx dev/stack/main.ts dev & wait`;
   const { child, written, exited } = local.run('sh', ['-c', command], own);
   await expect.poll(() => written.stdout, { timeout: 120_000 }).toContain('Ctrl-C stops everything');
   const { host } = new URL(database.url);
   expect(written.stdout).toContain(`${host} (yours, from DATABASE_URL)`);
   const warning = new RegExp(
-    `The database at ${host} is not migrated: .*_create_users.*: (npm run .*)$`,
+    `The database at ${host} is not migrated. Missing: .*_create_users.*: (npm run .*)$`,
     'm',
   );
   expect(written.stderr).toMatch(warning);
@@ -209,31 +209,31 @@ test('over a database of one’s own, the stack says what to do about the migrat
   expect(await paste('npm run -s local database-url')).toMatchObject({ code: 1, stdout: '' });
   expect((await database.pool.query('SELECT * FROM users')).rowCount).toBe(1);
   child.kill('SIGTERM');
-  // Once nobody holds its output any more.
+  // The promise resolves when all processes have closed the output pipe.
   await exited;
   await expect.poll(() => local.processes()).toEqual([]);
 });
 
 test.each([
   ['DATABASE_URL', 'postgresql://me:hidden@localhost', 'ECONNREFUSED'],
-  ['REDIS_URL', 'redis://me:hidden@127.0.0.1', 'no answer'],
-  ['KV_REST_API_URL', 'http://me:hidden@127.0.0.1', 'no answer'],
+  ['REDIS_URL', 'redis://me:hidden@127.0.0.1', 'no response'],
+  ['KV_REST_API_URL', 'http://me:hidden@127.0.0.1', 'no response'],
 ] as const)(
-  'nobody at %s: the start is refused in one line, without a secret',
+  'The start fails with one line that contains no secret if the server in %s is not running',
   async (name, address, reason) => {
     const port = await freePort();
     const token = name === 'KV_REST_API_URL' ? { KV_REST_API_TOKEN: 'hidden' } : {};
     const { written, exited } = local.launch('dev', { [name]: `${address}:${port}`, ...token });
     expect(await exited).toBe(1);
     const place = `${address.split('@')[1]}:${port}`;
-    expect(written.stderr).toContain(`${name} names ${place}, which cannot be used (`);
+    expect(written.stderr).toContain(`cannot use ${place} from ${name} (`);
     expect(written.stderr).toContain(reason);
     expect(written.stderr.trimEnd().split('\n')).toHaveLength(1);
     expect(written.stdout + written.stderr).not.toMatch(/hidden|Up in/);
   },
 );
 
-test('a server that is there and never answers is waited for 3 s', async () => {
+test('The checks of user-provided dependencies reject within seconds if a server never responds', async () => {
   const silent = createServer((socket) => void socket.on('error', () => {}));
   onTestFinished(() => void silent.close());
   const place = `127.0.0.1:${await listen(silent)}`;
@@ -245,16 +245,16 @@ test('a server that is there and never answers is waited for 3 s', async () => {
   ];
   await Promise.all(
     checks.map((check) =>
-      expect(check).rejects.toThrow(new RegExp(`names ${place}, which cannot be used \\(no answer.*\\)`)),
+      expect(check).rejects.toThrow(new RegExp(`cannot use ${place} from \\w+ \\(no response.*\\)`)),
     ),
   );
   expect(performance.now() - begin).toBeLessThan(6_000);
 });
 
-test('a store that refuses the token is refused, and the one that takes it is not', async () => {
+test('requireStore() rejects only if the store rejects the token', async () => {
   const options = { token: 'the token', engine: memoryEngine() };
   const { url, token } = stopAfterTest(await startKvServer(options));
-  await expect(requireStore(url, 'hidden')).rejects.toThrow('it refuses the token, with 401');
+  await expect(requireStore(url, 'hidden')).rejects.toThrow('it rejects the token with 401');
   await requireStore(url, token);
 });
 
@@ -263,28 +263,28 @@ test.each([
   [{ KV_REST_API_TOKEN: 'hidden' }, /KV_REST_API_URL: not set/],
   [
     { PORT: 'hidden', IDP_KEY_STYLE: 'hidden' },
-    /PORT: is no port[\s\S]*IDP_KEY_STYLE: is neither test nor live/,
+    /PORT: not a port number[\s\S]*IDP_KEY_STYLE: neither test nor live/,
   ],
-  [{ REDIS_URL: 'http://hidden' }, /REDIS_URL: is no redis:\/\/ URL/],
-  [{ DATABASE_URL: 'mysql://hidden' }, /DATABASE_URL: is no postgresql:\/\/ URL/],
-])('half an environment is refused with what is missing: %j', (more, words) => {
+  [{ REDIS_URL: 'http://hidden' }, /REDIS_URL: not a redis:\/\/ URL/],
+  [{ DATABASE_URL: 'mysql://hidden' }, /DATABASE_URL: not a postgresql:\/\/ URL/],
+])('readSettings() names the missing or invalid variables but not their values: %j', (more, words) => {
   expect(() => readSettings(more)).toThrow(words);
   expect(() => readSettings(more)).not.toThrow('hidden');
 });
 
-test('over half an environment a start ends at once, in the words for what is missing', async () => {
+test('The local stack exits and names the missing variable if the environment is incomplete', async () => {
   const { written, exited } = local.launch('dev', { KV_REST_API_TOKEN: 'hidden' });
   expect(await exited).toBe(1);
   expect(written.stderr).toMatch(/KV_REST_API_URL: not set/);
   expect(written.stderr).not.toContain('hidden');
 });
 
-test('a wanted port that is taken is refused, and nothing was started', async () => {
+test('The local stack does not start anything if PORT is in use', async () => {
   const occupied = createServer();
   onTestFinished(() => void occupied.close());
   const port = String(await listen(occupied));
   const { written, exited } = local.launch('dev', { PORT: port });
   expect(await exited).toBe(1);
-  expect(written.stderr).toContain(`Port ${port} is taken`);
+  expect(written.stderr).toContain(`Port ${port} is in use`);
   expect(existsSync(path.join(local.folder, 'stack.json'))).toBe(false);
 });

@@ -14,8 +14,8 @@ import { temporaryFolder } from '../vitest/temporary-folder';
 
 const root = temporaryFolder();
 let folders = 0;
-/** Only ends a test that fails: a machine may be very busy. */
-const PATIENCE_MS = 60_000;
+/** Long enough for a busy machine. Only a failing test reaches it. */
+const TIMEOUT_MS = 60_000;
 
 function newFolder(): string {
   folders += 1;
@@ -26,7 +26,7 @@ const start = async (folder: string, more: { port?: number; signal?: AbortSignal
   stopAfterTest(await startPostgres({ folder, durable: false, ...more }));
 
 async function query(url: string, statement: string) {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: PATIENCE_MS });
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: TIMEOUT_MS });
   try {
     await client.connect();
     return (await client.query<Record<string, unknown>>(statement)).rows;
@@ -39,7 +39,7 @@ function serverProcess(server: { readonly dataFolder: string }): number {
   return Number(readFileSync(path.join(server.dataFolder, 'postmaster.pid'), 'utf8').split('\n')[0]);
 }
 
-/** Another process that starts a server in the folder and then does nothing until it is killed. */
+/** Starts another process that starts a server in the folder and then waits until it is killed. */
 async function startInAnotherProcess(folder: string, before = '') {
   const program = path.join(root, `holder-${folders}.mts`);
   const module = fileURLToPath(new URL('../../dev/postgres/server.ts', import.meta.url));
@@ -67,7 +67,7 @@ async function kill(child: ChildProcess) {
   await gone;
 }
 
-test('data survives a stop and a start', async () => {
+test('The embedded PostgreSQL keeps its data across a restart', async () => {
   const folder = newFolder();
   const first = await start(folder);
   await first.createDatabase('kept');
@@ -79,7 +79,7 @@ test('data survives a stop and a start', async () => {
   expect(await query(second.url('kept'), 'SELECT answer FROM note')).toEqual([{ answer: 42 }]);
 });
 
-test('a stopped server is gone, and stopping again is harmless', async () => {
+test('stop() terminates the server and may be called twice', async () => {
   const server = await start(newFolder());
   const pid = serverProcess(server);
   expect(isAlive(pid)).toBe(true);
@@ -87,7 +87,7 @@ test('a stopped server is gone, and stopping again is harmless', async () => {
   expect(isAlive(pid)).toBe(false);
 });
 
-test('only loopback and only with the password, in UTC', async () => {
+test('The embedded PostgreSQL listens only on loopback, requires the password and uses UTC', async () => {
   const server = await start(newFolder());
   const url = server.url('postgres');
   const [settings] = await query(
@@ -101,7 +101,7 @@ test('only loopback and only with the password, in UTC', async () => {
   await expect(query(wrong.href, 'SELECT 1')).rejects.toThrow(/password authentication failed/);
 });
 
-test('a database that exists is left alone', async () => {
+test('createDatabase() does not change a database that exists', async () => {
   const server = await start(newFolder());
   await server.createDatabase('kept');
   await query(server.url('kept'), 'CREATE TABLE note AS SELECT 1 AS version');
@@ -109,7 +109,7 @@ test('a database that exists is left alone', async () => {
   expect(await query(server.url('kept'), 'SELECT version FROM note')).toEqual([{ version: 1 }]);
 });
 
-test('a killed parent leaves no server, and its data is there at the next start', async () => {
+test('The server ends when its parent is killed, and the next start finds its data', async () => {
   const folder = newFolder();
   const { child, pid } = await startInAnotherProcess(folder);
   await kill(child);
@@ -119,9 +119,9 @@ test('a killed parent leaves no server, and its data is there at the next start'
   expect(await query(next.url('left_behind'), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-test('a server that was left running all the same is adopted, and stopped by its new owner', async () => {
+test('startPostgres() adopts a server that an earlier process left running, and stop() terminates it', async () => {
   const folder = newFolder();
-  // With no program to run, there is nobody to end the server after its parent.
+  // The watchdog cannot start without a program, so the server outlives its parent.
   const { child, pid } = await startInAnotherProcess(folder, `process.execPath = '/nowhere';`);
   await kill(child);
   expect(isAlive(pid)).toBe(true);
@@ -132,12 +132,12 @@ test('a server that was left running all the same is adopted, and stopped by its
   expect(isAlive(pid)).toBe(false);
 });
 
-test('a process id that a crash left behind, and that is by now that of another program, does not keep the server from starting', async () => {
+test('The server starts even if postmaster.pid contains the id of another program', async () => {
   const folder = newFolder();
   const first = await start(folder);
   await first.createDatabase('kept');
   await first.stop();
-  // Of the server's own user: PostgreSQL takes any live process of that user for a server.
+  // PostgreSQL mistakes any running process of its own user for a server.
   const { uid, gid } = statSync(first.dataFolder);
   const other = spawn('sleep', ['600'], {
     cwd: '/',
@@ -155,7 +155,7 @@ test('a process id that a crash left behind, and that is by now that of another 
   expect(isAlive(other.pid ?? 0)).toBe(true);
 });
 
-test('a folder in use by another process is refused, and that process keeps its server', async () => {
+test('startPostgres() rejects if another process uses the folder, and does not stop its server', async () => {
   const folder = newFolder();
   const { child, pid } = await startInAnotherProcess(folder);
   await expect(start(folder)).rejects.toThrow(`in use by process ${child.pid}`);
@@ -163,38 +163,38 @@ test('a folder in use by another process is refused, and that process keeps its 
   await kill(child);
 });
 
-test('a start that fails tells what the server said', async () => {
+test('startPostgres() rejects with the log of a server that does not start', async () => {
   const occupied = createServer();
   onTestFinished(() => void occupied.close());
   const port = await listen(occupied);
   await expect(start(newFolder(), { port })).rejects.toThrow(/could not bind IPv4 address "127.0.0.1"/);
 });
 
-test('a start that is called off leaves no server, and the folder is usable', async () => {
+test('An aborted start leaves no server, and the folder stays usable', async () => {
   const folder = newFolder();
-  const whole = await start(folder);
-  const { dataFolder } = whole;
-  await whole.stop();
-  // As a standby that takes no readers it is never ready, however late this test looks.
+  const first = await start(folder);
+  const { dataFolder } = first;
+  await first.stop();
+  // A standby with hot_standby=off never reports that it is ready, so the start stays pending.
   appendFileSync(path.join(dataFolder, 'postgresql.auto.conf'), 'hot_standby = off\n');
   const standby = path.join(dataFolder, 'standby.signal');
   writeFileSync(standby, '');
   const abort = new AbortController();
   const starting = start(folder, { signal: abort.signal });
-  const failed = expect(starting).rejects.toThrow('called off');
-  // The cluster exists: the server process is the next thing that comes to be.
+  const failed = expect(starting).rejects.toThrow('aborted by the test');
+  // Wait for the server process. The cluster already exists.
   let pid = 0;
   await expect
     .poll(() => {
       try {
         pid = serverProcess({ dataFolder });
       } catch {
-        // Not there, or not whole yet.
+        // postmaster.pid does not exist yet or is incomplete.
       }
       return pid;
     })
     .toBeGreaterThan(0);
-  abort.abort(new Error('called off'));
+  abort.abort(new Error('aborted by the test'));
   await failed;
   expect(isAlive(pid)).toBe(false);
   rmSync(standby);

@@ -14,8 +14,8 @@ import { stopAfterTest } from '../vitest/stop-after-all';
 
 const token = 'a-token-of-this-test';
 
-/** As the service sets its client up: no deserialisation, no retries. */
-const clientOf = ({ url }: KvServer, withToken = token) =>
+/** Creates a client with the options of the service: no deserialization and no retries. */
+const createKvClient = ({ url }: KvServer, withToken = token) =>
   createClient({ url, token: withToken, automaticDeserialization: false, retry: { retries: 0 } });
 
 const serve = async (engine: KvEngine, onCommand: KvServerOptions['onCommand'] = () => {}) =>
@@ -27,45 +27,48 @@ const send = (server: KvServer, target: string, init: RequestInit = {}) =>
 const post = (server: KvServer, target: string, body: unknown) =>
   send(server, target, { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) });
 
-describe('over memory', () => behavesLikeRedis(memoryEngine));
+describe('The KV server over the memory engine', () => behavesLikeRedis(memoryEngine));
 
 const redis = hasRedis();
 
-describe.skipIf(!redis)(redis ? 'over Redis' : 'over Redis (NOT RUN: no redis-server on PATH)', () => {
-  let store: TestRedis;
-  beforeAll(async () => {
-    store = await startRedis();
-  });
-  afterAll(() => store.stop());
-  behavesLikeRedis(() => redisEngine(store.url));
+describe.skipIf(!redis)(
+  redis ? 'The KV server over Redis' : 'The KV server over Redis (NOT RUN: no redis-server on PATH)',
+  () => {
+    let store: TestRedis;
+    beforeAll(async () => {
+      store = await startRedis();
+    });
+    afterAll(() => store.stop());
+    behavesLikeRedis(() => redisEngine(store.url));
 
-  test('a Redis that went away is a 503 within the bound, and one that came back is used again', async () => {
-    const first = await startRedis();
-    const server = await serve(redisEngine(first.url));
-    expect((await post(server, '/', ['PING'])).status).toBe(200);
-    await first.stop();
-    expect((await post(server, '/', ['PING'])).status).toBe(503);
-    expect((await post(server, '/pipeline', [['PING']])).status).toBe(503);
-    expect((await post(server, '/multi-exec', [['PING']])).status).toBe(503);
-    stopAfterTest(await startRedis(first.port));
-    const isBack = async () => (await post(server, '/', ['PING'])).status === 200;
-    await expect.poll(isBack).toBe(true);
-  });
-});
+    test('The KV server responds with 503 while Redis is down, and reconnects', async () => {
+      const first = await startRedis();
+      const server = await serve(redisEngine(first.url));
+      expect((await post(server, '/', ['PING'])).status).toBe(200);
+      await first.stop();
+      expect((await post(server, '/', ['PING'])).status).toBe(503);
+      expect((await post(server, '/pipeline', [['PING']])).status).toBe(503);
+      expect((await post(server, '/multi-exec', [['PING']])).status).toBe(503);
+      stopAfterTest(await startRedis(first.port));
+      const isBack = async () => (await post(server, '/', ['PING'])).status === 200;
+      await expect.poll(isBack).toBe(true);
+    });
+  },
+);
 
-/** What the real client sees must not depend on what answers. */
+/** Checks that the client gets the same responses from both engines. */
 function behavesLikeRedis(newEngine: () => KvEngine) {
   let server: KvServer;
-  let kv: ReturnType<typeof clientOf>;
+  let kv: ReturnType<typeof createKvClient>;
   beforeEach(async () => {
     server = await startKvServer({ token, engine: newEngine() });
-    kv = clientOf(server);
+    kv = createKvClient(server);
     await kv.flushall();
     return () => server.stop();
   });
 
   test.each(['plain', '', '123', 'true', 'null', 'OK', '"quoted"', 'Zoë 🦊 \u0000 \r\n', '{"a":1}'])(
-    'the value %j comes back as it was stored',
+    'GET returns the stored value %j unchanged',
     async (value) => {
       expect(await kv.set('key:ü/1', value)).toBe('OK');
       expect(await kv.get('key:ü/1')).toBe(value);
@@ -73,17 +76,17 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     },
   );
 
-  test('an absent key is null', async () => {
+  test('GET returns null for a missing key', async () => {
     expect(await kv.get('absent')).toBeNull();
   });
 
-  test('commands of the same moment share one request and keep their own answers', async () => {
-    const answers = await Promise.all([kv.set('a', '1'), kv.get('b'), kv.set('b', '2'), kv.get('a')]);
-    expect(answers.filter((answer) => answer === 'OK')).toHaveLength(2);
+  test('Concurrent commands share one request, and each gets its own reply', async () => {
+    const replies = await Promise.all([kv.set('a', '1'), kv.get('b'), kv.set('b', '2'), kv.get('a')]);
+    expect(replies.filter((reply) => reply === 'OK')).toHaveLength(2);
     expect(await Promise.all([kv.get('a'), kv.get('b')])).toEqual(['1', '2']);
   });
 
-  test('SET with an expiry keeps it, without one drops it, with KEEPTTL leaves it', async () => {
+  test('SET sets the expiry with EX, PX, EXAT or PXAT, keeps it with KEEPTTL and otherwise removes it', async () => {
     await kv.set('key', 'value', { ex: 600 });
     expect(await kv.ttl('key')).toBeGreaterThan(590);
     expect(await kv.ttl('key')).toBeLessThanOrEqual(600);
@@ -104,13 +107,13 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.pttl('key')).toBe(-2);
   });
 
-  test('a key is gone once its time is over', async () => {
+  test('A key disappears when it expires', async () => {
     await kv.set('key', 'value', { px: 30 });
     await expect.poll(async () => (await kv.get('key')) === null).toBe(true);
     expect(await kv.dbsize()).toBe(0);
   });
 
-  test('NX keeps what is there, XX needs something there, GET answers the old value', async () => {
+  test('SET with NX keeps an existing value, with XX requires one and with GET returns the old one', async () => {
     expect(await kv.set('key', 'no', { xx: true })).toBeNull();
     expect(await kv.set('key', 'first', { nx: true })).toBe('OK');
     expect(await kv.set('key', 'second', { nx: true })).toBeNull();
@@ -119,7 +122,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.get('key')).toBe('fourth');
   });
 
-  test('EXPIRE sets the time to live of a key that exists, and a negative one deletes it', async () => {
+  test('EXPIRE sets the time to live of an existing key, and a negative time deletes the key', async () => {
     expect(await kv.expire('key', 60)).toBe(0);
     await kv.set('key', 'value');
     expect(await kv.expire('key', 60)).toBe(1);
@@ -128,7 +131,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.exists('key')).toBe(0);
   });
 
-  test('INCR counts from nothing, keeps the expiry, and refuses what is no integer', async () => {
+  test('INCR starts at 1, keeps the expiry and rejects a value that is not an integer', async () => {
     expect(await kv.incr('counter')).toBe(1);
     await kv.expire('counter', 60);
     expect(await kv.incr('counter')).toBe(2);
@@ -137,7 +140,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     await expect(kv.incr('counter')).rejects.toThrow('ERR value is not an integer or out of range');
   });
 
-  test('DEL and EXISTS count what was there; DBSIZE and FLUSHALL see everything', async () => {
+  test('DEL and EXISTS count the existing keys, DBSIZE counts all keys and FLUSHALL removes them', async () => {
     await Promise.all([kv.set('a', '1'), kv.set('b', '2'), kv.set('c', '3')]);
     expect(await kv.exists('a', 'b', 'absent', 'a')).toBe(3);
     expect(await kv.del('a', 'absent')).toBe(1);
@@ -146,20 +149,20 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.dbsize()).toBe(0);
   });
 
-  test('PING and ECHO answer what they were given', async () => {
+  test('PING returns PONG and ECHO returns its argument', async () => {
     expect(await kv.ping()).toBe('PONG');
     expect(await kv.echo('hello')).toBe('hello');
   });
 
-  test('a transaction answers each command, also those that fail', async () => {
+  test('A transaction returns one reply for each command, including failed commands', async () => {
     await kv.set('text', 'x');
-    const answers = await post(server, '/multi-exec', [
+    const replies = await post(server, '/multi-exec', [
       ['SET', 'a', 1],
       ['INCR', 'text'],
       ['INCR', 'a'],
     ]);
-    expect(answers.status).toBe(200);
-    expect(await answers.json()).toEqual([
+    expect(replies.status).toBe(200);
+    expect(await replies.json()).toEqual([
       { result: 'OK' },
       { error: 'ERR value is not an integer or out of range' },
       { result: 2 },
@@ -167,17 +170,17 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.multi().set('b', '1').get('b').exec()).toEqual(['OK', '1']);
   });
 
-  test('a transaction with an unknown command changes nothing', async () => {
-    const answers = await post(server, '/multi-exec', [['SET', 'a', '1'], ['NONSENSE']]);
-    expect(answers.status).toBe(400);
-    expect(await answers.json()).toEqual({ error: expect.stringMatching(/^EXECABORT /) });
+  test('A transaction with an unknown command is discarded', async () => {
+    const replies = await post(server, '/multi-exec', [['SET', 'a', '1'], ['NONSENSE']]);
+    expect(replies.status).toBe(400);
+    expect(await replies.json()).toEqual({ error: expect.stringMatching(/^EXECABORT /) });
     expect(await kv.get('a')).toBeNull();
   });
 
-  test('in a pipeline one wrong command spoils no other', async () => {
-    const answers = await post(server, '/pipeline', [['SET', 'a', '1'], ['GET'], ['get', 'a']]);
-    expect(answers.status).toBe(200);
-    expect(await answers.json()).toEqual([
+  test('An invalid command in a pipeline does not affect the other commands', async () => {
+    const replies = await post(server, '/pipeline', [['SET', 'a', '1'], ['GET'], ['get', 'a']]);
+    expect(replies.status).toBe(200);
+    expect(await replies.json()).toEqual([
       { result: 'OK' },
       { error: "ERR wrong number of arguments for 'get' command" },
       { result: '1' },
@@ -194,15 +197,15 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     [['SET', 'a', '1', 'NX', 'XX'], 'ERR syntax error'],
     [['SET', 'a', '1', 'SOON'], 'ERR syntax error'],
     [['EXPIRE', 'a', 'x'], 'ERR value is not an integer or out of range'],
-  ])('%j is a 400 with the words of Redis', async (command, words) => {
+  ])('The command %j gets a 400 with the error message of Redis', async (command, message) => {
     await kv.set('a', '0');
-    const answer = await post(server, '/', command);
-    expect(answer.status).toBe(400);
-    expect(await answer.json()).toEqual({ error: expect.stringContaining(words) });
+    const response = await post(server, '/', command);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toEqual({ error: expect.stringContaining(message) });
     expect(await kv.get('a')).toBe('0');
   });
 
-  test('a command may be spelled in the path, its last word in the body', async () => {
+  test('A request may contain the command in its path and the last argument in its body', async () => {
     expect(await (await send(server, '/set/some%2Fkey/a%20value?EX=100')).json()).toEqual({ result: 'OK' });
     expect(await kv.ttl('some/key')).toBeGreaterThan(90);
     expect(await (await send(server, '/get/some%2Fkey')).json()).toEqual({ result: 'a value' });
@@ -211,25 +214,28 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
   });
 }
 
-describe('at its door', () => {
+describe('The HTTP interface of the KV server', () => {
   test.each([
     ['none', undefined],
     ['a wrong one', 'Bearer wrong'],
     ['a prefix', `Bearer ${token.slice(0, -1)}`],
-    ['more than it', `Bearer ${token}x`],
+    ['a longer one', `Bearer ${token}x`],
     ['another scheme', `Basic ${token}`],
-  ])('every path is a 401 without the token, and runs nothing: %s', async (_name, authorization) => {
-    const seen = vi.fn();
-    const server = await serve(memoryEngine(), seen);
-    const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
-    for (const target of ['/', '/pipeline', '/multi-exec', '/get/key', '/nowhere']) {
-      const answer = await send(server, target, { method: 'POST', headers, body: '[["SET","a","1"]]' });
-      expect(answer.status).toBe(401);
-      expect(await answer.json()).toEqual({ error: expect.stringContaining('auth token') });
-    }
-    expect(seen).not.toHaveBeenCalled();
-    await expect(clientOf(server, 'wrong').get('key')).rejects.toThrow('WRONGPASS');
-  });
+  ])(
+    'Every path responds with 401 and runs no command without the right token: %s',
+    async (_name, authorization) => {
+      const seen = vi.fn();
+      const server = await serve(memoryEngine(), seen);
+      const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
+      for (const target of ['/', '/pipeline', '/multi-exec', '/get/key', '/nowhere']) {
+        const response = await send(server, target, { method: 'POST', headers, body: '[["SET","a","1"]]' });
+        expect(response.status).toBe(401);
+        expect(await response.json()).toEqual({ error: expect.stringContaining('auth token') });
+      }
+      expect(seen).not.toHaveBeenCalled();
+      await expect(createKvClient(server, 'wrong').get('key')).rejects.toThrow('WRONGPASS');
+    },
+  );
 
   test.each([
     ['/', ''],
@@ -243,24 +249,24 @@ describe('at its door', () => {
     ['/pipeline', '[[]]'],
     ['/multi-exec', 'null'],
     ['/get/%E0%A4%A', ''],
-  ])('a request that holds no command is a 400: %s %s', async (target, body) => {
+  ])('A request without a valid command gets a 400: %s %s', async (target, body) => {
     const server = await serve(memoryEngine());
-    const answer = await post(server, target, body);
-    expect(answer.status).toBe(400);
-    expect(await answer.json()).toEqual({ error: expect.stringMatching(/^ERR /) });
+    const response = await post(server, target, body);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toEqual({ error: expect.stringMatching(/^ERR /) });
   });
 
-  test.each(['/', '/pipeline', '/multi-exec'])('GET %s is a 404', async (target) => {
+  test.each(['/', '/pipeline', '/multi-exec'])('A GET request for %s gets a 404', async (target) => {
     const server = await serve(memoryEngine());
     expect((await send(server, target)).status).toBe(404);
   });
 
-  test('another method is a 405', async () => {
+  test('A request with a method other than GET and POST gets a 405', async () => {
     const server = await serve(memoryEngine());
     expect((await send(server, '/get/key', { method: 'DELETE' })).status).toBe(405);
   });
 
-  test('a body of 1 MiB is taken, a larger one is a 413 and runs nothing', async () => {
+  test('The KV server accepts a body of 1 MiB and responds to a larger one with 413', async () => {
     const seen = vi.fn();
     const server = await serve(memoryEngine(), seen);
     const frame = JSON.stringify(['SET', 'key', '']).length;
@@ -270,7 +276,7 @@ describe('at its door', () => {
     expect(seen).toHaveBeenCalledTimes(1);
   });
 
-  test('strings go out in base64 when asked for, numbers, null and OK as they are', async () => {
+  test('The KV server encodes strings in base64 on request, but not numbers, null and OK', async () => {
     const server = await serve(memoryEngine());
     const headers = { authorization: `Bearer ${token}`, 'upstash-encoding': 'base64' };
     const body = JSON.stringify([
@@ -280,9 +286,9 @@ describe('at its door', () => {
       ['TTL', 'a'],
       ['GET', 'b'],
     ]);
-    const answers = await send(server, '/pipeline', { method: 'POST', headers, body });
+    const replies = await send(server, '/pipeline', { method: 'POST', headers, body });
     const one = Buffer.from('1').toString('base64');
-    expect(await answers.json()).toEqual([
+    expect(await replies.json()).toEqual([
       { result: 'OK' },
       { result: one },
       { result: [one, null] },
@@ -291,7 +297,7 @@ describe('at its door', () => {
     ]);
   });
 
-  test('every command is seen, with its arguments', async () => {
+  test('onCommand receives every command with its arguments', async () => {
     const seen: string[] = [];
     const server = await serve(memoryEngine(), (command, args) => seen.push([command, ...args].join(' ')));
     await post(server, '/', ['SET', 'a', 1]);
@@ -304,7 +310,7 @@ describe('at its door', () => {
     expect(seen).toEqual(['SET a 1', 'GET a', 'TTL a', 'DEL a', 'get a']);
   });
 
-  test('an engine that fails is a 503 that tells nothing of the cause, a command that fails a 400', async () => {
+  test('A failing engine causes a 503 without the cause, and a failing command a 400', async () => {
     const fail = async () => {
       throw new Error('secret cause');
     };
@@ -314,28 +320,28 @@ describe('at its door', () => {
       ['/pipeline', [['PING']]],
       ['/multi-exec', [['PING']]],
     ] as const) {
-      const answer = await post(server, target, body);
-      expect(answer.status).toBe(503);
-      expect(await answer.text()).not.toContain('secret');
+      const response = await post(server, target, body);
+      expect(response.status).toBe(503);
+      expect(await response.text()).not.toContain('secret');
     }
-    const refuse = async () => {
+    const failCommand = async () => {
       throw new CommandError('ERR no');
     };
-    const refusing = await serve({ call: refuse, transaction: refuse, close: async () => {} });
-    expect((await post(refusing, '/', ['PING'])).status).toBe(400);
+    const rejecting = await serve({ call: failCommand, transaction: failCommand, close: async () => {} });
+    expect((await post(rejecting, '/', ['PING'])).status).toBe(400);
   });
 
-  test('it listens on loopback only, and on a taken port rejects', async () => {
+  test('startKvServer() listens only on loopback and rejects if the port is in use', async () => {
     const server = await serve(memoryEngine());
     const port = Number(new URL(server.url).port);
     expect(new URL(server.url).hostname).toBe('127.0.0.1');
     await expect(startKvServer({ token, port, engine: memoryEngine() })).rejects.toThrow('EADDRINUSE');
   });
 
-  test('stop ends a request under way and closes the engine', async () => {
+  test('stop() ends requests that are in flight and closes the engine', async () => {
     const closed = vi.fn(async () => {});
     let called = () => {};
-    const underWay = new Promise<void>((resolve) => {
+    const inFlight = new Promise<void>((resolve) => {
       called = resolve;
     });
     const never = () => {
@@ -344,15 +350,15 @@ describe('at its door', () => {
     };
     const server = await serve({ call: never, transaction: never, close: closed });
     const request = expect(post(server, '/', ['PING'])).rejects.toThrow();
-    await underWay;
+    await inFlight;
     await Promise.all([server.stop(), server.stop()]);
     await request;
     expect(closed).toHaveBeenCalledTimes(1);
   });
 });
 
-describe('the memory engine', () => {
-  test('keeps at most 100,000 keys, and drops the one written longest ago', async () => {
+describe('memoryEngine()', () => {
+  test('The memory engine keeps at most 100,000 keys and evicts the one written longest ago', async () => {
     const engine = memoryEngine();
     for (let index = 0; index <= 100_000; index += 1) await engine.call('SET', `key-${index}`, 'value');
     expect(await engine.call('DBSIZE')).toBe(100_000);
@@ -360,7 +366,7 @@ describe('the memory engine', () => {
     expect(await engine.call('GET', 'key-1')).toBe('value');
   });
 
-  test('expires to the millisecond', async () => {
+  test('The memory engine expires a key exactly at its expiry time', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     onTestFinished(() => void vi.useRealTimers());
     const engine = memoryEngine();
@@ -371,7 +377,10 @@ describe('the memory engine', () => {
     expect(await engine.call('GET', 'key')).toBeNull();
   });
 
-  test.each(['constructor', '__proto__', 'toString'])('%s is no command', async (name) => {
-    await expect(memoryEngine().call(name)).rejects.toThrow('ERR unknown command');
-  });
+  test.each(['constructor', '__proto__', 'toString'])(
+    'The memory engine rejects the command %s',
+    async (name) => {
+      await expect(memoryEngine().call(name)).rejects.toThrow('ERR unknown command');
+    },
+  );
 });

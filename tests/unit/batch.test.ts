@@ -3,21 +3,21 @@ import { batched } from '#lib/batch';
 
 const lengths = (keys: readonly string[]) => new Map(keys.map((key) => [key, key.length]));
 const lookUp = vi.fn<(keys: readonly string[]) => Promise<ReadonlyMap<string, number>>>();
-/** The look-ups that have begun, key by key. */
+/** Returns the keys of each lookup so far. */
 const begun = () => lookUp.mock.calls.map(([keys]) => keys);
-/** The event loop once around. */
+/** Waits for one event loop iteration. */
 const turn = () => vi.advanceTimersByTimeAsync(0);
 
-/** Makes the next look-up stay under way until it is ended. */
+/** Keeps the next lookup pending until the test settles it. */
 function holdOne() {
-  let end = { resolve: () => {}, reject: (_fault: Error) => {} };
+  let end = { resolve: () => {}, reject: (_error: Error) => {} };
   lookUp.mockImplementationOnce(
     (keys) =>
       new Promise((resolve, reject) => {
         end = { resolve: () => resolve(lengths(keys)), reject };
       }),
   );
-  return { resolve: () => end.resolve(), reject: (fault: Error) => end.reject(fault) };
+  return { resolve: () => end.resolve(), reject: (error: Error) => end.reject(error) };
 }
 
 beforeEach(() => {
@@ -28,7 +28,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('a look-up that comes alone goes at once', async () => {
+test('A single key is looked up immediately', async () => {
   const find = batched(lookUp);
   const found = find('one');
   await turn();
@@ -36,7 +36,7 @@ test('a look-up that comes alone goes at once', async () => {
   expect(begun()).toEqual([['one']]);
 });
 
-test('those of one turn, and those that come while one is under way, go together', async () => {
+test('Keys of one event loop iteration share a lookup, and so do keys that arrive while a lookup is pending', async () => {
   const find = batched(lookUp);
   const first = holdOne();
   const early = ['a', 'bb'].map(find);
@@ -52,10 +52,10 @@ test('those of one turn, and those that come while one is under way, go together
   ]);
 });
 
-test('none waits longer than 5 ms for one that never ends', async () => {
+test('A key waits at most 5 ms for a pending lookup', async () => {
   const find = batched(lookUp);
   holdOne();
-  void find('dark');
+  void find('pending');
   await turn();
   const found = find('bb');
   await vi.advanceTimersByTimeAsync(4);
@@ -64,10 +64,10 @@ test('none waits longer than 5 ms for one that never ends', async () => {
   expect(await found).toBe(2);
 });
 
-test('not more than 100 keys go together', async () => {
+test('A lookup contains at most 100 keys', async () => {
   const find = batched(lookUp);
   holdOne();
-  void find('dark');
+  void find('pending');
   await turn();
   const found = Array.from({ length: 250 }, (_, index) => find(`key ${index}`));
   await vi.advanceTimersByTimeAsync(5);
@@ -75,13 +75,13 @@ test('not more than 100 keys go together', async () => {
   expect(begun().map(({ length }) => length)).toEqual([1, 100, 100, 50]);
 });
 
-test('what is not found is undefined, and a fault is that of all that went together, and of no other', async () => {
+test('A missing key resolves to undefined, and a failed lookup rejects only its own keys', async () => {
   const find = batched(lookUp);
   lookUp.mockResolvedValueOnce(new Map());
   const absent = find('absent');
   await turn();
   expect(await absent).toBeUndefined();
-  lookUp.mockRejectedValueOnce(new Error('no answer'));
+  lookUp.mockRejectedValueOnce(new Error('no response'));
   const together = [find('a'), find('bb')];
   const outcomes = Promise.allSettled(together);
   await turn();

@@ -6,11 +6,11 @@ const sent = (body: string | Uint8Array<ArrayBuffer>) =>
   new Request('http://localhost/', { method: 'POST', body });
 const rules = { maxBytes: 8, notUtf8: 'No text' };
 
-test.each(['', '12345678', '\ufeffé', 'a\0b'])('text that is the bytes, one to one: %j', async (body) => {
+test.each(['', '12345678', '\ufeffé', 'a\0b'])('text() returns the body unchanged: %j', async (body) => {
   expect(await bounded(sent(body), rules).text()).toBe(body);
 });
 
-test('one byte too many is a 413, bytes that are no text a 400', async () => {
+test('A body above the limit gets a 413, and a body that is not valid UTF-8 gets a 400', async () => {
   await expect(bounded(sent('123456789'), rules).text()).rejects.toMatchObject({ status: 413 });
   await expect(bounded(sent(Uint8Array.of(0xff)), rules).text()).rejects.toMatchObject({
     status: 400,
@@ -26,7 +26,7 @@ test.each([
   ['[]', 'must be an object'],
   ['', 'The request body must be JSON in UTF-8'],
   ['{', 'The request body must be JSON in UTF-8'],
-])('a JSON body, or what is wrong with it: %s', async (body, expected) => {
+])('readJson() returns the parsed body or rejects with the problem: %s', async (body, expected) => {
   const reading = readJson(sent(body), Shape);
   if (typeof expected === 'string') {
     await expect(reading).rejects.toMatchObject({ status: 400, message: expected });

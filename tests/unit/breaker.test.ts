@@ -23,15 +23,15 @@ beforeEach(() => {
   });
 });
 
-const fault = new Error('no answer');
-/** A call that is under way until the test ends it. */
+const fault = new Error('no response');
+/** Starts a call that stays pending until the test settles it. */
 function underWay() {
   let end: { resolve: (value: string) => void; reject: (fault: Error) => void } | undefined;
   const call = breaker(() => new Promise<string>((resolve, reject) => (end = { resolve, reject })));
   return { call: call.catch(() => undefined), end };
 }
 
-/** Makes one call, and says whether it reached the part. A millisecond passes. */
+/** Makes one call and advances the clock by 1 ms. Returns true if the breaker let the call through. */
 async function isCalled(outcome: () => Promise<unknown>): Promise<boolean> {
   const call = vi.fn(outcome);
   await breaker(call).catch(() => undefined);
@@ -44,12 +44,12 @@ async function failTimes(count: number): Promise<void> {
   for (let index = 0; index < count; index += 1) await fails();
 }
 
-test('what a call comes to is what the part says', async () => {
+test('A call settles with the result of the dependency', async () => {
   expect(await breaker(async () => 'stored')).toBe('stored');
   await expect(breaker(() => Promise.reject(fault))).rejects.toBe(fault);
 });
 
-test('four faults in a row change nothing, after the fifth the part is called no more', async () => {
+test('The breaker stays closed after four consecutive failures and opens after the fifth', async () => {
   await failTimes(FAULTS - 1);
   expect(onOpen).not.toHaveBeenCalled();
   expect(await fails(), 'the fifth').toBe(true);
@@ -58,7 +58,7 @@ test('four faults in a row change nothing, after the fifth the part is called no
   await expect(breaker(async () => 'stored')).rejects.toThrow('Not called');
 });
 
-test('a success between them counts them anew', async () => {
+test('A success resets the failure count', async () => {
   await failTimes(FAULTS - 1);
   await succeeds();
   await failTimes(FAULTS - 1);
@@ -67,7 +67,7 @@ test('a success between them counts them anew', async () => {
   expect(onOpen).toHaveBeenCalledTimes(1);
 });
 
-test('faults of calls that were under way together count once', async () => {
+test('Failures of concurrent calls count as one', async () => {
   const burst = Array.from({ length: 20 }, () => {
     time += 1;
     return underWay();
@@ -82,7 +82,7 @@ test('faults of calls that were under way together count once', async () => {
   expect(onOpen).toHaveBeenCalledTimes(1);
 });
 
-test('while it is open, one probe at a time asks for the part, after a rest and only if there are calls', async () => {
+test('An open breaker sends one probe at a time, after the reset timeout and only when there are calls', async () => {
   await failTimes(FAULTS);
   let endProbe = (_fault: Error) => {};
   probe.mockReturnValue(new Promise((_resolve, reject) => (endProbe = reject)));
@@ -91,7 +91,7 @@ test('while it is open, one probe at a time asks for the part, after a rest and 
   expect(probe, 'too early').not.toHaveBeenCalled();
   time += 60_000;
   expect(probe, 'no call').not.toHaveBeenCalled();
-  for (let call = 0; call < 3; call += 1) expect(await succeeds(), 'waits for no probe').toBe(false);
+  for (let call = 0; call < 3; call += 1) expect(await succeeds(), 'does not wait for the probe').toBe(false);
   expect(probe).toHaveBeenCalledTimes(1);
   endProbe(fault);
   await expect
@@ -105,7 +105,7 @@ test('while it is open, one probe at a time asks for the part, after a rest and 
   expect(onClose).not.toHaveBeenCalled();
 });
 
-test('a probe that is answered puts the part in use again, with its faults forgotten', async () => {
+test('A successful probe closes the breaker and resets the failure count', async () => {
   await failTimes(FAULTS);
   probe.mockResolvedValue('PONG');
   time += REST_MS;
@@ -116,7 +116,7 @@ test('a probe that is answered puts the part in use again, with its faults forgo
   expect(await succeeds()).toBe(true);
 });
 
-test('a call from before the outage, answered during it, changes nothing', async () => {
+test('A call that started before the outage and succeeds during it does not close the breaker', async () => {
   const early = underWay();
   await failTimes(FAULTS);
   early.end?.resolve('late');

@@ -9,7 +9,7 @@ const pem = ({ publicKey }: { publicKey: KeyObject }) =>
   publicKey.export({ type: 'spki', format: 'pem' }).toString();
 const ed25519Key = () => pem(generateKeyPairSync('ed25519'));
 
-/** Of a key that was thrown away. */
+/** Test certificate. Its private key was discarded. */
 const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBhjCCASugAwIBAgIUPAr75Ed8o6GAN2lXlfvwk8ePie4wCgYIKoZIzj0EAwIw
 GDEWMBQGA1UEAwwNY2xlcmsuZXhhbXBsZTAeFw0yNjExMjIwMDE1MTZaFw0zNjEx
@@ -33,13 +33,13 @@ const problemsOf = (overrides: Record<string, string | undefined>) => {
   }
 };
 
-describe('the environment', () => {
-  test('is the one that .env.example lists', () => {
+describe('The environment', () => {
+  test('The environment schema has the variables that .env.example lists', () => {
     const listed = readFileSync('.env.example', 'utf8').match(/^[A-Z_]+(?==)/gm);
     expect(listed?.toSorted()).toEqual(Object.keys(environmentSchema.shape).toSorted());
   });
 
-  test('has defaults, and lists split at white space', () => {
+  test('parseEnvironment() applies defaults and splits lists at white space', () => {
     const environment = parseEnvironment({
       ...complete,
       IDP_WEBHOOK_SIGNING_SECRET: ` ${secretOf(24)}\n${secretOf(64)} `,
@@ -53,13 +53,13 @@ describe('the environment', () => {
     expect(environment.IDP_JWT_KEY).toBeUndefined();
   });
 
-  test('that is empty is refused with one list of every required name', () => {
+  test('parseEnvironment() throws one error that lists every missing variable', () => {
     const empty = () => parseEnvironment({ IDP_SECRET_KEY: '', DATABASE_URL: '  ' });
     expect(empty).toThrow(InvalidEnvironmentError);
     for (const name of Object.keys(complete)) expect(empty).toThrow(`${name} is missing`);
   });
 
-  describe('brings IDP_JWT_KEY into the one form that the SDK reads', () => {
+  describe('IDP_JWT_KEY', () => {
     const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const key = pem({ publicKey });
     const body = key.replaceAll(/-----.+-----|\n/g, '');
@@ -68,19 +68,19 @@ describe('the environment', () => {
 
     test.each([
       ['a PEM', key],
-      ['with \\n for its line breaks', key.trim().replaceAll('\n', '\\n')],
-      ['with \\r\\n for its line breaks', key.replaceAll('\n', '\\r\\n')],
-      ['with line breaks of Windows', key.replaceAll('\n', '\r\n')],
-      ['in double quotes', `"${key}"`],
-      ['in single quotes', `'${key.trim()}'`],
-      ['in quotes and with \\n', JSON.stringify(key)],
-      ['with spaces for its line breaks', key.trim().replaceAll('\n', ' ')],
-      ['without any line break', key.replaceAll('\n', '')],
-      ['without its frame', body],
-      ['without its frame, in lines', body.replaceAll(/.{64}/g, '$&\n')],
-      ['in base64 once more', Buffer.from(key).toString('base64')],
-      ['as PKCS #1', pkcs1],
-    ])('from %s', (_form, value) => {
+      ['a PEM with \\n for its line breaks', key.trim().replaceAll('\n', '\\n')],
+      ['a PEM with \\r\\n for its line breaks', key.replaceAll('\n', '\\r\\n')],
+      ['a PEM with Windows line breaks', key.replaceAll('\n', '\r\n')],
+      ['a PEM in double quotes', `"${key}"`],
+      ['a PEM in single quotes', `'${key.trim()}'`],
+      ['a PEM in quotes with \\n', JSON.stringify(key)],
+      ['a PEM with spaces for its line breaks', key.trim().replaceAll('\n', ' ')],
+      ['a PEM without line breaks', key.replaceAll('\n', '')],
+      ['a PEM without its header and footer', body],
+      ['a PEM without its header and footer, in lines', body.replaceAll(/.{64}/g, '$&\n')],
+      ['a PEM that is encoded in base64 again', Buffer.from(key).toString('base64')],
+      ['a key in PKCS #1 format', pkcs1],
+    ])('parseEnvironment() converts IDP_JWT_KEY to the format that the SDK reads: %s', (_form, value) => {
       expect(parseEnvironment({ ...complete, IDP_JWT_KEY: value }).IDP_JWT_KEY).toBe(key);
     });
 
@@ -98,42 +98,57 @@ describe('the environment', () => {
           .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'secret' })
           .toString(),
       ],
-      ['a private key without its frame', 'is a private key', privateDer('pkcs8').toString('base64')],
-      ['an RSA private key without its frame', 'is a private key', privateDer('pkcs1').toString('base64')],
       [
-        'a private key that says that it is public',
+        'a private key without its header and footer',
+        'is a private key',
+        privateDer('pkcs8').toString('base64'),
+      ],
+      [
+        'an RSA private key without its header and footer',
+        'is a private key',
+        privateDer('pkcs1').toString('base64'),
+      ],
+      [
+        'a private key with a public-key header',
         'is a private key',
         `-----BEGIN RSA PUBLIC KEY-----\n${privateDer('pkcs1').toString('base64')}\n-----END RSA PUBLIC KEY-----`,
       ],
       ['a certificate', 'is a certificate', CERTIFICATE],
-      ['a certificate without its frame', 'is a certificate', CERTIFICATE.replaceAll(/-----.+-----|\n/g, '')],
+      [
+        'a certificate without its header and footer',
+        'is a certificate',
+        CERTIFICATE.replaceAll(/-----.+-----|\n/g, ''),
+      ],
       [
         'a key that is too long',
         'is not an RSA-2048 key',
         pem(generateKeyPairSync('rsa', { modulusLength: 4096 })),
       ],
-      ['a key of another kind', 'is not an RSA-2048 key', ed25519Key()],
+      ['a key of another type', 'is not an RSA-2048 key', ed25519Key()],
       ['half a key', 'is not a public key in PEM format', key.slice(0, 200)],
       [
-        'the address of the keys',
+        'the URL of a JSON Web Key Set',
         'is not a public key in PEM format',
         'https://clerk.example/.well-known/jwks.json',
       ],
       [
-        'a set of keys',
+        'a JSON Web Key Set',
         'is not a public key in PEM format',
         JSON.stringify({ keys: [publicKey.export({ format: 'jwk' })] }),
       ],
-    ])('and refuses %s in words that say what to do, and quotes nothing of it', (_form, words, value) => {
-      const problems = problemsOf({ IDP_JWT_KEY: value });
-      expect(problems).toContain(`  - IDP_JWT_KEY ${words}`);
-      expect(problems).toContain(
-        'set the public key of the instance, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----',
-      );
-      expect(problems.split('\n')).toHaveLength(2);
-      const longWords = value.match(/[\w+/]{20,}/g) ?? [];
-      expect(longWords.filter((word) => problems.includes(word))).toEqual([]);
-    });
+    ])(
+      'parseEnvironment() rejects %s as IDP_JWT_KEY with instructions and without the value',
+      (_form, words, value) => {
+        const problems = problemsOf({ IDP_JWT_KEY: value });
+        expect(problems).toContain(`  - IDP_JWT_KEY ${words}`);
+        expect(problems).toContain(
+          'set the public key of the instance, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----',
+        );
+        expect(problems.split('\n')).toHaveLength(2);
+        const longWords = value.match(/[\w+/]{20,}/g) ?? [];
+        expect(longWords.filter((word) => problems.includes(word))).toEqual([]);
+      },
+    );
   });
 
   test.each([
@@ -164,7 +179,7 @@ describe('the environment', () => {
     ['CLERK_FAPI_URL', 'http://example.com'],
     ['IDP_CONSOLE_URL', 'http://example.com:3900'],
     ['IDP_CONSOLE_URL', 'javascript:alert(1)'],
-  ])('with a malformed %s is refused by name, never by value', (name, value) => {
+  ])('The error for a malformed %s contains the name but not the value', (name, value) => {
     const problems = problemsOf({ [name]: value });
     expect(problems).toMatch(new RegExp(`^  - ${name} `, 'm'));
     expect(problems).not.toContain(value);

@@ -20,11 +20,11 @@ const segment = { params: Promise.resolve({}) };
 const call = (handler: RouteHandler<Segment>, path: string, method = 'GET') =>
   handler(new NextRequest(`http://localhost:3000${path}`, { method }), segment);
 
-describe('the log names a route', () => {
-  /** Probes are told at the level of `debug` alone. */
+describe('The route in the log', () => {
+  /** Returns the log record of the request. Health checks use the level `debug`. */
   const logged = () => [log.info, log.debug].flatMap((each) => vi.mocked(each).mock.calls)[0]?.[0];
 
-  test('as it was named where it was made, whatever is in its address', async () => {
+  test('The log contains the route pattern instead of the requested path', async () => {
     await call(
       route(() => json({}), '/notes/v1/[noteId]'),
       '/notes/v1/alice@example.com',
@@ -35,7 +35,7 @@ describe('the log names a route', () => {
   test.each([
     ['/users/v1/alice@example.com', 'GET /users'],
     ['/alice@example.com', 'GET /'],
-  ])('otherwise by its root alone: %s', async (path, name) => {
+  ])('The log contains only the API root if the route has no pattern: %s', async (path, name) => {
     await call(
       route(() => json({})),
       path,
@@ -48,7 +48,7 @@ describe('the log names a route', () => {
   );
   const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-  test.each(files)('as its folder is named: %s', async (file) => {
+  test.each(files)('The route pattern matches the folder of the route: %s', async (file) => {
     const folder = `/${path.dirname(file)}`;
     const exported = await import(path.resolve('app', file));
     const named = methods.filter((method) => method in exported);
@@ -61,7 +61,7 @@ describe('the log names a route', () => {
   });
 });
 
-test('a quiet route has no line that anybody sees, unless its handler throws', async () => {
+test('A quiet route logs above debug level only if its handler throws', async () => {
   for (const status of [200, 503]) {
     await call(
       route(() => json({}, status), '/x', { quiet: true }),
@@ -81,15 +81,15 @@ const failing = (error: unknown) =>
     throw error;
   })(new NextRequest('http://localhost:3000/x'), segment);
 
-describe('a handler that throws', () => {
-  test('an HttpError gets its status and its message', async () => {
+describe('A handler that throws', () => {
+  test('A handler that throws an HttpError causes a response with its status and message', async () => {
     const response = await failing(new HttpError(413, 'Payload too large'));
     expect(response.status).toBe(413);
     expect(await response.json()).toEqual({ message: 'Payload too large' });
   });
 
   test.each([new Error('connect to 10.0.0.1'), 'text', undefined, null])(
-    'anything else gets the 500 that tells nothing: %s',
+    'A handler that throws any other value causes a 500 without details: %s',
     async (thrown) => {
       const response = await failing(thrown);
       expect(response.status).toBe(500);
@@ -98,14 +98,14 @@ describe('a handler that throws', () => {
     },
   );
 
-  test('and one that returns no response gets the same', async () => {
+  test('A handler that does not return a response causes a 500 without details', async () => {
     const returning = route(Object.create({ call: () => undefined }).call);
     const response = await returning(new NextRequest('http://localhost:3000/x'), segment);
     expect(response.status).toBe(500);
     expect(await response.text()).toBe('{"message":"Internal Server Error"}');
   });
 
-  test("Next.js's own control flow passes through", async () => {
+  test('route() passes the control-flow errors of Next.js through', async () => {
     await expect(
       Promise.resolve(route(() => notFound())(new NextRequest('http://localhost:3000/x'), segment)),
     ).rejects.toThrow('NEXT_HTTP_ERROR_FALLBACK;404');

@@ -14,7 +14,7 @@ interface Arrival {
   readonly response: ServerResponse;
 }
 
-/** The store: answers each request as the test says, by default every command with its own last word. */
+/** Response of the store to each request. By default, the result of a command is its last argument. */
 let answer: (arrival: Arrival) => void;
 const arrivals: Arrival[] = [];
 const server = createServer(async (request, response) => {
@@ -46,11 +46,11 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-/** The event loop once around. */
+/** Waits for one event loop iteration. */
 const turn = () => new Promise(setImmediate);
 const sockets = () => new Set(arrivals.map(({ request }) => request.socket)).size;
 
-test('commands of one turn are one round trip, each with its own answer, and the token goes with them', async () => {
+test('Commands of one event loop iteration share one authorized request, and each gets its own result', async () => {
   expect(await Promise.all([kv.get('one'), kv.get('two'), kv.set('key', 'three', { ex: 600 })])).toEqual([
     'one',
     'two',
@@ -69,46 +69,49 @@ test('commands of one turn are one round trip, each with its own answer, and the
 });
 
 test.each(['123', 'true', 'null', '"quoted"', '{"a":1}', '', 'ünïcode ☃', 'OK'])(
-  'a string comes back as it was stored: %j',
+  'The client returns a string unchanged: %j',
   async (value) => {
     expect(await kv.get(value)).toBe(value);
   },
 );
 
-test('what is no string comes back as it is', async () => {
+test('The client returns null and lists unchanged', async () => {
   answer = ({ response }) => response.end('[{"result":null}]');
   expect(await kv.get('absent')).toBeNull();
   answer = ({ response }) => response.end('[{"result":["a",1]}]');
   expect(await kv.get('list')).toEqual(['a', 1]);
 });
 
-test('one command at fault is no fault of the others', async () => {
+test('A failed command does not affect the other commands of the request', async () => {
   answer = ({ response }) => response.end('[{"error":"WRONGTYPE of that key"},{"result":"two"}]');
   const [one, two] = await Promise.allSettled([kv.get('one'), kv.get('two')]);
   expect(one).toMatchObject({ reason: { message: expect.stringContaining('WRONGTYPE of that key') } });
   expect(two).toMatchObject({ value: 'two' });
 });
 
-describe('a call is a fault, and made once', () => {
+describe('An invalid response', () => {
   test.each<[string, (arrival: Arrival) => void]>([
     ['500', ({ response }) => response.writeHead(500).end('internal error')],
     ['401', ({ response }) => response.writeHead(401).end('{"error":"WRONGPASS"}')],
-    ['no JSON', ({ response }) => response.end('<html>')],
-    ['another shape', ({ response }) => response.end('{"result":"x"}')],
-    ['too few answers', ({ response }) => response.end('[]')],
-    ['too many answers', ({ response }) => response.end('[{"result":"x"},{"result":"y"}]')],
-    ['neither result nor error', ({ response }) => response.end('[{}]')],
+    ['a body that is not JSON', ({ response }) => response.end('<html>')],
+    ['an object instead of a list', ({ response }) => response.end('{"result":"x"}')],
+    ['too few results', ({ response }) => response.end('[]')],
+    ['too many results', ({ response }) => response.end('[{"result":"x"},{"result":"y"}]')],
+    ['an entry without result and error', ({ response }) => response.end('[{}]')],
     [
-      'an error in place of the array',
+      'an error instead of the list',
       ({ response }) => response.end('{"error":"ERR max requests limit exceeded"}'),
     ],
-    ['far too much', ({ response }) => response.end(`[{"result":"${'x'.repeat(2_000_000)}"}]`)],
-    ['a reset', ({ request }) => request.socket.resetAndDestroy()],
     [
-      'half an answer',
+      'a body above the size limit',
+      ({ response }) => response.end(`[{"result":"${'x'.repeat(2_000_000)}"}]`),
+    ],
+    ['a connection reset', ({ request }) => request.socket.resetAndDestroy()],
+    [
+      'an incomplete body',
       ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy()),
     ],
-  ])('%s', async (_what, behave) => {
+  ])('A call rejects and is not retried after an invalid response: %s', async (_what, behave) => {
     answer = behave;
     await expect(kv.get('key')).rejects.toThrow();
     expect(arrivals).toHaveLength(1);
@@ -126,7 +129,7 @@ describe('a call is a fault, and made once', () => {
     },
   );
 
-  test('nobody listens', async () => {
+  test('A call rejects if the store refuses the connection', async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
     await expect(kv.get('key')).rejects.toThrow('ECONNREFUSED');
@@ -134,15 +137,15 @@ describe('a call is a fault, and made once', () => {
   });
 });
 
-describe('a store that does not answer', () => {
+describe('A store that does not respond', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   });
 
   test.each<[string, (arrival: Arrival) => void]>([
-    ['nothing', () => undefined],
-    ['never the end', ({ response }) => response.write('[{"result":')],
-  ])('is given up after 500 ms: %s', async (_what, behave) => {
+    ['no response', () => undefined],
+    ['an incomplete response', ({ response }) => response.write('[{"result":')],
+  ])('A call rejects after 500 ms and is not retried: %s', async (_what, behave) => {
     answer = behave;
     const ended = vi.fn();
     const call = kv.get('key').catch(ended);
@@ -156,7 +159,7 @@ describe('a store that does not answer', () => {
     expect(arrivals).toHaveLength(1);
   });
 
-  test('takes the idle connections with it: they may have gone dark as well', async () => {
+  test('A timeout also closes the idle connections, because they may be dead as well', async () => {
     await Promise.all([kv.get('one'), turn().then(() => kv.get('two'))]);
     await turn();
     answer = () => undefined;
@@ -171,13 +174,13 @@ describe('a store that does not answer', () => {
   });
 });
 
-describe('a kept connection', () => {
-  test('is used again', async () => {
+describe('A keep-alive connection', () => {
+  test('Sequential calls use the same connection', async () => {
     for (let call = 0; call < 5; call += 1) await kv.get('key');
     expect(sockets()).toBe(1);
   });
 
-  test('that the store has closed meanwhile costs no call, not even several of them', async () => {
+  test('A call succeeds even if the store has closed several idle connections', async () => {
     await Promise.all([
       kv.get('one'),
       turn().then(() => kv.get('two')),
@@ -193,7 +196,7 @@ describe('a kept connection', () => {
     expect(sockets()).toBe(before + 1);
   });
 
-  test('on which an answer had begun is not asked again', async () => {
+  test('A call on a reused connection is not retried if its response has started', async () => {
     await kv.get('key');
     answer = ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy());
     await expect(kv.get('key')).rejects.toThrow();
@@ -201,7 +204,7 @@ describe('a kept connection', () => {
   });
 });
 
-test('an address that cannot be used is a rejection, and nothing more when its time is over', async () => {
+test('An invalid URL rejects the call and does not cause an uncaught exception after the timeout', async () => {
   const uncaught: unknown[] = [];
   const note = (error: unknown) => uncaught.push(error);
   process.on('uncaughtException', note);

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { collectFacts, describeError, noteFacts, type RequestFacts } from '#lib/log';
 
-test('an error is described by name, code and frames, and its message only if it quotes nothing', () => {
+test('describeError() returns the name, code and frames, and the message only if it contains no value', () => {
   const cause = Object.assign(new Error('duplicate key value: Key (id)=(user_1) exists'), { code: '23505' });
   const described = describeError(new Error('timeout exceeded when trying to connect', { cause }));
   expect(described).toMatchObject({
@@ -13,27 +13,27 @@ test('an error is described by name, code and frames, and its message only if it
 });
 
 test.each(['connect to ada@example.com', 'key sk_test_1', 'body was {"a":1}', 'postgresql://u:p@h/d'])(
-  'a message that may quote a value is left out: %s',
+  'describeError() omits a message that may contain a value: %s',
   (message) => {
     expect(JSON.stringify(describeError(new Error(message)))).not.toContain(message);
   },
 );
 
-test('under `next dev` an error says what it is about', () => {
+test('describeError() keeps every message under `next dev`', () => {
   vi.stubEnv('NODE_ENV', 'development');
   const message = 'The table `public.notes` does not exist';
   expect(describeError(new Error(message)).message).toBe(message);
   vi.unstubAllEnvs();
 });
 
-test('what is no error is described by its type alone, and a circle of causes ends', () => {
+test('describeError() returns only the type of a value that is not an error, and stops at circular causes', () => {
   expect(describeError('sk_test_1')).toEqual({ name: 'string' });
   const error = new Error('round');
   error.cause = error;
   expect(JSON.stringify(describeError(error)).match(/"name"/g)?.length).toBeLessThan(10);
 });
 
-test('facts land in the request under way, and concurrent requests do not mix', async () => {
+test('Log fields belong to the current request and do not mix between concurrent requests', async () => {
   const facts: RequestFacts[] = [{}, {}];
   await Promise.all(
     facts.map((own, index) =>
@@ -47,13 +47,13 @@ test('facts land in the request under way, and concurrent requests do not mix', 
   expect(() => noteFacts({ cache: 'hit' })).not.toThrow();
 });
 
-test('a message of several lines is no stack frame', () => {
+test('describeError() does not mistake a line of the message for a stack frame', () => {
   const described = describeError(new Error('x\n    at alice@example.com sk_test_abc'));
   expect(JSON.stringify(described)).not.toMatch(/alice|sk_test/);
   expect(described.frames?.length).toBeGreaterThan(0);
 });
 
-test('a name that was changed after the stack was read, or a message, lets nothing of the message through', () => {
+test('describeError() omits the message even if the name or message changed after the stack was read', () => {
   const renamed = new Error('x\n    at alice@example.com (sk_test_abc:1:1)');
   expect(renamed.stack).toBeDefined();
   renamed.name = 'Renamed';
@@ -63,12 +63,12 @@ test('a name that was changed after the stack was read, or a message, lets nothi
   expect(JSON.stringify(describeError(renamed))).not.toMatch(/alice|sk_test/);
 });
 
-test('a code that is no word is left out', () => {
+test('describeError() omits a code that is not a single word', () => {
   const error = Object.assign(new Error('x'), { code: 'alice@example.com' });
   expect(JSON.stringify(describeError(error))).not.toContain('alice');
 });
 
-test("the database's own code is told beside Prisma's, if it is one", () => {
+test('describeError() adds the SQLSTATE of a Prisma error if it is valid', () => {
   const fault = (originalCode: unknown) =>
     Object.assign(new Error('Raw query failed'), {
       code: 'P2010',

@@ -5,7 +5,7 @@ import { PHASE_PRODUCTION_BUILD, PHASE_PRODUCTION_SERVER } from 'next/constants'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import configure from '../../next.config.mjs';
 
-describe('a build for deployment', () => {
+describe('A build for deployment', () => {
   const project = process.cwd();
   const folder = mkdtempSync(path.join(os.tmpdir(), 'next-config-test-'));
   beforeEach(() => {
@@ -18,7 +18,7 @@ describe('a build for deployment', () => {
     vi.unstubAllEnvs();
   });
 
-  test('refuses to run with a .env.local, which would be packed into the functions', () => {
+  test('A build for deployment fails if there is a .env.local file, which the functions would contain', () => {
     expect(() => configure(PHASE_PRODUCTION_BUILD)).not.toThrow();
     writeFileSync('.env.local', '');
     expect(() => configure(PHASE_PRODUCTION_BUILD)).toThrow('must not find .env.local');
@@ -28,6 +28,6 @@ describe('a build for deployment', () => {
   });
 });
 
-test('a build fails over type errors', () => {
+test('A build fails if there are type errors', () => {
   expect(configure(PHASE_PRODUCTION_BUILD).typescript?.ignoreBuildErrors ?? false).toBe(false);
 });

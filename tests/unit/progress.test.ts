@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { shown } from '../../commands/command';
 import { showProgress } from '../../commands/progress';
 
-/** What a run writes that does 100 users a second, of 3,000. */
+/** Returns the output of a run that processes 100 of 3,000 users per second. */
 function written(isTTY: boolean): string {
   let text = '';
   let time = 0;
@@ -24,7 +24,7 @@ function written(isTTY: boolean): string {
   return text;
 }
 
-test('a terminal has one line that changes, with rate and time left', () => {
+test('A terminal shows one line that is updated with the rate and the remaining time', () => {
   const text = written(true);
   expect(text.split('\r\x1b[2K').slice(1)).toEqual([
     ...Array.from(
@@ -37,7 +37,7 @@ test('a terminal has one line that changes, with rate and time left', () => {
   ]);
 });
 
-test('elsewhere there are plain lines, now and then', () => {
+test('Output that is not a terminal gets a plain line at intervals', () => {
   expect(written(false)).toBe(
     '500 of about 3,000 users, 100 a second, 25 s left\n1,000 of about 3,000 users, 100 a second, 20 s left\none failed\n',
   );
@@ -48,6 +48,6 @@ test.each([
   ['two\nlines', '"two\\nlines"'],
   ['\u001b[2J', '"\\u001b[2J"'],
   ['right‮left\u0085', '"right?left?"'],
-])('an id that anybody may have chosen is no order to a terminal: %j', (id, text) => {
+])('shown() escapes control characters of an id: %j', (id, text) => {
   expect(shown(id)).toBe(text);
 });

@@ -29,7 +29,7 @@ test.each([
   ['/', 'DELETE', 405],
   ['*', 'OPTIONS', 400],
   ['http://other.example/users/v1/me', 'GET', 400],
-])('%s %s: %s', (url, method, status) => {
+])('A request for %s with the method %s gets the rejection status %s', (url, method, status) => {
   expect(rejectionFor(request(url, {}, method))?.status).toBe(status);
 });
 
@@ -62,7 +62,7 @@ test.each([
   },
 );
 
-test('a request without Host is refused, unless it is of the oldest kind', () => {
+test('A request without a Host header is rejected unless it uses HTTP/1.0', () => {
   const without = request('/users/v1/me');
   delete without.headers.host;
   expect(rejectionFor(without)?.status).toBe(400);
@@ -70,7 +70,7 @@ test('a request without Host is refused, unless it is of the oldest kind', () =>
   expect(rejectionFor(without)).toBeUndefined();
 });
 
-test('of an API request, what only the framework would read is dropped; a page keeps it', () => {
+test('An API request loses its Next.js-internal headers, and a page request keeps them', () => {
   const sent = {
     rsc: '1',
     'next-action': 'x',
@@ -78,19 +78,19 @@ test('of an API request, what only the framework would read is dropped; a page k
     'x-middleware-prefetch': '1',
     accept: 'a',
   };
-  const ofApi = request('/users/v1/me', sent);
-  rejectionFor(ofApi);
-  expect(ofApi.headers).toEqual({ host: 'localhost', accept: 'a' });
-  const ofPage = request('/sign-in', sent);
-  rejectionFor(ofPage);
-  expect(ofPage.headers).toMatchObject(sent);
+  const apiRequest = request('/users/v1/me', sent);
+  rejectionFor(apiRequest);
+  expect(apiRequest.headers).toEqual({ host: 'localhost', accept: 'a' });
+  const pageRequest = request('/sign-in', sent);
+  rejectionFor(pageRequest);
+  expect(pageRequest.headers).toMatchObject(sent);
 });
 
 test.each([
   [['', {}], undefined],
   ['x', 400],
   [Array.from({ length: 70 }).reduce((inner) => ['a', { b: inner }], ['', {}]), 400],
-])('a page’s state that the framework could not read is refused: %#', (state, status) => {
+])('A page request with a router state that Next.js cannot parse is rejected: %#', (state, status) => {
   const headers = { 'next-router-state-tree': encodeURIComponent(JSON.stringify(state)) };
   expect(rejectionFor(request('/', headers))?.status).toBe(status);
 });

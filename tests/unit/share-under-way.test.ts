@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { shareUnderWay } from '#lib/share-under-way';
 
-test('calls under way together share one run, and one of them owns it', async () => {
+test('Concurrent calls with the same key share one run, and one of the calls owns it', async () => {
   let finish = (_value: string) => {};
   const work = vi.fn(
     () =>
@@ -18,7 +18,7 @@ test('calls under way together share one run, and one of them owns it', async ()
   expect(work).toHaveBeenCalledTimes(1);
 });
 
-test('another key has a run of its own, and so has a later call', async () => {
+test('A different key or a later call starts a separate run', async () => {
   const work = vi.fn(async (key: string) => key);
   const shared = shareUnderWay(work);
   await Promise.all([shared('a'), shared('b')]);
@@ -26,7 +26,7 @@ test('another key has a run of its own, and so has a later call', async () => {
   expect(work).toHaveBeenCalledTimes(3);
 });
 
-test('a failure is shared and not kept', async () => {
+test('Concurrent calls share a failure, and a later call runs again', async () => {
   const work = vi
     .fn<(key: string) => Promise<string>>()
     .mockRejectedValueOnce(new Error('lost'))

@@ -29,11 +29,11 @@ test.each<[Record<string, string>, object | undefined]>([
     { ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a/traces' },
     { ...BOTH, traces: 'http://a/traces' },
   ],
-])('what %j asks for', (variables, settings) => {
+])('telemetrySettings() returns the endpoints for %j', (variables, settings) => {
   expect(telemetrySettings(variables)).toEqual(settings);
 });
 
-test('a malformed endpoint is told by signal, never by value, and nothing is sent there', () => {
+test('A malformed endpoint disables its signal, and the warning does not contain the value', () => {
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
   expect(telemetrySettings({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'grpc://token@a' })).toBeUndefined();
   expect(JSON.stringify(warn.mock.calls)).toContain('traces');
@@ -41,7 +41,7 @@ test('a malformed endpoint is told by signal, never by value, and nothing is sen
   warn.mockRestore();
 });
 
-test('off, a step is its work and nothing else', () => {
+test('step() only runs the work if telemetry is disabled', () => {
   const work = Promise.resolve('done');
   const outcomeOf = vi.fn();
   expect(step('guard', () => work, outcomeOf)).toBe(work);

@@ -3,9 +3,12 @@ import { text } from '#lib/text';
 
 const Title = text('title', 5);
 
-test.each(['a', 'abcde', ' a ', 'é', '漢字', '👩', '\n'])('taken as it stands: %j', (value) => {
-  expect(Title.parse(value)).toBe(value);
-});
+test.each(['a', 'abcde', ' a ', 'é', '漢字', '👩', '\n'])(
+  'text() accepts a value without changing it: %j',
+  (value) => {
+    expect(Title.parse(value)).toBe(value);
+  },
+);
 
 test.each([
   [undefined, 'title must be a string'],
@@ -14,6 +17,6 @@ test.each([
   ['abcdef', 'title must have at most 5 characters'],
   ['a\0b', 'title must be well-formed Unicode without NUL'],
   ['a\ud800', 'title must be well-formed Unicode without NUL'],
-])('refused: %j', (value, message) => {
+])('text() rejects an invalid value with a message: %j', (value, message) => {
   expect(Title.safeParse(value).error?.issues[0]?.message).toBe(message);
 });

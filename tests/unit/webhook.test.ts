@@ -2,7 +2,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vi
 import { receiveWebhook } from '#lib/webhook';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
-/** The vector that the Standard Webhooks libraries and svix's own share. */
+/** The test vector of the Standard Webhooks libraries and of svix. */
 const vector = {
   secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
   id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
@@ -11,7 +11,10 @@ const vector = {
   signature: 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
 } as const;
 
-const outcome = (
+const OTHER_SECRETS = [Buffer.alloc(24, 1), Buffer.alloc(64, 2)].map((bytes) => bytes.toString('base64'));
+
+/** Returns the message of the error that the delivery causes. */
+const receive = (
   changes: Partial<Record<'id' | 'timestamp' | 'signature' | 'payload', string>> = {},
   prefix = 'svix',
 ) =>
@@ -28,7 +31,9 @@ const outcome = (
   );
 
 beforeAll(() => {
-  Object.assign(process.env, BUILD_TIME_VALUES, { IDP_WEBHOOK_SIGNING_SECRET: vector.secret });
+  Object.assign(process.env, BUILD_TIME_VALUES, {
+    IDP_WEBHOOK_SIGNING_SECRET: [...OTHER_SECRETS, vector.secret].join(' '),
+  });
 });
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date'], now: vector.timestamp * 1000 });
@@ -37,51 +42,41 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('the vector of Standard Webhooks and svix', () => {
-  // It is no event of an identity provider: to be refused for that means that its signature was accepted.
+describe('receiveWebhook', () => {
+  // The payload of the test vector is not an event. This message shows that its signature was accepted.
   const verified = 'Invalid webhook event';
-  const refused = 'Invalid webhook signature';
+  const rejected = 'Invalid webhook signature';
 
-  test.each(['svix', 'webhook'])('is verified under the names %s-*', async (prefix) => {
-    expect(await outcome({}, prefix)).toBe(verified);
-  });
+  test.each(['svix', 'webhook'])(
+    'The test vector is verified under the header names %s-*',
+    async (prefix) => {
+      expect(await receive({}, prefix)).toBe(verified);
+    },
+  );
 
   test.each([
     ['payload', '{"test": 2432232315}'],
     ['payload', '{"test":2432232314}'],
     ['id', 'msg_p5jXN8AQM9LWM0D4loKWxJel'],
+    ['id', `${vector.id}.${vector.timestamp}`],
     ['timestamp', '1614265331'],
+    ['timestamp', '1614265330abc'],
     ['signature', 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OF='],
     ['signature', 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE'],
     ['signature', 'v1a,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='],
-  ])('is refused with another %s: %s', async (part, value) => {
-    expect(await outcome({ [part]: value })).toBe(refused);
+  ])('The test vector is rejected with another %s: %s', async (part, value) => {
+    expect(await receive({ [part]: value })).toBe(rejected);
   });
 
-  test.each(['123', ' ', ',', 'v1,AAAA'])('is verified among others: %j', async (other) => {
-    expect(await outcome({ signature: `${other} ${vector.signature}` })).toBe(verified);
-    expect(await outcome({ signature: `${vector.signature} ${other}` })).toBe(verified);
-  });
+  test.each(['123', ' ', ',', 'v1,AAAA'])(
+    'The test vector is verified beside the entry %j',
+    async (other) => {
+      expect(await receive({ signature: `${other} ${vector.signature}` })).toBe(verified);
+      expect(await receive({ signature: `${vector.signature} ${other}` })).toBe(verified);
+    },
+  );
 
-  test.each([
-    [-300, verified],
-    [300, verified],
-    [-301, refused],
-    [301, refused],
-  ])('with the clock %i s off is: %s', async (offset, message) => {
-    vi.setSystemTime((vector.timestamp + offset) * 1000);
-    expect(await outcome()).toBe(message);
-  });
-
-  test.each([
-    '1614265330abc',
-    '1614265330.9',
-    '01614265330',
-    '+1614265330',
-    ' 1614265330 1',
-    '1.61426533e9',
-    '',
-  ])('is refused with its timestamp spelled %j, though that parses to the same number', async (timestamp) => {
-    expect(await outcome({ timestamp })).toBe(refused);
+  test('An empty body is reported before invalid headers', async () => {
+    expect(await receive({ payload: '', id: '', timestamp: 'x', signature: '' })).toBe('Missing body');
   });
 });

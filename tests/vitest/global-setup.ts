@@ -5,7 +5,7 @@ import type { TestProject } from 'vitest/node';
 import { prefetchClerkJs } from '../../dev/idp/clerk-js';
 import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres/server';
 import { messageOf } from '../../dev/system/errors';
-import { removeLeftovers } from '../../dev/system/leftovers';
+import { removeStaleFiles } from '../../dev/system/stale-files';
 import { deployMigrations } from '../../prisma/deploy';
 import { prepareBrowser } from '../harness/browser/chromium';
 import { buildIfChanged } from '../harness/build';
@@ -19,7 +19,7 @@ import { ANSWERS_VARIABLE, expectAllSeen } from './documented-answers';
  */
 export default async function setUp({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (vitest.projects.every(({ name }) => name === 'unit')) return undefined;
-  removeLeftovers(os.tmpdir(), 'identity-link-tests-');
+  removeStaleFiles(os.tmpdir(), 'identity-link-tests-');
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-'));
   let postgres: EmbeddedPostgres | undefined;
   const tearDown = async () => {

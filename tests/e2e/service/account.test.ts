@@ -17,15 +17,15 @@ import { stopAfterAll } from '../../vitest/stop-after-all';
 const service = stopAfterAll(await startTestService());
 const browser = stopAfterAll(await launchBrowser());
 
-/** Signs in a user whom the service has never seen: the webhook is paused. */
-async function signInUnseen(page: Page, email: string): Promise<string> {
+/** Pauses the webhook and signs in a new user, so that the service does not know the user. */
+async function signInUnknownUser(page: Page, email: string): Promise<string> {
   service.idp.webhooks.pause();
   const { id } = service.idp.createUser({ email, password: PASSWORD });
   await signInWithoutForm(page, email);
   return id;
 }
 
-test('with the webhook paused the first request registers, and the late webhook changes nothing', () =>
+test('The first request registers the user before the webhook, and the late webhook does not change the row', () =>
   visit(browser, service, {}, async (page) => {
     service.idp.webhooks.pause();
     const email = 'paused@example.com';
@@ -47,11 +47,11 @@ test('with the webhook paused the first request registers, and the late webhook 
     expect((await shownLink(page)).userId).toBe(first.userId);
   }));
 
-test('with the database down the page says so, and it recovers by itself without a reload', () =>
+test('The account page shows an error while the database is down, and recovers without a reload', () =>
   visit(browser, service, { expected: [/status of 500 .*\/users\/v1\/me/] }, async (page) => {
     await service.database.proxy.treat('refuse');
     try {
-      await signInUnseen(page, 'outage@example.com');
+      await signInUnknownUser(page, 'outage@example.com');
       await page.getByRole('heading', { name: 'The service has trouble' }).waitFor();
       await page.getByText('It answered with status 500.').waitFor();
       await page.getByText('Request id:').waitFor();
@@ -63,21 +63,21 @@ test('with the database down the page says so, and it recovers by itself without
     expect((await shownLink(page)).origin).toBe('Registered by this request.');
   }));
 
-test('with the service out of reach the page says so, and asks again when told', () =>
+test('The account page shows an error while the service is unreachable, and its button sends the request again', () =>
   visit(browser, service, { expected: [/ERR_CONNECTION_REFUSED .*\/users\/v1\/me/] }, async (page) => {
     await page.route('/users/v1/me', (route) => route.abort('connectionrefused'));
-    await signInUnseen(page, 'offline@example.com');
+    await signInUnknownUser(page, 'offline@example.com');
     await page.getByRole('heading', { name: 'The service cannot be reached' }).waitFor();
     expect(await axeViolations(page)).toEqual([]);
     await page.unroute('/users/v1/me');
-    // It also asks by itself, and may have done so at this very moment.
+    // The page also retries automatically, so the label of the button may change at any time.
     await page.getByRole('button', { name: /^Ask (?:now|again)$/ }).click();
     await shownLink(page);
   }));
 
-test('a session that was ended elsewhere leads back to signing in', () =>
+test('The account page links to the sign-in page if the session was revoked', () =>
   visit(browser, service, { expected: [/status of 401/] }, async (page) => {
-    const id = await signInUnseen(page, 'ended@example.com');
+    const id = await signInUnknownUser(page, 'ended@example.com');
     const { userId } = await shownLink(page);
     await page.getByRole('button', { name: 'Open user menu' }).waitFor();
     for (const session of service.idp.store.sessions.all()) {
@@ -96,9 +96,9 @@ test('a session that was ended elsewhere leads back to signing in', () =>
     expect((await shownLink(page)).userId).toBe(userId);
   }));
 
-test('a 401 is asked again once with a new token before the user hears of it', () =>
+test('The account page retries a 401 once with a new token before it shows an error', () =>
   visit(browser, service, { expected: [/status of 401 .*\/users\/v1\/me/] }, async (page) => {
-    await signInUnseen(page, 'retry@example.com');
+    await signInUnknownUser(page, 'retry@example.com');
     await shownLink(page);
     await page.getByRole('button', { name: 'Open user menu' }).waitFor();
     const renewed = page.waitForResponse(/\/__clerk\/v1\/client\/sessions\/[^/]+\/tokens/);
@@ -112,9 +112,9 @@ test('a 401 is asked again once with a new token before the user hears of it', (
     await page.getByText('Read from the cache.').waitFor();
   }));
 
-test('the API is called as typed, and request and answer are shown as they are', () =>
+test('The account page sends API requests and shows the exact request and response', () =>
   visit(browser, service, { expected: [/status of 400 .*\/auth\/v1\/register/] }, async (page) => {
-    const id = await signInUnseen(page, 'console@example.com');
+    const id = await signInUnknownUser(page, 'console@example.com');
     const { userId } = await shownLink(page);
     const sent = page.getByRole('region', { name: 'Request' });
     const received = page.getByRole('region', { name: 'Response' });
@@ -130,13 +130,11 @@ test('the API is called as typed, and request and answer are shown as they are',
 
     const field = page.getByLabel('Identity-provider user id to register');
     expect(await field.inputValue()).toBe(id);
-    await field.fill('user_somebody_else');
+    await field.fill('user_another');
     await page.getByRole('button', { name: 'Send POST /auth/v1/register' }).click();
     await page.getByText('201: Created').waitFor();
-    expect((await sent.innerText()).split('\n\n').at(-1)).toBe(
-      '{"identityProviderUserId":"user_somebody_else"}',
-    );
-    expect(await service.database.rowsOf('user_somebody_else')).toHaveLength(1);
+    expect((await sent.innerText()).split('\n\n').at(-1)).toBe('{"identityProviderUserId":"user_another"}');
+    expect(await service.database.rowsOf('user_another')).toHaveLength(1);
 
     await field.fill('');
     await field.press('Enter');
@@ -144,16 +142,16 @@ test('the API is called as typed, and request and answer are shown as they are',
     expect(await received.innerText()).toContain('"message"');
   }));
 
-test('an id is copied whole, and the reader is told', () =>
+test('The copy button copies the whole id and announces it', () =>
   visit(browser, service, { permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
-    await signInUnseen(page, 'copy@example.com');
+    await signInUnknownUser(page, 'copy@example.com');
     const { userId } = await shownLink(page);
     await page.getByRole('button', { name: 'Copy Internal user id' }).click();
     await page.getByRole('status').getByText('Copied: Internal user id').waitFor({ state: 'attached' });
     expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(userId);
   }));
 
-test('without a session the account page leads to signing in, and back again', () =>
+test('The account page redirects to the sign-in page without a session, and back after the sign-in', () =>
   visit(browser, service, {}, async (page) => {
     service.idp.createUser({ email: 'back@example.com', password: PASSWORD });
     await page.goto('/account');

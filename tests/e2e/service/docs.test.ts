@@ -21,10 +21,11 @@ const Document = z.looseObject({
   components: z.looseObject({ headers: z.record(z.string(), z.unknown()) }),
 });
 
-/** The document as the service serves it, and what an address of it is called on the page. */
+/** The OpenAPI document that the service serves. */
 let document: z.infer<typeof Document>;
-const anchor = (words: string) =>
-  words
+/** Returns the anchor of an operation on the page. */
+const anchorFor = (title: string) =>
+  title
     .toLowerCase()
     .match(/[a-z0-9]+/g)
     ?.join('-') ?? '';
@@ -33,11 +34,11 @@ beforeAll(async () => {
   document = Document.parse((await send(`${service.url}/openapi.json`)).body);
 });
 
-/** The anchor of each operation of the document, with the statuses of its answers. */
-const operations = () =>
+/** Returns the anchor and the response statuses of each operation. */
+const listOperations = () =>
   [...Object.entries(document.paths), ...Object.entries(document.webhooks)].flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { responses }]) => ({
-      id: anchor(path.startsWith('/') ? `${method} ${path}` : `webhook ${path}`),
+      id: anchorFor(path.startsWith('/') ? `${method} ${path}` : `webhook ${path}`),
       isWebhook: !path.startsWith('/'),
       statuses: Object.keys(responses),
     })),
@@ -48,14 +49,14 @@ const open = async (page: Page, path = '/docs') => {
   await page.getByRole('heading', { name: 'The API' }).waitFor();
 };
 
-test('every operation and every answer of the document is on the page, at its own anchor', () =>
+test('The docs page shows every operation and response of the OpenAPI document with an anchor', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
     const found = await page
       .locator('main :is(h2, h3, h4, h5)[id]')
       .evaluateAll((headings) => headings.map(({ id, textContent }) => `${id} ${textContent}`));
-    expect(operations().length).toBeGreaterThan(5);
-    for (const { id, statuses } of operations()) {
+    expect(listOperations().length).toBeGreaterThan(5);
+    for (const { id, statuses } of listOperations()) {
       expect(found.filter((heading) => heading.startsWith(`${id} `))).toHaveLength(1);
       for (const status of statuses) {
         expect(found.filter((heading) => heading.startsWith(`${id}-${status} ${status} `))).toHaveLength(1);
@@ -69,34 +70,34 @@ test('every operation and every answer of the document is on the page, at its ow
     expect(links.filter((link) => !ids.includes(link?.slice(1) ?? ''))).toEqual([]);
   }));
 
-/** All texts of the document that say something of the API: in words, or as a value that something must have. */
-function textsOf(part: unknown, key = ''): string[] {
-  if (Array.isArray(part)) return part.flatMap((each) => textsOf(each, key));
+/** Returns all descriptions, names and required values of the document. */
+function collectTexts(part: unknown, key = ''): string[] {
+  if (Array.isArray(part)) return part.flatMap((each) => collectTexts(each, key));
   if (typeof part !== 'object' || part === null) {
     return ['summary', 'description', 'pattern', 'enum', 'const'].includes(key) ? [String(part)] : [];
   }
   const fields = key === 'properties' || key === 'headers' ? Object.keys(part) : [];
-  return [...fields, ...Object.entries(part).flatMap(([name, value]) => textsOf(value, name))];
+  return [...fields, ...Object.entries(part).flatMap(([name, value]) => collectTexts(value, name))];
 }
 
-test('nothing that the document says of the API is left out', () =>
+test('The docs page contains all descriptions and values of the OpenAPI document', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
-    const plain = (words: string) => words.replaceAll('`', '').replace(/\s+/g, ' ').trim();
+    const plain = (text: string) => text.replaceAll('`', '').replace(/\s+/g, ' ').trim();
     const shown = plain((await page.locator('main').innerText()).replaceAll('`', ''));
     const { info, tags, paths, webhooks, components, 'x-elsewhere': elsewhere } = document;
-    // The names of shared headers are the document's own; those that are sent stand with the answers.
+    // The keys of shared headers are internal to the document. The page shows the header names with the responses.
     const { headers, ...named } = components;
     const shared = Object.values(headers).map((header) => ({ header }));
-    const texts = textsOf({ info, tags, paths, webhooks, named, shared, elsewhere });
+    const texts = collectTexts({ info, tags, paths, webhooks, named, shared, elsewhere });
     expect(texts.length).toBeGreaterThan(100);
     const parts = texts.flatMap((each) => each.split('\n\n')).map(plain);
     expect(parts.filter((each) => !shown.includes(each))).toEqual([]);
     expect(shown).toContain('1 to 255 characters');
   }));
 
-/** What a shell makes of a command: what curl printed. */
-async function run(command: string): Promise<string> {
+/** Runs a command in a shell and returns its output. */
+async function runInShell(command: string): Promise<string> {
   const { stdout } = await promisify(execFile)('sh', ['-c', command], {
     env: {
       ...process.env,
@@ -108,10 +109,10 @@ async function run(command: string): Promise<string> {
   return stdout;
 }
 
-test('each command, run as it is selected by a click, has a success that the document tells of', () =>
+test('A click selects the whole curl command, and each command gets a documented success status', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
-    for (const { id, isWebhook, statuses } of operations()) {
+    for (const { id, isWebhook, statuses } of listOperations()) {
       const command = page.locator(`article[aria-labelledby="${id}"] figure code`);
       if (isWebhook) {
         expect(await command.count()).toBe(0);
@@ -120,35 +121,37 @@ test('each command, run as it is selected by a click, has a success that the doc
       await command.click();
       const selected = await page.evaluate(() => String(getSelection()));
       expect(selected).toBe(await command.textContent());
-      const [, status = ''] = /^HTTP\/1\.1 (\d+) /.exec(await run(selected)) ?? [];
+      const [, status = ''] = /^HTTP\/1\.1 (\d+) /.exec(await runInShell(selected)) ?? [];
       expect(status, selected).toMatch(/^20[01]$/);
       expect(statuses).toContain(status);
     }
-    // The commands did what they say: a call, and the webhook behind it, of one and the same user.
+    // The register and webhook commands use the same user, so there is exactly one row.
     expect(await service.database.rowsOf('user_2abcDEFghiJKLmnoPQRstuVWXyz')).toHaveLength(1);
   }));
 
-/** The addresses that the commands ask, on the page as it is answered to a request with these headers. */
-async function asked(headers: Record<string, string>): Promise<string[]> {
+/** Returns the URLs of the curl commands on the page for a request with the given headers. */
+async function fetchCommandUrls(headers: Record<string, string>): Promise<string[]> {
   const request = http.get(`${service.url}/docs`, { headers });
   const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
     request.once('response', resolve).once('error', reject);
   });
   const html = await text(response);
-  return [...html.matchAll(/<code>[^<]*curl -i ([^\s<]+)/g)].map(([, address = '']) => address);
+  return [...html.matchAll(/<code>[^<]*curl -i ([^\s<]+)/g)].map(([, url = '']) => url);
 }
 
-test('the commands ask where the page was asked for, and no host that a shell would take for more', async () => {
+test('The curl commands use the host of the page, unless the host contains shell syntax', async () => {
   const paths = Object.keys(document.paths);
-  expect(await asked({ host: 'api.example.com', 'x-forwarded-proto': 'https' })).toEqual(
+  expect(await fetchCommandUrls({ host: 'api.example.com', 'x-forwarded-proto': 'https' })).toEqual(
     paths.map((path) => `https://api.example.com${path}`),
   );
   for (const host of ['$(id)', 'x;id', '-x', "x'id"]) {
-    expect(await asked({ host }), host).toEqual(paths.map((path) => `http://localhost:3000${path}`));
+    expect(await fetchCommandUrls({ host }), host).toEqual(
+      paths.map((path) => `http://localhost:3000${path}`),
+    );
   }
 });
 
-test('the page has no script that the start page has not', () =>
+test('The docs page loads only scripts that the start page also loads', () =>
   visit(browser, service, {}, async (page) => {
     const scripts = async (path: string) => {
       const response = await page.goto(path);
@@ -163,7 +166,7 @@ test('the page has no script that the start page has not', () =>
     expect(docs.filter((script) => !home.includes(script))).toEqual([]);
   }));
 
-test('the start page leads to an operation, and every page to the whole', () =>
+test('The start page links to operations, and every page links to the docs page', () =>
   visit(browser, service, {}, async (page) => {
     await page.goto('/');
     await page.getByRole('link', { name: 'POST /auth/v1/register' }).click();
@@ -180,7 +183,7 @@ test('the start page leads to an operation, and every page to the whole', () =>
     const hrefs = await page
       .locator('a[href^="/docs#"]')
       .evaluateAll((links) => links.map((link) => link.getAttribute('href')));
-    const ids = operations().map(({ id }) => `/docs#${id}`);
+    const ids = listOperations().map(({ id }) => `/docs#${id}`);
     expect(Object.keys(paths).length).toBeGreaterThan(hrefs.length);
     expect(hrefs.filter((href) => !ids.includes(String(href)))).toEqual([]);
 
@@ -191,7 +194,7 @@ test('the start page leads to an operation, and every page to the whole', () =>
     await page.waitForURL('/openapi.json');
   }));
 
-test('a heading shows that it can be linked when the keyboard is at it, and is', () =>
+test('A focused heading shows its link sign, and Enter opens its anchor', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
     const link = page.locator('#post-auth-v1-register-201 a');
@@ -210,7 +213,7 @@ test('a heading shows that it can be linked when the keyboard is at it, and is',
     await page.waitForURL('/docs#post-auth-v1-register-201');
   }));
 
-test('at 360 pixels nothing is cut off', () =>
+test('The docs page does not cut off content at a width of 360 pixels', () =>
   visit(browser, service, { viewport: { width: 360, height: 740 } }, async (page) => {
     await open(page);
     const cutOff = await page.locator('main *:not(.visually-hidden)').evaluateAll((elements) =>

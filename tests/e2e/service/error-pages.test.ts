@@ -9,30 +9,30 @@ const service = stopAfterAll(await startTestService());
 const browser = stopAfterAll(await launchBrowser());
 service.idp.createUser({ email: 'errors@example.com', password: PASSWORD });
 
-/** What React logs of a connection that closed too early: 412 in the production build, in words under `next dev`. */
+/** Error that React logs when a connection closes early: a code in the production build, a message under `next dev`. */
 const CONNECTION_CLOSED = /Minified React error #412|Connection closed/;
 
-/** What the client's router fetches, unlike what the browser does by itself. */
+/** Requests of the client-side router. */
 const ROUTER_REQUEST = /[?&]_rsc=/;
 
-/** From now on every answer to the client's router breaks off before the given words. */
-async function breakOffBefore(page: Page, words: string): Promise<void> {
+/** Truncates all further responses to the client-side router before the given text. */
+async function truncateResponses(page: Page, text: string): Promise<void> {
   await page.unroute(ROUTER_REQUEST);
   await page.route(ROUTER_REQUEST, async (route) => {
     const response = await route.fetch();
-    const [beginning] = (await response.text()).split(words, 1);
+    const [beginning] = (await response.text()).split(text, 1);
     await route.fulfill({ response, body: beginning ?? '' });
   });
 }
 
 async function failToOpenAccount(page: Page): Promise<void> {
   await signInWithoutForm(page, 'errors@example.com', '/');
-  await breakOffBefore(page, 'Your link');
+  await truncateResponses(page, 'Your link');
   await page.getByRole('link', { name: 'See your link' }).click();
   await page.getByRole('heading', { name: 'This page could not be shown.' }).waitFor();
 }
 
-test('a page whose answer breaks off says so, and is asked for anew by its button', () =>
+test('A page with a truncated response shows an error, and its button loads the page again', () =>
   visit(browser, service, { expected: [CONNECTION_CLOSED] }, async (page) => {
     await failToOpenAccount(page);
     await page.getByRole('alert').getByText('it is safe to try again').waitFor();
@@ -44,17 +44,17 @@ test('a page whose answer breaks off says so, and is asked for anew by its butto
     expect(new URL(page.url()).pathname).toBe('/account');
   }));
 
-test('when the frame of all pages breaks off, what is left says so and leads to the start page', () =>
+test('A truncated response for the root layout shows an error page that links to the start page', () =>
   visit(browser, service, { expected: [CONNECTION_CLOSED] }, async (page) => {
     await failToOpenAccount(page);
-    await breakOffBefore(page, 'Skip to content');
+    await truncateResponses(page, 'Skip to content');
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByRole('heading', { name: 'The site could not be shown.' }).waitFor();
     await page.getByText('it is safe to try again').waitFor();
     expect(await page.title()).toBe('Something failed · Identity link');
     expect(await axeViolations(page)).toEqual([]);
 
-    // By keyboard, as `next dev` lays a window of its own over the page.
+    // Uses the keyboard, because the error overlay of `next dev` covers the page.
     await page.getByRole('link', { name: 'Load the start page' }).press('Enter');
     await page.getByText('You are signed in.').waitFor();
   }));

@@ -16,9 +16,9 @@ const page = () =>
   new Response('<!doctype html><title>A frontend</title>', { headers: { 'content-type': 'text/html' } });
 const frontend = stopAfterAll(await startHttpServer(page));
 const stranger = stopAfterAll(await startHttpServer(page));
-/** Of another site than the service, which is at `localhost`. */
-const originOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}`;
-const FRONTEND = originOf(frontend);
+/** Returns an origin of another site than the service, which uses `localhost`. */
+const originAt = ({ port }: { port: number }) => `http://127.0.0.1:${port}`;
+const FRONTEND = originAt(frontend);
 
 const Recipe = z.object({
   source: z.string(),
@@ -26,8 +26,8 @@ const Recipe = z.object({
   headers: z.array(z.object({ key: z.string(), value: z.string() })),
 });
 
-/** The recipe of docs/clients.md, for the frontend of this test. */
-function recipe(): Header {
+/** Reads the CORS recipe from docs/clients.md and replaces its origin with the frontend of this test. */
+function readRecipe(): Header {
   const [, text = ''] = /```json\n(.*?)```/s.exec(readFileSync('docs/clients.md', 'utf8')) ?? [];
   const { origin } = new URL(FRONTEND);
   return Recipe.parse(
@@ -41,7 +41,7 @@ function recipe(): Header {
 
 const FOLDER = `${BUILD_FOLDER}/with-the-recipe`;
 
-/** The build of the tests as it would be with that recipe: `next build` writes what `headers` returns into one file. */
+/** Creates a copy of the test build with the recipe. `next build` writes the result of `headers` to routes-manifest.json. */
 function buildWithRecipe(): void {
   rmSync(FOLDER, { recursive: true, force: true });
   mkdirSync(FOLDER);
@@ -51,28 +51,30 @@ function buildWithRecipe(): void {
   }
   const Manifest = z.looseObject({ headers: z.array(z.unknown()) });
   const manifest = Manifest.parse(JSON.parse(readFileSync(`${BUILD_FOLDER}/routes-manifest.json`, 'utf8')));
-  manifest.headers.push(buildCustomRoute('header', recipe()));
+  manifest.headers.push(buildCustomRoute('header', readRecipe()));
   writeFileSync(`${FOLDER}/routes-manifest.json`, JSON.stringify(manifest));
 }
 
 buildWithRecipe();
 afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
 const service = stopAfterAll(await startTestService({ environment: { IDP_AUTHORIZED_PARTIES: FRONTEND } }));
-const open = stopAfterAll(await startServiceProcess({ ...service.environment, NEXT_DIST_DIR: FOLDER }));
+const serviceWithRecipe = stopAfterAll(
+  await startServiceProcess({ ...service.environment, NEXT_DIST_DIR: FOLDER }),
+);
 const browser = stopAfterAll(await launchBrowser());
 
 const token = () => tokenFor(service.idp, 'user_elsewhere', { azp: FRONTEND });
 
-/** What a page of that origin reads when it calls the service: nothing, where the browser keeps it from it. */
-async function call(origin: string, url: string, init: RequestInit): Promise<object | 'blocked'> {
+/** Calls the service from a page of the given origin. Returns the response, or 'blocked' if the browser blocks it. */
+async function callFrom(origin: string, url: string, init: RequestInit): Promise<object | 'blocked'> {
   const context = await browser.newContext();
   try {
-    const there: Page = await context.newPage();
-    await there.goto(origin);
-    return await there.evaluate(
-      async ([address, given]) => {
+    const tab: Page = await context.newPage();
+    await tab.goto(origin);
+    return await tab.evaluate(
+      async ([address, options]) => {
         try {
-          const response = await fetch(address, given);
+          const response = await fetch(address, options);
           const requestId = response.headers.get('x-request-id');
           return { status: response.status, body: await response.json(), requestId };
         } catch {
@@ -86,40 +88,50 @@ async function call(origin: string, url: string, init: RequestInit): Promise<obj
   }
 }
 
-test('a page of the origin that is named calls with a bearer, and reads every answer', async () => {
+test('A page of an allowed origin can use a bearer token and read every response', async () => {
   const headers = { ...bearer(token()), 'content-type': 'application/json' };
-  expect(await call(FRONTEND, `${open.url}${ME}`, { headers })).toEqual({
+  expect(await callFrom(FRONTEND, `${serviceWithRecipe.url}${ME}`, { headers })).toEqual({
     status: 200,
     body: expect.objectContaining({ identityProviderUserId: 'user_elsewhere' }),
     requestId: expect.any(String),
   });
-  expect(await call(FRONTEND, `${open.url}${ME}`, { headers: bearer('hello') })).toMatchObject({
+  expect(
+    await callFrom(FRONTEND, `${serviceWithRecipe.url}${ME}`, { headers: bearer('hello') }),
+  ).toMatchObject({
     status: 401,
     body: { message: 'Unauthorized' },
   });
   await service.database.proxy.treat('refuse');
   const unknown = bearer(tokenFor(service.idp, 'user_in_an_outage', { azp: FRONTEND }));
-  expect(await call(FRONTEND, `${open.url}${ME}`, { headers: unknown })).toMatchObject({ status: 500 });
+  expect(await callFrom(FRONTEND, `${serviceWithRecipe.url}${ME}`, { headers: unknown })).toMatchObject({
+    status: 500,
+  });
   await service.database.proxy.treat('forward');
 });
 
-test('no other page does, and none sends cookies', async () => {
+test('The browser blocks pages of other origins, and requests with cookies', async () => {
   const headers = bearer(token());
-  expect(await call(originOf(stranger), `${open.url}${ME}`, { headers })).toBe('blocked');
-  expect(await call(FRONTEND, `${open.url}${ME}`, { headers, credentials: 'include' })).toBe('blocked');
-});
-
-test('without the recipe, and on paths that it does not name, no page of another origin does', async () => {
-  const headers = bearer(token());
-  expect(await call(FRONTEND, `${service.url}${ME}`, { headers })).toBe('blocked');
-  expect(await call(FRONTEND, `${open.url}/auth/v1/register`, { method: 'POST', headers, body: '{}' })).toBe(
+  expect(await callFrom(originAt(stranger), `${serviceWithRecipe.url}${ME}`, { headers })).toBe('blocked');
+  expect(await callFrom(FRONTEND, `${serviceWithRecipe.url}${ME}`, { headers, credentials: 'include' })).toBe(
     'blocked',
   );
 });
 
-test('what is asked beforehand needs no credential, and names neither everybody nor cookies', async () => {
+test('The browser blocks cross-origin requests without the recipe, and on paths that are not in it', async () => {
+  const headers = bearer(token());
+  expect(await callFrom(FRONTEND, `${service.url}${ME}`, { headers })).toBe('blocked');
+  expect(
+    await callFrom(FRONTEND, `${serviceWithRecipe.url}/auth/v1/register`, {
+      method: 'POST',
+      headers,
+      body: '{}',
+    }),
+  ).toBe('blocked');
+});
+
+test('A preflight request needs no credential, and its response allows neither all origins nor cookies', async () => {
   const preflight = (origin: string) =>
-    send(`${open.url}${ME}`, {
+    send(`${serviceWithRecipe.url}${ME}`, {
       method: 'OPTIONS',
       headers: {
         origin,
@@ -130,14 +142,14 @@ test('what is asked beforehand needs no credential, and names neither everybody 
     });
   const { status, headers } = await preflight(FRONTEND);
   expect(status).toBe(204);
-  const told = [...headers].filter(([name]) => name.startsWith('access-control-allow'));
-  expect(Object.fromEntries(told)).toEqual({
+  const allowHeaders = [...headers].filter(([name]) => name.startsWith('access-control-allow'));
+  expect(Object.fromEntries(allowHeaders)).toEqual({
     'access-control-allow-origin': FRONTEND,
     'access-control-allow-methods': 'GET, POST',
     'access-control-allow-headers': 'authorization, content-type',
   });
-  for (const origin of [originOf(stranger), 'null', `${FRONTEND}.evil.example`]) {
-    const refused = await preflight(origin);
-    expect([...refused.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+  for (const origin of [originAt(stranger), 'null', `${FRONTEND}.evil.example`]) {
+    const rejected = await preflight(origin);
+    expect([...rejected.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
   }
 });

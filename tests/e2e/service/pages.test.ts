@@ -5,7 +5,7 @@ import { launchBrowser } from '../../harness/browser/chromium';
 import { startTestService } from '../../harness/service';
 import { stopAfterAll } from '../../vitest/stop-after-all';
 
-// As on the local stack, whose pages say more: where the codes are.
+// With this variable, the pages also show the instructions for the local stack.
 const environment = { IDP_CONSOLE_URL: 'http://127.0.0.1:3900' };
 const service = stopAfterAll(await startTestService({ environment }));
 const browser = stopAfterAll(await launchBrowser());
@@ -13,7 +13,7 @@ service.idp.createUser({ email: 'pages@example.com', password: PASSWORD });
 
 const NO_PAGE = /status of 404 .*\/no-such-page/;
 
-/** Each page, and what tells that it is complete. */
+/** Each page, with a function that waits until the page is complete. */
 const signedOutPages = [
   ['/', (page: Page) => page.getByText('You are signed out.').waitFor()],
   ['/docs', (page: Page) => page.getByRole('heading', { name: 'The API' }).waitFor()],
@@ -25,19 +25,19 @@ const signedOutPages = [
 const WIDE = { width: 1280, height: 900 };
 const NARROW = { width: 360, height: 740 };
 
-/** From now on a page remembers what moved on it while it loads. */
-const watchMoves = (page: Page) =>
+/** Records the layout shifts of all pages that are opened later. */
+const recordLayoutShifts = (page: Page) =>
   page.addInitScript(() => {
-    const moved: string[] = [];
-    Object.assign(window, { moved });
+    const shifts: string[] = [];
+    Object.assign(window, { shifts });
     new PerformanceObserver((list) => {
-      for (const entry of list.getEntries()) moved.push(JSON.stringify(entry));
+      for (const entry of list.getEntries()) shifts.push(JSON.stringify(entry));
     }).observe({ type: 'layout-shift', buffered: true });
   });
-const movesOf = (page: Page) => page.evaluate('window.moved');
+const readLayoutShifts = (page: Page) => page.evaluate('window.shifts');
 
-/** What is wrong with a page as it stands: what axe finds in light and dark, and whether it is too wide for a small screen. */
-async function problemsOf(page: Page) {
+/** Runs axe in light and dark mode, and checks if the page scrolls sideways on a small screen. */
+async function findProblems(page: Page) {
   const violations = await axeViolations(page);
   await page.setViewportSize(NARROW);
   await page.waitForFunction((width) => window.innerWidth === width, NARROW.width);
@@ -50,28 +50,28 @@ async function problemsOf(page: Page) {
 
 const NONE = { violations: [], scrollsSideways: false };
 
-test('no page moves while it loads, fails axe in light or dark, or scrolls sideways at 360 pixels', () =>
+test('Pages have no layout shifts, no axe violations and no horizontal scrolling at 360 pixels', () =>
   visit(browser, service, { viewport: WIDE, expected: [NO_PAGE] }, async (page) => {
-    await watchMoves(page);
+    await recordLayoutShifts(page);
     for (const [path, complete] of signedOutPages) {
       await page.goto(path);
       await complete(page);
-      expect(await movesOf(page), path).toEqual([]);
-      expect(await problemsOf(page), path).toEqual(NONE);
+      expect(await readLayoutShifts(page), path).toEqual([]);
+      expect(await findProblems(page), path).toEqual(NONE);
     }
     await signInWithoutForm(page, 'pages@example.com');
     await shownLink(page);
     await page.getByRole('button', { name: 'Open user menu' }).waitFor();
-    expect(await movesOf(page), '/account').toEqual([]);
+    expect(await readLayoutShifts(page), '/account').toEqual([]);
     await page.getByRole('button', { name: 'Send POST' }).click();
     await page.getByRole('region', { name: 'Response' }).waitFor();
-    expect(await problemsOf(page), '/account').toEqual(NONE);
+    expect(await findProblems(page), '/account').toEqual(NONE);
     await page.goto('/');
     await page.getByText('You are signed in.').waitFor();
-    expect(await problemsOf(page), '/ signed in').toEqual(NONE);
+    expect(await findProblems(page), '/ signed in').toEqual(NONE);
   }));
 
-test('the keyboard reaches the content past the header', () =>
+test('The skip link moves the keyboard focus to the content', () =>
   visit(browser, service, {}, async (page) => {
     await page.goto('/');
     await page.keyboard.press('Tab');
@@ -81,7 +81,7 @@ test('the keyboard reaches the content past the header', () =>
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
   }));
 
-test('when the browser SDK does not come, the sign-in page admits it, and then says that it failed', () =>
+test('The sign-in page shows that it is still loading and then an error if the browser SDK does not load', () =>
   visit(browser, service, { expected: [/ERR_FAILED .*clerk-js/, /failed_to_load_clerk/] }, async (page) => {
     await page.clock.install();
     await page.route('**/npm/@clerk/clerk-js*/**', (route) => route.abort());

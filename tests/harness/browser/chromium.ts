@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress } from 'node:zlib';
 import { type Browser, chromium, type LaunchOptions } from 'playwright';
 import { extract } from 'tar';
-import { removeLeftovers } from '../../../dev/system/leftovers';
+import { removeStaleFiles } from '../../../dev/system/stale-files';
 
 const PACKAGE = '@sparticuz/chromium';
 /** Git ignores it; 190 MB that would take seconds to unpack in every run. */
@@ -42,7 +42,7 @@ const isPackaged = process.platform === 'linux' && process.arch === 'x64';
 
 /** Unpacks the browser where it comes from a package, unless it is there; elsewhere there is nothing to do. */
 export async function prepareBrowser(): Promise<void> {
-  removeLeftovers(FOLDER, UNFINISHED);
+  removeStaleFiles(FOLDER, UNFINISHED);
   if (isPackaged) await unpacked();
 }
 

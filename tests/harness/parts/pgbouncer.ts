@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
 import { freePort } from '../../../dev/system/listen';
-import { endProcess, endWithThisProcess, waitUntil } from '../../../dev/system/processes';
+import { endProcess, killOnExit, waitUntil } from '../../../dev/system/processes';
 
 /** Whether PgBouncer can be run here (Debian: the package `pgbouncer`). */
 export const hasPgBouncer = spawnSync('pgbouncer', ['--version']).status === 0;
@@ -55,7 +55,7 @@ max_client_conn = 200
   });
   const { pid } = child;
   if (pid === undefined) throw new Error('pgbouncer could not be run');
-  const forget = endWithThisProcess(pid, 'SIGTERM');
+  const forget = killOnExit(pid, 'SIGTERM');
   const pooler: PgBouncer = {
     through(databaseUrl) {
       const url = new URL(databaseUrl);

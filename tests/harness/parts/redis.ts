@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { freePort } from '../../../dev/system/listen';
-import { endProcess, endWithThisProcess, waitUntil } from '../../../dev/system/processes';
+import { endProcess, killOnExit, waitUntil } from '../../../dev/system/processes';
 
 const PROGRAM = 'redis-server';
 
@@ -36,7 +36,7 @@ export async function startRedis(wantedPort?: number): Promise<TestRedis> {
   const { pid } = child;
   child.on('error', () => {}); // shows below
   if (pid === undefined) throw new Error(`There is no ${PROGRAM} on PATH`);
-  const forget = endWithThisProcess(pid, 'SIGTERM');
+  const forget = killOnExit(pid, 'SIGTERM');
   const stop = async () => {
     await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 5_000 }]);
     forget();

@@ -4,11 +4,11 @@ import path from 'node:path';
 const ageMilliseconds = 24 * 3600 * 1000;
 
 /**
- * Removes what killed processes of this user left in a folder: every entry whose name begins with `prefix` and which
- * nothing was added to for a day. Never throws: what cannot be removed stays.
+ * Removes the entries of a folder that start with `prefix`, belong to this user and have not been modified for a day.
+ * Killed processes leave such entries. Never throws, and skips entries that it cannot remove.
  */
-export function removeLeftovers(folder: string, prefix: string): void {
-  for (const name of namesIn(folder)) {
+export function removeStaleFiles(folder: string, prefix: string): void {
+  for (const name of listFolder(folder)) {
     if (!name.startsWith(prefix)) continue;
     const entry = path.join(folder, name);
     try {
@@ -16,12 +16,12 @@ export function removeLeftovers(folder: string, prefix: string): void {
       const isOurs = process.getuid === undefined || process.getuid() === uid;
       if (isOurs && Date.now() - mtimeMs > ageMilliseconds) rmSync(entry, { recursive: true });
     } catch {
-      // Another process removes it too, or its rights forbid it.
+      // Another process has removed the entry, or its permissions forbid the removal.
     }
   }
 }
 
-function namesIn(folder: string): string[] {
+function listFolder(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {

@@ -13,25 +13,25 @@ import {
 } from '../../tests/harness/requests';
 import type { TestParts } from '../../tests/harness/service';
 import { otelVariables } from '../../tests/harness/telemetry';
-import { connectionsOf } from './checks-of-answers';
 import type { Deployment } from './deployment';
 import type { Check } from './report';
+import { countConnections } from './response-checks';
 
-/** As long as the pool keeps an idle connection (lib/db.ts), and much longer. */
+/** The idle timeout of the connection pool, and a much longer time. */
 const FROZEN_SECONDS = [5, 60] as const;
 const USERS_AT_ONCE = 4;
 
-/** Starts the functions with these variables changed; an empty one is unset. */
+/** Starts the functions with changed variables. An empty value unsets a variable. */
 export type DeployWith = (changes: Readonly<Record<string, string>>) => Promise<Deployment>;
 
-/** A POST to the webhook past the middleware, which a frozen function finds when it goes on. */
+/** Sends a webhook request to the function, without the middleware. A frozen function receives it when it resumes. */
 function deliverTo(deployment: Deployment, body: string) {
   const headers = { ...signatureHeaders(body), 'content-type': 'application/json', 'x-matched-path': HOOK };
   return deployment.at(HOOK).invoke({ method: 'POST', url: HOOK, headers, body: Buffer.from(body) });
 }
 
-/** What there is to read of a failure. */
-function lastLinesOf(deployments: readonly Deployment[]): string {
+/** Returns the last warnings and errors in the logs. */
+function lastLogLines(deployments: readonly Deployment[]): string {
   const lines = deployments.flatMap(({ output }) =>
     output()
       .split('\n')
@@ -40,7 +40,7 @@ function lastLinesOf(deployments: readonly Deployment[]): string {
   return lines.slice(-12).join('\n');
 }
 
-async function onlyWhile(deployment: Deployment, work: () => Promise<void>): Promise<void> {
+async function stopAfter(deployment: Deployment, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } finally {
@@ -48,19 +48,20 @@ async function onlyWhile(deployment: Deployment, work: () => Promise<void>): Pro
   }
 }
 
-/** Checks of how functions begin, live side by side, and are suspended. */
-export function checksOfLife(
+/** Returns the checks of startup, concurrent instances and suspension. */
+export function lifecycleChecks(
   deployments: readonly Deployment[],
   parts: TestParts,
   deployWith: DeployWith,
 ): readonly Check[] {
   return [
     {
-      title: 'a variable that is missing: every function ends, the answer is a 500, and the log has the list',
+      title:
+        'Every function exits if a variable is missing, the response is a 500 and the log lists the variables',
       async run() {
         const incomplete = await deployWith({ DATABASE_URL: '', KV_REST_API_TOKEN: '' });
-        await onlyWhile(incomplete, async () => {
-          const answers = incomplete.functions.map(({ invoke }) =>
+        await stopAfter(incomplete, async () => {
+          const responses = incomplete.functions.map(({ invoke }) =>
             invoke({
               method: 'GET',
               url: '/health/alive',
@@ -68,7 +69,7 @@ export function checksOfLife(
               body: Buffer.alloc(0),
             }),
           );
-          for (const { status } of await Promise.all(answers)) assert.equal(status, 500);
+          for (const { status } of await Promise.all(responses)) assert.equal(status, 500);
           for (const { name, output } of incomplete.functions) {
             const list = [
               'The environment is not complete:',
@@ -81,44 +82,44 @@ export function checksOfLife(
       },
     },
     {
-      title: 'telemetry leaves a function after its answer, long before the clock would send it',
+      title: 'A function exports telemetry after each response, without waiting for the export interval',
       async run() {
         const receiver = await startOtlpReceiver();
-        // Metrics once a minute: within ten seconds, only what follows an answer sends them.
-        const observed = await deployWith({
+        // The metric interval is a minute, so only the export after the response can arrive within ten seconds.
+        const deployment = await deployWith({
           ...otelVariables(receiver),
           OTEL_BSP_SCHEDULE_DELAY: '',
           OTEL_METRIC_EXPORT_INTERVAL: '',
         });
-        await onlyWhile(observed, async () => {
-          assert.equal((await me(observed.url, tokenFor(parts.idp, 'user_observed'))).status, 200);
-          const hasLeft = () => receiver.spans().length > 0 && receiver.metrics().length > 0;
-          assert.ok(await waitUntil(hasLeft, 10_000));
+        await stopAfter(deployment, async () => {
+          assert.equal((await me(deployment.url, tokenFor(parts.idp, 'user_observed'))).status, 200);
+          const isExported = () => receiver.spans().length > 0 && receiver.metrics().length > 0;
+          assert.ok(await waitUntil(isExported, 10_000));
         }).finally(receiver.stop);
       },
     },
     {
-      title: `${USERS_AT_ONCE} users by guard, register and webhook at once, in two instances: one row and one id each`,
+      title: `${USERS_AT_ONCE} users get one row and one id each from concurrent guard, register and webhook requests in two instances`,
       async run() {
-        // A burst on a cold process of a busy machine would meet the service's own bounds of time.
+        // Warms up the processes. A burst could exceed the timeouts of a cold process on a busy machine.
         for (const { url } of deployments) await me(url, tokenFor(parts.idp, 'user_known'));
         const users = Array.from({ length: USERS_AT_ONCE }, (_, index) => `user_at_once_${index}`);
         await Promise.all(
           users.flatMap((user) =>
             deployments.map(async ({ url }) => {
               const token = tokenFor(parts.idp, user);
-              const answers = await Promise.all([
+              const responses = await Promise.all([
                 me(url, token),
                 register(url, token, { identityProviderUserId: user }),
                 deliver(url, userCreated(user)),
               ]);
               const [row] = await parts.database.rowsOf(user);
-              for (const { status, headers } of answers)
+              for (const { status, headers } of responses)
                 assert.ok(
                   status === 200 || status === 201,
-                  `${status} ${headers.get('x-vercel-error')}\n${lastLinesOf(deployments)}`,
+                  `${status} ${headers.get('x-vercel-error')}\n${lastLogLines(deployments)}`,
                 );
-              for (const { body } of answers.slice(0, 2)) assert.equal(Object(body).userId, row?.id);
+              for (const { body } of responses.slice(0, 2)) assert.equal(Object(body).userId, row?.id);
             }),
           ),
         );
@@ -126,7 +127,7 @@ export function checksOfLife(
       },
     },
     ...FROZEN_SECONDS.map((seconds) => ({
-      title: `frozen for ${seconds} s, its connections cut meanwhile: the next request is answered`,
+      title: `An instance responds to the next request after ${seconds} s of suspension, even if its connections were reset`,
       async run() {
         const known = tokenFor(parts.idp, 'user_known');
         for (const { url } of deployments) {
@@ -135,7 +136,7 @@ export function checksOfLife(
             identityProviderUserId: `user_before_${seconds}_${new URL(url).port}`,
           });
         }
-        assert.ok((await connectionsOf(parts)) >= deployments.length, 'no connection is open');
+        assert.ok((await countConnections(parts)) >= deployments.length, 'no connection is open');
         const running = () =>
           deployments.flatMap(({ functions }) => functions.flatMap((each) => each.instance() ?? []));
         const instances = running();
@@ -145,7 +146,7 @@ export function checksOfLife(
           await proxy.treat('forward');
         }
         await pause(seconds * 1_000);
-        const asked = deployments.map(async (deployment) => {
+        const pending = deployments.map(async (deployment) => {
           const name = `${seconds}_${new URL(deployment.url).port}`;
           const token = tokenFor(parts.idp, `user_thawed_${name}`);
           const [delivered, resolved, created] = await Promise.all([
@@ -158,13 +159,13 @@ export function checksOfLife(
           });
           return [delivered.status, resolved.status, created.status, after.status];
         });
-        // They have come by now, and wait.
+        // The requests now wait for the frozen instances.
         await pause(500);
         for (const { pid } of instances) process.kill(pid, 'SIGCONT');
-        const statuses = await Promise.all(asked);
-        for (const each of statuses) assert.deepEqual(each, [200, 200, 200, 201], lastLinesOf(deployments));
+        const statuses = await Promise.all(pending);
+        for (const each of statuses) assert.deepEqual(each, [200, 200, 200, 201], lastLogLines(deployments));
         const pids = running().map(({ pid }) => pid);
-        for (const { pid } of instances) assert.ok(pids.includes(pid), 'a process ended over it');
+        for (const { pid } of instances) assert.ok(pids.includes(pid), 'a process has ended');
       },
     })),
   ];

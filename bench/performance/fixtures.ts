@@ -5,13 +5,13 @@ import { startOwnPostgres } from '../../tests/harness/parts/own-postgres';
 import { hasRedis, startRedis } from '../../tests/harness/parts/redis';
 import { launch } from './launch';
 
-/** What all targets share: one database, one cache store, one identity provider. */
-export interface Surroundings {
+/** Dependencies that all targets share: one database, one cache and one identity provider. */
+export interface Fixtures {
   readonly databaseUrl: string;
   readonly pool: Pool;
-  /** The store, by its own protocol. */
+  /** URL of the cache for the Redis protocol. */
   readonly redisUrl: string;
-  /** The same store, by the REST protocol of the KV client. */
+  /** The same cache for the REST protocol of the KV client. */
   readonly kv: { readonly url: string; readonly token: string };
   readonly idp: IdentityProvider;
   readonly keys: { readonly secret: string; readonly publishable: string; readonly signing: string };
@@ -23,12 +23,10 @@ const KEYS = {
   signing: `whsec_${randomBytes(32).toString('base64')}`,
 } as const;
 
-/** Runs `work` with everything up; when this settles or is interrupted, all of it is stopped. */
-export async function withSurroundings(work: (surroundings: Surroundings) => Promise<void>): Promise<void> {
+/** Starts the dependencies, runs `work` and stops the dependencies, also after an error or a signal. */
+export async function withFixtures(work: (fixtures: Fixtures) => Promise<void>): Promise<void> {
   if (!hasRedis()) {
-    throw new Error(
-      'The cache store of this comparison is a Redis: install redis-server (Debian: the package of that name).',
-    );
+    throw new Error('redis-server is not on PATH. Install it (Debian package: redis-server).');
   }
   const stops: (() => Promise<unknown>)[] = [];
   let stopped: Promise<void> | undefined;

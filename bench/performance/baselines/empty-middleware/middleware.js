@@ -1,6 +1,6 @@
 import { NextResponse } from 'next/server';
 
-/** Does nothing: what Next.js asks for having a middleware at all. */
+/** Measures the overhead of a middleware in Next.js. */
 export default function middleware() {
   return NextResponse.next();
 }

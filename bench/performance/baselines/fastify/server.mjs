@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { Pool } from 'pg';
 import { Webhook } from 'svix';
 
-/** The same routes on the leanest server of the field, over the cache's own protocol: what Next.js and REST add. */
+/** The same routes with Fastify and the Redis protocol. The difference shows the overhead of Next.js and the REST protocol. */
 const { DATABASE_URL, REDIS_URL, WEBHOOK_SIGNING_SECRET, CLERK_JWT_KEY, PORT } = process.env;
 const redis = new Redis(REDIS_URL);
 const pool = new Pool({ connectionString: DATABASE_URL });

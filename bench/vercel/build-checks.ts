@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Deployment } from './deployment';
 import type { Check } from './report';
 
-/** What is for developers and operators: nothing of it may be in a function. */
+/** Folders for developers and operators. Functions must not contain their files. */
 const NOT_DEPLOYED = ['dev', 'tests', 'bench', 'commands', 'prisma'] as const;
 
 const filesBelow = (folder: string) =>
@@ -14,28 +14,28 @@ const filesBelow = (folder: string) =>
     .map((entry) => path.join(entry.parentPath, entry.name));
 
 const isSource = (file: string) => /\.tsx?$/.test(file);
-const textsOf = (tree: string, folders: readonly string[]) =>
+const readSources = (tree: string, folders: readonly string[]) =>
   folders
     .flatMap((folder) => filesBelow(path.join(tree, folder)).filter(isSource))
     .map((file) => readFileSync(file, 'utf8'));
 
 /**
- * The sentences in our code that is not deployed, but for those that what is deployed has too: they outlive a bundler. Tests
- * quote what the service says.
+ * Returns strings that occur only in code that is not deployed. A bundler keeps strings, so they reveal such code. Excludes
+ * the tests because they contain strings of the service.
  */
-function sentences(tree: string): string[] {
-  const deployed = textsOf(tree, ['app', 'lib']).join('\n');
-  const theirs = textsOf(tree, ['dev', 'commands', 'prisma']).flatMap((text) =>
-    [...text.matchAll(/'([^'\\\n]* [^'\\\n]{25,})'/g)].map(([, sentence = '']) => sentence),
+function findUndeployedStrings(tree: string): string[] {
+  const deployed = readSources(tree, ['app', 'lib']).join('\n');
+  const strings = readSources(tree, ['dev', 'commands', 'prisma']).flatMap((text) =>
+    [...text.matchAll(/'([^'\\\n]* [^'\\\n]{25,})'/g)].map(([, string = '']) => string),
   );
-  return [...new Set(theirs)].filter((sentence) => !deployed.includes(sentence));
+  return [...new Set(strings)].filter((string) => !deployed.includes(string));
 }
 
 const Package = z.object({ devDependencies: z.record(z.string(), z.string()) });
 const Platform = z.object({ functions: z.record(z.string(), z.object({ maxDuration: z.number() })) });
 
-/** Checks of what the build made, before any of it runs. */
-export function checksOfBuild(
+/** Returns the checks of the build output. */
+export function buildChecks(
   tree: string,
   { functions, at }: Deployment,
   secrets: readonly string[],
@@ -43,17 +43,18 @@ export function checksOfBuild(
   const read = (file: string) => readFileSync(path.join(tree, file), 'utf8');
   return [
     {
-      title: 'no function holds a file of dev/, tests/, bench/, commands/, prisma/, or an environment file',
+      title:
+        'No function contains an environment file or a file of dev/, tests/, bench/, commands/ or prisma/',
       async run() {
-        const ours = new RegExp(`^(?:${NOT_DEPLOYED.join('|')})/|^\\.env(?!\\.example$)`);
+        const notDeployed = new RegExp(`^(?:${NOT_DEPLOYED.join('|')})/|^\\.env(?!\\.example$)`);
         const found = functions.flatMap(({ name, files }) =>
-          files.filter((file) => ours.test(file)).map((file) => `${name}: ${file}`),
+          files.filter((file) => notDeployed.test(file)).map((file) => `${name}: ${file}`),
         );
         assert.deepEqual(found, []);
       },
     },
     {
-      title: 'no function holds a package that is for development',
+      title: 'No function contains a development dependency',
       async run() {
         const { devDependencies } = Package.parse(JSON.parse(read('package.json')));
         for (const { name, files } of functions) {
@@ -65,28 +66,28 @@ export function checksOfBuild(
       },
     },
     {
-      title: 'no chunk holds a sentence of dev/, commands/, prisma/, and no file a secret of the environment',
+      title: 'No chunk contains a string of dev/, commands/ or prisma/, and no file contains a secret',
       async run() {
         const output = path.join(tree, '.vercel', 'output');
-        const theirs = sentences(tree);
-        assert.ok(theirs.length > 100, 'their sentences were not found');
+        const undeployed = findUndeployedStrings(tree);
+        assert.ok(undeployed.length > 100, 'too few strings found');
         for (const file of filesBelow(output)) {
           const text = readFileSync(file, 'utf8');
-          const ofChunk = file.includes('/.next/') || file.includes('/static/') ? theirs : [];
-          const found = [...ofChunk, ...secrets].filter((each) => text.includes(each));
+          const isChunk = file.includes('/.next/') || file.includes('/static/');
+          const found = [...(isChunk ? undeployed : []), ...secrets].filter((each) => text.includes(each));
           assert.deepEqual(found, [], `in ${path.relative(output, file)}`);
         }
       },
     },
     {
-      title: 'every function has the start-up (instrumentation.ts)',
+      title: 'Every function contains instrumentation.ts',
       async run() {
         for (const { name, files } of functions)
           assert.ok(files.includes('.next/server/instrumentation.js'), `not in ${name}`);
       },
     },
     {
-      title: 'functions ask for Node.js 24, and those of routes and pages for the bound of vercel.json',
+      title: 'All functions use Node.js 24, and routes and pages have the maxDuration of vercel.json',
       async run() {
         const { maxDuration } = Platform.parse(JSON.parse(read('vercel.json'))).functions['app/**/*'] ?? {};
         assert.ok(maxDuration);

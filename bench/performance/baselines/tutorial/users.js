@@ -5,7 +5,7 @@ import { PrismaClient } from './generated/client';
 
 const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: process.env.DATABASE_URL }) });
 
-/** The internal id of an identity-provider user, made if there is none. */
+/** Returns the internal id of an identity-provider user and creates the user if necessary. */
 export async function upsertUser(identityProviderUserId) {
   const { id } = await prisma.user.upsert({
     where: { identityProviderUserId },
@@ -15,7 +15,7 @@ export async function upsertUser(identityProviderUserId) {
   return id;
 }
 
-/** The same, from the cache for ten minutes. */
+/** Returns the internal id and caches it for ten minutes. */
 export async function cachedUserId(identityProviderUserId) {
   const key = `tutorial:${identityProviderUserId}`;
   const cached = await kv.get(key);

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { removeLeftovers } from '../../dev/system/leftovers';
+import { removeStaleFiles } from '../../dev/system/stale-files';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
 const folder = temporaryFolder();
@@ -15,14 +15,14 @@ function make(name: string, hoursOld: number): void {
   utimesSync(path.join(folder, name), time, time);
 }
 
-test('of the entries with the prefix those older than a day go, and nothing else does', () => {
+test('removeStaleFiles removes only entries that have the prefix and are older than a day', () => {
   make('.part-old', 25);
   make('.part-young', 23);
   make('whole-old', 25);
-  removeLeftovers(folder, '.part-');
+  removeStaleFiles(folder, '.part-');
   expect(readdirSync(folder).sort()).toEqual(['.part-young', 'whole-old']);
 });
 
-test('a folder that is not there has no leftovers', () => {
-  expect(() => removeLeftovers(path.join(folder, 'none'), '')).not.toThrow();
+test('removeStaleFiles does not throw if the folder does not exist', () => {
+  expect(() => removeStaleFiles(path.join(folder, 'none'), '')).not.toThrow();
 });

@@ -6,37 +6,37 @@ import { memoryEngine } from '../kv/memory';
 import { startKvServer } from '../kv/server';
 import { startPostgres } from '../postgres/server';
 import { messageOf } from '../system/errors';
+import { connectToRedis, getHost, missingMigrations, requireStore } from './external-services';
 import { localKeys } from './keys';
-import { connectToRedis, hostOf, missingMigrations, requireStore } from './own-parts';
 import type { Settings } from './settings';
 import type { StackDetails } from './stack-file';
 
-/** A part that was started, or is the user's own. */
-export interface Part {
-  /** What to tell about it. */
+/** A dependency of the service: an embedded one, or one that the user provides. */
+export interface Dependency {
+  /** Description to print at startup. */
   readonly line: string;
   readonly details: Pick<StackDetails, 'databaseUrl' | 'kv' | 'identityProvider'>;
-  /** What the service needs in its environment to use it; empty for a part of the user's own. */
+  /** Environment variables that the service needs. Empty for a dependency that the user provides. */
   readonly environment: Readonly<Record<string, string>>;
-  /** What has to be done before the service can use it. */
+  /** Step that the user must take before the service can use the dependency. */
   readonly warning?: string;
   stop(): Promise<void>;
 }
 
 const databaseName = 'identity_link';
-/** The same at every start if it is free, so that a page that was left open finds the stack again. */
+/** Preferred port of the console. A fixed port lets an open browser tab reconnect after a restart. */
 const consolePort = 3900;
 
 /**
- * Starts a PostgreSQL and applies the migrations, unless DATABASE_URL names one; that one is left as it is. Rejects
- * within seconds when it cannot be used.
+ * Starts PostgreSQL and applies the migrations. If DATABASE_URL is set, only checks that database and does not change
+ * it. Rejects within seconds if the database is unusable.
  */
-export async function startDatabase(settings: Settings, signal: AbortSignal): Promise<Part> {
+export async function startDatabase(settings: Settings, signal: AbortSignal): Promise<Dependency> {
   const { DATABASE_URL } = settings;
   if (DATABASE_URL !== undefined) {
     const missing = await missingMigrations(DATABASE_URL);
     return {
-      ...own(`${hostOf(DATABASE_URL)} (yours, from DATABASE_URL)`),
+      ...userProvided(`${getHost(DATABASE_URL)} (yours, from DATABASE_URL)`),
       ...(missing.length === 0 ? {} : { warning: notMigrated(DATABASE_URL, missing) }),
     };
   }
@@ -47,7 +47,7 @@ export async function startDatabase(settings: Settings, signal: AbortSignal): Pr
     const databaseUrl = server.url(databaseName);
     await deployMigrations(databaseUrl);
     return {
-      line: hostOf(databaseUrl) + (server.adopted ? ' (taken over from a run that was killed)' : ''),
+      line: getHost(databaseUrl) + (server.adopted ? ' (adopted from a run that was killed)' : ''),
       details: { databaseUrl },
       environment: { DATABASE_URL: databaseUrl },
       stop: () => server.stop(),
@@ -59,29 +59,30 @@ export async function startDatabase(settings: Settings, signal: AbortSignal): Pr
 }
 
 /**
- * Starts a KV server, in memory or over the Redis of REDIS_URL, unless KV_REST_API_URL names one. Rejects within seconds
- * when either cannot be used.
+ * Starts a KV server that stores its data in memory, or in Redis if REDIS_URL is set. If KV_REST_API_URL is set, only
+ * checks that store. Rejects within seconds if Redis or the store is unusable.
  */
-export async function startKv(settings: Settings): Promise<Part> {
+export async function startKv(settings: Settings): Promise<Dependency> {
   const { KV_REST_API_URL, KV_REST_API_TOKEN, REDIS_URL } = settings;
   if (KV_REST_API_URL !== undefined) {
     await requireStore(KV_REST_API_URL, KV_REST_API_TOKEN);
-    return own(`${hostOf(KV_REST_API_URL)} (yours, from KV_REST_API_URL)`);
+    return userProvided(`${getHost(KV_REST_API_URL)} (yours, from KV_REST_API_URL)`);
   }
   const { kvToken } = localKeys(keyFile(settings), settings.IDP_KEY_STYLE);
   const engine = REDIS_URL === undefined ? memoryEngine() : await connectToRedis(REDIS_URL);
   const { url, token, stop } = await startKvServer({ token: kvToken, engine });
   return {
-    line: `${url} (${REDIS_URL === undefined ? 'in memory' : `over the Redis at ${hostOf(REDIS_URL)}`})`,
+    line: `${url} (${REDIS_URL === undefined ? 'in memory' : `in Redis at ${getHost(REDIS_URL)}`})`,
     details: { kv: { url, token } },
     environment: { KV_REST_API_URL: url, KV_REST_API_TOKEN: token },
     stop,
   };
 }
 
-/** Starts the identity provider's stand-in, which delivers its events to `app`, unless the IDP_* variables are set. */
-export async function startStandIn(settings: Settings, app: string): Promise<Part> {
-  if (settings.IDP_SECRET_KEY !== undefined) return own('yours, from IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY');
+/** Starts the identity provider emulator, which sends webhooks to `app`, unless the IDP_* variables are set. */
+export async function startIdpEmulator(settings: Settings, app: string): Promise<Dependency> {
+  if (settings.IDP_SECRET_KEY !== undefined)
+    return userProvided('yours, from IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY');
   const { publishableKey, secretKey, webhookSecret } = localKeys(keyFile(settings), settings.IDP_KEY_STYLE);
   const provider = await startIdentityProvider({
     publishableKey,
@@ -92,10 +93,10 @@ export async function startStandIn(settings: Settings, app: string): Promise<Par
     dataFile: path.join(settings.LOCAL_FOLDER, 'idp.json'),
     console: { preferredPort: consolePort },
   });
-  // Once, in the background: no page waits for the registry later, and the stack runs offline from then on.
+  // Downloads clerk-js once, in the background. Pages then do not wait for the registry, and the stack works offline.
   prefetchClerkJs().catch((error: unknown) => console.warn(messageOf(error)));
   return {
-    line: `${provider.url} (stand-in)`,
+    line: `${provider.url} (emulator)`,
     details: {
       identityProvider: { url: provider.url, secretKey, consoleUrl: provider.consoleUrl },
     },
@@ -112,7 +113,7 @@ export async function startStandIn(settings: Settings, app: string): Promise<Par
   };
 }
 
-function own(line: string): Part {
+function userProvided(line: string): Dependency {
   return { line, details: {}, environment: {}, stop: async () => {} };
 }
 
@@ -122,7 +123,7 @@ function keyFile({ LOCAL_FOLDER }: Settings): string {
 
 function notMigrated(databaseUrl: string, missing: readonly string[]): string {
   return (
-    `The database at ${hostOf(databaseUrl)} is not migrated: it lacks ${missing.join(', ')}. ` +
+    `The database at ${getHost(databaseUrl)} is not migrated. Missing: ${missing.join(', ')}. ` +
     'Requests fail until you run: npm run db:deploy'
   );
 }

@@ -1,0 +1,83 @@
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+
+/** Maximum difference between a timestamp and the local clock, in both directions: the value that svix uses. */
+const TOLERANCE_SECONDS = 5 * 60;
+
+/** Senders use one signature per signing secret. Two secrets are active during a rotation. */
+const MAX_SIGNATURES = 16;
+
+/** A dot is not allowed because dots separate the id, the timestamp and the body in the signed content. */
+const MESSAGE_ID = /^[\w:-]{1,255}$/;
+
+/** Seconds since 1970. The digits are the only accepted spelling of the number. */
+const TIMESTAMP = /^[1-9]\d{0,14}$/;
+
+/** An HMAC-SHA256 value in base64: 32 bytes, 44 characters. */
+const SIGNATURE = /^[A-Za-z0-9+/]{43}=$/;
+
+interface SignatureHeaders {
+  readonly id: string;
+  readonly timestamp: string;
+  /** The well-formed `v1` signatures, as base64 text in bytes. */
+  readonly signatures: readonly Buffer[];
+}
+
+function isWithinTolerance(timestamp: string): boolean {
+  const now = Math.floor(Date.now() / 1000);
+  return Math.abs(now - Number(timestamp)) <= TOLERANCE_SECONDS;
+}
+
+/**
+ * Returns the well-formed `v1` signatures of a header. Returns none if the header has too many entries.
+ *
+ * Entries are separated by spaces. An entry may end with a comma and further text, which is ignored: `Headers` joins
+ * repeated headers with a comma and a space.
+ */
+function parseSignatures(header: string): Buffer[] {
+  const entries = header.split(/ +/, MAX_SIGNATURES + 1);
+  if (entries.length > MAX_SIGNATURES) return [];
+  return entries.flatMap((entry) => {
+    const [version, signature = ''] = entry.split(',');
+    return version === 'v1' && SIGNATURE.test(signature) ? [Buffer.from(signature)] : [];
+  });
+}
+
+/** Returns undefined if the headers cannot be valid for any body. This costs no hash. */
+function parseSignatureHeaders(headers: Headers): SignatureHeaders | undefined {
+  const read = (part: string) => headers.get(`svix-${part}`) ?? headers.get(`webhook-${part}`) ?? '';
+  const id = read('id');
+  const timestamp = read('timestamp');
+  if (!MESSAGE_ID.test(id) || !TIMESTAMP.test(timestamp) || !isWithinTolerance(timestamp)) return undefined;
+  const signatures = parseSignatures(read('signature'));
+  return signatures.length === 0 ? undefined : { id, timestamp, signatures };
+}
+
+/** Decodes a signing secret: base64, with or without the prefix `whsec_`. lib/env.ts validates the secret. */
+export function decodeSigningSecret(secret: string): KeyObject {
+  return createSecretKey(secret.replace(/^whsec_/, ''), 'base64');
+}
+
+/**
+ * Verifies a Standard Webhooks signature (`v1`) and returns the message id, or undefined if the signature is invalid.
+ *
+ * `payload` is the exact text of the body. The signature is valid if one of its entries matches one of the keys.
+ * Malformed headers are rejected before a hash is computed. Otherwise the cost is one HMAC per key, independent of the
+ * number of signatures. Signatures are compared in constant time, as text: a second base64 spelling of the same bytes
+ * does not match.
+ */
+export function verifyWebhookSignature(
+  payload: string,
+  headers: Headers,
+  keys: readonly KeyObject[],
+): string | undefined {
+  const parsed = parseSignatureHeaders(headers);
+  if (parsed === undefined) return undefined;
+  const { id, timestamp, signatures } = parsed;
+  const body = Buffer.from(payload);
+  const isValid = keys.some((key) => {
+    const digest = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64');
+    const expected = Buffer.from(digest);
+    return signatures.some((signature) => timingSafeEqual(signature, expected));
+  });
+  return isValid ? id : undefined;
+}
