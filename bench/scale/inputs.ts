@@ -1,7 +1,7 @@
 /** Where a number comes from: a vendor's page, a file of this repository or an assumption, and its date. */
 interface Source {
   readonly source: string;
-  /** The day on which the source had the number. */
+  /** The source had the number on this day. */
   readonly date: string;
 }
 
@@ -25,6 +25,7 @@ const REQUESTS = at('[node-20.json](performance/node-20.json) at e555270', '2026
 const STORAGE = at('`npm run bench -- --quick --sections storage` at 8c1ab7e', '2026-11-22');
 const BACKFILL = at('[endurance.md](endurance.md)', '2026-11-20');
 const POOL = at('`lib/db.ts`', '2026-11-23');
+const PG = at('https://node-postgres.com/apis/pool', '2026-11-23');
 const FAIR_USE = at('https://vercel.com/docs/limits/fair-use-guidelines', '2026-09-14');
 const HOBBY = at('https://vercel.com/docs/plans/hobby', '2026-08-31');
 const PRO = at('https://vercel.com/docs/plans/pro-plan', '2026-09-02');
@@ -58,8 +59,8 @@ export const INPUTS = {
   missTime: input('cache miss, likewise for 3', 12.589, 'ms', REQUESTS),
   webhookTime: input('webhook that registers, likewise for 2', 9.134, 'ms', REQUESTS),
   backfillPerSecond: input('`npm run users:backfill`', 1_398, 'users a second', BACKFILL),
-  poolIdle: input('idle time of a database connection (default of pg)', 10, 's', POOL),
-  shorterPoolIdle: input('idle time for comparison', 5, 's', ASSUMPTION),
+  poolIdle: input('idle time of a database connection', 5, 's', POOL),
+  defaultPoolIdle: input("pg's default idle time", 10, 's', PG),
   maxConnections: input('connections of an instance', 10, 'at most', POOL),
   rowBytes: input('row in the table', 85, 'bytes', STORAGE),
   idIndexBytes: input('row in the index of ids', 57, 'bytes', STORAGE),
@@ -95,7 +96,7 @@ export const INPUTS = {
   neonPooler: input('connections to the pooler', 10_000, 'at most', NEON_POOLER),
 } satisfies Record<string, Input>;
 
-/** A monthly price and what it includes. */
+/** A monthly price with its allowances. */
 interface CdnTier extends Source {
   readonly price: number;
   readonly requests: number;

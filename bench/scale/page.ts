@@ -56,8 +56,8 @@ const usageTable = () =>
       ({ instancesAtPeak, connectionsAtPeak }) => `${count(instancesAtPeak)}; ${count(connectionsAtPeak)}`,
     ],
     [
-      `GB-hours a month; with ${INPUTS.shorterPoolIdle.value} s of idle time`,
-      ({ memory, memoryWithShorterIdle }) => `${count(memory)}; ${count(memoryWithShorterIdle)}`,
+      `GB-hours a month; with ${INPUTS.defaultPoolIdle.value} s of idle time`,
+      ({ memory, memoryWithDefaultIdle }) => `${count(memory)}; ${count(memoryWithDefaultIdle)}`,
     ],
     [
       'cache commands a month; a second in the peak hour',
@@ -116,7 +116,7 @@ function freePlanTable(): string {
       [
         'Vercel Hobby, memory',
         allowance(INPUTS.hobbyMemory),
-        `${count(ends.memory)}; ${count(ends.memoryWithShorterIdle)} with ${INPUTS.shorterPoolIdle.value} s of idle time`,
+        `${count(ends.memory)}; ${count(ends.memoryWithDefaultIdle)} with ${INPUTS.defaultPoolIdle.value} s of idle time`,
         'the same',
       ],
       ['Vercel Hobby, CDN requests', allowance(INPUTS.hobbyCdnRequests), count(ends.cdnRequests), 'the same'],
