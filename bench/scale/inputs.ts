@@ -36,7 +36,7 @@ const FLAT_RATE = at('https://vercel.com/docs/pricing/flat-rate-cdn', '2026-09-0
 const FIREWALL = at('https://vercel.com/docs/vercel-firewall/vercel-waf/usage-and-pricing', '2026-08-24');
 const UPSTASH = at('https://upstash.com/pricing/redis', '2026-09-20');
 const NEON = at('https://neon.com/docs/introduction/plans', '2026-11-12');
-const NEON_POOLER = at('https://neon.com/docs/connect/connection-pooling', '2026-11-22');
+const NEON_POOLER = at('https://neon.com/docs/connect/connection-pooling', '2026-01-24');
 
 /** The sizes of docs/scale.md, in daily users. */
 export const SIZES = [1_000, 100_000, 10_000_000] as const;
