@@ -209,6 +209,55 @@ export function judgeTransport(
   return ok(plain ? 'http:// leads to https://, and browsers are told to stay there' : 'https:// only');
 }
 
+/** Below a root of the API, where every response is JSON. */
+const UNKNOWN_PATH = '/users/v1/no-such-path';
+
+async function unknownPath(site: Site): Promise<Finding> {
+  const response = await ask(site, UNKNOWN_PATH);
+  return (
+    stranger(response) ??
+    (response.status === 404
+      ? ok('404 in JSON for an unknown path')
+      : failure(
+          `responds with ${response.status}, not 404, to an unknown path`,
+          'Remove rewrites of API paths in front of the service',
+        ))
+  );
+}
+
+/** Headers that describe the SDK's verdict or the framework to every client. */
+const INTERNAL_HEADER = /^(?:x-powered-by|x-clerk-.*|x-middleware-.*|x-nextjs-.*)$/;
+
+/** Judges the headers of a response to a rejected session. */
+function judgeHeaders(headers: Headers): Finding {
+  const internal = [...headers.keys()].filter((name) => INTERNAL_HEADER.test(name));
+  return internal.length === 0
+    ? ok('no internal header in the response to a rejected session')
+    : warning(
+        `a response has internal headers: ${internal.join(', ')}`,
+        'Deploy this version, and remove middleware in front that adds them; if they stay, report it as a bug',
+      );
+}
+
+/** One more than the service accepts where its HTTP server has the limit. */
+const TOO_MANY_PARAMETERS = 101;
+const LONG_QUERY = Array.from({ length: TOO_MANY_PARAMETERS }, (_, index) => `p${index}=1`).join('&');
+
+/** Judges the response to a request over the limit of query parameters, which platforms without an HTTP server lack. */
+export function judgeQueryLimit({ status, body }: Pick<Answer, 'status' | 'body'>): Finding {
+  if (status >= 500)
+    return failure(
+      `responds with ${status} to ${TOO_MANY_PARAMETERS} query parameters`,
+      "Look at the deployment's log for that request",
+    );
+  if (status < 400)
+    return ok(
+      `${TOO_MANY_PARAMETERS} query parameters reach Next.js; docs/deploy.md has a rule against more`,
+    );
+  const layer = status === 400 && body !== undefined ? 'the service' : 'a layer in front of the service';
+  return ok(`${layer} rejects ${TOO_MANY_PARAMETERS} query parameters (${status})`);
+}
+
 /** A deployed service, from outside, as users and the provider see it. It makes no user. */
 export async function examineDeployed(origin: string, isLocal: boolean): Promise<Examined[]> {
   const milliseconds = isLocal ? LOCAL_CALL_MS : CALL_MS;
@@ -236,6 +285,14 @@ export async function examineDeployed(origin: string, isLocal: boolean): Promise
     examine('service webhook', () => (secrets ? acknowledged(site, secrets) : noSecret)),
     examine('service forgery', () => (secrets ? refused(site, secrets) : noSecret)),
     examine('service transport', (answer) => transport(site, answer)),
+    examine('service unknown path', () => unknownPath(site)),
+    examine('service headers', async () => {
+      const rejected = await ask(site, '/users/v1/me', { headers: { authorization: 'Bearer a.b.c' } });
+      return judgeHeaders(rejected.headers);
+    }),
+    examine('service query limit', async () =>
+      judgeQueryLimit(await ask(site, `/health/alive?${LONG_QUERY}`)),
+    ),
   ]);
   // Alone, so that nothing but the network counts.
   const latency = await examine('service latency', async () =>

@@ -76,7 +76,10 @@ const redirecting = stopAfterAll(
 const agreeing = stopAfterAll(
   await startHttpServer(({ url }) => {
     const status = url.endsWith('/ready') ? 'degraded' : 'ok';
-    return Response.json({ status, received: true, eventType: 'doctor.check' });
+    return Response.json(
+      { status, received: true, eventType: 'doctor.check' },
+      { headers: { 'x-powered-by': 'another service', 'x-clerk-auth-status': 'signed-out' } },
+    );
   }),
 );
 const stopping = stopAfterAll(
@@ -227,7 +230,8 @@ test('where all is well, every check says so, the deployed service included, and
     ...['database', 'migrations', 'database rights', 'database role', 'unique users', 'time zone', 'pooler'],
     ...['cache', 'cache write', 'cache latency', 'cache transport'],
     ...['service', 'service ready', 'service guard', 'service webhook', 'service forgery'],
-    ...['service transport', 'service latency'],
+    ...['service transport', 'service unknown path', 'service headers', 'service query limit'],
+    'service latency',
   ]);
   expect(await database.users()).toEqual(before);
   const commands = service.kv.takeCommands();
@@ -535,6 +539,8 @@ const environments: readonly Environment[] = [
       ['warning', 'service ready', 'ready without its cache'],
       ['failure', 'service guard', 'answers 200, not 401'],
       ['failure', 'service forgery', 'answers 200, not 400'],
+      ['failure', 'service unknown path', 'responds with 200, not 404'],
+      ['warning', 'service headers', 'x-clerk-auth-status, x-powered-by'],
     ],
     agreeing.url,
   ],
@@ -546,6 +552,8 @@ const environments: readonly Environment[] = [
       ['failure', 'service guard', 'answers 503, not 401'],
       ['failure', 'service webhook', 'answers 503 to a signed event'],
       ['failure', 'service forgery', 'answers 503, not 400'],
+      ['failure', 'service unknown path', 'responds with 503, not 404'],
+      ['failure', 'service query limit', 'responds with 503 to 101 query parameters'],
     ],
     stopping.url,
   ],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { judgeTransport } from '#lib/doctor/deployed';
+import { judgeQueryLimit, judgeTransport } from '#lib/doctor/deployed';
 
 const HEADER = 'max-age=31536000';
 const secure = { status: 308, location: 'https://app.example.com/' };
@@ -14,3 +14,18 @@ test.each<[string, string, Parameters<typeof judgeTransport>[1], string]>([
 ])('transport of a deployed service: %s', (_what, strictTransport, plain, status) => {
   expect(judgeTransport(strictTransport, plain).status).toBe(status);
 });
+
+test.each([
+  ['the service, with a 400 in JSON', 400, { message: 'Bad request' }, 'ok', 'the service rejects'],
+  ['a firewall, with a page', 403, undefined, 'ok', 'a layer in front of the service rejects'],
+  ['a proxy, with a 400 that is not JSON', 400, undefined, 'ok', 'a layer in front of the service rejects'],
+  ['no layer', 200, { status: 'ok' }, 'ok', 'reach Next.js'],
+  ['no layer, and the service fails', 500, undefined, 'failure', 'responds with 500'],
+])(
+  'The doctor names the layer that rejects too many query parameters: %s',
+  (_layer, status, body, verdict, words) => {
+    const finding = judgeQueryLimit({ status, body });
+    expect(finding.status).toBe(verdict);
+    expect(finding.finding).toContain(words);
+  },
+);

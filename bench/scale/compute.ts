@@ -1,0 +1,141 @@
+import { FLAT_RATE_CDN, INPUTS, UPSTASH_FIXED } from './inputs';
+
+const DAYS = 30;
+const DAY_SECONDS = 86_400;
+const HOUR_SECONDS = 3_600;
+const MONTH_HOURS = DAYS * 24;
+const MILLION = 1_000_000;
+const GIGABYTE = 1e9;
+/** `attachDatabasePool` waits this long after the last idle connection is due. */
+const POOL_MARGIN_SECONDS = 0.1;
+/** Seconds for which an id is cached. */
+const CACHE_SECONDS = 600;
+
+const value = <Key extends keyof typeof INPUTS>(key: Key): number => INPUTS[key].value;
+
+/** Usage of one daily user in a day. */
+function perUser() {
+  const requests = value('requestsPerDay');
+  const misses = value('sessionsPerDay');
+  const webhooks = value('newUserShare');
+  const hits = requests - misses;
+  const seconds = (hit: number, miss: number, webhook: number) =>
+    (hits * hit + misses * miss + webhooks * webhook) / 1_000;
+  return {
+    misses,
+    calls: requests + webhooks,
+    // A webhook that registers makes a SELECT and an INSERT.
+    statements: misses + 2 * webhooks,
+    commands: requests + misses,
+    storeBytes: requests * value('getBytes') + misses * value('setBytes'),
+    cpuSeconds: seconds(value('hitCpu'), value('missCpu'), value('webhookCpu')),
+    seconds: seconds(value('hitTime'), value('missTime'), value('webhookTime')),
+  };
+}
+
+/** Memory of the function instances in a month. An instance stays alive until its idle database connections close. */
+function memoryGigabyteHours(users: number, idleSeconds: number): number {
+  const each = perUser();
+  const aliveSeconds = each.seconds + each.statements * (idleSeconds + POOL_MARGIN_SECONDS);
+  const lone = Math.min(1, (users * aliveSeconds) / DAY_SECONDS);
+  const busy = (users * each.cpuSeconds) / DAY_SECONDS / value('coresPerInstance');
+  return Math.max(lone, busy) * MONTH_HOURS * value('instanceMemory');
+}
+
+/** Neon's compute sizes: 0.25, 0.5 and then whole units. */
+const computeUnits = (needed: number): number => {
+  if (needed <= 0.25) return 0.25;
+  return needed <= 0.5 ? 0.5 : Math.ceil(needed);
+};
+
+export function usage(users: number) {
+  const each = perUser();
+  const atPeak = (perDay: number) => (users * perDay * value('peakHourShare')) / HOUR_SECONDS;
+  const monthly = (perDay: number) => users * perDay * DAYS;
+  const rows = users * value('rowsPerUser');
+  const hotBytes = rows * (value('rowBytes') + value('linkIndexBytes'));
+  const instancesAtPeak = Math.max(1, Math.ceil(atPeak(each.cpuSeconds) / value('coresPerInstance')));
+  return {
+    requests: monthly(each.calls),
+    requestsPerSecond: atPeak(each.calls),
+    invocations: 2 * monthly(each.calls),
+    cpuHours: monthly(each.cpuSeconds) / HOUR_SECONDS,
+    coresAtPeak: atPeak(each.cpuSeconds),
+    inFlightAtPeak: atPeak(each.seconds),
+    instancesAtPeak,
+    connectionsAtPeak: instancesAtPeak * value('maxConnections'),
+    memory: memoryGigabyteHours(users, value('poolIdle')),
+    memoryWithDefaultIdle: memoryGigabyteHours(users, value('defaultPoolIdle')),
+    exchangeGigabytes: (monthly(each.calls) * value('exchangeBytes')) / GIGABYTE,
+    commands: monthly(each.commands),
+    commandsPerSecond: atPeak(each.commands),
+    storeGigabytes: monthly(each.storeBytes) / GIGABYTE,
+    cachedIds: atPeak(each.misses) * CACHE_SECONDS,
+    cachedBytes: atPeak(each.misses) * CACHE_SECONDS * value('cachedIdBytes'),
+    statementsPerSecond: atPeak(each.statements),
+    statementsWithoutCache: atPeak(each.calls),
+    rows,
+    tableBytes: rows * value('rowBytes'),
+    indexBytes: rows * (value('idIndexBytes') + value('linkIndexBytes')),
+    computeUnits: computeUnits(hotBytes / GIGABYTE / value('databaseCacheShare') / value('neonMemory')),
+    backfillSeconds: rows / value('backfillPerSecond'),
+  };
+}
+
+type Usage = ReturnType<typeof usage>;
+
+/** On-demand price or that of the first flat rate that suffices, whichever is lower. */
+function cdnCost({ requests, exchangeGigabytes }: Usage): number {
+  const onDemand =
+    (Math.max(0, requests - value('cdnIncludedRequests')) / MILLION) * value('cdnRequestPrice') +
+    Math.max(0, exchangeGigabytes - value('cdnIncludedData')) * value('cdnDataPrice');
+  const flat = FLAT_RATE_CDN.find((tier) => tier.requests >= requests && tier.gigabytes >= exchangeGigabytes);
+  return Math.min(onDemand, flat?.price ?? Number.POSITIVE_INFINITY);
+}
+
+/** The cheapest plan that takes the busiest second. */
+function storeCost({ commands, commandsPerSecond, storeGigabytes }: Usage): number {
+  const busiest = commandsPerSecond * value('peakSecond');
+  const perUse =
+    (commands / MILLION) * value('upstashCommandPrice') +
+    Math.max(0, storeGigabytes - value('upstashIncludedData')) * value('upstashDataPrice');
+  const prices = UPSTASH_FIXED.filter(
+    (plan) => plan.perSecond >= busiest && plan.gigabytes >= storeGigabytes,
+  ).map(({ price }) => price);
+  return Math.min(...prices, busiest <= value('upstashPerSecond') ? perUse : Number.POSITIVE_INFINITY);
+}
+
+/** Dollars a month at list prices. */
+export function cost(users: number) {
+  const used = usage(users);
+  const lines = {
+    cdn: cdnCost(used),
+    originData: used.exchangeGigabytes * value('originDataPrice'),
+    invocations: (used.invocations / MILLION) * value('invocationPrice'),
+    cpu: used.cpuHours * value('cpuPrice'),
+    memory: used.memory * value('memoryPrice'),
+    rateLimit: (used.requests / MILLION) * value('rateLimitPrice'),
+  };
+  const metered = Object.values(lines).reduce((sum, line) => sum + line, 0);
+  const vercel = value('proSeat') + Math.max(0, metered - value('proSeat'));
+  const store = storeCost(used);
+  const database =
+    used.computeUnits * MONTH_HOURS * value('neonComputePrice') +
+    ((used.tableBytes + used.indexBytes) / GIGABYTE) * value('neonStoragePrice');
+  return { ...lines, vercel, store, database, total: vercel + store + database };
+}
+
+/** The number of daily users at which the monthly allowance of a free plan is used up. */
+export function freePlanEnds() {
+  const one = usage(1);
+  const users = (allowance: number, used: number) => Math.floor(allowance / used);
+  return {
+    commands: users(value('upstashFreeCommands'), one.commands),
+    invocations: users(value('hobbyInvocations'), one.invocations),
+    memory: users(value('hobbyMemory'), one.memory),
+    memoryWithDefaultIdle: users(value('hobbyMemory'), one.memoryWithDefaultIdle),
+    cdnRequests: users(value('hobbyCdnRequests'), one.requests),
+    cpu: users(value('hobbyCpu'), one.cpuHours),
+    databaseHours: value('neonFreeHours') / computeUnits(0),
+  };
+}

@@ -1,0 +1,172 @@
+import { cost, freePlanEnds, usage } from './compute';
+import { FLAT_RATE_CDN, INPUTS, type Input, SIZES, UPSTASH_FIXED } from './inputs';
+
+/** Whole numbers from 100, three significant digits below. */
+const count = (value: number): string =>
+  value.toLocaleString(
+    'en-US',
+    value >= 100 ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: 3 },
+  );
+
+const dollars = (value: number): string =>
+  `$${value.toLocaleString('en-US', value >= 100 ? { maximumFractionDigits: 0 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+
+function bytes(value: number): string {
+  const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
+  const power = Math.floor(Math.log10(value) / 3);
+  return `${count(value / 1_000 ** power)} ${units[power]}`;
+}
+
+function duration(seconds: number): string {
+  if (seconds < 120) return `${count(Math.round(seconds))} s`;
+  return seconds < 7_200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`;
+}
+
+type Row = readonly [name: string, ...cells: string[]];
+
+/** A Markdown table whose columns after the first are right-aligned. */
+function table(head: Row, rows: readonly Row[], align = '--:'): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return [head, ['---', ...head.slice(1).map(() => align)], ...rows].map(line).join('\n');
+}
+
+const perSize = <Result>(
+  compute: (users: number) => Result,
+  rows: readonly [string, (of: Result) => string][],
+) =>
+  table(
+    ['Daily users', ...SIZES.map(count)],
+    rows.map(([name, cell]) => [name, ...SIZES.map((users) => cell(compute(users)))]),
+  );
+
+const usageTable = () =>
+  perSize(usage, [
+    [
+      'requests a month; a second in the peak hour',
+      ({ requests, requestsPerSecond }) => `${count(requests)}; ${count(requestsPerSecond)}`,
+    ],
+    ['function calls a month', ({ invocations }) => count(invocations)],
+    [
+      'processor hours a month; busy cores in the peak hour',
+      ({ cpuHours, coresAtPeak }) => `${count(cpuHours)}; ${count(coresAtPeak)}`,
+    ],
+    ['requests in flight in the peak hour', ({ inFlightAtPeak }) => count(inFlightAtPeak)],
+    [
+      'instances in the peak hour; their database connections',
+      ({ instancesAtPeak, connectionsAtPeak }) => `${count(instancesAtPeak)}; ${count(connectionsAtPeak)}`,
+    ],
+    [
+      `GB-hours a month; with ${INPUTS.defaultPoolIdle.value} s of idle time`,
+      ({ memory, memoryWithDefaultIdle }) => `${count(memory)}; ${count(memoryWithDefaultIdle)}`,
+    ],
+    [
+      'cache commands a month; a second in the peak hour',
+      ({ commands, commandsPerSecond }) => `${count(commands)}; ${count(commandsPerSecond)}`,
+    ],
+    ['bytes to and from the cache a month', ({ storeGigabytes }) => bytes(storeGigabytes * 1e9)],
+    [
+      'cached ids in the peak hour',
+      ({ cachedIds, cachedBytes }) => `${count(cachedIds)}; ${bytes(cachedBytes)}`,
+    ],
+    [
+      'statements a second in the peak hour; without a cache',
+      ({ statementsPerSecond, statementsWithoutCache }) =>
+        `${count(statementsPerSecond)}; ${count(statementsWithoutCache)}`,
+    ],
+    ['rows', ({ rows }) => count(rows)],
+    ['table; both indexes', ({ tableBytes, indexBytes }) => `${bytes(tableBytes)}; ${bytes(indexBytes)}`],
+    ['`npm run users:backfill` of all rows', ({ backfillSeconds }) => duration(backfillSeconds)],
+  ]);
+
+const costTable = () =>
+  perSize(
+    (users) => ({ ...usage(users), ...cost(users) }),
+    [
+      ['CDN requests and data', ({ cdn }) => dollars(cdn)],
+      ['function calls: middleware and route', ({ invocations }) => dollars(invocations)],
+      ['rate limit rule for every path', ({ rateLimit }) => dollars(rateLimit)],
+      ['data between CDN and functions', ({ originData }) => dollars(originData)],
+      ['processor', ({ cpu }) => dollars(cpu)],
+      ['memory', ({ memory }) => dollars(memory)],
+      ['**Vercel**: these, less the credit, and one seat', ({ vercel }) => dollars(vercel)],
+      ['**Upstash**, cheapest plan that suffices', ({ store }) => dollars(store)],
+      ['**Neon** Launch', ({ database, computeUnits }) => `${dollars(database)} (${computeUnits} CU)`],
+      ['**Total**', ({ total }) => dollars(total)],
+    ],
+  );
+
+function freePlanTable(): string {
+  const ends = freePlanEnds();
+  const allowance = ({ value, unit }: Input) => `${count(value)} ${unit}`;
+  return table(
+    ['Free plan', 'Includes', 'Ends at daily users', 'Then'],
+    [
+      [
+        'Upstash, commands',
+        allowance(INPUTS.upstashFreeCommands),
+        count(ends.commands),
+        'the cache rejects commands and the guard uses the database',
+      ],
+      [
+        'Vercel Hobby, function calls',
+        allowance(INPUTS.hobbyInvocations),
+        count(ends.invocations),
+        'Vercel pauses the deployment',
+      ],
+      [
+        'Vercel Hobby, memory',
+        allowance(INPUTS.hobbyMemory),
+        `${count(ends.memory)}; ${count(ends.memoryWithDefaultIdle)} with ${INPUTS.defaultPoolIdle.value} s of idle time`,
+        'the same',
+      ],
+      ['Vercel Hobby, CDN requests', allowance(INPUTS.hobbyCdnRequests), count(ends.cdnRequests), 'the same'],
+      ['Vercel Hobby, processor', allowance(INPUTS.hobbyCpu), count(ends.cpu), 'the same'],
+      [
+        'Neon, compute',
+        allowance(INPUTS.neonFreeHours),
+        `any, after ${count(ends.databaseHours)} hours with traffic`,
+        'Neon suspends the database',
+      ],
+    ],
+    '---',
+  );
+}
+
+function inputList(): string {
+  const rows = [
+    ...Object.values<Input>(INPUTS).map(({ name, value, unit, ...from }) => ({
+      ...from,
+      text: `${name}: ${value.toLocaleString('en-US', { maximumFractionDigits: 4 })} ${unit}`,
+    })),
+    ...FLAT_RATE_CDN.map(({ price, requests, gigabytes, ...from }) => ({
+      ...from,
+      text: `$${price}: ${count(requests)} requests, ${bytes(gigabytes * 1e9)}`,
+    })),
+    ...UPSTASH_FIXED.map(({ price, perSecond, gigabytes, ...from }) => ({
+      ...from,
+      text: `$${price}: ${count(perSecond)} a second, ${bytes(gigabytes * 1e9)}`,
+    })),
+  ];
+  const bySource = new Map<string, string[]>();
+  for (const { source, date, text } of rows) {
+    const key = `${source} (${date})`;
+    bySource.set(key, [...(bySource.get(key) ?? []), text]);
+  }
+  return [...bySource].map(([key, texts]) => `- ${key}. ${texts.join('; ')}`).join('\n');
+}
+
+const SECTIONS = {
+  usage: usageTable,
+  cost: costTable,
+  'free plans': freePlanTable,
+  inputs: inputList,
+};
+
+/** The text of docs/scale.md with every generated section computed again. Throws if a section is missing. */
+export function withComputedSections(page: string): string {
+  return Object.entries(SECTIONS).reduce((text, [name, compute]) => {
+    const section = new RegExp(`(<!-- npm run scale: ${name} -->\n)[^]*?(<!-- end -->)`);
+    if (!section.test(text)) throw new Error(`docs/scale.md lacks the section "${name}".`);
+    return text.replace(section, (_all, start: string, end: string) => `${start}${compute()}\n${end}`);
+  }, page);
+}
