@@ -1,9 +1,9 @@
 import { environment } from './lib/env';
+import { passForDocument } from './lib/http/content-security-policy';
 import { passWithSessionUser } from './lib/idp/auth-state';
+import { shield } from './lib/idp/authentication-middleware';
 import { foreignParty, namesForeignParty } from './lib/idp/authorized-party';
-import { passForDocument } from './lib/idp/content-security-policy';
 import { clerkMiddleware } from './lib/idp/server';
-import { shield } from './lib/idp/shield';
 import { sessionUserOf } from './lib/idp/verified-sessions';
 
 const isProxy = () => environment().CLERK_FAPI_URL !== undefined;

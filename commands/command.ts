@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
-import { drainDatabase } from '#lib/db';
+import { PassingFault } from '#lib/concurrency/retry';
 import { InvalidEnvironmentError } from '#lib/env';
-import { describeError } from '#lib/log';
-import { PassingFault } from '#lib/patiently';
+import { describeError } from '#lib/errors/describe-error';
+import { drainDatabase } from '#lib/storage/database';
 
 /** The command was called in a way that it does not know; the message says how it is meant. */
 export class UsageError extends Error {}

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { type Reading, readPublicKey } from './public-key';
+import { type Reading, readPublicKey } from './crypto/public-key';
 
 const MIN_SIGNING_SECRET_BYTES = 24;
 const MAX_SIGNING_SECRET_BYTES = 64;

@@ -5,8 +5,8 @@ import { json, type RouteHandler, route, type Segment } from './http/route';
 import { authStateOf, SIGNED_IN } from './idp/auth-state';
 import { keepSessionUser, recallSessionUser, sessionUserOf } from './idp/verified-sessions';
 import { noteFacts } from './log';
-import { resolveUserId } from './resolve-user-id';
-import { step } from './telemetry';
+import { resolveUserId } from './register';
+import { step } from './telemetry/with-span';
 
 /** Runs only for a verified session; what it throws is answered as contract 7 says. */
 export type GuardedHandler<S extends Segment> = (

@@ -1,10 +1,11 @@
 import type { NotReady, Ready } from './api/schemas';
 import { isShuttingDown } from './concurrency/shutdown';
-import { askDatabase } from './db';
-import { withKv } from './kv';
-import { describeError, log } from './log';
-import { shareUnderWay } from './share-under-way';
-import { within } from './within';
+import { shareUnderWay } from './concurrency/single-flight';
+import { within } from './concurrency/with-timeout';
+import { describeError } from './errors/describe-error';
+import { log } from './log';
+import { askDatabase } from './storage/database';
+import { withKv } from './storage/kv';
 
 /** Whether requests should be sent to this process, in words that tell a stranger nothing. */
 export type Readiness = Ready | NotReady;

@@ -1,13 +1,13 @@
 import type { KeyObject } from 'node:crypto';
 import * as z from 'zod/mini';
 import { type Acknowledgment, IdentityProviderUserId, WebhookEvent } from './api/schemas';
+import { decodeSigningSecret, verifyWebhookSignature } from './crypto/webhook-signature';
 import { environment } from './env';
 import { parseJson } from './http/body';
 import { HttpError } from './http/error';
 import { noteFacts } from './log';
 import { registerByIdentityProviderUserId } from './register';
-import { step } from './telemetry';
-import { decodeSigningSecret, verifyWebhookSignature } from './webhook-signature';
+import { step } from './telemetry/with-span';
 
 /** Public message for every signature error. It does not tell the client which check failed (contract 7). */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import * as z from 'zod/mini';
+import { patiently } from '#lib/concurrency/retry';
 import { someVariables, variables } from '#lib/env';
-import { countUsers } from '#lib/idp/users';
-import { patiently } from '#lib/patiently';
+import { countUsers } from '#lib/idp/backend-api';
 import { backfill } from '#lib/users/backfill';
 import { type ExitCode, inWords, runCommand, secondsOf, shown, UsageError } from '../command';
 import { showProgress } from '../progress';

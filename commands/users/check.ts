@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import * as z from 'zod/mini';
 import { someVariables, variables } from '#lib/env';
-import { compare } from '#lib/users/compare';
+import { compare } from '#lib/users/reconcile';
 import { type ExitCode, runCommand, secondsOf, shown } from '../command';
 import { showProgress } from '../progress';
 

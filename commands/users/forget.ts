@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
+import { patiently } from '#lib/concurrency/retry';
 import { someVariables } from '#lib/env';
-import { readUsersById } from '#lib/idp/users';
-import { patiently } from '#lib/patiently';
+import { readUsersById } from '#lib/idp/backend-api';
 import { type Forgotten, forget } from '#lib/users/forget';
 import { type ExitCode, runCommand, shown, UsageError } from '../command';
 import { linkOf, onlyId, VARIABLES } from './one-user';

@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
+import { patiently } from '#lib/concurrency/retry';
 import { someVariables } from '#lib/env';
-import { readUsersById } from '#lib/idp/users';
-import { patiently } from '#lib/patiently';
-import { readCachedUserId } from '#lib/user-id-cache';
+import { readUsersById } from '#lib/idp/backend-api';
+import { readCachedUserId } from '#lib/linking/user-id-cache';
 import { type ExitCode, runCommand, shown } from '../command';
 import { linkOf, onlyId, VARIABLES } from './one-user';
 

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { deployMigrations } from '../../prisma/deploy';
+import { deployMigrations } from '../../lib/migrations/deploy';
 import { prefetchClerkJs } from '../idp/clerk-js';
 import { startIdentityProvider } from '../idp/server';
 import { memoryEngine } from '../kv/memory';

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { pendingMigrations } from '../../prisma/deploy';
+import { pendingMigrations } from '../../lib/migrations/deploy';
 import { redisEngine } from '../kv/redis';
 import { CommandError, type KvEngine } from '../kv/server';
 import { errorCode, messageOf } from '../system/errors';

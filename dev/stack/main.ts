@@ -4,6 +4,9 @@ import { choosePort, NEXT, type NextProcess, startProgram, waitUntilReady } from
 import { loadEnvironmentFiles, readSettings, type Settings } from './settings';
 import { claimFolder } from './stack-file';
 
+/** Node.js 22.18 and later load next.config.ts without a compiler. */
+const STRIP_TYPES = '--experimental-next-config-strip-types';
+
 type Mode = 'dev' | 'preview';
 
 /** Stops one component. The functions run in reverse order of the starts. */
@@ -45,13 +48,13 @@ async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: A
   };
 
   if (mode === 'preview') {
-    for (const step of [[NEXT, 'build'], ['commands/build-server.mjs']]) {
+    for (const step of [[NEXT, 'build', STRIP_TYPES], ['commands/build-server.mjs']]) {
       const status = await Promise.race([run(...step).exited, rejectOnAbort(signal)]);
       if (status !== 0) throw new Error(`The build failed with exit code ${status}.`);
     }
   }
   const next = run(
-    ...(mode === 'dev' ? [NEXT, 'dev'] : ['.next/server.mjs']),
+    ...(mode === 'dev' ? [NEXT, 'dev', STRIP_TYPES] : ['.next/server.mjs']),
     ...['-H', 'localhost', '-p', String(port)],
   );
   const first = await Promise.race([next.exited, waitUntilReady(app, signal)]);

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { text } from '../text';
+import { text } from './text';
 
 /*
  * What comes in and what goes out: routes parse with these, answers have these types, and lib/api/document.ts describes

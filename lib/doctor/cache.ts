@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isLoopback } from '../env';
-import { withKv } from '../kv';
+import { withKv } from '../storage/kv';
 import {
   attempt,
   check,

@@ -1,5 +1,5 @@
-import { describeError } from '../log';
-import { within } from '../within';
+import { within } from '../concurrency/with-timeout';
+import { describeError } from '../errors/describe-error';
 
 /** What a check came to, in words that hold no secret. Whatever is not well has a remedy, in one line. */
 export type Finding =

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
-import { type MigrationRow, migrationState } from '../../prisma/deploy';
-import { MAX_CONNECTIONS, withSession } from '../db';
+import { type MigrationRow, migrationState } from '../migrations/deploy';
+import { MAX_CONNECTIONS, withSession } from '../storage/database';
 import {
   attempt,
   check,

@@ -204,7 +204,7 @@ export function judgeTransport(
   if (!/max-age=[1-9]/.test(strictTransport))
     return warning(
       'no strict-transport-security header',
-      'Let the header of next.config.mjs through to the browser',
+      'Let the header of next.config.ts through to the browser',
     );
   return ok(plain ? 'http:// leads to https://, and browsers are told to stay there' : 'https:// only');
 }

@@ -1,5 +1,5 @@
+import { KEY_REFUSED } from '../idp/backend-api';
 import { type InstanceKey, isKey, keysOfPublishableKey, keysOfSecretKey } from '../idp/instance-keys';
-import { KEY_REFUSED } from '../idp/users';
 import { attempt, BOUND_MS, check, codeOf, type Examined, type Finding, failure, ok, skipped } from './check';
 import { PARTS, valid } from './variables';
 

@@ -1,8 +1,9 @@
 import type { NextRequest } from 'next/server';
 import type { ErrorBody } from '../api/schemas';
 import { trackInFlight } from '../concurrency/shutdown';
-import { collectFacts, describeError, log, type RequestFacts, requestIdOf } from '../log';
-import { rootOf } from '../paths';
+import { describeError } from '../errors/describe-error';
+import { collectFacts, log, type RequestFacts, requestIdOf } from '../log';
+import { rootOf } from '../routing/paths';
 
 import { HttpError } from './error';
 

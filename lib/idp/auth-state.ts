@@ -1,7 +1,7 @@
 import { NextResponse } from 'next/server';
-import { UNAUTHENTICATED_REASONS, type UnauthenticatedReason } from '../unauthenticated-reason';
-import { type Credential, expiryOf } from './credential';
+import { UNAUTHENTICATED_REASONS, type UnauthenticatedReason } from '../errors/unauthenticated-reason';
 import { credentialMemory } from './credential-memory';
+import { type Credential, expiryOf } from './extract-credential';
 import { reasonOfSdk } from './sdk-reasons';
 
 /** What the SDK's middleware says of a request, and its `auth()` reads: whose session it is, signed with the secret key. */

@@ -1,5 +1,5 @@
 /** The one door to the provider's components for pages that the server renders: its keys are set before it is loaded. */
-import './credentials';
+import './sdk-environment';
 
 export {
   ClerkFailed,

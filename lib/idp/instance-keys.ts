@@ -1,8 +1,8 @@
 import { createPublicKey } from 'node:crypto';
 import * as z from 'zod/mini';
+import { PassingFault } from '../concurrency/retry';
 import { someVariables, variables } from '../env';
-import { PassingFault } from '../patiently';
-import { askBackendApi } from './users';
+import { askBackendApi } from './backend-api';
 
 /** A public key of an instance, as both of its APIs publish it. */
 export interface InstanceKey {

@@ -1,4 +1,4 @@
-import type { UnauthenticatedReason } from '../unauthenticated-reason';
+import type { UnauthenticatedReason } from '../errors/unauthenticated-reason';
 
 /** What the SDK's words come to. Of those that are not here nothing was judged: no keys, a fault, or a word of a later version. */
 const MEANINGS = new Map<string, UnauthenticatedReason>([

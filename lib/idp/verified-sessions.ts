@@ -1,7 +1,7 @@
 import { IdentityProviderUserId } from '../api/schemas';
 import type { AuthState } from './auth-state';
-import { expiryOf } from './credential';
 import { type CredentialMemory, credentialMemory } from './credential-memory';
+import { expiryOf } from './extract-credential';
 
 declare global {
   /** Next.js bundles the middleware apart from the routes: a variable of this module would not be the same in both. */

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Server as NetServer, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { takesBody } from '../paths';
+import { takesBody } from '../routing/paths';
 import { CombinedResponse, LimitedRequest } from './http-messages';
 import {
   EXPECTATION_FAILED,

@@ -1,7 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { log, requestIdOf } from '../log';
-import { rootOf } from '../paths';
+import { rootOf } from '../routing/paths';
 
 /** A response to a request that does not reach Next.js. */
 export interface Rejection {

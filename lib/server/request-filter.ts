@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/parse-and-validate-flight-router-state.js';
 import { hasSdkActionHeaders } from '../idp/sdk-action';
-import { hasTooManyParameters, isApi, isProxied, methodsAt } from '../paths';
+import { hasTooManyParameters, isApi, isProxied, methodsAt } from '../routing/paths';
 import { BAD_REQUEST, METHOD_NOT_ALLOWED, type Rejection } from './rejection';
 
 const NOT_FOUND: Rejection = { status: 404, message: 'Not found' };

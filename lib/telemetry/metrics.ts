@@ -1,6 +1,6 @@
 import type { Meter } from '@opentelemetry/api';
-import type { Answered, Steps } from '../telemetry';
 import { methodOf } from './spans';
+import type { Answered, Steps } from './with-span';
 
 const MILLISECONDS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500];
 /** As the semantic conventions have them for HTTP. */

@@ -6,12 +6,12 @@ import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { waitUntil } from '@vercel/functions';
 import { OTLPHttpJsonTraceExporter, OTLPHttpProtoTraceExporter, registerOTel } from '@vercel/otel';
+import { within } from '../concurrency/with-timeout';
 import { warningOnceAMinute } from '../log';
-import type { Telemetry } from '../telemetry';
-import { within } from '../within';
 import { instruments } from './metrics';
 import type { TelemetrySettings } from './settings';
 import { discreet, nameRoute, SCOPE } from './spans';
+import type { Telemetry } from './with-span';
 
 /** How long one export may take. */
 const EXPORT_MS = 5_000;

@@ -1,6 +1,6 @@
 import { SpanKind } from '@opentelemetry/api';
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
-import { API_ROOTS, PAGES } from '../roots.mjs';
+import { API_ROOTS, PAGES } from '../routing/roots';
 
 /** The instrumentation scope of the service's own spans and metrics. */
 export const SCOPE = 'identity-link';

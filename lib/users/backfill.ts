@@ -1,8 +1,8 @@
 import { IdentityProviderUserId } from '../api/schemas';
-import { MAX_USERS, readUsers } from '../idp/users';
-import { type Patience, patiently } from '../patiently';
-import { linkedUserIds, registerMany } from '../register';
-import { ofDatabase } from './database-fault';
+import { type Patience, patiently } from '../concurrency/retry';
+import { MAX_USERS, readUsers } from '../idp/backend-api';
+import { linkedUserIds, linkMany } from '../linking/links';
+import { ofDatabase } from './database-error';
 import { type Place, walk } from './walk';
 
 export interface BackfillOptions {
@@ -45,7 +45,7 @@ export async function* backfill({
       error === undefined ? [] : [{ id, why: error.issues[0]?.message ?? '' }],
     );
     const linked = await patiently(patience, () =>
-      ofDatabase(dryRun ? linkedUserIds(ids).then((known) => ids.length - known.size) : registerMany(ids)),
+      ofDatabase(dryRun ? linkedUserIds(ids).then((known) => ids.length - known.size) : linkMany(ids)),
     );
     yield { seen: users.length, linked, alreadyLinked: ids.length - linked, failed, place };
   }

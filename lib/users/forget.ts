@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { linkedUserIds } from '../register';
-import { deleteCachedUserId } from '../user-id-cache';
-import { ofDatabase } from './database-fault';
+import { linkedUserIds } from '../linking/links';
+import { deleteCachedUserId } from '../linking/user-id-cache';
+import { ofDatabase } from './database-error';
 import { deleteLink } from './rows';
 
 /**
@@ -12,7 +12,7 @@ export type Forgotten = 'forgotten' | 'refused' | 'back' | 'uncertain';
 
 /**
  * Time after which no lookup that read the row still stores it in the cache. A lookup stores what its last statement
- * returned: at most 3 s for that statement (`QUERY_TIMEOUT_MS` in lib/db.ts) and 500 ms for the cache (contract 8.3). The
+ * returned: at most 3 s for that statement (`QUERY_TIMEOUT_MS` in lib/storage/database.ts) and 500 ms for the cache (contract 8.3). The
  * rest is for a busy machine.
  */
 const LOOK_UPS_END_MS = 9_000;

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
-import { database } from '../db';
-import { ofDatabase } from './database-fault';
+import { database } from '../storage/database';
+import { ofDatabase } from './database-error';
 
 /** A row of `users`. */
 export interface Link {

@@ -1,4 +1,4 @@
-import type { ProviderPage, ProviderUser } from '../idp/users';
+import type { ProviderPage, ProviderUser } from '../idp/backend-api';
 
 /** How far a walk has come: up to this user, and so many of the users of the same millisecond. */
 export interface Place {

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
 import * as z from 'zod/mini';
-import { isApi } from '#lib/paths';
+import { isApi } from '#lib/routing/paths';
 import document from '../../lib/api/openapi.json';
 import type { SeenAnswer } from './answers';
 

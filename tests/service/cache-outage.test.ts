@@ -65,7 +65,7 @@ describe('while the cache fails, the guard answers from the database', () => {
     const { body } = await me(service.url, token);
     const skipped = count('cache skipped');
     await fail();
-    // How long a call may take is the matter of tests/unit/kv-http.test.ts; here a request that hangs is ended by `send`.
+    // How long a call may take is the matter of tests/unit/kv-transport.test.ts; here a request that hangs is ended by `send`.
     expect(await me(service.url, token)).toMatchObject({ status: 200, body });
     expect(await me(service.url, tokenFor(service.idp, `${id}_new`))).toMatchObject({ status: 200 });
     for (let request = 0; request < 5; request += 1) {

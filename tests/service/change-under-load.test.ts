@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
-import { deployMigrations } from '../../prisma/deploy';
+import { deployMigrations } from '../../lib/migrations/deploy';
 import { type Burst, brokenLinks, startBurst } from '../harness/burst';
 import { inParallel } from '../harness/parallel';
 import { startReplicatedPostgres } from '../harness/parts/replicated-postgres';

@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startPostgres } from '../../dev/postgres/server';
-import { deployMigrations, pendingMigrations } from '../../prisma/deploy';
+import { deployMigrations, pendingMigrations } from '../../lib/migrations/deploy';
 import { deliver, me, register, send, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -73,7 +73,7 @@ const rowsOf = (url: string) =>
 function runScript(databaseUrl: string | undefined, variables: Record<string, string> = {}) {
   const env = { ...process.env, MIGRATION_DATABASE_URL: '', DATABASE_URL: databaseUrl, ...variables };
   return new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
-    const args = ['--import', 'tsx', 'prisma/deploy.ts'];
+    const args = ['--import', 'tsx', 'commands/db-deploy.ts'];
     execFile(process.execPath, args, { cwd: project, env, timeout: 60_000 }, (error, stdout, stderr) => {
       const status = error ? Number(error.code) : 0;
       resolve({ status, stdout, stderr });

@@ -200,7 +200,7 @@ async function examineHere(changes: Variables, origin?: string) {
   vi.resetModules();
   const [{ log }, { drainDatabase }, { examine }] = await Promise.all([
     import('#lib/log'),
-    import('#lib/db'),
+    import('#lib/storage/database'),
     import('#lib/doctor/examine'),
   ]);
   log.level = 'silent';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { UNAUTHENTICATED_REASONS } from '#lib/unauthenticated-reason';
+import { UNAUTHENTICATED_REASONS } from '#lib/errors/unauthenticated-reason';
 import { foreignKeys, type Signing } from '../harness/hostile/tokens';
 import { bearer, cookie, ME, now, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { contentSecurityPolicy } from '#lib/idp/content-security-policy';
+import { contentSecurityPolicy } from '#lib/http/content-security-policy';
 import { send } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';

@@ -4,10 +4,10 @@ import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { guard } from '#lib/guard';
 import { json } from '#lib/http/route';
 import { log } from '#lib/log';
-import { resolveUserId } from '#lib/resolve-user-id';
+import { resolveUserId } from '#lib/register';
 
 vi.mock('@clerk/nextjs/server', () => ({ auth: vi.fn() }));
-vi.mock('#lib/resolve-user-id', () => ({ resolveUserId: vi.fn() }));
+vi.mock('#lib/register', () => ({ resolveUserId: vi.fn() }));
 vi.mock('#lib/env', () => ({ environment: vi.fn() }));
 vi.mock('#lib/log', async (original) => ({
   ...(await original<typeof import('#lib/log')>()),

@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest';
-import { collectFacts, describeError, noteFacts, type RequestFacts } from '#lib/log';
+import { describeError } from '#lib/errors/describe-error';
+import { collectFacts, noteFacts, type RequestFacts } from '#lib/log';
 
 test('describeError() returns the name, code and frames, and the message only if it contains no value', () => {
   const cause = Object.assign(new Error('duplicate key value: Key (id)=(user_1) exists'), { code: '23505' });

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { PHASE_PRODUCTION_BUILD, PHASE_PRODUCTION_SERVER } from 'next/constants';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import configure from '../../next.config.mjs';
+import configure from '../../next.config';
 
 describe('A build for deployment', () => {
   const project = process.cwd();

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { TokenVerificationErrorReason } from '@clerk/backend/errors';
 import { expect, test } from 'vitest';
+import { UNAUTHENTICATED_REASONS } from '#lib/errors/unauthenticated-reason';
 import { reasonOfSdk } from '#lib/idp/sdk-reasons';
-import { UNAUTHENTICATED_REASONS } from '#lib/unauthenticated-reason';
 
 /** Nothing was judged: the provider's keys could not be had. */
 const NO_KEYS = [

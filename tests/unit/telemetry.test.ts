@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { log } from '#lib/log';
-import { step } from '#lib/telemetry';
 import { telemetrySettings } from '#lib/telemetry/settings';
+import { step } from '#lib/telemetry/with-span';
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example:4318/otlp/' };
 const BOTH = {

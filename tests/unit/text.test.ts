@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { text } from '#lib/text';
+import { text } from '#lib/api/text';
 
 const Title = text('title', 5);
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ProviderPage, ProviderUser } from '#lib/idp/users';
+import type { ProviderPage, ProviderUser } from '#lib/idp/backend-api';
 import { type Place, walk } from '#lib/users/walk';
 
 /** The provider's list, as the API describes it: the oldest first, in one order at any time. */

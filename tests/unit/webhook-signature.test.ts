@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { Webhook, WebhookVerificationError } from 'svix';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { decodeSigningSecret, verifyWebhookSignature } from '#lib/webhook-signature';
+import { decodeSigningSecret, verifyWebhookSignature } from '#lib/crypto/webhook-signature';
 
 vi.mock('node:crypto', { spy: true });
 

@@ -6,7 +6,7 @@ import { prefetchClerkJs } from '../../dev/idp/clerk-js';
 import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres/server';
 import { messageOf } from '../../dev/system/errors';
 import { removeStaleFiles } from '../../dev/system/stale-files';
-import { deployMigrations } from '../../prisma/deploy';
+import { deployMigrations } from '../../lib/migrations/deploy';
 import { prepareBrowser } from '../harness/browser/chromium';
 import { buildIfChanged } from '../harness/build';
 import { SERVER_VARIABLE, TEMPLATE } from '../harness/parts/database';

@@ -1,6 +1,6 @@
 import { notFound } from '#lib/http/route';
 
-/** What next.config.mjs makes of an unknown path below an API root: JSON, as every answer there. */
+/** What next.config.ts makes of an unknown path below an API root: JSON, as every answer there. */
 export {
   notFound as DELETE,
   notFound as GET,

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { startPostgres } from '../../../dev/postgres/server';
-import { deployMigrations } from '../../../prisma/deploy';
+import { deployMigrations } from '../../../lib/migrations/deploy';
 import { type DatabaseServer, TEMPLATE } from './database';
 
 /** A PostgreSQL server that nobody else uses: it can be restarted, and its roles changed. */

@@ -1,9 +1,10 @@
 import { VercelKV } from '@vercel/kv';
 import * as z from 'zod/mini';
-import { circuitBreaker } from './breaker';
-import { someVariables, variables } from './env';
-import { kvRequester } from './kv-http';
-import { describeError, log } from './log';
+import { circuitBreaker } from '../concurrency/circuit-breaker';
+import { someVariables, variables } from '../env';
+import { describeError } from '../errors/describe-error';
+import { log } from '../log';
+import { kvRequester } from './kv-transport';
 
 /** How long a call ever takes; a request makes two at most. */
 const TIMEOUT_MS = 500;

@@ -1,6 +1,6 @@
 import { NextRequest } from 'next/server';
 import * as z from 'zod/mini';
-import { type Credential, cookieHeader, cookiesOf, isNoOddSession, limitCookies } from './credential';
+import { type Credential, cookieHeader, cookiesOf, isNoOddSession, limitCookies } from './extract-credential';
 import { hasSdkActionHeaders, SDK_ACTION_BODY } from './sdk-action';
 
 /**

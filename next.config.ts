@@ -1,41 +1,39 @@
-// @ts-check
-// JavaScript: of TypeScript every start would first make some, by a compiler that then stays in memory.
 import { existsSync } from 'node:fs';
+import type { NextConfig } from 'next';
 import { PHASE_PRODUCTION_BUILD } from 'next/constants.js';
-import { API_ROOTS } from './lib/roots.mjs';
+import { API_ROOTS } from './lib/routing/roots.ts';
 
-/** On every answer, pages and API alike. The Content-Security-Policy has a nonce and comes from middleware.ts. */
+/** Headers of every response. The Content-Security-Policy contains a nonce, so middleware.ts sets it. */
 const securityHeaders = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
   'referrer-policy': 'strict-origin-when-cross-origin',
   'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=(), usb=(), browsing-topics=()',
   'cross-origin-opener-policy': 'same-origin-allow-popups',
-  // Browsers heed it over https only.
+  // Browsers ignore it over http.
   'strict-transport-security': 'max-age=31536000',
 };
 
-/** @type {import('next').NextConfig} */
-const config = {
+const config: NextConfig = {
   poweredByHeader: false,
   reactStrictMode: true,
-  // Nothing uses the optimizer, whose address fetches what it is told and logs it.
+  // No page uses the image optimizer, whose endpoint fetches and logs any address.
   images: { unoptimized: true },
-  // A redirect is a failure to the sender of webhooks: an address with a slash too many is a 404 that tells of the mistake.
+  // A webhook sender counts a redirect as a failure, so an address with an extra slash is a 404, which shows the mistake.
   skipTrailingSlashRedirect: true,
   experimental: {
-    // A process loads a route when it is first asked for: most of them never serve a page.
+    // A process loads a route at its first request. Most processes never serve a page.
     preloadEntriesOnStart: false,
-    // Otherwise a header that only the framework's own client sends makes an API path answer a redirect
+    // Otherwise an API path responds with a redirect to a header of the Next.js client
     // (https://github.com/vercel/next.js/pull/82119).
     validateRSCRequestHeaders: false,
-    // What Next.js keeps of a body before a route sees it: above the 1 MiB that a route takes, far below its 10 MB.
+    // The part of a body that Next.js buffers for the middleware: above the 1 MiB of a webhook, below the default of 10 MB.
     proxyClientMaxBodySize: '2mb',
-    // After a restart of `next dev` a stale entry of this cache can make a page reload for ever.
+    // After a restart of `next dev`, a stale entry of this cache can make a page reload in a loop.
     turbopackFileSystemCacheForDev: false,
   },
   ...(process.env['NEXT_DIST_DIR'] ? { distDir: process.env['NEXT_DIST_DIR'] } : {}),
-  // An API path that does not exist is answered in JSON, as every other one.
+  // An API path that does not exist gets a response in JSON.
   rewrites: async () => ({
     beforeFiles: [],
     afterFiles: [],
@@ -48,9 +46,8 @@ const config = {
   ],
 };
 
-/** @param {string} phase */
-export default function configure(phase) {
-  // The platform's build tool would pack it into the functions.
+export default function configure(phase: string): NextConfig {
+  // The build tool of the platform would include it in the functions.
   if (phase === PHASE_PRODUCTION_BUILD && process.env['VERCEL'] && existsSync('.env.local')) {
     throw new Error(
       'A build for deployment must not find .env.local: its values would be part of what is deployed.',

@@ -1,4 +1,4 @@
-import { API_ROOTS, PAGES } from './roots.mjs';
+import { API_ROOTS, PAGES } from './roots';
 
 const API = new RegExp(`^(/(?:${API_ROOTS.join('|')}))(?:/|$)`);
 /** The API's description, a file among folders: nothing lies below it. */

@@ -1,4 +1,4 @@
-import type { RequestFacts } from './log';
+import type { RequestFacts } from '../log';
 
 /** The steps of a request that are told, and what each may come to, unless it fails. */
 export interface Steps {

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
-import { lineLimiter, withholdConsole } from '#lib/console';
 import { log } from '#lib/log';
+import { lineLimiter, withholdConsole } from '#lib/server/redact-console';
 
 test('A library that prints on each request gets one log line a minute with the number of omitted lines', () => {
   vi.useFakeTimers();

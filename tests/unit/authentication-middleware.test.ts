@@ -2,12 +2,12 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { shield } from '#lib/idp/authentication-middleware';
 import { foreignParty } from '#lib/idp/authorized-party';
-import { isSdkAction } from '#lib/idp/sdk-controls';
-import { shield } from '#lib/idp/shield';
+import { isSdkAction } from '#lib/idp/sanitize-request';
 import { log } from '#lib/log';
-import { isApi, isPage, methodsAt } from '#lib/paths';
-import { API_ROOTS } from '#lib/roots';
+import { isApi, isPage, methodsAt } from '#lib/routing/paths';
+import { API_ROOTS } from '#lib/routing/roots';
 
 /** The paths of the app's files of that name, a dynamic segment as some value. */
 const paths = (fileName: string) =>

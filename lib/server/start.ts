@@ -1,8 +1,9 @@
-import { onShutdown } from './concurrency/shutdown';
-import { withholdConsole } from './console';
-import { environment, InvalidEnvironmentError } from './env';
-import { describeError, log } from './log';
-import { telemetrySettings } from './telemetry/settings';
+import { onShutdown } from '../concurrency/shutdown';
+import { environment, InvalidEnvironmentError } from '../env';
+import { describeError } from '../errors/describe-error';
+import { log } from '../log';
+import { telemetrySettings } from '../telemetry/settings';
+import { withholdConsole } from './redact-console';
 
 /**
  * Ends the process with one list of all problems, and says once what is valid and yet not wise. An error thrown at
@@ -25,7 +26,7 @@ async function startTelemetry(): Promise<void> {
   const settings = telemetrySettings(process.env);
   if (!settings) return;
   try {
-    const telemetry = (await import('./telemetry/sdk')).startTelemetry(settings);
+    const telemetry = (await import('../telemetry/sdk')).startTelemetry(settings);
     globalThis.telemetry = telemetry;
     onShutdown(() => telemetry.flush());
   } catch (error) {

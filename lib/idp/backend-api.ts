@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
+import { PassingFault } from '../concurrency/retry';
 import { someVariables, variables } from '../env';
 import { parseJson } from '../http/body';
-import { PassingFault } from '../patiently';
 
 /** Of a user at the identity provider, all that is ever read here: no name, no address. */
 export interface ProviderUser {

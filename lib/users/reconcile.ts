@@ -1,7 +1,7 @@
-import { MAX_USERS, readUsers, readUsersById } from '../idp/users';
-import { type Patience, patiently } from '../patiently';
-import { linkedUserIds } from '../register';
-import { ofDatabase } from './database-fault';
+import { type Patience, patiently } from '../concurrency/retry';
+import { MAX_USERS, readUsers, readUsersById } from '../idp/backend-api';
+import { linkedUserIds } from '../linking/links';
+import { ofDatabase } from './database-error';
 import { type Link, linksAfter } from './rows';
 import { walk } from './walk';
 

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test, vi } from 'vitest';
-import { type Breaker, circuitBreaker } from '#lib/breaker';
+import { type Breaker, circuitBreaker } from '#lib/concurrency/circuit-breaker';
 
 const FAULTS = 5;
 const REST_MS = 1_000;

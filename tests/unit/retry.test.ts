@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { PassingFault, patiently } from '#lib/patiently';
+import { PassingFault, patiently } from '#lib/concurrency/retry';
 
 /** Retries work that throws the given errors, one per attempt. Only the waits advance the clock. */
 async function waitsOf(seconds: number, faults: readonly unknown[]) {

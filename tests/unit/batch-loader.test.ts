@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { batched } from '#lib/batch';
+import { batched } from '#lib/concurrency/batch-loader';
 
 const lengths = (keys: readonly string[]) => new Map(keys.map((key) => [key, key.length]));
 const lookUp = vi.fn<(keys: readonly string[]) => Promise<ReadonlyMap<string, number>>>();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { credentialOf } from '#lib/idp/credential';
+import { credentialOf } from '#lib/idp/extract-credential';
 
 const TOKEN = 'eyJh.eyJz.c2ln';
 const OURS = 'https://app.example';

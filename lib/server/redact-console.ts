@@ -1,4 +1,5 @@
-import { describeError, type ErrorDescription, log } from './log';
+import { describeError, type ErrorDescription } from '../errors/describe-error';
+import { log } from '../log';
 
 /** An error as the log describes it, without a word of its message, which may be all a caller's. */
 function withoutMessage({ message: _message, cause, ...described }: ErrorDescription): ErrorDescription {

@@ -1,8 +1,10 @@
 import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
+import { within } from '../concurrency/with-timeout';
+import { describeError } from '../errors/describe-error';
+import { passForData } from '../http/content-security-policy';
 import { badRequest, methodNotAllowed, notFound, type RouteHandler, type Segment } from '../http/route';
-import { describeError, warningOnceAMinute } from '../log';
-import { hasTooManyParameters, isApi, isPage, isProxied, methodsAt } from '../paths';
-import { within } from '../within';
+import { warningOnceAMinute } from '../log';
+import { hasTooManyParameters, isApi, isPage, isProxied, methodsAt } from '../routing/paths';
 import {
   type AuthState,
   authStateMemory,
@@ -12,8 +14,7 @@ import {
   suppliedSessionUser,
 } from './auth-state';
 import { isForeignParty } from './authorized-party';
-import { passForData } from './content-security-policy';
-import { type Credential, credentialOf } from './credential';
+import { type Credential, credentialOf } from './extract-credential';
 import {
   hasHandshakeNonce,
   isSdkAction,
@@ -22,7 +23,7 @@ import {
   viewForSignedOutPage,
   viewWithoutHandshake,
   withoutSdkHeaders,
-} from './sdk-controls';
+} from './sanitize-request';
 import { keepSessionUser } from './verified-sessions';
 
 /** The SDK calls the provider to complete a handshake by nonce, and for its keys if IDP_JWT_KEY is not set. */
@@ -177,7 +178,7 @@ async function answer(handler: RouteHandler<Segment>, request: NextRequest): Pro
 /**
  * Runs the SDK's middleware so that of an API request it says only whose session it is: no redirect, no page, no
  * failure and no header that tells why a credential was refused. It ends within 4 s, then as for a request without
- * credential. What is not served (lib/paths.ts) is a 404 or a 405 in JSON. On a page the SDK may redirect to renew a
+ * credential. What is not served (lib/routing/paths.ts) is a 404 or a 405 in JSON. On a page the SDK may redirect to renew a
  * session, to no other host than its own. Only where it proxies its Frontend API does it see a request as it came.
  */
 export function shield({

@@ -2,10 +2,11 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { attachDatabasePool } from '@vercel/functions';
 import { Pool } from 'pg';
 import * as z from 'zod/mini';
-import { onShutdown } from './concurrency/shutdown';
-import { someVariables, variables } from './env';
-import { PrismaClient } from './generated/prisma/client';
-import { describeError, log } from './log';
+import { onShutdown } from '../concurrency/shutdown';
+import { someVariables, variables } from '../env';
+import { describeError } from '../errors/describe-error';
+import { PrismaClient } from '../generated/prisma/client';
+import { log } from '../log';
 
 /**
  * Maximum wait for a connection: to open one, or in a burst for a free one. A compute that scales to zero accepts the

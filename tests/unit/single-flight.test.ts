@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { shareUnderWay } from '#lib/share-under-way';
+import { shareUnderWay } from '#lib/concurrency/single-flight';
 
 test('Concurrent calls with the same key share one run, and one of the calls owns it', async () => {
   let finish = (_value: string) => {};

@@ -1,5 +1,5 @@
-import { describeError } from '../log';
-import { PassingFault } from '../patiently';
+import { PassingFault } from '../concurrency/retry';
+import { describeError } from '../errors/describe-error';
 
 /** Wrong credentials, no such database, no right to do this, no such table or unique key: waiting changes nothing. */
 const LASTING = /^(?:28|3D|42|P1000|P1003|P1010|P2021|P2022)/;

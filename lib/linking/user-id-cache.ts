@@ -1,6 +1,6 @@
-import { InternalUserId } from './api/schemas';
-import { environment } from './env';
-import { withKv } from './kv';
+import { InternalUserId } from '../api/schemas';
+import { environment } from '../env';
+import { withKv } from '../storage/kv';
 
 const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
 

@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { Client, DatabaseError, escapeLiteral } from 'pg';
+import { fileURLToPath } from 'node:url';
+import { Client, escapeLiteral } from 'pg';
 
 interface Migration {
   readonly name: string;
@@ -29,7 +29,7 @@ const createRecord = `CREATE TABLE _prisma_migrations (
   started_at          TIMESTAMPTZ NOT NULL DEFAULT now(),
   applied_steps_count INTEGER NOT NULL DEFAULT 0
 )`;
-const committedMigrations = fileURLToPath(new URL('./migrations', import.meta.url));
+const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', import.meta.url));
 
 /**
  * Applies every pending migration, each one wholly or not at all, and returns the names of those applied now.
@@ -147,10 +147,10 @@ async function applyNext(client: Client, migrations: readonly Migration[]): Prom
     await client.query('RESET ALL; RESET SESSION AUTHORIZATION');
   } catch (error) {
     await client.query('ROLLBACK TO SAVEPOINT before_migration');
-    await client.query('UPDATE _prisma_migrations SET logs = $2 WHERE id = $1', [id, describe(error)]);
+    await client.query('UPDATE _prisma_migrations SET logs = $2 WHERE id = $1', [id, messageOfError(error)]);
     await client.query('COMMIT');
     throw new Error(
-      `Migration ${pending.name} failed and was rolled back: ${describe(error)}. ${howToResolve(pending)}`,
+      `Migration ${pending.name} failed and was rolled back: ${messageOfError(error)}. ${howToResolve(pending)}`,
       {
         cause: error,
       },
@@ -230,61 +230,9 @@ function howToResolve({ name }: { readonly name: string }): string {
   );
 }
 
-/** Connecting to a name with several addresses fails with an error whose message is empty. */
-function describe(error: unknown): string {
+/** Returns the message of an error. A connection to a name with several addresses fails with an AggregateError without one. */
+export function messageOfError(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0)
-    return error.errors.map(describe).join(', ');
+    return error.errors.map(messageOfError).join(', ');
   return error instanceof Error ? error.message : String(error);
-}
-
-/** What PostgreSQL says to a role that lacks a right, but not to a migration that does: that one's words are its own. */
-function isForbidden(error: unknown): boolean {
-  return error instanceof DatabaseError && error.code === '42501';
-}
-
-/** A preview is built for every pull request: over production's database, each would migrate production. */
-function isPreview(): boolean {
-  const { VERCEL_ENV } = process.env;
-  return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production';
-}
-
-function whoMay(): string {
-  return isPreview()
-    ? 'A preview takes the role of DATABASE_URL, which must own the tables there'
-    : 'Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables';
-}
-
-async function main(): Promise<void> {
-  if (isPreview() && process.env['MIGRATE_PREVIEW_DATABASE'] !== '1') {
-    console.warn(
-      'NOT MIGRATED: this build is no production build. If it has a database of its own, set MIGRATE_PREVIEW_DATABASE=1.',
-    );
-    return;
-  }
-  // As the application does; what is set already stays.
-  if (existsSync('.env.local')) process.loadEnvFile('.env.local');
-  // The owner of the tables, where the service has a role of less; it never reads that variable. A dashboard sets a variable
-  // for previews too unless told otherwise, and then this one leads to production.
-  const hasOwner = !isPreview() && process.env['MIGRATION_DATABASE_URL']?.trim();
-  const variable = hasOwner ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL';
-  const databaseUrl = process.env[variable]?.trim();
-  if (!databaseUrl) throw new Error('DATABASE_URL is not set.');
-  // Neither parser may put the URL into its message.
-  if (!URL.canParse(databaseUrl) || !/^postgres(ql)?:$/.test(new URL(databaseUrl).protocol)) {
-    throw new Error(`${variable} is not a postgresql:// URL.`);
-  }
-  const applied = await deployMigrations(databaseUrl).catch((error: unknown) => {
-    throw isForbidden(error)
-      ? new Error(`the role of ${variable} may not: ${describe(error)}. ${whoMay()} (docs/deploy.md).`)
-      : error;
-  });
-  for (const name of applied) console.log(`applied ${name}`);
-  if (applied.length === 0) console.log('nothing to apply: the database is up to date');
-}
-
-if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href) {
-  main().catch((error: unknown) => {
-    console.error(`The migrations were not deployed: ${describe(error)}`);
-    process.exitCode = 1;
-  });
 }

@@ -1,0 +1,55 @@
+import { existsSync } from 'node:fs';
+import { DatabaseError } from 'pg';
+import { deployMigrations, messageOfError } from '../lib/migrations/deploy';
+
+/** True if the role lacks a right on the table of migrations. A migration that lacks a right fails with another error. */
+function isForbidden(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === '42501';
+}
+
+/** The platform builds a preview for every pull request. Over the database of production, each would migrate production. */
+function isPreview(): boolean {
+  const { VERCEL_ENV } = process.env;
+  return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production';
+}
+
+function whoMay(): string {
+  return isPreview()
+    ? 'A preview takes the role of DATABASE_URL, which must own the tables there'
+    : 'Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables';
+}
+
+async function main(): Promise<void> {
+  if (isPreview() && process.env['MIGRATE_PREVIEW_DATABASE'] !== '1') {
+    console.warn(
+      'NOT MIGRATED: this is not a production build. If it has its own database, set MIGRATE_PREVIEW_DATABASE=1.',
+    );
+    return;
+  }
+  // As the application does. A variable that is already set keeps its value.
+  if (existsSync('.env.local')) process.loadEnvFile('.env.local');
+  // The owner of the tables. The service itself has a role with fewer rights and does not read this variable. A preview ignores
+  // it, because a dashboard sets variables for previews by default, and this one leads to production.
+  const hasOwner = !isPreview() && process.env['MIGRATION_DATABASE_URL']?.trim();
+  const variable = hasOwner ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL';
+  const databaseUrl = process.env[variable]?.trim();
+  if (!databaseUrl) throw new Error('DATABASE_URL is not set.');
+  // The error of a URL parser would contain the password.
+  if (!URL.canParse(databaseUrl) || !/^postgres(ql)?:$/.test(new URL(databaseUrl).protocol)) {
+    throw new Error(`${variable} is not a postgresql:// URL.`);
+  }
+  const applied = await deployMigrations(databaseUrl).catch((error: unknown) => {
+    throw isForbidden(error)
+      ? new Error(
+          `the role of ${variable} lacks a right: ${messageOfError(error)}. ${whoMay()} (docs/deploy.md).`,
+        )
+      : error;
+  });
+  for (const name of applied) console.log(`applied ${name}`);
+  if (applied.length === 0) console.log('nothing to apply: the database is up to date');
+}
+
+main().catch((error: unknown) => {
+  console.error(`The migrations were not deployed: ${messageOfError(error)}`);
+  process.exitCode = 1;
+});

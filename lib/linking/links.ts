@@ -1,0 +1,69 @@
+import { v7 as uuidV7 } from 'uuid';
+import * as z from 'zod/mini';
+import { sqlStateOf } from '../errors/sql-state';
+
+/** Loads the database client on first use, because a process that finds its users in the cache never needs it. */
+const database = async () => (await import('../storage/database')).database();
+
+/** Returns the internal ids of the users that are linked, with one statement. Passes database errors through. */
+export async function linkedUserIds(
+  identityProviderUserIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const found = await (await database()).user.findMany({
+    where: { identityProviderUserId: { in: [...identityProviderUserIds] } },
+    select: { id: true, identityProviderUserId: true },
+  });
+  return new Map(found.map(({ id, identityProviderUserId }) => [identityProviderUserId, id]));
+}
+
+const Inserted = z.array(z.object({ id: z.guid() }));
+
+/**
+ * Inserts links for users that have none and returns the internal ids of the inserted rows. PostgreSQL returns a row only to
+ * the statement that inserted it.
+ *
+ * The statement is SQL because Prisma plans `createManyAndReturn` on each call. It names the conflict target, so that it fails
+ * instead of creating a second link if the unique key is missing.
+ */
+export async function insertLinks(identityProviderUserIds: readonly string[]): Promise<string[]> {
+  const ids = identityProviderUserIds.map(() => uuidV7());
+  const inserted = await (await database()).$queryRaw`INSERT INTO public.users (id, identity_provider_user_id)
+    SELECT * FROM unnest(${ids}::uuid[], ${identityProviderUserIds}::text[])
+    ON CONFLICT (identity_provider_user_id) DO NOTHING
+    RETURNING id`;
+  return Inserted.parse(inserted).map(({ id }) => id);
+}
+
+/**
+ * SQLSTATEs of a statement that lost a race against another transaction: `40001` serialization failure, `40P01` deadlock,
+ * `23505` unique violation while the unique index is rebuilt (REINDEX CONCURRENTLY).
+ */
+const RETRYABLE_SQLSTATES: ReadonlySet<string | undefined> = new Set(['40001', '40P01', '23505']);
+const MAX_ATTEMPTS = 5;
+
+/**
+ * Calls `work` and repeats it at once, up to five times, if it lost a race. It does not wait between the attempts because the
+ * winner has committed: the next attempt finds its row.
+ */
+export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (attempt === MAX_ATTEMPTS || !RETRYABLE_SQLSTATES.has(sqlStateOf(error))) throw error;
+    return retryOnConflict(work, attempt + 1);
+  }
+}
+
+/**
+ * Links many identity-provider users, each exactly once, and returns how many this call linked.
+ *
+ * Runs two statements, or one if all users are linked. The unique key decides races. Passes database errors through: some
+ * users may be linked then, and the call can be repeated. Several hundred ids are within the limits of PostgreSQL.
+ */
+export async function linkMany(identityProviderUserIds: readonly string[]): Promise<number> {
+  return retryOnConflict(async () => {
+    const linked = await linkedUserIds(identityProviderUserIds);
+    const missing = identityProviderUserIds.filter((id) => !linked.has(id));
+    return missing.length === 0 ? 0 : (await insertLinks(missing)).length;
+  });
+}
