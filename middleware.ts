@@ -31,7 +31,7 @@ export default shield({
     (_auth, request) => passWithPolicy(request.headers),
     () => ({ ...options(), ...(isProxy() ? { frontendApiProxy: { enabled: true } } : {}) }),
   ),
-  api: clerkMiddleware(async (auth) => passWithSessionUser(sessionUserOf(await auth())), options),
+  api: clerkMiddleware(async (auth) => passWithSessionUser(sessionUserOf(await auth()).user), options),
   passForDocument: passWithPolicy,
   isProxy,
   authorizedParties: () => environment().IDP_AUTHORIZED_PARTIES ?? [],
