@@ -18,7 +18,7 @@ import {
   requireSession,
   requireUser,
 } from './instance/accounts';
-import { type Clock, systemClock } from './instance/clock';
+import { type Clock, creationTimes, systemClock } from './instance/clock';
 import type { Session, User } from './instance/data';
 import { type Instance, parsePublishableKey } from './instance/instance';
 import { type Rate, rateLimit } from './instance/rate-limit';
@@ -99,6 +99,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
     verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
     clock,
+    creationTime: creationTimes(clock),
     store,
     webhooks,
     rateLimit: rateLimit(clock),
