@@ -17,7 +17,7 @@ const State = z.strictObject({
 /** Progress of a backfill that did not end. Holds no secret, and of the users only ids of the last two milliseconds. */
 export type State = z.infer<typeof State>;
 
-/** Where a run is kept, whole at any moment: the file is replaced, never written over. */
+/** Stores the state in a file that only its owner can read. The file is replaced, so it is complete at any time. */
 export interface StateFile {
   read(): State | undefined;
   write(state: Omit<State, 'version' | 'run'>): void;
@@ -41,6 +41,7 @@ export function stateFile(path: string, run: string): StateFile {
     write(state) {
       writeFileSync(temporary, `${JSON.stringify({ version: 2, run, ...state } satisfies State)}\n`, {
         flush: true,
+        mode: 0o600,
       });
       renameSync(temporary, path);
     },
