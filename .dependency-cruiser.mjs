@@ -15,7 +15,7 @@ const layers = [
   ['resolve-user-id'],
   // lib/tables/ is for modules of tables of your own (CONTRIBUTING.md).
   ['register', 'user-id-cache', 'health', 'tables/[^/]+', 'users/rows'],
-  ['db', 'kv', 'users/walk', 'users/database-fault'],
+  ['db', 'kv', 'users/paginate', 'users/database-fault'],
   ['idp/[^/]+', 'authentication/[^/]+', 'kv-http'],
   ['doctor/(check|variables)', 'http/route'],
   ['http/body'],
