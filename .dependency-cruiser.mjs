@@ -1,4 +1,4 @@
-/** The house's rules: imports run downward only, and each part of the outside world is known in one place. */
+/** Import rules: imports run downward only, and each external package has one place that imports it. */
 const only = (name, packages, homes) => ({
   name,
   severity: 'error',
@@ -6,42 +6,27 @@ const only = (name, packages, homes) => ({
   to: { path: packages.map((each) => `node_modules/${each}(/|$)`) },
 });
 
-/** lib, from the top down: a module imports from its own line or from below. */
+/** Modules that every other module may import. All other modules at the top level of lib are entry points for routes. */
+const BASE = '[^/]+(?<=/(?:env|log|process-state))\\.ts$';
+const ENTRY_POINTS = '[^/]+(?<!/(?:env|log|process-state))\\.ts$';
+
+/** The layers of lib, from the top down. A module imports from its own layer and from those below. */
 const layers = [
-  ['start', 'api/document', 'doctor/(examine|cache|database|deployed|provider)'],
-  ['gate', 'console', 'telemetry/[^/]+'],
-  ['admission'],
-  ['guard', 'webhook', 'users/(backfill|compare|forget)'],
-  ['resolve-user-id'],
-  // lib/tables/ is for modules of tables of your own (CONTRIBUTING.md).
-  ['register', 'user-id-cache', 'health', 'tables/[^/]+', 'users/rows'],
-  ['db', 'kv', 'users/walk', 'users/database-fault'],
-  ['idp/[^/]+', 'authentication/[^/]+', 'kv-http'],
-  ['doctor/(check|variables)', 'http/route'],
-  ['http/body'],
-  ['http/error', 'api/schemas'],
-  [
-    'telemetry',
-    'log',
-    'env',
-    'paths',
-    'requests-under-way',
-    'share-under-way',
-    'batch',
-    'breaker',
-    'within',
-    'patiently',
-    'sql-state',
-    'text',
-  ],
-  ['roots', 'unauthenticated-reason', 'public-key', 'webhook-signature'],
+  ['server/', 'doctor/'],
+  [ENTRY_POINTS, 'users/'],
+  ['linking/', 'idp/', 'migrations/', 'tables/'],
+  ['storage/', 'http/'],
+  ['api/', 'telemetry/', 'authentication/'],
+  ['concurrency/'],
+  [BASE],
+  ['routing/', 'crypto/', 'errors/'],
 ];
-const standing = `^lib/(${layers.flat().join('|')})\\.m?[tj]s$`;
-const upward = layers.map((modules, line) => ({
-  name: `${modules.join('-and-').replaceAll('/[^/]+', '')}-imports-downward`,
+const pathOf = (folders) => `^lib/(${folders.join('|')})`;
+const upward = layers.slice(1).map((folders, index) => ({
+  name: `layer-${index + 2}-of-lib-imports-no-layer-above`,
   severity: 'error',
-  from: { path: `^lib/(${modules.join('|')})\\.m?[tj]s$` },
-  to: { path: `^lib/(${layers.slice(0, line).flat().join('|') || 'nothing-is-above'})\\.m?[tj]s$` },
+  from: { path: pathOf(folders) },
+  to: { path: pathOf(layers.slice(0, index + 1).flat()) },
 }));
 
 export default {
@@ -56,7 +41,7 @@ export default {
     {
       name: 'production-never-imports-the-local-stack',
       severity: 'error',
-      from: { path: '^(app|lib|prisma|commands|middleware|instrumentation)' },
+      from: { path: '^(app|lib|prisma|commands|middleware|instrumentation|server)' },
       to: { path: '^(dev|tests|bench)/' },
     },
     {
@@ -66,10 +51,10 @@ export default {
       to: { path: '^(app|commands|middleware|instrumentation)' },
     },
     {
-      name: 'stand-ins-import-no-service',
+      name: 'the-local-stack-imports-only-the-migrations-of-the-service',
       severity: 'error',
       from: { path: '^dev/' },
-      to: { path: '^(app|lib|tests)/' },
+      to: { path: '^(app|lib|tests)/', pathNot: '^lib/migrations/' },
     },
     {
       name: 'an-instance-knows-none-of-its-servers',
@@ -102,13 +87,13 @@ export default {
       name: 'routes-are-transport',
       severity: 'error',
       from: { path: '^app/' },
-      to: { path: '^lib/(db|kv|user-id-cache|resolve-user-id|idp/shield|generated)' },
+      to: { path: '^lib/(storage|linking|generated|idp/authentication-middleware)' },
     },
     {
-      name: 'every-module-of-lib-has-its-layer',
+      name: 'every-folder-of-lib-has-a-layer',
       severity: 'error',
       from: {},
-      to: { path: '^lib/', pathNot: [standing, '^lib/generated/', '^lib/api/openapi\\.json$'] },
+      to: { path: '^lib/', pathNot: [pathOf(layers.flat()), '^lib/generated/'] },
     },
     ...upward,
     {
@@ -118,17 +103,21 @@ export default {
       to: { path: '^lib/users/forget' },
     },
     only('only-lib-idp-knows-clerk', ['@clerk'], ['^lib/idp/']),
-    only('only-lib-db-knows-prisma', ['@prisma', 'pg'], ['^lib/db', '^lib/generated/']),
+    only(
+      'only-lib-storage-and-migrations-know-the-database',
+      ['@prisma', 'pg'],
+      ['^lib/(storage|generated|migrations)/', '^commands/db-deploy'],
+    ),
     {
-      name: 'only-lib-db-imports-the-generated-client',
+      name: 'only-lib-storage-imports-the-generated-client',
       severity: 'error',
       from: {
         path: '^(app|lib|commands|middleware|instrumentation)',
-        pathNot: ['^lib/db', '^lib/generated/'],
+        pathNot: ['^lib/storage/', '^lib/generated/'],
       },
       to: { path: '^lib/generated/' },
     },
-    only('only-lib-kv-knows-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/kv(-http)?\\.ts']),
+    only('only-lib-storage-knows-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/storage/']),
     only('only-lib-telemetry-knows-opentelemetry', ['@opentelemetry', '@vercel/otel'], ['^lib/telemetry/']),
     only('only-the-doctor-knows-svix', ['svix', 'standardwebhooks'], ['^lib/doctor/deployed']),
   ],

@@ -42,7 +42,7 @@ export default shield({
       ? foreignParty()
       : passWithPolicy(request.headers);
   }, pageOptions),
-  api: clerkMiddleware(async (auth) => passWithSessionUser(sessionUserOf(await auth())), apiOptions),
+  api: clerkMiddleware(async (auth) => passWithSessionUser(sessionUserOf(await auth()).user), apiOptions),
   passForDocument: passWithPolicy,
   isProxy,
   authorizedParties: () => environment().IDP_AUTHORIZED_PARTIES ?? [],

@@ -27,17 +27,12 @@ async function sessionUserId({ headers }: NextRequest): Promise<string | undefin
   const authorization = headers.get('authorization');
   const remembered = recallSessionUser(state, authorization);
   if (remembered !== undefined) return remembered;
-  // Loaded when first needed: where the middleware runs in the same process, it has handed over what is asked here.
+  // Loaded on first use. A middleware in the same process has already cached the user, so the SDK is seldom needed here.
   const { auth } = await import('./idp/server');
-  const session = await auth();
-  const user = sessionUserOf(session);
-  if (user === undefined) {
-    if (session.isAuthenticated) noteFacts({ reason: 'no-user-id' });
-    else noteFacts({ reason: session.sessionStatus === 'pending' ? 'pending-session' : 'malformed' });
-    return undefined;
-  }
-  keepSessionUser(state, authorization, user);
-  return user;
+  const verdict = sessionUserOf(await auth());
+  if (verdict.user === undefined) noteFacts({ reason: verdict.reason });
+  else keepSessionUser(state, authorization, verdict.user);
+  return verdict.user;
 }
 
 /** Rules 2 to 4 of contract 5.2; undefined without a verified session. */

@@ -65,14 +65,14 @@ async function main(): Promise<ExitCode> {
 
   const ended = await (async () => {
     try {
-      for await (const step of backfill({ from: kept?.place ?? since, dryRun, patience })) {
+      for await (const step of backfill({ from: kept?.cursor ?? since, dryRun, patience })) {
         for (const { id, why } of step.failed.slice(0, Math.max(TOLD - figures.failed, 0)))
           say(`failed: ${shown(id).slice(0, 80)}: ${why}`);
         figures.seen += step.seen;
         figures.linked += step.linked;
         figures.alreadyLinked += step.alreadyLinked;
         figures.failed += step.failed.length;
-        if (!dryRun) file.write({ place: step.place, figures });
+        if (!dryRun) file.write({ cursor: step.cursor, figures });
         progress.at(figures.seen - seenBefore);
       }
       return true;

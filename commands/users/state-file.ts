@@ -4,17 +4,20 @@ import { UsageError } from '../command';
 
 const Count = z.number().int().min(0);
 const State = z.strictObject({
-  version: z.literal(1),
-  /** Tells which run it is of: what is a place in one instance is none in another. */
+  version: z.literal(2),
+  /** Identifies the run, because a cursor is only valid for its instance. */
   run: z.string(),
-  place: z.object({ createdAt: z.number(), id: z.string(), count: Count }),
+  cursor: z.object({
+    createdAt: z.number(),
+    seen: z.array(z.object({ id: z.string(), createdAt: z.number() })).readonly(),
+  }),
   figures: z.object({ seen: Count, linked: Count, alreadyLinked: Count, failed: Count }),
 });
 
-/** How far a backfill that did not end has come. It holds no secret, and of users one id. */
+/** Progress of a backfill that did not end. Holds no secret, and of the users only ids of the last two milliseconds. */
 export type State = z.infer<typeof State>;
 
-/** Where a run is kept, whole at any moment: the file is replaced, never written over. */
+/** Stores the state in a file that only its owner can read. The file is replaced, so it is complete at any time. */
 export interface StateFile {
   read(): State | undefined;
   write(state: Omit<State, 'version' | 'run'>): void;
@@ -36,8 +39,9 @@ export function stateFile(path: string, run: string): StateFile {
       );
     },
     write(state) {
-      writeFileSync(temporary, `${JSON.stringify({ version: 1, run, ...state } satisfies State)}\n`, {
+      writeFileSync(temporary, `${JSON.stringify({ version: 2, run, ...state } satisfies State)}\n`, {
         flush: true,
+        mode: 0o600,
       });
       renameSync(temporary, path);
     },

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
-import { type Context, Hono } from 'hono';
+import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { z } from 'zod';
 import { ApiError, notFound } from './instance/error';
 import { newId } from './instance/ids';
@@ -39,6 +39,18 @@ export function errorBody({ code, message, parameter }: ApiError) {
 export function isLoopback(origin: string): boolean {
   return URL.canParse(origin) && LOOPBACK_HOSTS.includes(new URL(origin).hostname);
 }
+
+/** A name that means this machine only. A forwarded port may have another number. */
+const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
+
+/**
+ * Throws a 403 unless the `Host` header names this machine. A page whose domain was rebound to 127.0.0.1 sends its own
+ * domain, so it cannot read a response.
+ */
+export const requireLoopbackHost: MiddlewareHandler = ({ req }, next) => {
+  if (LOOPBACK_HOST.test(req.header('host') ?? '')) return next();
+  throw new ApiError(403, 'host_refused', 'The emulator only accepts requests to localhost and 127.0.0.1.');
+};
 
 /** The value that a schema makes of a body or a query. Throws the provider's error for the first fault. */
 export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {

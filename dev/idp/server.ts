@@ -6,7 +6,7 @@ import { backendApi } from './backend-api/routes';
 import { type ClerkJs, clerkJsFrom, DEFAULT_CLERK_JS_FOLDER } from './clerk-js';
 import { startConsole } from './console/server';
 import { frontendApi } from './frontend-api/routes';
-import { errorBody, httpServer, isLoopback } from './http';
+import { errorBody, httpServer, isLoopback, requireLoopbackHost } from './http';
 import {
   acceptPassword,
   createSession,
@@ -18,7 +18,7 @@ import {
   requireSession,
   requireUser,
 } from './instance/accounts';
-import { type Clock, systemClock } from './instance/clock';
+import { type Clock, creationTimes, systemClock } from './instance/clock';
 import type { Session, User } from './instance/data';
 import { type HandshakeSettings, handshakes } from './instance/handshakes';
 import { type Instance, parsePublishableKey } from './instance/instance';
@@ -104,6 +104,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
     verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
     clock,
+    creationTime: creationTimes(clock),
     store,
     webhooks,
     rateLimit: rateLimit(clock),
@@ -153,6 +154,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
 /** The scripts of the browser SDK and both APIs: what is no path of the Frontend API is the Backend API's. */
 function apis(instance: Instance, clerkJs: ClerkJs): Hono {
   const app = new Hono();
+  app.use(requireLoopbackHost);
   // A browser asks for PATCH and DELETE so: its POST needs no preflight.
   app.use(methodOverride({ app, query: '_method' }));
   // Lets pages of this machine call without a proxy. No other site is allowed to read an answer.

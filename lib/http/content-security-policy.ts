@@ -3,26 +3,37 @@ import { NextResponse } from 'next/server';
 
 interface Sources {
   readonly nonce: string;
-  /** The instance's Frontend API. */
+  /** Origin of the instance's Frontend API. */
   readonly frontendApi: string;
-  /** The Frontend API is reached through this origin: the local stack, which loads nothing from another host. */
+  /** True on the local stack, which proxies the Frontend API through its own origin and uses no other host. */
   readonly sameOrigin: boolean;
-  /** `next dev` evaluates code to reload it. */
+  /** True under `next dev`, which evaluates code to reload it. */
   readonly development: boolean;
 }
 
 /**
- * The policy of one answer: scripts run only by its nonce, and nothing comes from a host that this instance does not
- * need. The SDK's own `contentSecurityPolicy` option can only add to a list of payment, map and telemetry hosts.
+ * Hosts of the provider's abuse and fraud protection. Every application needs them, whatever its plan: without them
+ * a sign-in can wait or fail. These hosts also use ports other than 443, but only for fetches.
+ * Source: https://clerk.com/docs/guides/secure/best-practices/csp-headers
+ */
+const PROTECTION = 'https://*.protect.clerk.com';
+/** Avatars and logos. The provider's components also read them with `fetch`. */
+const IMAGES = 'https://img.clerk.com';
+/** The provider's bot protection. */
+const BOT_PROTECTION = 'https://challenges.cloudflare.com';
+
+/**
+ * Returns the policy of one response. Scripts run only by its nonce, and a page uses only hosts that the instance
+ * needs. The SDK's own `contentSecurityPolicy` option is not used because it always adds payment,
+ * map and telemetry hosts. A unit test compares this policy with the SDK's.
  */
 export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, development }: Sources): string {
   const provider = sameOrigin
     ? { connect: '', images: '', frames: "'none'" }
     : {
-        connect: frontendApi,
-        images: 'https://img.clerk.com',
-        // Asked for by the provider's bot protection.
-        frames: 'https://challenges.cloudflare.com',
+        connect: `${frontendApi} ${IMAGES} ${PROTECTION}:*`,
+        images: IMAGES,
+        frames: `${BOT_PROTECTION} ${PROTECTION}`,
       };
   const directives = {
     'default-src': "'self'",

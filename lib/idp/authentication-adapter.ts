@@ -1,5 +1,6 @@
 import { createClerkClient } from '@clerk/backend';
 import type { AuthenticationPort } from '../authentication/port';
+import { sessionUserOf } from './verified-sessions';
 
 /**
  * The authentication port over the identity provider's Backend SDK. DISABLED: no live file imports it (contract 5.1).
@@ -27,12 +28,11 @@ export function createAuthenticationAdapter(options: {
         ...(jwtKey ? { jwtKey } : {}),
         ...(authorizedParties ? { authorizedParties } : {}),
       };
-      // Over some malformed credentials the SDK throws: that is no verified user either.
+      // The SDK throws for some malformed credentials.
       const state = await client.authenticateRequest(request, settings).catch(() => undefined);
-      const userId = state?.toAuth()?.userId;
-      return state?.isAuthenticated && userId
-        ? { isAuthenticated: true, userId }
-        : { isAuthenticated: false };
+      const auth = state?.toAuth();
+      const user = auth ? sessionUserOf(auth).user : undefined;
+      return user === undefined ? { isAuthenticated: false } : { isAuthenticated: true, userId: user };
     },
   };
 }

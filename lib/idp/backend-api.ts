@@ -24,7 +24,7 @@ const MAX_IDS = 100;
 /** Beyond that, servers refuse an address. */
 const MAX_QUERY_LENGTH = 6_000;
 
-/** What is said of a key that is of no instance. */
+/** Message of the error for a 401: the key belongs to no instance, or was revoked. */
 export const KEY_REFUSED = 'The identity provider refuses IDP_SECRET_KEY';
 const API_URL = 'https://api.clerk.com';
 /** As the pinned SDK sends it. */
@@ -40,7 +40,7 @@ const Users = z.array(
 const Count = z.object({ total_count: z.number() });
 const Failure = z.object({ errors: z.array(z.object({ code: z.string().check(z.regex(/^\w{1,60}$/)) })) });
 
-/** The provider's word for what it refuses. */
+/** Returns the error code of a response in parentheses, or an empty string if there is none. */
 function codeOf(body: unknown): string {
   const [error] = Failure.safeParse(body).data?.errors ?? [];
   return error ? ` (${error.code})` : '';
@@ -76,7 +76,10 @@ export async function askBackendApi<T>(
   if (status >= 500 || status === 408)
     throw new PassingFault(`the identity provider answers with status ${status}`);
   const body = parseJson(text);
-  if (status === 401 || status === 403) throw new Error(KEY_REFUSED);
+  if (status === 401) throw new Error(KEY_REFUSED);
+  // The key itself is valid. A firewall, or a setting of the instance, forbids the request.
+  if (status === 403)
+    throw new Error(`The identity provider forbids this request with status 403${codeOf(body)}`);
   if (status !== 200) throw new Error(`The identity provider answers with status ${status}${codeOf(body)}`);
   const parsed = schema.safeParse(body);
   if (!parsed.success) throw new Error('The identity provider answers something else than was asked for');

@@ -4,20 +4,28 @@ import { PassingFault } from '../concurrency/retry';
 import { someVariables, variables } from '../env';
 import { askBackendApi } from './backend-api';
 
-/** A public key of an instance, as both of its APIs publish it. */
+/** An RSA public key of an instance, as both of its APIs publish it. */
 export interface InstanceKey {
   readonly kid: string;
   readonly n: string;
 }
 
-const Keys = z.object({ keys: z.array(z.object({ kid: z.string(), n: z.string() })) });
+const RsaKey = z.object({ kty: z.literal('RSA'), kid: z.string(), n: z.string() });
 
-/** The keys of the instance that IDP_SECRET_KEY opens; throws as `askBackendApi` does. */
+/** A key set (RFC 7517). Only RSA keys verify sessions; the set may hold EC and Ed25519 keys too, which are left out. */
+const Keys = z.object({
+  keys: z.pipe(
+    z.array(z.looseObject({ kty: z.string() })),
+    z.transform((keys): InstanceKey[] => keys.flatMap((key) => RsaKey.safeParse(key).data ?? [])),
+  ),
+});
+
+/** Returns the RSA keys of the instance of IDP_SECRET_KEY. Throws the errors of `askBackendApi`. */
 export async function keysOfSecretKey(milliseconds: number): Promise<readonly InstanceKey[]> {
   return (await askBackendApi(Keys, 'jwks', new URLSearchParams(), milliseconds)).keys;
 }
 
-/** The keys of the instance that IDP_PUBLISHABLE_KEY names. Where it does not answer so, that is a PassingFault. */
+/** Returns the RSA keys of the instance of IDP_PUBLISHABLE_KEY. Throws a PassingFault if it does not return a key set. */
 export async function keysOfPublishableKey(milliseconds: number): Promise<readonly InstanceKey[]> {
   const { IDP_PUBLISHABLE_KEY, CLERK_FAPI_URL } = someVariables(
     z.pick(variables, { IDP_PUBLISHABLE_KEY: true, CLERK_FAPI_URL: true }),

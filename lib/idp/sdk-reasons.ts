@@ -1,6 +1,10 @@
 import type { UnauthenticatedReason } from '../errors/unauthenticated-reason';
 
-/** What the SDK's words come to. Of those that are not here nothing was judged: no keys, a fault, or a word of a later version. */
+/**
+ * Reasons of the SDK's middleware, and ours for each. A reason that is not listed becomes `not-verified`, because the SDK
+ * did not judge the token: it had no keys, it failed, or it is a later version. tests/unit/sdk-reasons.test.ts compares
+ * this list with the enumerations of the installed SDK.
+ */
 const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['token-invalid', 'malformed'],
   ['token-invalid-algorithm', 'malformed'],
@@ -17,6 +21,8 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['session-token-iat-in-the-future', 'not-yet-valid'],
   ['token-invalid-signature', 'wrong-key'],
   ['jwk-kid-mismatch', 'wrong-key'],
+  // From later versions of the SDK: another instance issued the token.
+  ['token-invalid-issuer', 'wrong-key'],
   ['token-invalid-authorized-parties', 'wrong-party'],
   ['dev-browser-missing', 'incomplete-cookies'],
   ['session-token-but-no-client-uat', 'incomplete-cookies'],
@@ -24,9 +30,12 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['session-token-and-uat-missing', 'incomplete-cookies'],
 ]);
 
-/** Why no renewal was tried, which a view for the auth state never allows. */
+/** Every reason of the SDK that has a reason of ours. */
+export const SDK_REASONS = [...MEANINGS.keys()];
+
+/** Suffix that says why the SDK did not renew a session. API requests never allow a renewal. */
 const REFRESH = /-refresh-.*$/;
 
-/** The SDK's word for why it found no session, in ours. */
+/** Returns our reason for a reason of the SDK. */
 export const reasonOfSdk = (word: string): UnauthenticatedReason =>
   MEANINGS.get(word.replace(REFRESH, '')) ?? 'not-verified';

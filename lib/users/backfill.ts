@@ -3,11 +3,11 @@ import { type Patience, patiently } from '../concurrency/retry';
 import { MAX_USERS, readUsers } from '../idp/backend-api';
 import { linkedUserIds, linkMany } from '../linking/links';
 import { ofDatabase } from './database-error';
-import { type Place, walk } from './walk';
+import { type Cursor, paginate } from './paginate';
 
 export interface BackfillOptions {
-  /** From the place of a walk that ended early, or from the users of a time on; absent: from the first user. */
-  readonly from?: Place | Date | undefined;
+  /** Position where an earlier run ended, or creation time of the first user. Default: the first user of all. */
+  readonly from?: Cursor | Date | undefined;
   /** Counts, and links nobody. */
   readonly dryRun?: boolean;
   readonly patience: Patience;
@@ -20,8 +20,8 @@ export interface BackfillStep {
   readonly alreadyLinked: number;
   /** Those whose ids the service would not take (contract 2.7), and why. */
   readonly failed: readonly { readonly id: string; readonly why: string }[];
-  /** From here another run goes on. */
-  readonly place: Place;
+  /** Position from which a later run continues. */
+  readonly cursor: Cursor;
 }
 
 /**
@@ -36,9 +36,12 @@ export async function* backfill({
   dryRun = false,
   patience,
 }: BackfillOptions): AsyncGenerator<BackfillStep> {
-  const start = from instanceof Date ? { createdAt: from.getTime(), id: '', count: 0 } : from;
-  const steps = walk((page) => patiently(patience, () => readUsers(page)), { from: start, limit: MAX_USERS });
-  for await (const { users, place } of steps) {
+  const start = from instanceof Date ? { createdAt: from.getTime(), seen: [] } : from;
+  const pages = paginate((page) => patiently(patience, () => readUsers(page)), {
+    from: start,
+    limit: MAX_USERS,
+  });
+  for await (const { users, cursor } of pages) {
     const judged = users.map(({ id }) => ({ id, parsed: IdentityProviderUserId.safeParse(id) }));
     const ids = judged.flatMap(({ parsed }) => (parsed.success ? [parsed.data] : []));
     const failed = judged.flatMap(({ id, parsed: { error } }) =>
@@ -47,6 +50,6 @@ export async function* backfill({
     const linked = await patiently(patience, () =>
       ofDatabase(dryRun ? linkedUserIds(ids).then((known) => ids.length - known.size) : linkMany(ids)),
     );
-    yield { seen: users.length, linked, alreadyLinked: ids.length - linked, failed, place };
+    yield { seen: users.length, linked, alreadyLinked: ids.length - linked, failed, cursor };
   }
 }

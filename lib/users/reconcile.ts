@@ -2,8 +2,8 @@ import { type Patience, patiently } from '../concurrency/retry';
 import { MAX_USERS, readUsers, readUsersById } from '../idp/backend-api';
 import { linkedUserIds } from '../linking/links';
 import { ofDatabase } from './database-error';
+import { paginate } from './paginate';
 import { type Link, linksAfter } from './rows';
-import { walk } from './walk';
 
 /** What a page of either side showed. */
 export interface Comparison {
@@ -23,8 +23,8 @@ const PAGE = 500;
  * difference. Holds a page; ends with an error as a backfill does.
  */
 export async function* compare(patience: Patience): AsyncGenerator<Comparison> {
-  const steps = walk((page) => patiently(patience, () => readUsers(page)), { limit: MAX_USERS });
-  for await (const { users } of steps) {
+  const pages = paginate((page) => patiently(patience, () => readUsers(page)), { limit: MAX_USERS });
+  for await (const { users } of pages) {
     const ids = users.map(({ id }) => id);
     // An id with a NUL cannot be asked for; it cannot be linked either.
     const linked = await patiently(patience, () =>

@@ -34,6 +34,7 @@ describe.each([
     ['an expired token', () => bearer(tokenFor(idp, 'user_1', { exp: 1 }))],
     ['a pending session', () => bearer(tokenFor(idp, 'user_1', { sts: 'pending' }))],
     ['an empty user id', () => bearer(tokenFor(idp, ''))],
+    ['a token without a session id', () => bearer(tokenFor(idp, 'user_1', { sid: undefined }))],
     ['a machine token', () => bearer('ak_0123456789')],
   ])('resolves to nothing, and looks nobody up: %s', async (_what, headers) => {
     resolveUserId.mockClear();

@@ -44,6 +44,15 @@ describe('an authenticated request', () => {
     expect(body).toMatchObject({ identityProviderUserId: user.id });
   });
 
+  test('An impersonated session counts as the impersonated user, without the actor', async () => {
+    const { body } = await me(service.url, token('user_impersonated', { act: { sub: 'user_admin' } }));
+    expect(body).toEqual({
+      isAuthenticated: true,
+      userId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      identityProviderUserId: 'user_impersonated',
+    });
+  });
+
   test('may carry its token in a cookie, as a browser does', async () => {
     const complete = cookie(token('user_cookie'));
     expect((await getMe(complete)).status).toBe(200);

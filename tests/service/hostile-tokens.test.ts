@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { foreignKeys } from '../harness/hostile/tokens';
 import { startImpostor } from '../harness/parts/impostor';
 import { movedClock } from '../harness/parts/moved-clock';
-import { me, now, tokenFor } from '../harness/requests';
+import { bearer, cookie, ME, me, now, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -56,6 +56,35 @@ describe('a session token is verified with the key of this instance only', () =>
       }
     }
     expect(attacker.calls).toEqual([]);
+  });
+
+  describe.each([
+    [
+      'an ID token',
+      { aud: 'oauth_client', azp: 'oauth_client', nonce: 'n', sts: undefined, v: undefined },
+      {},
+    ],
+    ['a token of a custom JWT template', { email: 'user@example.com', sts: undefined, v: undefined }, {}],
+    ['a session token without its id, in the category of session tokens', {}, { cat: 'cl_B7d4PD111AAA' }],
+  ])('signed by this instance, %s', (_what, claims, header) => {
+    test.each<[string, unknown]>([
+      ['no sid', undefined],
+      ['an empty sid', ''],
+      ['null as its sid', null],
+      ['a sid that is not a string', { id: 'sess_1' }],
+    ])('with %s gets a 401 each time, as a bearer and as a cookie', async (_sid, sid) => {
+      const token = signed({ kid: ourKid(), ...header }, undefined, { ...claims, sid });
+      for (const url of [service.url, fetchingKeys.url]) {
+        for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
+          expect((await send(`${url}${ME}`, { headers })).status).toBe(401);
+        }
+      }
+    });
+
+    test('with a sid is accepted, so that only the sid decides', async () => {
+      const token = signed({ kid: ourKid(), ...header }, undefined, claims);
+      expect((await me(service.url, token)).status).toBe(200);
+    });
   });
 
   test('a token is refused from the fifth second after it expired', async () => {

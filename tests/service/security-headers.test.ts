@@ -71,7 +71,10 @@ test('with a real instance only its own hosts may be asked', () => {
   expect(foreign(policy)).toEqual([
     'https://clerk.example.com',
     'https://img.clerk.com',
+    'https://*.protect.clerk.com:*',
+    'https://img.clerk.com',
     'https://challenges.cloudflare.com',
+    'https://*.protect.clerk.com',
   ]);
   expect(policy).toContain("script-src 'self' 'nonce-n' 'strict-dynamic';");
 });

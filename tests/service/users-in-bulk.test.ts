@@ -6,6 +6,7 @@ import { escapeIdentifier } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { User } from '../../dev/idp/instance/data';
 import type { IdentityProvider } from '../../dev/idp/server';
+import { arrivalTimes } from '../harness/arrival-times';
 import { runCommand, startCommand } from '../harness/commands';
 import { startProvider } from '../harness/identity-provider';
 import { createTestDatabase, type TestDatabase } from '../harness/parts/database';
@@ -147,7 +148,10 @@ test('a run that was killed goes on where its rows were committed, and misses no
   expect((await ended).exit).toBe('SIGKILL');
   await holds[0]?.release();
   const kept = readFileSync(state, 'utf8');
-  expect(JSON.parse(kept)).toMatchObject({ place: { id: ids[499] }, figures: { seen: 500, linked: 500 } });
+  expect(JSON.parse(kept)).toMatchObject({
+    cursor: { seen: [{ id: ids[499] }] },
+    figures: { seen: 500, linked: 500 },
+  });
   expect(kept).not.toMatch(/@|sk_test/);
 
   front.calls.length = 0;
@@ -187,6 +191,19 @@ test('a database that fails for a while is waited for', async () => {
     stdout: '1200 seen, 1200 linked, 0 already linked, 0 failed\n',
   });
   expect(stderr).toMatch(/the database fails \(\w+\); again in/);
+});
+
+test('An import of 20,000 users at 100 a second is linked completely', async () => {
+  const template = someUser();
+  const ids = arrivalTimes(20_000, 100).map((createdAt, index) => {
+    const id = `user_${index}`;
+    return provider.store.users.put({ ...template, id, email: `${id}@private.example`, createdAt }).id;
+  });
+  expect(await backfill()).toMatchObject({
+    exit: 0,
+    stdout: '20000 seen, 20000 linked, 0 already linked, 0 failed\n',
+  });
+  expect(await database.users()).toEqual(ids.toSorted());
 });
 
 test('a dry run counts, changes nothing and keeps no state', async () => {

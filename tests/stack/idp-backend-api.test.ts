@@ -98,6 +98,24 @@ test('the list begins behind a time, and takes ids to find and to leave out', as
   expect(await behind(1_000_002)).toEqual([]);
 });
 
+test('The list filters and sorts by microseconds, and returns milliseconds', async () => {
+  const ids = ['a', 'b', 'c'].map((name) => {
+    const { id, createdAt } = provider.createUser({ email: `${name}@microsecond.example` });
+    expect(Number.isInteger(createdAt)).toBe(false);
+    return id;
+  });
+  const query = (after: number) =>
+    `order_by=%2Bcreated_at&query=@microsecond.example&limit=3&created_at_after=${after}`;
+  const list = async (after: number) => {
+    const response = await fetch(`${provider.url}/v1/users?${query(after)}`, { headers: bearer(SECRET_KEY) });
+    return z.array(z.object({ id: z.string(), created_at: z.int() })).parse(await response.json());
+  };
+  const users = await list(0);
+  expect(users.map(({ id }) => id)).toEqual(ids);
+  // A user is later than the millisecond that the API returns for it, so the API returns the user again.
+  expect((await list(users[2]?.created_at ?? 0)).map(({ id }) => id)).toContain(ids[2]);
+});
+
 test.each([
   ['limit=0', 'form_param_format_invalid', 'limit'],
   ['limit=501', 'form_param_format_invalid', 'limit'],

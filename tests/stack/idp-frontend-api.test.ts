@@ -1,4 +1,7 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
 import { verifyToken } from '@clerk/backend';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
@@ -295,3 +298,27 @@ test('what the stand-in does not offer is an error that the SDK understands', as
   const byGoogle = await browser.call('POST', '/v1/client/sign_ins', { strategy: 'oauth_google' });
   expect(byGoogle).toMatchObject({ status: 422, code: 'form_param_format_invalid' });
 });
+
+test.each(['/v1/environment', '/v1/dev_browser', '/v1/users'])(
+  'A request that names another host gets a 403, as from a page of a rebound domain: %s',
+  async (path) => {
+    const provider = await start();
+    const { port } = new URL(provider.url);
+    const codeFor = async (host: string) => {
+      // Unlike fetch, this can send another Host.
+      const sent = request(provider.url + path, { headers: { host } }).end();
+      const [response] = await once(sent, 'response');
+      return [response.statusCode, Answer.safeParse(await json(response)).data?.errors?.[0]?.code];
+    };
+    const foreign = [
+      'evil.example',
+      `evil.example:${port}`,
+      'localhost.evil.example',
+      '127.0.0.1.evil.example',
+      '192.168.0.1',
+    ];
+    for (const host of foreign) expect(await codeFor(host)).toEqual([403, 'host_refused']);
+    for (const host of ['localhost', `localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`])
+      expect((await codeFor(host))[1]).not.toBe('host_refused');
+  },
+);

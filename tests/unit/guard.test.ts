@@ -26,7 +26,11 @@ const request = ({ method = 'GET', status = 'signed-in', token = tokenOf(`${++re
     headers: { 'x-clerk-auth-status': status, 'x-clerk-auth-token': token, 'x-clerk-auth-signature': 'x' },
   });
 /** What the SDK makes of a good session. */
-const session = (userId: unknown = 'user_1') => ({ isAuthenticated: true, userId });
+const session = (userId: unknown = 'user_1', sessionId: unknown = 'sess_1') => ({
+  isAuthenticated: true,
+  userId,
+  sessionId,
+});
 const segment = { params: Promise.resolve({ thingId: '42' }) };
 
 beforeEach(() => {
@@ -64,6 +68,9 @@ describe('guard', () => {
     ['no user id', session(null)],
     ['an empty user id', session('')],
     ['a user id that is none', session('a\0b')],
+    ['no session id', session('user_1', null)],
+    ['an empty session id', session('user_1', '')],
+    ['a session id that is not a string', session('user_1', 7)],
   ])('answers 401 and does not run the handler: %s', async (_what, state) => {
     authState.mockResolvedValue(state);
     const handler = vi.fn(() => json({}));

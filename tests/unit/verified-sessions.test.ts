@@ -16,7 +16,7 @@ vi.mock('#lib/idp/server', () => ({
   ...createRequire(import.meta.url)('@clerk/nextjs/server'),
   auth: vi.fn(),
 }));
-vi.mock('#lib/resolve-user-id', () => ({ resolveUserId: async () => 'internal-id' }));
+vi.mock('#lib/register', () => ({ resolveUserId: async () => 'internal-id' }));
 
 // As in a build, the middleware has modules of its own.
 vi.resetModules();
@@ -116,6 +116,7 @@ test.each([
   ["a machine's token", 'mch_machine', {}, {}, 2],
   ['a pending session', 'user_pending', { sts: 'pending' }, {}, 4],
   ['a user id that is none', 'a\0b', {}, {}, 4],
+  ['an ID token', 'user_1', { sid: undefined, aud: 'client_1' }, {}, 4],
   ['a user id that is not even text', '\ud800', {}, {}, 4],
 ])('%s is not remembered: it is judged anew each time', async (_what, sub, claims, header, times) => {
   asked.mockResolvedValue({ isAuthenticated: false, userId: null });

@@ -52,7 +52,7 @@ export function readChanges({ store, webhooks, clock }: Instance): () => Changes
 }
 
 function userRow({ id, email, createdAt, password }: User): UserRow {
-  return { id, email, createdAt, hasPassword: password !== null };
+  return { id, email, createdAt: Math.floor(createdAt), hasPassword: password !== null };
 }
 
 /** A row of the store is replaced when it changes, so that the same object is the same row. */

@@ -3,7 +3,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { close, listen } from '../../system/listen';
-import { httpServer, serve } from '../http';
+import { httpServer, requireLoopbackHost, serve } from '../http';
 import { ApiError } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import { follow } from './live';
@@ -41,9 +41,6 @@ const SECURITY_HEADERS = {
   'cache-control': 'no-store',
 };
 
-/** A name that stands for this machine only; a port-forward may change the port. */
-const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
-
 /**
  * Starts the console on 127.0.0.1, at the port that is asked for if that is free and at any other if not. Nobody
  * signs in: it answers only requests that name this machine as host, which a page of a rebound domain cannot, and
@@ -51,7 +48,7 @@ const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
  */
 export async function startConsole(instance: Instance, preferredPort: number): Promise<Console> {
   const app = new Hono()
-    .use(withSecurityHeaders, requireThisMachine)
+    .use(withSecurityHeaders, requireLoopbackHost, requireSameSite)
     .get('/api/live', (context) => follow(instance, context))
     .get('/preact.js', serveStatic({ root: fileURLToPath(PREACT_FOLDER), path: 'standalone.module.js' }))
     .get('*', serveStatic({ root: PAGE_FOLDER }))
@@ -68,11 +65,8 @@ const withSecurityHeaders: MiddlewareHandler = async (context, next) => {
   for (const [name, value] of Object.entries(SECURITY_HEADERS)) context.header(name, value);
 };
 
-/** Throws a 403 unless the request asks for this machine by name, and was not made by a page of another site. */
-const requireThisMachine: MiddlewareHandler = ({ req }, next) => {
-  if (!LOOPBACK_HOST.test(req.header('host') ?? '')) {
-    throw new ApiError(403, 'host_refused', 'The console answers only to localhost and 127.0.0.1.');
-  }
+/** Throws a 403 if a page of another site made the request. */
+const requireSameSite: MiddlewareHandler = ({ req }, next) => {
   const site = req.header('sec-fetch-site') ?? 'none';
   const isNavigation = req.header('sec-fetch-mode') === 'navigate';
   if (site !== 'same-origin' && site !== 'none' && !isNavigation) {

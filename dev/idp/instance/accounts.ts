@@ -37,7 +37,7 @@ export function createUser(instance: Instance, input: NewUser): User {
     emailId: newId('idn'),
     passwordUpdatedAt: input.password ? now : null,
     lastSignInAt: null,
-    createdAt: now,
+    createdAt: instance.creationTime(),
     updatedAt: now,
   });
   instance.webhooks.send('user.created', userResource(user));

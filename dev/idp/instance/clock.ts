@@ -6,6 +6,18 @@ export interface Clock {
   after(milliseconds: number, callback: () => void): () => void;
 }
 
+/**
+ * Returns a function that returns creation times in milliseconds, with microseconds as the fraction. Each time is later
+ * than the one before. No time is a whole millisecond, like nearly all times of a real column with microseconds.
+ */
+export function creationTimes(clock: Clock): () => number {
+  let microseconds = 0;
+  return () => {
+    microseconds = Math.max(clock.now() * 1000, microseconds) + 1;
+    return microseconds / 1000;
+  };
+}
+
 /** The largest delay that a Node timer keeps; a longer one would fire at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 

@@ -26,6 +26,7 @@ const User = z.object({
   privateMetadata: Metadata,
   unsafeMetadata: Metadata,
   lastSignInAt: Time.nullable(),
+  /** With microseconds as the fraction. The API filters and sorts by them, but returns whole milliseconds. */
   createdAt: Time,
   updatedAt: Time,
 });

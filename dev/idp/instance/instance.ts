@@ -14,6 +14,8 @@ export interface Instance {
   readonly sessionTokenSeconds: number;
   readonly verifyEmailAtSignUp: boolean;
   readonly clock: Clock;
+  /** Creation time of the next user: see `creationTimes`. */
+  readonly creationTime: () => number;
   readonly store: Store;
   readonly webhooks: Webhooks;
   readonly rateLimit: RateLimit;

@@ -58,7 +58,7 @@ export function publicUserResource(user: User): Resource {
     create_organizations_limit: null,
     delete_self_enabled: true,
     legal_accepted_at: null,
-    created_at: user.createdAt,
+    created_at: Math.floor(user.createdAt),
     updated_at: user.updatedAt,
   };
 }
@@ -79,8 +79,8 @@ export function emailAddressResource(user: User): Resource {
       attempts: 1,
       expire_at: null,
     },
-    created_at: user.createdAt,
-    updated_at: user.createdAt,
+    created_at: Math.floor(user.createdAt),
+    updated_at: Math.floor(user.createdAt),
   };
 }
 

@@ -1,0 +1,79 @@
+import type { ProviderPage, ProviderUser } from '../idp/backend-api';
+
+/** A position in the provider's list of users. */
+export interface Cursor {
+  /** Creation time of the last user, in milliseconds since the epoch. */
+  readonly createdAt: number;
+  /** Users before this position that the next request can return again. */
+  readonly seen: readonly ProviderUser[];
+}
+
+/** Users that follow each other at the provider, and the position after them. */
+export interface UserPage {
+  readonly users: readonly ProviderUser[];
+  readonly cursor: Cursor;
+}
+
+const MAX_RESTARTS = 20;
+
+/** Throws if the rows are not sorted. Such a list would end the pagination early or never. */
+function requireOrder(rows: readonly ProviderUser[], createdAfter = Number.NEGATIVE_INFINITY): void {
+  let before = createdAfter;
+  for (const { createdAt } of rows) {
+    if (createdAt < before) throw new Error('The identity provider does not list its users in order');
+    before = createdAt;
+  }
+}
+
+/** Returns the position after some users. */
+function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cursor {
+  const all = [...(cursor?.seen ?? []), ...users];
+  const createdAt = users.reduce((latest, user) => Math.max(latest, user.createdAt), cursor?.createdAt ?? 0);
+  // The next request starts one millisecond before the last user.
+  return { createdAt, seen: all.filter((user) => user.createdAt >= createdAt - 1) };
+}
+
+/**
+ * Yields the provider's users in pages, oldest first, each user once. Users that exist during the whole run are not
+ * missed when others are created or deleted meanwhile. Passes errors of `read` through; a later run can continue from
+ * the last cursor. `limit` must be at least 2.
+ *
+ * Each request starts one millisecond before the last user, because other users can have the same creation time. The API
+ * returns milliseconds, but does not document the resolution of the column. With microseconds, a request also returns
+ * users of the millisecond that it names. So the users that are already seen are skipped.
+ *
+ * If more users than one page belong to the same time, an offset continues there. The first row must then be the last one
+ * of the page before. Otherwise a user was deleted or created in between, and the offset starts again at 0.
+ *
+ * Uses the time instead of the API's `starting_after`, because a position must stay valid when its user is deleted.
+ */
+export async function* paginate(
+  read: (page: ProviderPage) => Promise<readonly ProviderUser[]>,
+  { from, limit }: { from?: Cursor | undefined; limit: number },
+): AsyncGenerator<UserPage> {
+  let cursor = from;
+  let offset = 0;
+  let lastId: string | undefined;
+  for (let restarts = 0; ; ) {
+    const createdAfter = cursor && cursor.createdAt - 1;
+    const rows = await read({ createdAfter, offset, limit });
+    requireOrder(rows, createdAfter);
+    if (offset > 0 && rows[0]?.id !== lastId) {
+      restarts += 1;
+      if (restarts > MAX_RESTARTS)
+        throw new Error('The identity provider lists users of the same time in a different order each time');
+      offset = 0;
+      continue;
+    }
+    const seen = new Set(cursor?.seen.map(({ id }) => id));
+    const users = rows.filter(({ id }) => !seen.has(id));
+    const next = advance(cursor, users);
+    if (users.length > 0) yield { users, cursor: next };
+    if (rows.length < limit) return;
+    const isSameTime = next.createdAt === cursor?.createdAt;
+    if (!isSameTime) restarts = 0;
+    offset = isSameTime ? offset + rows.length - 1 : 0;
+    lastId = rows.at(-1)?.id;
+    cursor = next;
+  }
+}

@@ -1,0 +1,14 @@
+const GOLDEN_RATIO = (1 + Math.sqrt(5)) / 2;
+
+/**
+ * Returns creation times in milliseconds with microseconds as the fraction, as if users arrived independently of each
+ * other. The gaps are exponential, spread evenly by the golden ratio, so every run gets the same times.
+ */
+export function arrivalTimes(count: number, perSecond: number, since = Date.parse('2026-01-01')): number[] {
+  let time = since;
+  return Array.from({ length: count }, (_, index) => {
+    const share = (index * GOLDEN_RATIO) % 1;
+    time += (-Math.log(1 - share) * 1000) / perSecond;
+    return Math.round(time * 1000) / 1000;
+  });
+}

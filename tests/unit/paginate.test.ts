@@ -1,0 +1,130 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { ProviderPage, ProviderUser } from '#lib/idp/backend-api';
+import { type Cursor, paginate } from '#lib/users/paginate';
+import { arrivalTimes } from '../harness/arrival-times';
+
+/** A row of the provider's table, with its creation time in milliseconds and a fraction. */
+interface Row {
+  readonly id: string;
+  readonly time: number;
+}
+
+const userOf = ({ id, time }: Row): ProviderUser => ({ id, createdAt: Math.floor(time) });
+
+/** Returns a page as the API describes it: oldest first, in a stable order, filtered by the resolution of the column. */
+function listOf(rows: readonly Row[], { createdAfter, offset, limit }: ProviderPage): ProviderUser[] {
+  return rows
+    .filter(({ time }) => createdAfter === undefined || time > createdAfter)
+    .toSorted((one, other) => one.time - other.time || (one.id < other.id ? -1 : 1))
+    .slice(offset, offset + limit)
+    .map(userOf);
+}
+
+const idsOf = (rows: readonly Row[]) => listOf(rows, { offset: 0, limit: 1_000 }).map(({ id }) => id);
+
+async function seenBy(
+  read: (page: ProviderPage) => readonly ProviderUser[],
+  options: { from?: Cursor | undefined; limit: number },
+): Promise<string[]> {
+  const seen: string[] = [];
+  for await (const { users } of paginate(async (page) => read(page), options))
+    seen.push(...users.map(({ id }) => id));
+  return seen;
+}
+
+const limit = fc.integer({ min: 2, max: 7 });
+/** Few milliseconds for many users: most share theirs, as after an import. */
+const rowsWith = (time: fc.Arbitrary<number>) =>
+  fc
+    .array(time, { maxLength: 40 })
+    .map((times) => times.map((time, index) => ({ id: `user_${String(index).padStart(2, '0')}`, time })));
+
+describe.each([
+  ['milliseconds', rowsWith(fc.integer({ min: 1, max: 6 }))],
+  ['microseconds', rowsWith(fc.integer({ min: 1_000, max: 6_000 }).map((micros) => micros / 1_000))],
+  [
+    'microseconds, within one millisecond',
+    rowsWith(fc.integer({ min: 1_000, max: 1_999 }).map((micros) => micros / 1_000)),
+  ],
+])('with a column of %s', (_resolution, table) => {
+  test('A list that does not change is returned completely, in order, each user once', async () => {
+    await fc.assert(
+      fc.asyncProperty(table, limit, async (rows, limit) => {
+        expect(await seenBy((page) => listOf(rows, page), { limit })).toEqual(idsOf(rows));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('Users that exist all the time are returned once when others sign up and are deleted', async () => {
+    const change = fc.record({ deletes: fc.array(fc.nat(60), { maxLength: 4 }), signUps: fc.nat(2) });
+    await fc.assert(
+      fc.asyncProperty(table, limit, fc.array(change, { maxLength: 20 }), async (rows, limit, changes) => {
+        let there: Row[] = rows;
+        const pending = [...changes];
+        let born = 0;
+        const read = (page: ProviderPage) => {
+          const users = listOf(there, page);
+          const { deletes = [], signUps = 0 } = pending.shift() ?? {};
+          there = there.filter((_, index) => !deletes.includes(index));
+          for (let each = 0; each < signUps; each += 1) {
+            born += 1;
+            there = [...there, { id: `user_new_${born}`, time: 10 + born }];
+          }
+          return users;
+        };
+        const seen = await seenBy(read, { limit });
+        expect(new Set(seen).size).toBe(seen.length);
+        expect(rows.filter((row) => there.includes(row) && !seen.includes(row.id))).toEqual([]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('From any cursor, another run returns the rest, and no user twice', async () => {
+    await fc.assert(
+      fc.asyncProperty(table, limit, async (rows, limit) => {
+        const read = (page: ProviderPage) => listOf(rows, page);
+        const before: string[] = [];
+        for await (const { users, cursor } of paginate(async (page) => read(page), { limit })) {
+          before.push(...users.map(({ id }) => id));
+          const rest = await seenBy(read, { from: cursor, limit });
+          expect([...before, ...rest]).toEqual(idsOf(rows));
+        }
+      }),
+    );
+  });
+});
+
+test('An import of 20,000 users at 100 a second is returned completely, with few requests', async () => {
+  const rows = arrivalTimes(20_000, 100).map((time, index) => ({ id: `user_${index}`, time }));
+  let requests = 0;
+  const read = ({ createdAfter = 0, offset, limit }: ProviderPage) => {
+    requests += 1;
+    const first = rows.findIndex(({ time }) => time > createdAfter);
+    return first === -1 ? [] : rows.slice(first + offset, first + offset + limit).map(userOf);
+  };
+  expect(await seenBy(read, { limit: 500 })).toEqual(rows.map(({ id }) => id));
+  expect(requests).toBeLessThan(50);
+});
+
+test.each<[string, (page: ProviderPage) => ProviderUser[], string]>([
+  ['newest first', () => [2, 1].map((createdAt) => ({ id: `user_${createdAt}`, createdAt })), 'in order'],
+  [
+    'repeated from the start',
+    () => [1, 5].map((createdAt) => ({ id: `user_${createdAt}`, createdAt })),
+    'in order',
+  ],
+  [
+    'in a random order',
+    ({ offset, limit }) =>
+      Array.from({ length: limit }, (_, index) => ({
+        id: `user_${offset}_${index}_${Math.random()}`,
+        createdAt: 1,
+      })),
+    'a different order each time',
+  ],
+])('A list without a stable order is an error: %s', async (_name, read, words) => {
+  await expect(seenBy(read, { limit: 2 })).rejects.toThrow(words);
+});
