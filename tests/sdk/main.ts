@@ -19,8 +19,8 @@ import {
 } from './scratch';
 
 /**
- * `npm run check:sdk`: checks what this service depends on in the provider's SDK, for the pinned versions and for the newest
- * versions that install. Also checks a copy of the pinned SDK with a renamed header: the contract must fail there, and webhooks
+ * `npm run check:sdk`: tests this service with the pinned versions of the provider's SDK and with the newest versions that
+ * install. Also tests a copy of the pinned SDK with a renamed header: the contract must fail there, and webhooks
  * and health checks must still pass the middleware. Exits with 1 if a check fails. Needs the npm registry.
  *
  * `--break-header`: runs the contract only with the renamed header, and shows how it fails.

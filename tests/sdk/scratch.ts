@@ -21,7 +21,7 @@ export interface SdkVersions {
   readonly '@clerk/backend': string;
 }
 
-/** The code under test, the tests, and what both import. */
+/** The code under test, the tests, and the modules that both import. */
 const SOURCES = ['lib', 'dev', 'tests', 'prisma', 'middleware.ts', 'package.json', 'tsconfig.json'];
 
 const Package = z.object({ dependencies: z.record(z.string(), z.string()) });

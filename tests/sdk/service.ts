@@ -105,7 +105,7 @@ export async function loadService(environment: Readonly<Record<string, string>>)
     };
   }
 
-  /** Runs the middleware for a request. Rejects if it returns nothing. */
+  /** Runs the middleware for a request. Rejects if there is no response. */
   async function pass(path: string, headers: Record<string, string> = {}): Promise<Response> {
     const response = await middleware(request(path, headers), event);
     if (!response) throw new Error('The middleware returned no response');
