@@ -1,0 +1,52 @@
+import { beforeAll, expect, test } from 'vitest';
+import { bearer, now, tokenFor } from '../../harness/requests';
+import { instance, KEYS, loadService, routeHeaders, type Service } from '../service';
+
+const PARTS = ['status', 'token', 'signature'] as const;
+const JWT_KEY = { IDP_JWT_KEY: instance.signingKey.publicKeyPem };
+
+let service: Service;
+beforeAll(async () => {
+  service = await loadService({ ...KEYS.test, ...JWT_KEY });
+});
+
+const token = (sub: string, claims: Record<string, unknown> = {}) => tokenFor(instance, sub, claims);
+
+test('The SDK passes status, token and signature of a session to the route', async () => {
+  const value = token('user_1');
+  const headers = routeHeaders(await service.sdkMiddleware(bearer(value)));
+  expect(PARTS.map((part) => headers.get(`x-clerk-auth-${part}`))).toEqual([
+    'signed-in',
+    value,
+    expect.stringMatching(/^[0-9a-f]{40,}$/),
+  ]);
+});
+
+test('The SDK reports the reason for a rejected token in its response', async () => {
+  const response = await service.sdkMiddleware(bearer(token('user_1', { exp: now() - 60 })));
+  expect(routeHeaders(response).get('x-clerk-auth-status')).toBe('signed-out');
+  expect(response.headers.get('x-clerk-auth-reason')).toMatch(/^(?:session-)?token-expired/);
+});
+
+/** Returns the headers that the service's middleware passes to a route. */
+const passed = async (sub: string) => routeHeaders(await service.pass('/users/v1/me', bearer(token(sub))));
+
+test('auth() returns the user of the headers that the middleware passed', async () => {
+  const headers = await passed('user_1');
+  expect(await service.auth(headers)).toMatchObject({ isAuthenticated: true, userId: 'user_1' });
+  expect(await service.runRoute(headers)).toEqual({ status: 200, user: 'user_1' });
+});
+
+test.each([
+  ['of another token', async () => (await passed('user_2')).get('x-clerk-auth-signature') ?? ''],
+  ['that is made up', async () => 'a'.repeat(40)],
+  ['that is empty', async () => ''],
+])(
+  'auth() rejects a token with a signature %s, and the guard does not run the handler',
+  async (_name, forge) => {
+    const headers = await passed('user_1');
+    headers.set('x-clerk-auth-signature', await forge());
+    await expect(service.auth(headers)).rejects.toThrow();
+    expect(await service.runRoute(headers)).toEqual({ status: 500, reason: undefined });
+  },
+);

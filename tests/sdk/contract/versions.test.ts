@@ -1,0 +1,62 @@
+import { beforeAll, expect, test, vi } from 'vitest';
+import { countUsers } from '#lib/idp/backend-api';
+import type { IdentityProvider } from '../../../dev/idp/server';
+import { bearer, tokenFor } from '../../harness/requests';
+import { KEYS, loadService, type Service, startInstance } from '../service';
+
+/** The runner sets the expected versions, as package@version. */
+const NEXTJS = process.env['CHECK_SDK_NEXTJS'] ?? '';
+const BACKEND = process.env['CHECK_SDK_BACKEND'] ?? '';
+
+let provider: IdentityProvider;
+let service: Service;
+beforeAll(async () => {
+  provider = await startInstance(KEYS.test);
+  // Without IDP_JWT_KEY the SDK requests the keys from the Backend API.
+  service = await loadService({ ...KEYS.test, CLERK_API_URL: provider.url });
+  return () => provider.stop();
+});
+
+/** Returns the user agent and the API version of the calls that an action makes. */
+async function callsOf(act: () => Promise<unknown>) {
+  const before = service.calls.length;
+  await act();
+  return service.calls.slice(before).map(({ url, headers }) => ({
+    path: new URL(url).pathname,
+    userAgent: headers.get('user-agent'),
+    version: headers.get('clerk-api-version'),
+  }));
+}
+
+/** The call that the SDK makes for the keys of the instance. */
+const keyRequest = { path: '/v1/jwks', userAgent: BACKEND, version: expect.any(String) };
+
+test('The middleware runs the expected versions, and lib/idp/users.ts sends the same version of the Backend API', async () => {
+  const token = tokenFor(provider, 'user_1');
+  const keys = await callsOf(() => service.api(bearer(token)));
+  const nonce = await callsOf(() => service.pass('/account?__clerk_handshake_nonce=nonce_unknown'));
+  process.stdout.write(`Loaded: ${[...nonce, ...keys].map(({ userAgent }) => userAgent).join(', ')}\n`);
+  expect(keys).toEqual([keyRequest]);
+  const [exchange] = nonce;
+  expect(nonce).toEqual([
+    { path: '/v1/clients/handshake_payload', userAgent: NEXTJS, version: keys[0]?.version },
+  ]);
+  const [own] = await callsOf(countUsers);
+  expect(own).toMatchObject({ path: '/v1/users/count', version: exchange?.version });
+});
+
+test('The authentication adapter verifies a session with the expected version', async () => {
+  // The SDK has cached the keys and binds `fetch` when it is loaded.
+  vi.resetModules();
+  const { createAuthenticationAdapter } = await import('#lib/idp/authentication-adapter');
+  const adapter = createAuthenticationAdapter({
+    secretKey: KEYS.test.IDP_SECRET_KEY,
+    publishableKey: KEYS.test.IDP_PUBLISHABLE_KEY,
+    apiUrl: provider.url,
+  });
+  const request = new Request('http://localhost:3000/', { headers: bearer(tokenFor(provider, 'user_1')) });
+  const calls = await callsOf(async () => {
+    expect(await adapter.authenticate(request)).toEqual({ isAuthenticated: true, userId: 'user_1' });
+  });
+  expect(calls).toEqual([keyRequest]);
+});

@@ -1,0 +1,167 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+import { messageOf } from '../../dev/system/errors';
+import { removeLeftovers } from '../../dev/system/leftovers';
+import { endWithThisProcess } from '../../dev/system/processes';
+import { withoutServiceVariables } from '../harness/build';
+import {
+  addService,
+  copyInstalledSdk,
+  installSdk,
+  newerVersions,
+  pinnedVersions,
+  renameInSdk,
+  type SdkVersions,
+} from './scratch';
+
+/**
+ * `npm run check:sdk`: tests this service with the pinned versions of the provider's SDK and with the newest versions that
+ * install. Also tests a copy of the pinned SDK with a renamed header: the contract must fail there, and webhooks
+ * and health checks must still pass the middleware. Exits with 1 if a check fails. Needs the npm registry.
+ *
+ * `--break-header`: runs the contract only with the renamed header, and shows how it fails.
+ */
+const BREAK_HEADER = '--break-header';
+const MAX_ATTEMPTS = 5;
+const HEADER = 'x-clerk-auth-status';
+const PREFIX = 'identity-link-tests-sdk-';
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+
+removeLeftovers(os.tmpdir(), PREFIX);
+const parent = mkdtempSync(path.join(os.tmpdir(), PREFIX));
+process.once('exit', () => rmSync(parent, { recursive: true, force: true }));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
+const describeVersions = (versions: SdkVersions) =>
+  Object.entries(versions)
+    .map(([name, version]) => `${name} ${version}`)
+    .join(', ');
+
+const VITEST = path.join(
+  path.dirname(createRequire(import.meta.url).resolve('vitest/package.json')),
+  'vitest.mjs',
+);
+
+interface TestRun {
+  readonly folder: string;
+  readonly versions: SdkVersions;
+  readonly project: 'contract' | 'without-headers';
+  /** Part of the name of a test file. Default: all files. */
+  readonly file?: string;
+  readonly output?: 'inherit' | 'ignore';
+}
+
+/** Runs a project of tests/sdk/vitest.config.ts in a folder. Resolves with true if it passes. */
+async function runTests({ folder, versions, project, file, output = 'inherit' }: TestRun): Promise<boolean> {
+  const options = ['--root', folder, '--config', 'tests/sdk/vitest.config.ts', '--project', project];
+  const child = spawn(process.execPath, [VITEST, 'run', ...options, ...(file ? [file] : [])], {
+    cwd: folder,
+    env: {
+      ...withoutServiceVariables(),
+      CHECK_SDK_NEXTJS: `@clerk/nextjs@${versions['@clerk/nextjs']}`,
+      CHECK_SDK_BACKEND: `@clerk/backend@${versions['@clerk/backend']}`,
+    },
+    stdio: ['ignore', output, output],
+  });
+  const release = child.pid === undefined ? undefined : endWithThisProcess(child.pid, 'SIGTERM');
+  const [code] = await once(child, 'exit');
+  release?.();
+  return code === 0;
+}
+
+const failures: string[] = [];
+
+function expectTrue(passed: boolean, what: string): void {
+  say(`${passed ? 'Passed' : 'Failed'}: ${what}`);
+  if (!passed) failures.push(what);
+}
+
+/** Returns a folder with the pinned SDK, as package-lock.json installs it. */
+function pinnedCopy(name: string): string {
+  const folder = path.join(parent, name);
+  copyInstalledSdk(folder);
+  addService(folder);
+  return folder;
+}
+
+/** Returns the line of npm's output that names the error, or the message of another error. */
+const npmError = (error: unknown) =>
+  /^npm error (?!code ).+$/m.exec(messageOf(error))?.[0] ?? messageOf(error);
+
+/** Installs the newest version of a package that installs. Returns undefined if the given version is the newest one. */
+async function installNewest(
+  name: keyof SdkVersions,
+  given: SdkVersions,
+): Promise<{ folder: string; versions: SdkVersions } | undefined> {
+  const candidates = await newerVersions(name, given[name]);
+  for (const version of candidates.slice(0, MAX_ATTEMPTS)) {
+    const versions = { ...given, [name]: version };
+    const folder = path.join(parent, `${path.basename(name)}-${version}`);
+    try {
+      await installSdk(folder, versions);
+    } catch (error) {
+      say(`Skipped: ${describeVersions(versions)} does not install. ${npmError(error)}`);
+      continue;
+    }
+    addService(folder);
+    return { folder, versions };
+  }
+  say(`Skipped: no version of ${name} that is newer than ${given[name]} installs.`);
+  return undefined;
+}
+
+async function checkContract(folder: string, versions: SdkVersions): Promise<void> {
+  const passed = await runTests({ folder, versions, project: 'contract' });
+  expectTrue(passed, `contract with ${describeVersions(versions)}`);
+}
+
+/** Returns a copy of the pinned SDK in which a header has another name. */
+function copyWithRenamedHeader(pinned: SdkVersions): string {
+  const folder = pinnedCopy('renamed-header');
+  const changed = renameInSdk(folder, HEADER, `${HEADER}-renamed`);
+  say(`Renamed ${HEADER} in ${changed} files of a copy of ${describeVersions(pinned)}.`);
+  return folder;
+}
+
+async function checkRenamedHeader(versions: SdkVersions): Promise<void> {
+  const folder = copyWithRenamedHeader(versions);
+  const contract = { project: 'contract', file: 'contract/headers', output: 'ignore' } as const;
+  const passed = await runTests({ folder, versions, ...contract });
+  expectTrue(!passed, 'the contract fails if a header is renamed');
+  const works = await runTests({ folder, versions, project: 'without-headers' });
+  expectTrue(
+    works,
+    'without the header, webhooks and health checks pass the middleware and API requests fail',
+  );
+}
+
+async function checkAll(pinned: SdkVersions): Promise<void> {
+  await checkContract(pinnedCopy('pinned'), pinned);
+  await checkRenamedHeader(pinned);
+  const backend = await installNewest('@clerk/backend', pinned);
+  if (backend) await checkContract(backend.folder, backend.versions);
+  const nextjs = await installNewest('@clerk/nextjs', backend?.versions ?? pinned);
+  if (nextjs) await checkContract(nextjs.folder, nextjs.versions);
+}
+
+const options = process.argv.slice(2);
+if (options.some((option) => option !== BREAK_HEADER)) {
+  process.stderr.write(`Unknown option. Usage: npm run check:sdk [-- ${BREAK_HEADER}]\n`);
+  process.exit(2);
+}
+const pinned = pinnedVersions();
+try {
+  if (options.includes(BREAK_HEADER)) await checkContract(copyWithRenamedHeader(pinned), pinned);
+  else await checkAll(pinned);
+} catch (error) {
+  failures.push(npmError(error));
+}
+say(
+  failures.length === 0 ? 'All checks passed.' : `Failed:\n${failures.map((each) => `  ${each}`).join('\n')}`,
+);
+process.exitCode = failures.length === 0 ? 0 : 1;

@@ -1,0 +1,18 @@
+import { defineConfig } from 'vitest/config';
+
+const common = {
+  pool: 'forks' as const,
+  testTimeout: 60_000,
+  // Node.js cannot load the modules that @clerk/nextjs provides for bundlers.
+  server: { deps: { inline: [/@clerk\//] } },
+};
+
+/** `npm run check:sdk` runs these projects in a copy of the service with another version of the SDK. */
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: 'contract', ...common, include: ['tests/sdk/contract/*.test.ts'] } },
+      { test: { name: 'without-headers', ...common, include: ['tests/sdk/without-headers.test.ts'] } },
+    ],
+  },
+});

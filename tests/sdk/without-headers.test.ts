@@ -1,0 +1,23 @@
+import { beforeAll, expect, test } from 'vitest';
+import { bearer, HOOK, tokenFor } from '../harness/requests';
+import { instance, KEYS, loadService, routeHeaders, type Service } from './service';
+
+// The runner renames a header in this SDK, so it supplies no auth state.
+
+let service: Service;
+beforeAll(async () => {
+  service = await loadService({ ...KEYS.test, IDP_JWT_KEY: instance.signingKey.publicKeyPem });
+});
+
+test.each([HOOK, '/health/alive', '/health/ready'])('A request to %s passes the middleware', async (path) => {
+  const response = await service.pass(path);
+  expect(response.status).toBe(200);
+  expect(response.headers.get('x-middleware-next')).toBe('1');
+  expect(routeHeaders(response).get('x-clerk-auth-status')).toBeNull();
+});
+
+test('An API request fails in the middleware, with and without a session token', async () => {
+  const headers = bearer(tokenFor(instance, 'user_1'));
+  await expect(service.pass('/users/v1/me', headers)).rejects.toThrow('The SDK supplied no auth state');
+  await expect(service.pass('/users/v1/me')).rejects.toThrow('The SDK supplied no auth state');
+});
