@@ -1,4 +1,4 @@
-import { Hono } from 'hono';
+import { Hono, type MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
 import { methodOverride } from 'hono/method-override';
 import { close, listen } from '../system/listen';
@@ -49,6 +49,18 @@ export interface IdentityProviderOptions {
   /** The console, at this port of 127.0.0.1 if it is free and at any other if not; absent: no console. */
   readonly console?: { readonly preferredPort: number };
   readonly clock?: Clock;
+  /** Called with each response of both APIs before it is sent. */
+  readonly onResponse?: (response: SentResponse) => void;
+}
+
+/** A response of the Frontend API or the Backend API. */
+export interface SentResponse {
+  readonly method: string;
+  /** Path of the request, without its query. */
+  readonly path: string;
+  readonly status: number;
+  /** JSON, or an empty string for a response without a body. */
+  readonly body: string;
 }
 
 /** A running stand-in: the provider's two APIs over HTTP, and its dashboard's actions as functions. */
@@ -105,7 +117,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   };
   const clerkJs = clerkJsFrom(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
   const ownConsole = options.console && (await startConsole(instance, options.console.preferredPort));
-  const server = httpServer(apis(instance, clerkJs), errorBody);
+  const server = httpServer(apis(instance, clerkJs, options.onResponse), errorBody);
   const port = await listen(server, options.port).catch(async (error: unknown) => {
     await ownConsole?.stop();
     await webhooks.stop();
@@ -144,7 +156,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
 }
 
 /** The scripts of the browser SDK and both APIs: what is no path of the Frontend API is the Backend API's. */
-function apis(instance: Instance, clerkJs: ClerkJs): Hono {
+function apis(instance: Instance, clerkJs: ClerkJs, onResponse: IdentityProviderOptions['onResponse']): Hono {
   const app = new Hono();
   // A browser asks for PATCH and DELETE so: its POST needs no preflight.
   app.use(methodOverride({ app, query: '_method' }));
@@ -159,5 +171,14 @@ function apis(instance: Instance, clerkJs: ClerkJs): Hono {
     }),
   );
   app.get('/npm/*', ({ req }) => clerkJs(req.path));
+  if (onResponse) app.use(reportResponses(onResponse));
   return app.route('/', frontendApi(instance)).route('/', backendApi(instance));
+}
+
+function reportResponses(onResponse: (response: SentResponse) => void): MiddlewareHandler {
+  return async (context, next) => {
+    await next();
+    const { req, res } = context;
+    onResponse({ method: req.method, path: req.path, status: res.status, body: await res.clone().text() });
+  };
 }

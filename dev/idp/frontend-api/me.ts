@@ -12,6 +12,7 @@ import { ApiError, notFound } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import { passwordMatches } from '../instance/passwords';
 import {
+  browserSessionResource,
   deletedUserResource,
   deviceResource,
   emailAddressResource,
@@ -56,14 +57,12 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       deleteUser(instance, user);
       return deletedUserResource(user);
     },
-    'GET /v1/me/email_addresses': (request) => [
-      emailAddressResource(requireSignedIn(instance, request).user),
-    ],
     'POST /v1/me/sessions/:id/revoke': (request) => {
       const { user } = requireSignedIn(instance, request);
       const session = instance.store.sessions.get(request.id);
       if (session?.userId !== user.id) throw notFound('The session');
-      return deviceResource(endSession(instance, session, 'revoked'));
+      const ended = endSession(instance, session, 'revoked');
+      return browserSessionResource(ended, { user, token: undefined, now: instance.clock.now() });
     },
   };
 }
@@ -75,4 +74,9 @@ export function activeDevices(instance: Instance, request: BrowserRequest): Reco
     .all()
     .filter((session) => session.userId === user.id && activeSession(instance, session.id) !== undefined)
     .map(deviceResource);
+}
+
+/** The addresses of the signed-in user. */
+export function ownAddresses(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
+  return [emailAddressResource(requireSignedIn(instance, request).user)];
 }
