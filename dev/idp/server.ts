@@ -69,6 +69,8 @@ export interface IdentityProvider {
   readonly url: string;
   /** Address of the console, if one was asked for. */
   readonly consoleUrl: string | undefined;
+  /** The operations of both APIs, such as `GET /v1/users/:id`. */
+  readonly operations: readonly string[];
   readonly issuer: string;
   readonly publicKeyPem: string;
   /** Signs every token of this instance. */
@@ -117,7 +119,9 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   };
   const clerkJs = clerkJsFrom(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
   const ownConsole = options.console && (await startConsole(instance, options.console.preferredPort));
-  const server = httpServer(apis(instance, clerkJs, options.onResponse), errorBody);
+  const app = apis(instance, clerkJs, options.onResponse);
+  const operations = operationsOf(app);
+  const server = httpServer(app, errorBody);
   const port = await listen(server, options.port).catch(async (error: unknown) => {
     await ownConsole?.stop();
     await webhooks.stop();
@@ -127,6 +131,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   return {
     url: `http://127.0.0.1:${port}`,
     consoleUrl: ownConsole?.url,
+    operations,
     issuer: publishableKey.issuer,
     publicKeyPem: key.publicKeyPem,
     signingKey: key,
@@ -173,6 +178,12 @@ function apis(instance: Instance, clerkJs: ClerkJs, onResponse: IdentityProvider
   app.get('/npm/*', ({ req }) => clerkJs(req.path));
   if (onResponse) app.use(reportResponses(onResponse));
   return app.route('/', frontendApi(instance)).route('/', backendApi(instance));
+}
+
+function operationsOf({ routes }: Hono): string[] {
+  return routes
+    .filter(({ method, path }) => method !== 'ALL' && !path.endsWith('*'))
+    .map(({ method, path }) => `${method} ${path}`);
 }
 
 function reportResponses(onResponse: (response: SentResponse) => void): MiddlewareHandler {

@@ -24,12 +24,14 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
       endSession(instance, session, 'removed');
     }
   };
+  const establish = ({ browser }: BrowserRequest) => {
+    browser.establish();
+    return clientOf(instance, browser);
+  };
   return {
     'GET /v1/client': ({ browser }) => clientOf(instance, browser),
-    'PUT /v1/client': ({ browser }) => {
-      browser.establish();
-      return clientOf(instance, browser);
-    },
+    'PUT /v1/client': establish,
+    'POST /v1/client': establish,
     'DELETE /v1/client': (request) => {
       endAll(request);
       const { client } = request.browser;

@@ -27,6 +27,7 @@ const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
   'PATCH /v1/environment': Environment,
   'GET /v1/client': client,
   'PUT /v1/client': client,
+  'POST /v1/client': client,
   'DELETE /v1/client': client,
   'DELETE /v1/client/sessions': client,
   'GET /v1/client/handshake': z.undefined(),

@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { operationsTable } from '../../dev/idp/operations';
+import { startProvider } from '../harness/identity-provider';
+import { stopAfterTest } from '../vitest/stop-after-all';
+
+test('dev/idp/operations.md lists the operations of the emulator; `npm run idp:operations` writes it', async () => {
+  const { operations } = stopAfterTest(await startProvider());
+  await expect(operationsTable(operations)).toMatchFileSnapshot('../../dev/idp/operations.md');
+});
+
+test('the table of operations rejects a route that it cannot explain', () => {
+  expect(() => operationsTable(['GET /v1/unknown'])).toThrow('GET /v1/unknown');
+});
