@@ -42,6 +42,11 @@ export interface IdentityProviderOptions {
   readonly sessionTokenSeconds?: number;
   /** Whether a sign-up must first prove its address by a mailed code, as the provider's default asks. */
   readonly verifyEmailAtSignUp?: boolean;
+  /**
+   * Whether a sign-in by password in a browser that is new to the user needs a mailed code. The default of the provider
+   * is true. The default here is false, so that a test signs in with one request.
+   */
+  readonly clientTrust?: boolean;
   /** Users, clients, sessions, mails, deliveries and the signing key survive a restart; absent: memory only. */
   readonly dataFile?: string;
   /** Where the browser SDK is kept once it is fetched; absent: `.local/clerk` of the project. */
@@ -112,6 +117,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     signingKey: key,
     sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
     verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
+    clientTrust: options.clientTrust ?? false,
     clock,
     store,
     webhooks,

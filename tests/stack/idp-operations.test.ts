@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { SentResponse } from '../../dev/idp/server';
+import type { IdentityProviderOptions, SentResponse } from '../../dev/idp/server';
 import { EVENTS } from '../harness/clerk-schemas/backend';
 import { differenceFromSpecification, operationOf, RESPONSES } from '../harness/clerk-schemas/operations';
 import { developmentBrowser } from '../harness/development-browser';
@@ -16,9 +16,10 @@ const PASSWORD = 'correct horse';
 const CODE = '424242';
 
 /** Starts an emulator with one user, and the clients of its two APIs. */
-async function start() {
+async function start(options: Partial<IdentityProviderOptions> = {}) {
   const responses: SentResponse[] = [];
-  const provider = stopAfterTest(await startProvider({ onResponse: (response) => responses.push(response) }));
+  const onResponse = (response: SentResponse) => responses.push(response);
+  const provider = stopAfterTest(await startProvider({ onResponse, ...options }));
   const user = provider.createUser({ email: EMAIL, password: PASSWORD });
   const { call, send, signIn, signUp } = await developmentBrowser(provider);
   return {
@@ -45,7 +46,14 @@ async function start() {
       await call('POST', `${path}/prepare_first_factor`, { strategy });
       return path;
     },
-    /** The same for a sign-up. */
+    /** Starts a sign-in in a browser that is new to the user. Returns the path of the sign-in. */
+    async enterPassword() {
+      const { response } = await signIn(EMAIL, { password: PASSWORD });
+      const path = `/v1/client/sign_ins/${response?.id}`;
+      await call('POST', `${path}/prepare_second_factor`, { strategy: 'email_code' });
+      return path;
+    },
+    /** Starts a sign-up and requests a code for it. Returns the path of the sign-up. */
     async startSignUp() {
       const path = `/v1/client/sign_ups/${(await signUp(NEW_EMAIL, PASSWORD)).response?.id}`;
       await call('POST', `${path}/prepare_verification`, { strategy: 'email_code' });
@@ -93,6 +101,10 @@ const CALLS: Readonly<Record<string, Call>> = {
     browser('POST', `${await startSignIn()}/prepare_first_factor`, { strategy: 'email_code' }),
   'POST /v1/client/sign_ins/:id/attempt_first_factor': async ({ browser, startSignIn }) =>
     browser('POST', `${await startSignIn()}/attempt_first_factor`, { strategy: 'email_code', code: CODE }),
+  'POST /v1/client/sign_ins/:id/prepare_second_factor': async ({ browser, enterPassword }) =>
+    browser('POST', `${await enterPassword()}/prepare_second_factor`, { strategy: 'email_code' }),
+  'POST /v1/client/sign_ins/:id/attempt_second_factor': async ({ browser, enterPassword }) =>
+    browser('POST', `${await enterPassword()}/attempt_second_factor`, { strategy: 'email_code', code: CODE }),
   'POST /v1/client/sign_ins/:id/reset_password': async ({ browser, startSignIn }) => {
     const strategy = 'reset_password_email_code';
     const signIn = await startSignIn(strategy);
@@ -143,10 +155,16 @@ const CALLS: Readonly<Record<string, Call>> = {
   'POST /v1/sessions/:id/tokens': ({ backend, session }) => backend('POST', `${session}/tokens`),
 };
 
+/** Settings of the instance that operations need. */
+const OPTIONS: Readonly<Record<string, Partial<IdentityProviderOptions>>> = {
+  'POST /v1/client/sign_ins/:id/prepare_second_factor': { clientTrust: true },
+  'POST /v1/client/sign_ins/:id/attempt_second_factor': { clientTrust: true },
+};
+
 test.each(Object.entries(CALLS))(
   '%s sends a response that conforms to the specification',
   async (operation, call) => {
-    const world = await start();
+    const world = await start(OPTIONS[operation]);
     const { status } = await call(world);
     expect(status).toBeLessThan(400);
     const last = world.responses.at(-1);

@@ -28,12 +28,17 @@ const Attempt = z.discriminatedUnion('strategy', [
   z.object({ strategy: z.literal('password'), password: z.string() }),
   z.object({ strategy: CodeStrategy, code: z.string() }),
 ]);
+const PrepareSecond = z.object({ strategy: z.literal('email_code') });
+const AttemptSecond = z.object({ strategy: z.literal('email_code'), code: z.string() });
 const Reset = z.object({
   password: z.string(),
   sign_out_of_other_sessions: z.stringbool().default(false),
 });
 
-/** Signing in: by password, by a mailed code, or by a mailed code and a new password. */
+/**
+ * Signs users in by password, by a mailed code, or by a mailed code and a new password. A password alone does not suffice
+ * in a browser that is new to the user if the instance requires client trust.
+ */
 export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { signIns } = instance.store;
   const routes: Routes<BrowserRequest, SignIn> = {
@@ -65,6 +70,20 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const verified = { ...signIn, verification };
       if (input.strategy === 'email_code') return complete(instance, verified, user);
       return signIns.put({ ...verified, status: 'needs_new_password' });
+    },
+    'POST /v1/client/sign_ins/:id/prepare_second_factor': (request) => {
+      const { signIn, user } = untrustedSignIn(instance, request);
+      const { strategy } = parse(PrepareSecond, request.body);
+      const secondVerification = mailCode(instance, user.email, 'new device', strategy);
+      return signIns.put({ ...signIn, secondVerification });
+    },
+    'POST /v1/client/sign_ins/:id/attempt_second_factor': (request) => {
+      const { signIn, user } = untrustedSignIn(instance, request);
+      const { code } = parse(AttemptSecond, request.body);
+      const secondVerification = checkCode(instance, signIn.secondVerification, code, (failed) =>
+        signIns.put({ ...signIn, secondVerification: failed }),
+      );
+      return complete(instance, { ...signIn, secondVerification }, user);
     },
     'POST /v1/client/sign_ins/:id/reset_password': (request) => {
       const signIn = requireOwnAttempt(instance, signIns, request);
@@ -98,6 +117,8 @@ function begin(instance: Instance, client: Client, identifier: string | undefine
     identifier: user?.email ?? null,
     userId: user?.id ?? null,
     verification: null,
+    secondVerification: null,
+    clientTrustState: instance.clientTrust ? clientTrustState(instance, client, user) : null,
     createdSessionId: null,
     abandonAt: instance.clock.now() + ATTEMPT_LIFE,
   });
@@ -122,7 +143,17 @@ function enterPassword(instance: Instance, signIn: SignIn, user: User, password:
     attempts: 1,
     expireAt: now,
   };
-  return complete(instance, { ...signIn, verification }, user);
+  const verified = { ...signIn, verification };
+  if (signIn.clientTrustState !== 'new') return complete(instance, verified, user);
+  return instance.store.signIns.put({ ...verified, status: 'needs_client_trust' });
+}
+
+function clientTrustState({ store }: Instance, client: Client, user: User | undefined) {
+  if (user === undefined) return 'pending';
+  const known = store.sessions.find(
+    (session) => session.clientId === client.id && session.userId === user.id,
+  );
+  return known ? 'known' : 'new';
 }
 
 function sendCode(instance: Instance, signIn: SignIn, user: User, strategy: z.infer<typeof CodeStrategy>) {
@@ -146,6 +177,13 @@ function openSignIn(instance: Instance, request: BrowserRequest): { signIn: Sign
   if (signIn.status === 'complete')
     throw new ApiError(400, 'resource_forbidden', 'This sign-in is complete.');
   return { signIn, user: requireUser(instance, signIn.userId) };
+}
+
+/** Returns the sign-in and its user. Throws unless it waits for the proof of a new browser. */
+function untrustedSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
+  const open = openSignIn(instance, request);
+  if (open.signIn.status === 'needs_client_trust') return open;
+  throw new ApiError(400, 'resource_forbidden', 'This sign-in does not need a second factor.');
 }
 
 function userOf(instance: Instance, signIn: SignIn): User | undefined {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 const Metadata = z.record(z.string(), z.unknown());
 const Time = z.number();
 
-/** Proof of an address or a password: a code that was mailed and what became of it, or a password given. */
+/** Proof of an address or a password: a mailed code with its attempts, or a password that was entered. */
 const Verification = z.object({
   strategy: z.enum(['email_code', 'reset_password_email_code', 'password']),
   status: z.enum(['unverified', 'verified']),
@@ -54,14 +54,24 @@ const Session = z.object({
   updatedAt: Time,
 });
 
-/** An attempt to sign in, as far as it has come. */
+/** An attempt to sign in. The fields with a default are missing in data files of earlier versions. */
 const SignIn = z.object({
   id: z.string(),
   clientId: z.string(),
-  status: z.enum(['needs_identifier', 'needs_first_factor', 'needs_new_password', 'complete']),
+  status: z.enum([
+    'needs_identifier',
+    'needs_first_factor',
+    'needs_client_trust',
+    'needs_new_password',
+    'complete',
+  ]),
   identifier: z.string().nullable(),
   userId: z.string().nullable(),
   verification: Verification.nullable(),
+  /** Proof of the address from a browser that is new to the user. */
+  secondVerification: Verification.nullable().default(null),
+  /** Whether the user has had a session in this browser. Null unless the instance requires client trust. */
+  clientTrustState: z.enum(['pending', 'new', 'known']).nullable().default(null),
   createdSessionId: z.string().nullable(),
   abandonAt: Time,
 });
@@ -87,7 +97,7 @@ const Mail = z.object({
   id: z.string(),
   to: z.string(),
   code: z.string(),
-  purpose: z.enum(['sign-up', 'sign-in', 'password reset']),
+  purpose: z.enum(['sign-up', 'sign-in', 'new device', 'password reset']),
   sentAt: Time,
 });
 

@@ -12,6 +12,7 @@ export interface Instance {
   readonly signingKey: SigningKey;
   readonly sessionTokenSeconds: number;
   readonly verifyEmailAtSignUp: boolean;
+  readonly clientTrust: boolean;
   readonly clock: Clock;
   readonly store: Store;
   readonly webhooks: Webhooks;

@@ -191,13 +191,13 @@ export function signInResource(signIn: SignIn, user: User | undefined): Resource
     identifier: signIn.identifier,
     supported_identifiers: ['email_address'],
     supported_first_factors: user && signIn.status !== 'complete' ? firstFactors(user) : null,
-    supported_second_factors: null,
+    supported_second_factors: user && signIn.status === 'needs_client_trust' ? [codeFactor(user)] : null,
     first_factor_verification: verificationResource(signIn.verification),
-    second_factor_verification: null,
+    second_factor_verification: verificationResource(signIn.secondVerification),
     user_data: user ? userData(user) : null,
     created_session_id: signIn.createdSessionId,
     abandon_at: signIn.abandonAt,
-    client_trust_state: null,
+    client_trust_state: signIn.clientTrustState,
   };
 }
 
@@ -258,10 +258,18 @@ function publicUserData(user: User): Resource {
 }
 
 function firstFactors(user: User): Resource[] {
-  const address = { email_address_id: user.emailId, safe_identifier: user.email, primary: true };
-  const byCode = { strategy: 'email_code', ...address };
-  if (user.password === null) return [byCode];
-  return [{ strategy: 'password' }, byCode, { strategy: 'reset_password_email_code', ...address }];
+  if (user.password === null) return [codeFactor(user)];
+  const reset = { ...codeFactor(user), strategy: 'reset_password_email_code' };
+  return [{ strategy: 'password' }, codeFactor(user), reset];
+}
+
+function codeFactor(user: User): Resource {
+  return {
+    strategy: 'email_code',
+    email_address_id: user.emailId,
+    safe_identifier: user.email,
+    primary: true,
+  };
 }
 
 function verificationResource(verification: Verification | null): Resource | null {

@@ -40,6 +40,8 @@ const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
   'GET /v1/client/sign_ins/:id': signIn,
   'POST /v1/client/sign_ins/:id/prepare_first_factor': signIn,
   'POST /v1/client/sign_ins/:id/attempt_first_factor': signIn,
+  'POST /v1/client/sign_ins/:id/prepare_second_factor': signIn,
+  'POST /v1/client/sign_ins/:id/attempt_second_factor': signIn,
   'POST /v1/client/sign_ins/:id/reset_password': signIn,
   'POST /v1/client/sign_ups': signUp,
   'GET /v1/client/sign_ups/:id': signUp,
