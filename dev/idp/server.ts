@@ -47,6 +47,11 @@ export interface IdentityProviderOptions {
    * is true. The default here is false, so that a test signs in with one request.
    */
   readonly clientTrust?: boolean;
+  /**
+   * Whether a new password, the revocation of a session and the deletion of an account need a first factor that was
+   * proved within the last ten minutes. The default of the provider is true, the default here is false.
+   */
+  readonly reverification?: boolean;
   /** Users, clients, sessions, mails, deliveries and the signing key survive a restart; absent: memory only. */
   readonly dataFile?: string;
   /** Where the browser SDK is kept once it is fetched; absent: `.local/clerk` of the project. */
@@ -118,6 +123,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
     verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
     clientTrust: options.clientTrust ?? false,
+    reverification: options.reverification ?? false,
     clock,
     store,
     webhooks,

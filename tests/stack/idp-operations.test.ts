@@ -40,6 +40,13 @@ async function start(options: Partial<IdentityProviderOptions> = {}) {
       const { response } = await signIn(EMAIL, { password: PASSWORD });
       return `/v1/client/sessions/${response?.created_session_id}`;
     },
+    /** Signs the browser in and starts a reverification. Returns its path. */
+    async startReverification() {
+      const { response } = await signIn(EMAIL, { password: PASSWORD });
+      const path = `/v1/client/sessions/${response?.created_session_id}/verify`;
+      await call('POST', path, { level: 'first_factor' });
+      return path;
+    },
     /** Starts a sign-in and requests a code for it. Returns the path of the sign-in. */
     async startSignIn(strategy = 'email_code') {
       const path = `/v1/client/sign_ins/${(await signIn(EMAIL)).response?.id}`;
@@ -94,6 +101,15 @@ const CALLS: Readonly<Record<string, Call>> = {
   'POST /v1/client/sessions/:id/end': ofSession('POST', '/end'),
   'POST /v1/client/sessions/:id/remove': ofSession('POST', '/remove'),
   'POST /v1/client/sessions/:id/tokens': ofSession('POST', '/tokens'),
+  'POST /v1/client/sessions/:id/verify': async ({ signIn, browser }) =>
+    browser('POST', `${await signIn()}/verify`, { level: 'first_factor' }),
+  'POST /v1/client/sessions/:id/verify/prepare_first_factor': async ({ startReverification, browser }) =>
+    browser('POST', `${await startReverification()}/prepare_first_factor`, { strategy: 'email_code' }),
+  'POST /v1/client/sessions/:id/verify/attempt_first_factor': async ({ startReverification, browser }) =>
+    browser('POST', `${await startReverification()}/attempt_first_factor`, {
+      strategy: 'password',
+      password: PASSWORD,
+    }),
   'POST /v1/client/sign_ins': ({ browser }) =>
     browser('POST', '/v1/client/sign_ins', { identifier: EMAIL, password: PASSWORD }),
   'GET /v1/client/sign_ins/:id': async ({ browser, startSignIn }) => browser('GET', await startSignIn()),

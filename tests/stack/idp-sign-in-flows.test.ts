@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { z } from 'zod';
 import type { IdentityProviderOptions } from '../../dev/idp/server';
 import { developmentBrowser } from '../harness/development-browser';
 import { startProvider } from '../harness/identity-provider';
@@ -64,4 +65,81 @@ test('A sign-in that needs no second factor rejects one', async () => {
   const path = `/v1/client/sign_ins/${begun.response?.id}/prepare_second_factor`;
   const rejected = await browser.call('POST', path, { strategy: 'email_code' });
   expect(rejected).toMatchObject({ status: 400, code: 'resource_forbidden' });
+});
+
+/** The age of the first factor in minutes, by a token of the session and by the session itself. */
+async function factorAges(browser: Awaited<ReturnType<typeof developmentBrowser>>, session: string) {
+  const Age = z.object({
+    response: z.object({ factor_verification_age: z.tuple([z.number(), z.number()]) }),
+  });
+  const { response } = Age.parse((await browser.call('GET', session)).body);
+  const { jwt } = z.object({ jwt: z.string() }).parse((await browser.call('POST', `${session}/tokens`)).body);
+  const claims: unknown = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString());
+  return [z.object({ fva: z.array(z.number()) }).parse(claims).fva[0], response.factor_verification_age[0]];
+}
+
+test('A reverification by password or mailed code makes the first factor of a session recent', async () => {
+  let time = Date.now();
+  const clock = { now: () => time, after: () => () => undefined };
+  const { provider, browser, mailedCode } = await start({ clock });
+  const { response } = await browser.signIn(EMAIL, { password: PASSWORD });
+  const session = `/v1/client/sessions/${response?.created_session_id}`;
+  const verify = (step: string, fields: Record<string, string>) =>
+    browser.call('POST', `${session}/verify${step}`, fields);
+  time += 20 * 60_000;
+  expect(await factorAges(browser, session)).toEqual([20, 20]);
+
+  const unstarted = await verify('/attempt_first_factor', { strategy: 'password', password: PASSWORD });
+  expect(unstarted).toMatchObject({ status: 400, code: 'resource_forbidden' });
+  const started = await verify('', { level: 'multi_factor' });
+  expect(started.body).toMatchObject({
+    response: {
+      level: 'first_factor',
+      status: 'needs_first_factor',
+      supported_first_factors: [{ strategy: 'password' }, { strategy: 'email_code', safe_identifier: EMAIL }],
+      supported_second_factors: null,
+    },
+  });
+  const wrong = await verify('/attempt_first_factor', { strategy: 'password', password: 'wrong horse' });
+  expect(wrong).toMatchObject({ status: 422, code: 'form_password_incorrect' });
+  expect(await factorAges(browser, session)).toEqual([20, 20]);
+  const byPassword = await verify('/attempt_first_factor', { strategy: 'password', password: PASSWORD });
+  expect(byPassword.response?.status).toBe('complete');
+  expect(await factorAges(browser, session)).toEqual([0, 0]);
+
+  time += 20 * 60_000;
+  await verify('', { level: 'first_factor' });
+  await verify('/prepare_first_factor', { strategy: 'email_code' });
+  expect(provider.store.mails.all().at(-1)).toMatchObject({ to: EMAIL, purpose: 'reverification' });
+  const byCode = await verify('/attempt_first_factor', { strategy: 'email_code', code: mailedCode() });
+  expect(byCode.response?.status).toBe('complete');
+  expect(await factorAges(browser, session)).toEqual([0, 0]);
+});
+
+test('An instance with reverification asks for a recent first factor before sensitive operations', async () => {
+  let time = Date.now();
+  const clock = { now: () => time, after: () => () => undefined };
+  const { provider, user, browser } = await start({ clock, reverification: true });
+  expect((await browser.call('GET', '/v1/environment')).body).toMatchObject({
+    auth_config: { reverification: true },
+  });
+  const { response } = await browser.signIn(EMAIL, { password: PASSWORD });
+  const session = `/v1/client/sessions/${response?.created_session_id}`;
+  const change = () => browser.call('POST', '/v1/me/change_password', { new_password: 'another horse' });
+  expect((await change()).status).toBe(200);
+  time += 11 * 60_000;
+  const rejected = { status: 403, code: 'session_reverification_required' };
+  expect(await change()).toMatchObject(rejected);
+  expect(await browser.call('DELETE', '/v1/me')).toMatchObject(rejected);
+  const other = provider.createSession(user.id).id;
+  expect(await browser.call('POST', `/v1/me/sessions/${other}/revoke`)).toMatchObject(rejected);
+  expect(provider.store.users.get(user.id)).toBeDefined();
+
+  await browser.call('POST', `${session}/verify`, { level: 'first_factor' });
+  await browser.call('POST', `${session}/verify/attempt_first_factor`, {
+    strategy: 'password',
+    password: 'another horse',
+  });
+  expect((await browser.call('DELETE', '/v1/me')).status).toBe(200);
+  expect(provider.store.users.get(user.id)).toBeUndefined();
 });

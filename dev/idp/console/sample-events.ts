@@ -56,6 +56,8 @@ function newestSession({ store, clock }: Instance, user: User): Session {
       status: 'active',
       lastActiveAt: now,
       expireAt: now + 7 * 24 * 60 * 60 * 1000,
+      reverifiedAt: null,
+      reverification: null,
       createdAt: now,
       updatedAt: now,
     }

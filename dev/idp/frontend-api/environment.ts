@@ -45,7 +45,7 @@ export function environment(instance: Instance): Record<string, unknown> {
   };
 }
 
-function authConfig({ publishableKey: { development } }: Instance) {
+function authConfig({ publishableKey: { development }, reverification }: Instance) {
   return {
     object: 'auth_config',
     id: 'aac_emulator',
@@ -66,7 +66,7 @@ function authConfig({ publishableKey: { development } }: Instance) {
     cookieless_dev: development,
     url_based_session_syncing: development,
     claimed_at: null,
-    reverification: false,
+    reverification,
     native_settings: {
       object: 'native_settings',
       api_enabled: false,

@@ -8,6 +8,7 @@ import { type BrowserRequest, browserState, recogniseBrowser, requireOwnSession 
 import { environment } from './environment';
 import { handshake } from './handshake';
 import { activeDevices, meRoutes, ownAddresses } from './me';
+import { reverificationRoutes } from './reverification';
 import { clientOf, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
@@ -16,6 +17,7 @@ import { signUpRoutes } from './sign-up';
 export function frontendApi(instance: Instance): Hono {
   const resources: Routes<BrowserRequest, unknown> = {
     ...sessionRoutes(instance),
+    ...reverificationRoutes(instance),
     ...signInRoutes(instance),
     ...signUpRoutes(instance),
     ...meRoutes(instance),

@@ -69,7 +69,8 @@ export function clientOf(instance: Instance, browser: Browser): Resource {
   });
 }
 
-function sessionOf(instance: Instance, session: Session, browser: Browser): Record<string, unknown> {
+/** A session for the browser, with a new token while it is active. */
+export function sessionOf(instance: Instance, session: Session, browser: Browser): Record<string, unknown> {
   const user = instance.store.users.get(session.userId);
   const isActive = session.status === 'active' && user !== undefined;
   const token = isActive ? issueToken(instance, session, browser) : undefined;

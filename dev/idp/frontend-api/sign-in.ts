@@ -8,14 +8,14 @@ import {
   updateUser,
   userByEmail,
 } from '../instance/accounts';
-import type { Client, SignIn, User, Verification } from '../instance/data';
+import type { Client, SignIn, User } from '../instance/data';
 import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
-import { passwordMatches } from '../instance/passwords';
 import { signInResource } from '../instance/resources';
 import { ATTEMPT_LIFE, type BrowserRequest, requireNobodySignedIn, requireOwnAttempt } from './browser';
+import { verifyPassword } from './password-factor';
 
 const CodeStrategy = z.enum(['email_code', 'reset_password_email_code']);
 const Create = z.object({
@@ -127,23 +127,7 @@ function begin(instance: Instance, client: Client, identifier: string | undefine
 }
 
 function enterPassword(instance: Instance, signIn: SignIn, user: User, password: string): SignIn {
-  if (user.password === null) {
-    const message = 'The verification strategy is not valid for this account';
-    throw new ApiError(422, 'strategy_for_user_invalid', message, 'strategy');
-  }
-  if (!passwordMatches(password, user.password)) {
-    const message = 'Password is incorrect. Try again, or use another method.';
-    throw new ApiError(422, 'form_password_incorrect', message, 'password');
-  }
-  const now = instance.clock.now();
-  const verification: Verification = {
-    strategy: 'password',
-    status: 'verified',
-    code: null,
-    attempts: 1,
-    expireAt: now,
-  };
-  const verified = { ...signIn, verification };
+  const verified = { ...signIn, verification: verifyPassword(instance, user, password) };
   if (signIn.clientTrustState !== 'new') return complete(instance, verified, user);
   return instance.store.signIns.put({ ...verified, status: 'needs_client_trust' });
 }

@@ -5,6 +5,7 @@ import { newId } from './ids';
 import type { Instance } from './instance';
 import { hashPassword } from './passwords';
 import { deletedUserResource, sessionEventResource, userResource } from './resources';
+import { firstFactorVerifiedAt } from './reverification';
 import { sessionToken } from './tokens';
 
 /** An address as it is stored and compared: lower case, no white space around it. */
@@ -70,6 +71,8 @@ export function createSession(instance: Instance, user: User, clientId: string):
     status: 'active',
     lastActiveAt: now,
     expireAt: now + SESSION_LIFE,
+    reverifiedAt: null,
+    reverification: null,
     createdAt: now,
     updatedAt: now,
   });
@@ -122,7 +125,9 @@ export function issueToken(
     seconds = instance.sessionTokenSeconds,
   }: { origin?: string | undefined; seconds?: number | undefined } = {},
 ): string {
-  return sessionToken(instance.signingKey, session, {
+  // The token counts the age of the first factor from `createdAt`.
+  const proved = { ...session, createdAt: firstFactorVerifiedAt(session) };
+  return sessionToken(instance.signingKey, proved, {
     issuer: instance.publishableKey.issuer,
     seconds,
     now: instance.clock.now(),

@@ -42,7 +42,7 @@ const Client = z.object({
   updatedAt: Time,
 });
 
-/** One user on one client, from the sign-in on. One past `expireAt` may still say active. */
+/** A session of a user on a client. Its status may still be active after `expireAt`. */
 const Session = z.object({
   id: z.string(),
   userId: z.string(),
@@ -50,6 +50,10 @@ const Session = z.object({
   status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
   lastActiveAt: Time,
   expireAt: Time,
+  /** When the user last proved the first factor again. */
+  reverifiedAt: Time.nullable().default(null),
+  /** The reverification that was started last, with its proof. */
+  reverification: z.object({ verification: Verification.nullable() }).nullable().default(null),
   createdAt: Time,
   updatedAt: Time,
 });
@@ -97,7 +101,7 @@ const Mail = z.object({
   id: z.string(),
   to: z.string(),
   code: z.string(),
-  purpose: z.enum(['sign-up', 'sign-in', 'new device', 'password reset']),
+  purpose: z.enum(['sign-up', 'sign-in', 'new device', 'reverification', 'password reset']),
   sentAt: Time,
 });
 

@@ -13,6 +13,7 @@ export interface Instance {
   readonly sessionTokenSeconds: number;
   readonly verifyEmailAtSignUp: boolean;
   readonly clientTrust: boolean;
+  readonly reverification: boolean;
   readonly clock: Clock;
   readonly store: Store;
   readonly webhooks: Webhooks;

@@ -1,4 +1,5 @@
 import type { Client, Session, SignIn, SignUp, User, Verification } from './data';
+import { firstFactorVerifiedAt } from './reverification';
 
 /** A resource in the provider's format. Those of both APIs and of events come first, then those of the Frontend API. */
 type Resource = Record<string, unknown>;
@@ -136,11 +137,30 @@ export function browserSessionResource(
     ...sessionBase(session),
     last_active_token: token === undefined ? null : { object: 'token', jwt: token },
     last_active_organization_id: null,
-    factor_verification_age: [Math.floor((more.now - session.createdAt) / MINUTE), -1],
+    factor_verification_age: [Math.floor((more.now - firstFactorVerifiedAt(session)) / MINUTE), -1],
     ...(user === undefined ? {} : { user: publicUserResource(user) }),
     public_user_data: user ? publicUserData(user) : null,
     created_at: session.createdAt,
     updated_at: session.updatedAt,
+  };
+}
+
+/** The reverification of a session. It is complete once the first factor is proved. */
+export function reverificationResource(
+  { reverification }: Session,
+  more: { readonly user: User; readonly session: Resource },
+): Resource {
+  const verification = reverification?.verification ?? null;
+  const isComplete = verification?.status === 'verified';
+  return {
+    object: 'session_reverification',
+    level: 'first_factor',
+    status: isComplete ? 'complete' : 'needs_first_factor',
+    supported_first_factors: signInFactors(more.user),
+    supported_second_factors: null,
+    first_factor_verification: verificationResource(verification),
+    second_factor_verification: null,
+    session: more.session,
   };
 }
 
@@ -258,9 +278,12 @@ function publicUserData(user: User): Resource {
 }
 
 function firstFactors(user: User): Resource[] {
-  if (user.password === null) return [codeFactor(user)];
-  const reset = { ...codeFactor(user), strategy: 'reset_password_email_code' };
-  return [{ strategy: 'password' }, codeFactor(user), reset];
+  if (user.password === null) return signInFactors(user);
+  return [...signInFactors(user), { ...codeFactor(user), strategy: 'reset_password_email_code' }];
+}
+
+function signInFactors(user: User): Resource[] {
+  return user.password === null ? [codeFactor(user)] : [{ strategy: 'password' }, codeFactor(user)];
 }
 
 function codeFactor(user: User): Resource {

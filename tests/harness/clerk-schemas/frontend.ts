@@ -136,6 +136,18 @@ export const SignUp = resource('sign-up', {
   legal_accepted_at: time.nullable(),
 });
 
+export const Reverification = resource('session reverification', {
+  object: z.literal('session_reverification'),
+  level: text,
+  status: z.enum(['needs_first_factor', 'needs_second_factor', 'complete']),
+  supported_first_factors: z.array(Factor).nullable(),
+  supported_second_factors: z.array(Factor).nullable(),
+  first_factor_verification: Verification.nullable(),
+  second_factor_verification: Verification.nullable(),
+  // The document requires the fields that all sessions share, and allows more.
+  session: BrowserSession,
+});
+
 export const Client = resource('client', {
   object: z.literal('client'),
   id: text,

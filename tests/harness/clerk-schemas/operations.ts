@@ -2,7 +2,15 @@ import { z } from 'zod';
 import type { SentResponse } from '../../../dev/idp/server';
 import { BackendSession, SessionList, TotalCount } from './backend';
 import { Environment } from './environment';
-import { ActiveSession, BrowserSession, Client, SignIn, SignUp, withClient } from './frontend';
+import {
+  ActiveSession,
+  BrowserSession,
+  Client,
+  Reverification,
+  SignIn,
+  SignUp,
+  withClient,
+} from './frontend';
 import {
   BackendUser,
   BrowserUser,
@@ -17,6 +25,7 @@ import {
 const signIn = withClient(SignIn);
 const signUp = withClient(SignUp);
 const session = withClient(BrowserSession);
+const reverification = withClient(Reverification);
 const client = withClient(Client);
 const user = withClient(BrowserUser);
 
@@ -36,6 +45,9 @@ const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
   'POST /v1/client/sessions/:id/end': session,
   'POST /v1/client/sessions/:id/remove': session,
   'POST /v1/client/sessions/:id/tokens': Token,
+  'POST /v1/client/sessions/:id/verify': reverification,
+  'POST /v1/client/sessions/:id/verify/prepare_first_factor': reverification,
+  'POST /v1/client/sessions/:id/verify/attempt_first_factor': reverification,
   'POST /v1/client/sign_ins': signIn,
   'GET /v1/client/sign_ins/:id': signIn,
   'POST /v1/client/sign_ins/:id/prepare_first_factor': signIn,
