@@ -22,6 +22,12 @@ async function start(options: Partial<IdentityProviderOptions> = {}) {
   const provider = stopAfterTest(await startProvider({ onResponse, ...options }));
   const user = provider.createUser({ email: EMAIL, password: PASSWORD });
   const { call, send, signIn, signUp } = await developmentBrowser(provider);
+  const backend = (method: string, path: string, body?: unknown) =>
+    fetch(`${provider.url}${path}`, {
+      method,
+      headers: { ...bearer(SECRET_KEY), 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
   return {
     provider,
     responses,
@@ -29,12 +35,14 @@ async function start(options: Partial<IdentityProviderOptions> = {}) {
     userId: user.id,
     session: `/v1/sessions/${provider.createSession(user.id).id}`,
     browser: send,
-    backend: (method: string, path: string, body?: unknown) =>
-      fetch(`${provider.url}${path}`, {
-        method,
-        headers: { ...bearer(SECRET_KEY), 'content-type': 'application/json' },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      }),
+    backend,
+    /** Invites an address. Returns the id of the invitation and the path of its link. */
+    async invite() {
+      const fields = { email_address: NEW_EMAIL, redirect_url: 'http://localhost:3000/sign-up' };
+      const response = await backend('POST', '/v1/invitations', fields);
+      const { id, url } = z.object({ id: z.string(), url: z.url() }).parse(await response.json());
+      return { id, link: url.slice(provider.url.length) };
+    },
     /** Signs the browser in and returns the path of its session. */
     async signIn() {
       const { response } = await signIn(EMAIL, { password: PASSWORD });
@@ -67,6 +75,10 @@ async function start(options: Partial<IdentityProviderOptions> = {}) {
       return path;
     },
   };
+}
+
+async function idOf(response: Promise<Response>) {
+  return z.object({ id: z.string() }).parse(await (await response).json());
 }
 
 type World = Awaited<ReturnType<typeof start>>;
@@ -136,6 +148,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     browser('POST', `${await startSignUp()}/prepare_verification`, { strategy: 'email_code' }),
   'POST /v1/client/sign_ups/:id/attempt_verification': async ({ browser, startSignUp }) =>
     browser('POST', `${await startSignUp()}/attempt_verification`, { strategy: 'email_code', code: CODE }),
+  'GET /v1/tickets/accept': async ({ browser, invite }) => browser('GET', (await invite()).link),
   'GET /v1/me': signedIn('GET', '/v1/me'),
   'PATCH /v1/me': signedIn('PATCH', '/v1/me', { first_name: 'Ada' }),
   'DELETE /v1/me': signedIn('DELETE', '/v1/me'),
@@ -169,6 +182,20 @@ const CALLS: Readonly<Record<string, Call>> = {
   'GET /v1/sessions/:id': ({ backend, session }) => backend('GET', session),
   'POST /v1/sessions/:id/revoke': ({ backend, session }) => backend('POST', `${session}/revoke`),
   'POST /v1/sessions/:id/tokens': ({ backend, session }) => backend('POST', `${session}/tokens`),
+  'POST /v1/sign_in_tokens': ({ backend, userId }) =>
+    backend('POST', '/v1/sign_in_tokens', { user_id: userId }),
+  'POST /v1/sign_in_tokens/:id/revoke': async ({ backend, userId }) => {
+    const { id } = await idOf(backend('POST', '/v1/sign_in_tokens', { user_id: userId }));
+    return backend('POST', `/v1/sign_in_tokens/${id}/revoke`);
+  },
+  'GET /v1/invitations': async ({ backend, invite }) => {
+    await invite();
+    return backend('GET', '/v1/invitations?paginated=true');
+  },
+  'POST /v1/invitations': ({ backend }) =>
+    backend('POST', '/v1/invitations', { email_address: NEW_EMAIL, expires_in_days: 1 }),
+  'POST /v1/invitations/:id/revoke': async ({ backend, invite }) =>
+    backend('POST', `/v1/invitations/${(await invite()).id}/revoke`),
 };
 
 /** Settings of the instance that operations need. */

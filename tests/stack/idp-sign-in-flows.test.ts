@@ -1,8 +1,10 @@
+import { createClerkClient } from '@clerk/backend';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { IdentityProviderOptions } from '../../dev/idp/server';
 import { developmentBrowser } from '../harness/development-browser';
 import { startProvider } from '../harness/identity-provider';
+import { SECRET_KEY } from '../harness/service';
 import { stopAfterTest } from '../vitest/stop-after-all';
 
 const EMAIL = 'ada@example.com';
@@ -142,4 +144,111 @@ test('An instance with reverification asks for a recent first factor before sens
   });
   expect((await browser.call('DELETE', '/v1/me')).status).toBe(200);
   expect(provider.store.users.get(user.id)).toBeUndefined();
+});
+
+const clerkFor = ({ url }: { readonly url: string }) =>
+  createClerkClient({ secretKey: SECRET_KEY, apiUrl: url, telemetry: { disabled: true } });
+
+test('A sign-in token signs its user in once, also in a browser that is new to the user', async () => {
+  const { provider, user, browser } = await start({ clientTrust: true });
+  const { signInTokens } = clerkFor(provider);
+  const { token } = await signInTokens.createSignInToken({ userId: user.id, expiresInSeconds: 60 });
+  const enter = (ticket: string) =>
+    browser.call('POST', '/v1/client/sign_ins', { strategy: 'ticket', ticket });
+  const done = await enter(token);
+  expect(done.body).toMatchObject({
+    response: {
+      status: 'complete',
+      first_factor_verification: { object: 'verification_ticket', status: 'verified', strategy: 'ticket' },
+    },
+    client: { last_authentication_strategy: 'ticket' },
+  });
+  expect(provider.store.sessions.get(done.response?.created_session_id ?? '')?.userId).toBe(user.id);
+  await browser.call('DELETE', '/v1/client/sessions');
+  expect(await enter(token)).toMatchObject({ status: 400, code: 'sign_in_token_already_used_code' });
+});
+
+test('A sign-in token that is unknown, revoked or expired is rejected with the code of the provider', async () => {
+  let time = Date.now();
+  const clock = { now: () => time, after: () => () => undefined };
+  const { provider, user, browser } = await start({ clock });
+  const { signInTokens } = clerkFor(provider);
+  const create = () => signInTokens.createSignInToken({ userId: user.id, expiresInSeconds: 60 });
+  const enter = async (ticket: string) =>
+    (await browser.call('POST', '/v1/client/sign_ins', { strategy: 'ticket', ticket })).code;
+
+  expect(await enter('ticket_unknown')).toBe('ticket_invalid_code');
+  const revoked = await signInTokens.revokeSignInToken((await create()).id);
+  expect(revoked.status).toBe('revoked');
+  expect(await enter(revoked.token)).toBe('sign_in_token_revoked_code');
+  await expect(signInTokens.revokeSignInToken(revoked.id)).rejects.toMatchObject({ status: 400 });
+  const late = await create();
+  time += 60_000;
+  expect(await enter(late.token)).toBe('ticket_expired_code');
+  await expect(
+    signInTokens.createSignInToken({ userId: 'user_unknown', expiresInSeconds: 60 }),
+  ).rejects.toMatchObject({ status: 404 });
+});
+
+test('The ticket of an invitation proves its address and gives the new user its public metadata', async () => {
+  const { provider, browser } = await start();
+  const { invitations } = clerkFor(provider);
+  const emailAddress = 'invited@example.com';
+  const invitation = await invitations.createInvitation({
+    emailAddress,
+    publicMetadata: { plan: 'pro' },
+    redirectUrl: 'http://localhost:3000/sign-up',
+  });
+  expect((await invitations.getInvitationList()).data.map(({ id }) => id)).toEqual([invitation.id]);
+  const again = invitations.createInvitation({ emailAddress });
+  await expect(again).rejects.toMatchObject({ status: 400, errors: [{ code: 'duplicate_record' }] });
+
+  const link = await fetch(invitation.url ?? '', { redirect: 'manual' });
+  const page = new URL(link.headers.get('location') ?? '');
+  expect(page.origin + page.pathname).toBe('http://localhost:3000/sign-up');
+  expect(page.searchParams.get('__clerk_status')).toBe('sign_up');
+  const ticket = page.searchParams.get('__clerk_ticket') ?? '';
+  const signUp = () =>
+    browser.call('POST', '/v1/client/sign_ups', { strategy: 'ticket', ticket, password: PASSWORD });
+  const done = await signUp();
+  expect(done.body).toMatchObject({
+    response: { status: 'complete', email_address: emailAddress, unverified_fields: [] },
+  });
+  const user = provider.store.users.find(({ email }) => email === emailAddress);
+  expect(user?.publicMetadata).toEqual({ plan: 'pro' });
+  const accepted = await invitations.getInvitationList({ status: 'accepted' });
+  expect(accepted.data.map(({ id }) => id)).toEqual([invitation.id]);
+  await browser.call('DELETE', '/v1/client/sessions');
+  expect((await signUp()).code).toBe('invitation_already_accepted');
+});
+
+test('A sign-up that changes the invited address needs a mailed code and does not accept the invitation', async () => {
+  const { provider, browser } = await start();
+  const { invitations } = clerkFor(provider);
+  const { url = '' } = await invitations.createInvitation({ emailAddress: 'invited@example.com' });
+  const ticket = new URL(url).searchParams.get('ticket') ?? '';
+  const begun = await browser.call('POST', '/v1/client/sign_ups', { strategy: 'ticket', ticket });
+  const path = `/v1/client/sign_ups/${begun.response?.id}`;
+  const changed = await browser.call('PATCH', path, {
+    email_address: 'other@example.com',
+    password: PASSWORD,
+  });
+  expect(changed.body).toMatchObject({
+    response: { status: 'missing_requirements', unverified_fields: ['email_address'] },
+  });
+  expect(provider.store.invitations.all().map(({ status }) => status)).toEqual(['pending']);
+});
+
+test('The link of an invitation leads only to a page of this machine, and a revoked one to no page', async () => {
+  const { provider } = await start();
+  const { invitations } = clerkFor(provider);
+  const pages = ['https://evil.example/', 'http://localhost@evil.example/'];
+  for (const target of [{}, ...pages.map((redirectUrl) => ({ redirectUrl }))]) {
+    const emailAddress = 'invited@example.com';
+    const { id, url = '' } = await invitations.createInvitation({ emailAddress, ...target });
+    const followed = await fetch(url, { redirect: 'manual' });
+    expect([followed.status, followed.headers.get('location')]).toEqual([400, null]);
+    expect((await invitations.revokeInvitation(id)).status).toBe('revoked');
+    expect(await (await fetch(url)).json()).toMatchObject({ errors: [{ code: 'revoked_invitation' }] });
+  }
 });

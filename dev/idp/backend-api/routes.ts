@@ -4,6 +4,7 @@ import { ApiError } from '../instance/error';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { jwks } from '../instance/tokens';
 import { sessionRoutes } from './sessions';
+import { ticketRoutes } from './tickets';
 import { userRoutes } from './users';
 
 /** The Backend API: what the application's server and its scripts may do with the secret key, and nobody without. */
@@ -12,6 +13,7 @@ export function backendApi(instance: Instance): Hono {
     'GET /v1/jwks': () => ({ body: jwks(instance.signingKey) }),
     ...userRoutes(instance),
     ...sessionRoutes(instance),
+    ...ticketRoutes(instance),
   };
   return new Hono()
     .use(({ req }, next) => {

@@ -12,6 +12,7 @@ import { reverificationRoutes } from './reverification';
 import { clientOf, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
+import { openTicketLink } from './ticket-link';
 
 /** The Frontend API: what the SDK in a browser may do with the browser's own client. */
 export function frontendApi(instance: Instance): Hono {
@@ -32,6 +33,7 @@ export function frontendApi(instance: Instance): Hono {
     'POST /v1/dev_browser': ({ browser }) => ({
       body: { id: browser.establish().token },
     }),
+    'GET /v1/tickets/accept': (request) => openTicketLink(instance, request),
     'GET /v1/client/handshake': (request) => handshake(instance, request),
     'POST /v1/client/sessions/:id/tokens': (request) => {
       const session = requireOwnSession(instance, request, request.id);

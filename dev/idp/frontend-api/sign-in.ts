@@ -14,14 +14,16 @@ import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
 import { signInResource } from '../instance/resources';
+import { requireSignInToken, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireNobodySignedIn, requireOwnAttempt } from './browser';
 import { verifyPassword } from './password-factor';
 
 const CodeStrategy = z.enum(['email_code', 'reset_password_email_code']);
 const Create = z.object({
   identifier: z.string().optional(),
-  strategy: z.enum(['password', ...CodeStrategy.options]).optional(),
+  strategy: z.enum(['password', 'ticket', ...CodeStrategy.options]).optional(),
   password: z.string().optional(),
+  ticket: z.string().optional(),
 });
 const Prepare = z.object({ strategy: CodeStrategy });
 const Attempt = z.discriminatedUnion('strategy', [
@@ -36,7 +38,7 @@ const Reset = z.object({
 });
 
 /**
- * Signs users in by password, by a mailed code, or by a mailed code and a new password. A password alone does not suffice
+ * Signs users in by password, mailed code, mailed code and new password, or ticket. A password alone does not suffice
  * in a browser that is new to the user if the instance requires client trust.
  */
 export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
@@ -46,7 +48,8 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const input = parse(Create, body);
       const client = browser.establish();
       requireNobodySignedIn(instance, client);
-      const begun = begin(instance, client, input.identifier);
+      if (input.strategy === 'ticket') return acceptTicket(instance, client, input.ticket ?? '');
+      const begun = begin(instance, client, userByIdentifier(instance, input.identifier));
       const user = userOf(instance, begun);
       if (user === undefined) return begun;
       if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
@@ -104,11 +107,23 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
   });
 }
 
-function begin(instance: Instance, client: Client, identifier: string | undefined): SignIn {
-  const user = identifier === undefined ? undefined : userByEmail(instance, identifier);
-  if (identifier !== undefined && user === undefined) {
-    throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
-  }
+function userByIdentifier(instance: Instance, identifier: string | undefined): User | undefined {
+  if (identifier === undefined) return undefined;
+  const user = userByEmail(instance, identifier);
+  if (user) return user;
+  throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
+}
+
+/** Signs the user of a sign-in token in. No further factor is needed. */
+function acceptTicket(instance: Instance, client: Client, ticket: string): SignIn {
+  const token = requireSignInToken(instance, ticket);
+  const user = requireUser(instance, token.userId);
+  instance.store.signInTokens.put({ ...token, status: 'accepted', updatedAt: instance.clock.now() });
+  const verification = verifiedByTicket(token);
+  return complete(instance, { ...begin(instance, client, user), verification }, user);
+}
+
+function begin(instance: Instance, client: Client, user: User | undefined): SignIn {
   if (client.signInId !== null) instance.store.signIns.delete(client.signInId);
   const signIn = instance.store.signIns.put({
     id: newId('sia'),

@@ -5,7 +5,7 @@ const Time = z.number();
 
 /** Proof of an address or a password: a mailed code with its attempts, or a password that was entered. */
 const Verification = z.object({
-  strategy: z.enum(['email_code', 'reset_password_email_code', 'password']),
+  strategy: z.enum(['email_code', 'reset_password_email_code', 'password', 'ticket']),
   status: z.enum(['unverified', 'verified']),
   code: z.string().nullable(),
   attempts: z.number(),
@@ -91,9 +91,35 @@ const SignUp = z.object({
   lastName: z.string().nullable(),
   unsafeMetadata: Metadata,
   verification: Verification.nullable(),
+  /** The invitation that the sign-up accepts. */
+  invitationId: z.string().nullable().default(null),
   createdUserId: z.string().nullable(),
   createdSessionId: z.string().nullable(),
   abandonAt: Time,
+});
+
+/** A ticket of the Backend API that signs a user in once. */
+const SignInToken = z.object({
+  id: z.string(),
+  userId: z.string(),
+  ticket: z.string(),
+  status: z.enum(['pending', 'accepted', 'revoked']),
+  expireAt: Time,
+  createdAt: Time,
+  updatedAt: Time,
+});
+
+/** An invitation of the Backend API to sign up with an address, by a ticket that proves the address. */
+const Invitation = z.object({
+  id: z.string(),
+  email: z.string(),
+  publicMetadata: Metadata,
+  redirectUrl: z.string().nullable(),
+  ticket: z.string(),
+  status: z.enum(['pending', 'accepted', 'revoked']),
+  expireAt: Time,
+  createdAt: Time,
+  updatedAt: Time,
 });
 
 /** A mail that a real provider would have sent. */
@@ -128,7 +154,7 @@ const Delivery = z.object({
   createdAt: Time,
 });
 
-/** All that the stand-in remembers, as it stands in its data file. */
+/** The data file of an emulator. The tables with a default are missing in files of earlier versions. */
 export const Data = z.object({
   version: z.literal(1),
   signingKeyPem: z.string(),
@@ -137,6 +163,8 @@ export const Data = z.object({
   sessions: z.array(Session),
   signIns: z.array(SignIn),
   signUps: z.array(SignUp),
+  signInTokens: z.array(SignInToken).default([]),
+  invitations: z.array(Invitation).default([]),
   mails: z.array(Mail),
   deliveries: z.array(Delivery),
 });
@@ -147,6 +175,8 @@ export type Client = Readonly<z.infer<typeof Client>>;
 export type Session = Readonly<z.infer<typeof Session>>;
 export type SignIn = Readonly<z.infer<typeof SignIn>>;
 export type SignUp = Readonly<z.infer<typeof SignUp>>;
+export type SignInToken = Readonly<z.infer<typeof SignInToken>>;
+export type Invitation = Readonly<z.infer<typeof Invitation>>;
 export type Verification = Readonly<z.infer<typeof Verification>>;
 export type Mail = Readonly<z.infer<typeof Mail>>;
 export type Delivery = Readonly<z.infer<typeof Delivery>>;

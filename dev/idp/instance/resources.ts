@@ -1,10 +1,17 @@
-import type { Client, Session, SignIn, SignUp, User, Verification } from './data';
+import type { Client, Invitation, Session, SignIn, SignInToken, SignUp, User, Verification } from './data';
 import { firstFactorVerifiedAt } from './reverification';
 
 /** A resource in the provider's format. Those of both APIs and of events come first, then those of the Frontend API. */
 type Resource = Record<string, unknown>;
 
 const MINUTE = 60_000;
+
+const VERIFICATION_OBJECTS = {
+  email_code: 'verification_otp',
+  reset_password_email_code: 'verification_otp',
+  password: 'verification_password',
+  ticket: 'verification_ticket',
+} as const;
 
 /** The provider draws one for a user who has none; inline, so that no host is asked. */
 const AVATAR = `data:image/svg+xml,${encodeURIComponent(
@@ -105,6 +112,40 @@ export function sessionResource(session: Session): Resource {
     abandon_at: session.expireAt,
     created_at: session.createdAt,
     updated_at: session.updatedAt,
+  };
+}
+
+/** A sign-in token. The provider shows the ticket in each response. */
+export function signInTokenResource(token: SignInToken): Resource {
+  return {
+    object: 'sign_in_token',
+    id: token.id,
+    status: token.status,
+    user_id: token.userId,
+    token: token.ticket,
+    url: null,
+    created_at: token.createdAt,
+    updated_at: token.updatedAt,
+  };
+}
+
+/** An invitation, with its link at the address where the Backend API was called. */
+export function invitationResource(
+  invitation: Invitation,
+  { origin, now }: { readonly origin: string; readonly now: number },
+): Resource {
+  const isExpired = invitation.status === 'pending' && invitation.expireAt <= now;
+  return {
+    object: 'invitation',
+    id: invitation.id,
+    email_address: invitation.email,
+    public_metadata: invitation.publicMetadata,
+    revoked: invitation.status === 'revoked',
+    status: isExpired ? 'expired' : invitation.status,
+    url: `${origin}/v1/tickets/accept?ticket=${invitation.ticket}`,
+    expires_at: invitation.expireAt,
+    created_at: invitation.createdAt,
+    updated_at: invitation.updatedAt,
   };
 }
 
@@ -298,7 +339,7 @@ function codeFactor(user: User): Resource {
 function verificationResource(verification: Verification | null): Resource | null {
   if (verification === null) return null;
   return {
-    object: verification.strategy === 'password' ? 'verification_password' : 'verification_otp',
+    object: VERIFICATION_OBJECTS[verification.strategy],
     status: verification.status,
     strategy: verification.strategy,
     attempts: verification.attempts,

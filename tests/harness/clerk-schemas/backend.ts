@@ -26,15 +26,37 @@ const sessionFields = {
 
 export const BackendSession = resource('backend session', sessionFields);
 
-/** The parameter `paginated` adds the count. The document describes the plain list only. */
-export const SessionList = z.union([
-  z.array(BackendSession),
-  z.strictObject({ data: z.array(BackendSession), total_count: z.int() }),
-]);
+/** A list, to which the parameter `paginated` adds the count. The document describes the plain list only. */
+export const listOf = (element: z.ZodType) =>
+  z.union([z.array(element), z.strictObject({ data: z.array(element), total_count: z.int() })]);
 
 export const TotalCount = resource('total count', {
   object: z.literal('total_count'),
   total_count: z.int(),
+});
+
+export const SignInToken = resource('sign-in token', {
+  object: z.literal('sign_in_token'),
+  id: text,
+  status: z.enum(['pending', 'accepted', 'revoked']),
+  user_id: text,
+  token: text.optional(),
+  url: text.nullish(),
+  created_at: time,
+  updated_at: time,
+});
+
+export const Invitation = resource('invitation', {
+  object: z.literal('invitation'),
+  id: text,
+  email_address: z.email(),
+  public_metadata: metadata,
+  revoked: z.boolean().optional(),
+  status: z.enum(['pending', 'accepted', 'revoked', 'expired']),
+  url: text.optional(),
+  expires_at: time.nullish(),
+  created_at: time,
+  updated_at: time,
 });
 
 const event = (type: string, data: z.ZodType) =>

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { SentResponse } from '../../../dev/idp/server';
-import { BackendSession, SessionList, TotalCount } from './backend';
+import { BackendSession, Invitation, listOf, SignInToken, TotalCount } from './backend';
 import { Environment } from './environment';
 import {
   ActiveSession,
@@ -60,6 +60,7 @@ const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
   'PATCH /v1/client/sign_ups/:id': signUp,
   'POST /v1/client/sign_ups/:id/prepare_verification': signUp,
   'POST /v1/client/sign_ups/:id/attempt_verification': signUp,
+  'GET /v1/tickets/accept': z.undefined(),
   'GET /v1/me': user,
   'PATCH /v1/me': user,
   'DELETE /v1/me': withClient(DeletedObject),
@@ -77,11 +78,16 @@ const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
   'PATCH /v1/users/:id/metadata': BackendUser,
   'PUT /v1/users/:id/metadata': BackendUser,
   'POST /v1/users/:id/verify_password': z.strictObject({ verified: z.boolean() }),
-  'GET /v1/sessions': SessionList,
+  'GET /v1/sessions': listOf(BackendSession),
   'POST /v1/sessions': BackendSession,
   'GET /v1/sessions/:id': BackendSession,
   'POST /v1/sessions/:id/revoke': BackendSession,
   'POST /v1/sessions/:id/tokens': Token,
+  'POST /v1/sign_in_tokens': SignInToken,
+  'POST /v1/sign_in_tokens/:id/revoke': SignInToken,
+  'GET /v1/invitations': listOf(Invitation),
+  'POST /v1/invitations': Invitation,
+  'POST /v1/invitations/:id/revoke': Invitation,
 };
 
 /** The same for responses that the specification does not describe. */
