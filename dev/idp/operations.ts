@@ -151,6 +151,8 @@ const OTHER_FEATURES: readonly (readonly [feature: string, operations: number])[
 
 /** Operations that the emulator has in addition to the specification, with the reason. */
 const REASONS: Readonly<Record<string, string>> = {
+  'PATCH /v1/client/sign_ins/:id/protect_check': 'passes a protect check, as clerk-js requests it',
+  'PATCH /v1/client/sign_ups/:id/protect_check': 'passes a protect check, as clerk-js requests it',
   'GET /v1/clients/handshake_payload': 'returns the cookies of a handshake to the Backend SDK',
   'GET /v1/users/:id/deliveries': 'lists webhook deliveries for the command line of the local stack',
 };

@@ -52,6 +52,11 @@ export interface IdentityProviderOptions {
    * proved within the last ten minutes. The default of the provider is true, the default here is false.
    */
   readonly reverification?: boolean;
+  /**
+   * Address of a script, with `https:`. Every sign-in and sign-up then starts with a protect check, as on instances of the
+   * provider that use Clerk Protect. The emulator accepts every proof.
+   */
+  readonly protectCheckUrl?: string;
   /** Users, clients, sessions, mails, deliveries and the signing key survive a restart; absent: memory only. */
   readonly dataFile?: string;
   /** Where the browser SDK is kept once it is fetched; absent: `.local/clerk` of the project. */
@@ -124,6 +129,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
     clientTrust: options.clientTrust ?? false,
     reverification: options.reverification ?? false,
+    protectCheckUrl: options.protectCheckUrl,
     clock,
     store,
     webhooks,

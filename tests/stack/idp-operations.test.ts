@@ -124,6 +124,10 @@ const CALLS: Readonly<Record<string, Call>> = {
     }),
   'POST /v1/client/sign_ins': ({ browser }) =>
     browser('POST', '/v1/client/sign_ins', { identifier: EMAIL, password: PASSWORD }),
+  'PATCH /v1/client/sign_ins/:id/protect_check': async ({ browser, startSignIn }) =>
+    browser('PATCH', `${await startSignIn()}/protect_check`, { proof_token: 'proof' }),
+  'PATCH /v1/client/sign_ups/:id/protect_check': async ({ browser, startSignUp }) =>
+    browser('PATCH', `${await startSignUp()}/protect_check`, { proof_token: 'proof' }),
   'GET /v1/client/sign_ins/:id': async ({ browser, startSignIn }) => browser('GET', await startSignIn()),
   'POST /v1/client/sign_ins/:id/prepare_first_factor': async ({ browser, startSignIn }) =>
     browser('POST', `${await startSignIn()}/prepare_first_factor`, { strategy: 'email_code' }),
@@ -200,6 +204,8 @@ const CALLS: Readonly<Record<string, Call>> = {
 
 /** Settings of the instance that operations need. */
 const OPTIONS: Readonly<Record<string, Partial<IdentityProviderOptions>>> = {
+  'PATCH /v1/client/sign_ins/:id/protect_check': { protectCheckUrl: 'https://protect.example/check.js' },
+  'PATCH /v1/client/sign_ups/:id/protect_check': { protectCheckUrl: 'https://protect.example/check.js' },
   'POST /v1/client/sign_ins/:id/prepare_second_factor': { clientTrust: true },
   'POST /v1/client/sign_ins/:id/attempt_second_factor': { clientTrust: true },
 };

@@ -252,3 +252,38 @@ test('The link of an invitation leads only to a page of this machine, and a revo
     expect(await (await fetch(url)).json()).toMatchObject({ errors: [{ code: 'revoked_invitation' }] });
   }
 });
+
+test('With a protect check, a sign-in continues and a sign-up completes once a proof was sent', async () => {
+  const protectCheckUrl = 'https://protect.example/check.js';
+  const { browser } = await start({ protectCheckUrl, verifyEmailAtSignUp: false });
+  const check = { status: 'pending', sdk_url: protectCheckUrl };
+  const pass = (path: string, proof = 'proof') =>
+    browser.call('PATCH', `${path}/protect_check`, { proof_token: proof });
+
+  const signUp = await browser.signUp('new@example.com', PASSWORD);
+  expect(signUp.body).toMatchObject({
+    response: {
+      status: 'missing_requirements',
+      missing_fields: ['protect_check'],
+      protect_check: check,
+    },
+  });
+  const completed = await pass(`/v1/client/sign_ups/${signUp.response?.id}`);
+  expect(completed.body).toMatchObject({ response: { status: 'complete', protect_check: null } });
+  await browser.call('DELETE', '/v1/client/sessions');
+
+  const signIn = await browser.signIn(EMAIL, { password: PASSWORD });
+  expect(signIn.body).toMatchObject({
+    response: { status: 'needs_protect_check', protect_check: check },
+    client: { sessions: [] },
+  });
+  const path = `/v1/client/sign_ins/${signIn.response?.id}`;
+  const attempt = () =>
+    browser.call('POST', `${path}/attempt_first_factor`, { strategy: 'password', password: PASSWORD });
+  expect(await attempt()).toMatchObject({ status: 403, code: 'protect_check_required' });
+  expect(await pass(path, '')).toMatchObject({ status: 422 });
+  const passed = await pass(path);
+  expect(passed.body).toMatchObject({ response: { status: 'needs_first_factor', protect_check: null } });
+  expect(await pass(path)).toMatchObject({ status: 400, code: 'protect_check_already_resolved' });
+  expect((await attempt()).response?.status).toBe('complete');
+});

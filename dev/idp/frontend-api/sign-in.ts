@@ -13,6 +13,7 @@ import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
+import { Proof, requireOpenCheck, requirePassedCheck, startProtectCheck } from '../instance/protect-check';
 import { signInResource } from '../instance/resources';
 import { requireSignInToken, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireNobodySignedIn, requireOwnAttempt } from './browser';
@@ -52,9 +53,17 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const begun = begin(instance, client, userByIdentifier(instance, input.identifier));
       const user = userOf(instance, begun);
       if (user === undefined) return begun;
+      const protectCheck = startProtectCheck(instance);
+      if (protectCheck) return signIns.put({ ...begun, status: 'needs_protect_check', protectCheck });
       if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
       if (input.strategy === undefined || input.strategy === 'password') return begun;
       return sendCode(instance, begun, user, input.strategy);
+    },
+    'PATCH /v1/client/sign_ins/:id/protect_check': (request) => {
+      const signIn = requireOwnAttempt(instance, signIns, request);
+      requireOpenCheck(signIn.protectCheck);
+      parse(Proof, request.body);
+      return signIns.put({ ...signIn, status: 'needs_first_factor', protectCheck: null });
     },
     'GET /v1/client/sign_ins/:id': (request) => requireOwnAttempt(instance, signIns, request),
     'POST /v1/client/sign_ins/:id/prepare_first_factor': (request) => {
@@ -133,6 +142,7 @@ function begin(instance: Instance, client: Client, user: User | undefined): Sign
     userId: user?.id ?? null,
     verification: null,
     secondVerification: null,
+    protectCheck: null,
     clientTrustState: instance.clientTrust ? clientTrustState(instance, client, user) : null,
     createdSessionId: null,
     abandonAt: instance.clock.now() + ATTEMPT_LIFE,
@@ -175,6 +185,7 @@ function openSignIn(instance: Instance, request: BrowserRequest): { signIn: Sign
     throw new ApiError(400, 'resource_forbidden', 'This sign-in names no account yet.');
   if (signIn.status === 'complete')
     throw new ApiError(400, 'resource_forbidden', 'This sign-in is complete.');
+  requirePassedCheck(signIn.protectCheck);
   return { signIn, user: requireUser(instance, signIn.userId) };
 }
 

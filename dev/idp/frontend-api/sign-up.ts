@@ -12,6 +12,7 @@ import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
+import { Proof, requireOpenCheck, startProtectCheck } from '../instance/protect-check';
 import { missingFields, signUpResource } from '../instance/resources';
 import { requireInvitation, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireNobodySignedIn, requireOwnAttempt } from './browser';
@@ -63,6 +64,7 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
         unsafeMetadata: {},
         verification: null,
         invitationId: null,
+        protectCheck: startProtectCheck(instance),
         createdUserId: null,
         createdSessionId: null,
         abandonAt: instance.clock.now() + ATTEMPT_LIFE,
@@ -75,6 +77,12 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
     'PATCH /v1/client/sign_ups/:id': (request) => {
       const signUp = enter(instance, openSignUp(instance, request), request.body);
       return completeIfReady(instance, signUp);
+    },
+    'PATCH /v1/client/sign_ups/:id/protect_check': (request) => {
+      const signUp = openSignUp(instance, request);
+      requireOpenCheck(signUp.protectCheck);
+      parse(Proof, request.body);
+      return completeIfReady(instance, signUps.put({ ...signUp, protectCheck: null }));
     },
     'GET /v1/client/sign_ups/:id': (request) => requireOwnAttempt(instance, signUps, request),
     'POST /v1/client/sign_ups/:id/prepare_verification': (request) => {
@@ -119,7 +127,7 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
   });
 }
 
-/** Creates user and session if nothing is missing. */
+/** Creates the user and the session once the sign-up is complete. */
 function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const { email, password, firstName, lastName, unsafeMetadata, verification } = signUp;
   const isVerified = !instance.verifyEmailAtSignUp || verification?.status === 'verified';

@@ -58,6 +58,9 @@ const Session = z.object({
   updatedAt: Time,
 });
 
+/** A check by Clerk Protect that the browser has not passed yet. */
+const ProtectCheck = z.object({ token: z.string(), scriptUrl: z.string(), expireAt: Time });
+
 /** An attempt to sign in. The fields with a default are missing in data files of earlier versions. */
 const SignIn = z.object({
   id: z.string(),
@@ -67,6 +70,7 @@ const SignIn = z.object({
     'needs_first_factor',
     'needs_client_trust',
     'needs_new_password',
+    'needs_protect_check',
     'complete',
   ]),
   identifier: z.string().nullable(),
@@ -76,6 +80,7 @@ const SignIn = z.object({
   secondVerification: Verification.nullable().default(null),
   /** Whether the user has had a session in this browser. Null unless the instance requires client trust. */
   clientTrustState: z.enum(['pending', 'new', 'known']).nullable().default(null),
+  protectCheck: ProtectCheck.nullable().default(null),
   createdSessionId: z.string().nullable(),
   abandonAt: Time,
 });
@@ -93,6 +98,7 @@ const SignUp = z.object({
   verification: Verification.nullable(),
   /** The invitation that the sign-up accepts. */
   invitationId: z.string().nullable().default(null),
+  protectCheck: ProtectCheck.nullable().default(null),
   createdUserId: z.string().nullable(),
   createdSessionId: z.string().nullable(),
   abandonAt: Time,
@@ -177,6 +183,7 @@ export type SignIn = Readonly<z.infer<typeof SignIn>>;
 export type SignUp = Readonly<z.infer<typeof SignUp>>;
 export type SignInToken = Readonly<z.infer<typeof SignInToken>>;
 export type Invitation = Readonly<z.infer<typeof Invitation>>;
+export type ProtectCheck = Readonly<z.infer<typeof ProtectCheck>>;
 export type Verification = Readonly<z.infer<typeof Verification>>;
 export type Mail = Readonly<z.infer<typeof Mail>>;
 export type Delivery = Readonly<z.infer<typeof Delivery>>;

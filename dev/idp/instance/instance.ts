@@ -14,6 +14,8 @@ export interface Instance {
   readonly verifyEmailAtSignUp: boolean;
   readonly clientTrust: boolean;
   readonly reverification: boolean;
+  /** Address of the script that runs protect checks. Without it there are none. */
+  readonly protectCheckUrl: string | undefined;
   readonly clock: Clock;
   readonly store: Store;
   readonly webhooks: Webhooks;

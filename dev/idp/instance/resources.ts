@@ -1,4 +1,14 @@
-import type { Client, Invitation, Session, SignIn, SignInToken, SignUp, User, Verification } from './data';
+import type {
+  Client,
+  Invitation,
+  ProtectCheck,
+  Session,
+  SignIn,
+  SignInToken,
+  SignUp,
+  User,
+  Verification,
+} from './data';
 import { firstFactorVerifiedAt } from './reverification';
 
 /** A resource in the provider's format. Those of both APIs and of events come first, then those of the Frontend API. */
@@ -259,6 +269,7 @@ export function signInResource(signIn: SignIn, user: User | undefined): Resource
     created_session_id: signIn.createdSessionId,
     abandon_at: signIn.abandonAt,
     client_trust_state: signIn.clientTrustState,
+    protect_check: protectCheckResource(signIn.protectCheck),
   };
 }
 
@@ -293,6 +304,7 @@ export function signUpResource(
     created_user_id: signUp.createdUserId,
     abandon_at: signUp.abandonAt,
     legal_accepted_at: null,
+    protect_check: protectCheckResource(signUp.protectCheck),
     verifications: {
       email_address: emailVerificationResource(verification),
       phone_number: null,
@@ -302,12 +314,18 @@ export function signUpResource(
   };
 }
 
-/** The required fields that a sign-up has not given yet. */
+/** The required fields that a sign-up lacks, and its protect check while that is open. */
 export function missingFields(signUp: SignUp): string[] {
   return [
     ...(signUp.email === null ? ['email_address'] : []),
     ...(signUp.password === null ? ['password'] : []),
+    ...(signUp.protectCheck === null ? [] : ['protect_check']),
   ];
+}
+
+function protectCheckResource(check: ProtectCheck | null): Resource | null {
+  if (check === null) return null;
+  return { status: 'pending', token: check.token, sdk_url: check.scriptUrl, expires_at: check.expireAt };
 }
 
 function userData(user: User): Resource {

@@ -26,7 +26,7 @@ const sessionFields = {
 
 export const BackendSession = resource('backend session', sessionFields);
 
-/** A list, to which the parameter `paginated` adds the count. The document describes the plain list only. */
+/** A list. The parameter `paginated` adds the count. The document describes the plain list only. */
 export const listOf = (element: z.ZodType) =>
   z.union([z.array(element), z.strictObject({ data: z.array(element), total_count: z.int() })]);
 

@@ -50,6 +50,19 @@ export const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
     reason: 'clerk-js 6.34.1 reads it as SignUp.hasPassword.',
     schema: z.boolean(),
   },
+  ...['sign-in', 'sign-up'].map((each) => ({
+    resource: each,
+    fields: ['protect_check'],
+    reason: 'clerk-js 6.34.1 reads it. The specification has the status and the path of the check only.',
+    schema: z
+      .strictObject({
+        status: z.literal('pending'),
+        token: z.string(),
+        sdk_url: z.url(),
+        expires_at: z.int(),
+      })
+      .nullable(),
+  })),
 ];
 
 /** A schema of the specification with its differences. Fields that neither names are errors. */

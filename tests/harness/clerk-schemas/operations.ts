@@ -94,6 +94,9 @@ const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
 const UNSPECIFIED: Readonly<Record<string, z.ZodType>> = {
   // The document names the operation without a body. clerk-js 6.34.1 reads `id`.
   'POST /v1/dev_browser': z.strictObject({ id: text }),
+  // The document names the path for sign-ins without an operation.
+  'PATCH /v1/client/sign_ins/:id/protect_check': signIn,
+  'PATCH /v1/client/sign_ups/:id/protect_check': signUp,
   // Operation of the SDK for handshakes in the nonce format.
   'GET /v1/clients/handshake_payload': z.unknown(),
   // Operation of the emulator for its command line.
