@@ -9,7 +9,7 @@ const CHECK_LIFE = 10 * 60 * 1000;
 /** The result of the script. Its content is not checked. */
 export const Proof = z.object({ proof_token: z.string().min(1) });
 
-/** The check with which an attempt starts. Null unless the instance uses Clerk Protect. */
+/** Returns the first check of an attempt, or null if the instance does not use Clerk Protect. */
 export function startProtectCheck({ protectCheckUrl, clock }: Instance): ProtectCheck | null {
   if (protectCheckUrl === undefined) return null;
   return { token: newId('protect'), scriptUrl: protectCheckUrl, expireAt: clock.now() + CHECK_LIFE };

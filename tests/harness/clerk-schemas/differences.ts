@@ -9,7 +9,7 @@ interface Difference {
 }
 
 /** Optional fields of the specification that the emulator never sends. A response that contains one is an error. */
-export const LEFT_OUT: readonly Difference[] = [
+const LEFT_OUT: readonly Difference[] = [
   {
     resource: 'environment',
     fields: ['protect_config'],
@@ -43,7 +43,7 @@ export const LEFT_OUT: readonly Difference[] = [
 ];
 
 /** Fields that the specification does not have and that the pinned clerk-js reads. A response without one is an error. */
-export const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
+const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
   {
     resource: 'sign-up',
     fields: ['has_password'],
@@ -73,4 +73,29 @@ export function resource(name: string, fields: z.ZodRawShape): z.ZodType {
   );
   const specified = Object.entries(fields).filter(([field]) => !leftOut.includes(field));
   return z.strictObject(Object.fromEntries([...specified, ...added]));
+}
+
+/** Describes the differences as Markdown. */
+export function describeDifferences(): string {
+  const rows = (differences: readonly Difference[]) =>
+    differences
+      .map(({ resource: name, fields, reason }) => {
+        const listed = fields.map((field) => `\`${field}\``).join(', ');
+        return `| ${name} | ${listed} | ${reason} |`;
+      })
+      .join('\n');
+  return `## Differences from the specification
+
+The tests check every response against the specification. Optional fields that are left out on purpose:
+
+| Resource | Fields | Reason |
+| --- | --- | --- |
+${rows(LEFT_OUT)}
+
+Fields that the specification does not have:
+
+| Resource | Fields | Reason |
+| --- | --- | --- |
+${rows(ADDED)}
+`;
 }
