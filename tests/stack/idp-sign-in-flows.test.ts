@@ -53,6 +53,7 @@ test('An instance with client trust asks for a mailed code in a browser that is 
 test('An instance with client trust accepts a mailed code as the only factor', async () => {
   const { browser, mailedCode } = await start({ clientTrust: true });
   const begun = await browser.signIn(EMAIL, { strategy: 'email_code' });
+  expect(begun.body).toMatchObject({ response: { client_trust_state: 'new' } });
   const path = `/v1/client/sign_ins/${begun.response?.id}`;
   const done = await browser.call('POST', `${path}/attempt_first_factor`, {
     strategy: 'email_code',
