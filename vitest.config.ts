@@ -35,11 +35,23 @@ export default defineConfig({
           name: 'integration',
           ...bounds,
           ...WAITING,
-          setupFiles: [...bounds.setupFiles, 'tests/vitest/held-to-document.ts'],
+          setupFiles: [
+            ...bounds.setupFiles,
+            'tests/vitest/held-to-document.ts',
+            'tests/vitest/clerk-specification.ts',
+          ],
           include: ['tests/{service,stack}/**/*.test.ts'],
         },
       },
-      { test: { name: 'e2e', ...bounds, ...BUSY, include: ['tests/e2e/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'e2e',
+          ...bounds,
+          ...BUSY,
+          setupFiles: [...bounds.setupFiles, 'tests/vitest/clerk-specification.ts'],
+          include: ['tests/e2e/**/*.test.ts'],
+        },
+      },
     ],
   },
 });

@@ -1,4 +1,4 @@
-import { Hono } from 'hono';
+import { Hono, type MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
 import { methodOverride } from 'hono/method-override';
 import { close, listen } from '../system/listen';
@@ -43,6 +43,21 @@ export interface IdentityProviderOptions {
   readonly sessionTokenSeconds?: number;
   /** Whether a sign-up must first prove its address by a mailed code, as the provider's default asks. */
   readonly verifyEmailAtSignUp?: boolean;
+  /**
+   * Whether a sign-in by password in a browser that is new to the user needs a mailed code. The default of the provider
+   * is true. The default here is false, so that a test signs in with one request.
+   */
+  readonly clientTrust?: boolean;
+  /**
+   * Whether a new password, the revocation of a session and the deletion of an account need a first factor that was
+   * proved within the last ten minutes. The default of the provider is true, the default here is false.
+   */
+  readonly reverification?: boolean;
+  /**
+   * Address of a script, with `https:`. Every sign-in and sign-up then starts with a protect check, as on instances of the
+   * provider that use Clerk Protect. The emulator accepts every proof.
+   */
+  readonly protectCheckUrl?: string;
   /** Users, clients, sessions, mails, deliveries and the signing key survive a restart; absent: memory only. */
   readonly dataFile?: string;
   /** Where the browser SDK is kept once it is fetched; absent: `.local/clerk` of the project. */
@@ -52,6 +67,18 @@ export interface IdentityProviderOptions {
   readonly clock?: Clock;
   /** Absent: by nonce, and with `azp` in the session token. */
   readonly handshake?: Partial<HandshakeSettings>;
+  /** Called with each response of both APIs before it is sent. */
+  readonly onResponse?: (response: SentResponse) => void;
+}
+
+/** A response of the Frontend API or the Backend API. */
+export interface SentResponse {
+  readonly method: string;
+  /** Path of the request, without its query. */
+  readonly path: string;
+  readonly status: number;
+  /** JSON, or an empty string for a response without a body. */
+  readonly body: string;
 }
 
 /** A running stand-in: the provider's two APIs over HTTP, and its dashboard's actions as functions. */
@@ -60,6 +87,8 @@ export interface IdentityProvider {
   readonly url: string;
   /** Address of the console, if one was asked for. */
   readonly consoleUrl: string | undefined;
+  /** The operations of both APIs, such as `GET /v1/users/:id`. */
+  readonly operations: readonly string[];
   readonly issuer: string;
   readonly publicKeyPem: string;
   /** Signs every token of this instance. */
@@ -103,6 +132,9 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     signingKey: key,
     sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
     verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
+    clientTrust: options.clientTrust ?? false,
+    reverification: options.reverification ?? false,
+    protectCheckUrl: options.protectCheckUrl,
     clock,
     creationTime: creationTimes(clock),
     store,
@@ -112,7 +144,9 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   };
   const clerkJs = clerkJsFrom(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
   const ownConsole = options.console && (await startConsole(instance, options.console.preferredPort));
-  const server = httpServer(apis(instance, clerkJs), errorBody);
+  const app = apis(instance, clerkJs, options.onResponse);
+  const operations = operationsOf(app);
+  const server = httpServer(app, errorBody);
   const port = await listen(server, options.port).catch(async (error: unknown) => {
     await ownConsole?.stop();
     await webhooks.stop();
@@ -122,6 +156,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   return {
     url: `http://127.0.0.1:${port}`,
     consoleUrl: ownConsole?.url,
+    operations,
     issuer: publishableKey.issuer,
     publicKeyPem: key.publicKeyPem,
     signingKey: key,
@@ -152,7 +187,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
 }
 
 /** The scripts of the browser SDK and both APIs: what is no path of the Frontend API is the Backend API's. */
-function apis(instance: Instance, clerkJs: ClerkJs): Hono {
+function apis(instance: Instance, clerkJs: ClerkJs, onResponse: IdentityProviderOptions['onResponse']): Hono {
   const app = new Hono();
   app.use(requireLoopbackHost);
   // A browser asks for PATCH and DELETE so: its POST needs no preflight.
@@ -168,5 +203,20 @@ function apis(instance: Instance, clerkJs: ClerkJs): Hono {
     }),
   );
   app.get('/npm/*', ({ req }) => clerkJs(req.path));
+  if (onResponse) app.use(reportResponses(onResponse));
   return app.route('/', frontendApi(instance)).route('/', backendApi(instance));
+}
+
+function operationsOf({ routes }: Hono): string[] {
+  return routes
+    .filter(({ method, path }) => method !== 'ALL' && !path.endsWith('*'))
+    .map(({ method, path }) => `${method} ${path}`);
+}
+
+function reportResponses(onResponse: (response: SentResponse) => void): MiddlewareHandler {
+  return async (context, next) => {
+    await next();
+    const { req, res } = context;
+    onResponse({ method: req.method, path: req.path, status: res.status, body: await res.clone().text() });
+  };
 }

@@ -9,6 +9,7 @@ import { type KvEngine, startKvServer } from '../../dev/kv/server';
 import { freePort } from '../../dev/system/listen';
 import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
+import { checkResponse } from './clerk-schemas/checked-responses';
 import { createTestDatabase, type DatabaseServer, type TestDatabase } from './parts/database';
 import { startRedis } from './parts/redis';
 import { SIGNING_KEY_PEM } from './parts/signing-key';
@@ -204,6 +205,7 @@ export async function startParts({
       ...KEYS[keys],
       signingKeyPem: SIGNING_KEY_PEM,
       webhook: undefined,
+      onResponse: checkResponse,
       ...(clock ? { clock, retryScale: 1 } : { retryScale: 0.001 }),
     }),
   ]);

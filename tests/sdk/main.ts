@@ -5,8 +5,8 @@ import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { messageOf } from '../../dev/system/errors';
-import { removeLeftovers } from '../../dev/system/leftovers';
-import { endWithThisProcess } from '../../dev/system/processes';
+import { killOnExit } from '../../dev/system/processes';
+import { removeStaleFiles } from '../../dev/system/stale-files';
 import { withoutServiceVariables } from '../harness/build';
 import {
   addService,
@@ -32,7 +32,7 @@ const PREFIX = 'identity-link-tests-sdk-';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
-removeLeftovers(os.tmpdir(), PREFIX);
+removeStaleFiles(os.tmpdir(), PREFIX);
 const parent = mkdtempSync(path.join(os.tmpdir(), PREFIX));
 process.once('exit', () => rmSync(parent, { recursive: true, force: true }));
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
@@ -68,7 +68,7 @@ async function runTests({ folder, versions, project, file, output = 'inherit' }:
     },
     stdio: ['ignore', output, output],
   });
-  const release = child.pid === undefined ? undefined : endWithThisProcess(child.pid, 'SIGTERM');
+  const release = child.pid === undefined ? undefined : killOnExit(child.pid, 'SIGTERM');
   const [code] = await once(child, 'exit');
   release?.();
   return code === 0;

@@ -6,6 +6,7 @@ import { verifyToken } from '@clerk/backend';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { IdentityProvider, IdentityProviderOptions } from '../../dev/idp/server';
+import { BrowserResponse, developmentBrowser } from '../harness/development-browser';
 import { startProvider } from '../harness/identity-provider';
 import { SECRET_KEY } from '../harness/service';
 import { stopAfterTest } from '../vitest/stop-after-all';
@@ -17,53 +18,6 @@ const folder = temporaryFolder();
 
 const start = async (options: Partial<IdentityProviderOptions> = {}) =>
   stopAfterTest(await startProvider(options));
-
-const Answer = z.object({
-  response: z
-    .object({ id: z.string(), status: z.string(), created_session_id: z.string().nullable() })
-    .partial()
-    .nullish(),
-  client: z.object({ sessions: z.array(z.object({ id: z.string() })) }).nullish(),
-  meta: z
-    .object({ client: z.object({ sessions: z.array(z.object({ id: z.string() })) }).nullable() })
-    .optional(),
-  errors: z
-    .array(z.object({ code: z.string(), meta: z.object({ param_name: z.string() }).partial() }))
-    .optional(),
-});
-
-/** A browser of a development instance, as the SDK calls: forms, other methods as a parameter, a token in the query. */
-async function developmentBrowser({ url }: IdentityProvider, shown?: string) {
-  const made = async () => (await fetch(`${url}/v1/dev_browser`, { method: 'POST' })).json();
-  const token = shown ?? z.object({ id: z.string() }).parse(await made()).id;
-  const call = async (
-    method: string,
-    path: string,
-    fields: Record<string, string> = {},
-    headers: Record<string, string> = {},
-  ) => {
-    const asForm = { method: 'POST', body: new URLSearchParams(fields) };
-    const query = new URLSearchParams({
-      __clerk_db_jwt: token,
-      ...(method === 'GET' ? {} : { _method: method }),
-    });
-    const response = await fetch(`${url}${path}?${query}`, {
-      headers,
-      redirect: 'manual',
-      ...(method === 'GET' ? {} : asForm),
-    });
-    const answer = Answer.parse(await response.json());
-    return { status: response.status, headers: response.headers, code: answer.errors?.[0]?.code, ...answer };
-  };
-  return {
-    token,
-    call,
-    /** Begins to sign in; with the password, in one call. */
-    signIn: (identifier: string, secret = {}) =>
-      call('POST', '/v1/client/sign_ins', { identifier, ...secret }),
-    signUp: (email_address: string) => call('POST', '/v1/client/sign_ups', { email_address, password }),
-  };
-}
 
 async function signedInBrowser(provider: IdentityProvider, email: string) {
   const user = provider.createUser({ email, password });
@@ -83,7 +37,7 @@ test('a browser cannot use what another one began', async () => {
   const { sessionId } = await signedInBrowser(provider, 'mine@example.com');
   const owner = await developmentBrowser(provider);
   const signIn = await owner.signIn('mine@example.com');
-  const signUp = await owner.signUp('new@example.com');
+  const signUp = await owner.signUp('new@example.com', password);
   const stranger = await developmentBrowser(provider);
   for (const path of [
     `/v1/client/sessions/${sessionId}/tokens`,
@@ -161,7 +115,7 @@ test('a code is good once, for ten minutes and five tries', async () => {
   const provider = await start({ clock: { now: () => time, after: () => () => undefined } });
   const browser = await developmentBrowser(provider);
   const signUp = async (email: string) => {
-    const { response } = await browser.signUp(email);
+    const { response } = await browser.signUp(email, password);
     const path = `/v1/client/sign_ups/${response?.id}`;
     await browser.call('POST', `${path}/prepare_verification`, { strategy: 'email_code' });
     const { code = '' } = provider.store.mails.all().findLast(({ to }) => to === email) ?? {};
@@ -204,7 +158,7 @@ test('another address in a sign-up needs another proof', async () => {
 test('an instance may take sign-ups without a code', async () => {
   const provider = await start({ verifyEmailAtSignUp: false });
   const browser = await developmentBrowser(provider);
-  const done = await browser.signUp('a@example.com');
+  const done = await browser.signUp('a@example.com', password);
   expect(done.response?.status).toBe('complete');
   expect(done.client?.sessions.map(({ id }) => id)).toEqual([done.response?.created_session_id]);
 });
@@ -220,7 +174,7 @@ test('a test address takes the fixed code in development and a secret one in pro
       });
     const fields = { email_address: 'a+clerk_test@example.com', password };
     const first = await post('/v1/client/sign_ups', '', fields);
-    const { response } = Answer.parse(await first.json());
+    const { response } = BrowserResponse.parse(await first.json());
     const shown = first.headers.getSetCookie()[0]?.split(';')[0] ?? '';
     const token = first.headers.get('clerk-db-jwt') ?? '';
     const path = `/v1/client/sign_ups/${response?.id}/prepare_verification?__clerk_db_jwt=${token}`;
@@ -272,7 +226,7 @@ test('after a restart a browser still is signed in, and goes on with a sign-up i
   const before = await start({ dataFile });
   const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');
   const other = await developmentBrowser(before);
-  const begun = await other.signUp('b+clerk_test@example.com');
+  const begun = await other.signUp('b+clerk_test@example.com', password);
   const path = `/v1/client/sign_ups/${begun.response?.id}`;
   await other.call('POST', `${path}/prepare_verification`, { strategy: 'email_code' });
   await before.stop();
@@ -308,7 +262,7 @@ test.each(['/v1/environment', '/v1/dev_browser', '/v1/users'])(
       // Unlike fetch, this can send another Host.
       const sent = request(provider.url + path, { headers: { host } }).end();
       const [response] = await once(sent, 'response');
-      return [response.statusCode, Answer.safeParse(await json(response)).data?.errors?.[0]?.code];
+      return [response.statusCode, BrowserResponse.safeParse(await json(response)).data?.errors?.[0]?.code];
     };
     const foreign = [
       'evil.example',

@@ -5,6 +5,7 @@ import { type Instance, isSecretKey } from '../instance/instance';
 import { jwks } from '../instance/tokens';
 import { handshakeRoutes } from './handshakes';
 import { sessionRoutes } from './sessions';
+import { ticketRoutes } from './tickets';
 import { userRoutes } from './users';
 
 /** The Backend API: what the application's server and its scripts may do with the secret key, and nobody without. */
@@ -14,6 +15,7 @@ export function backendApi(instance: Instance): Hono {
     ...userRoutes(instance),
     ...sessionRoutes(instance),
     ...handshakeRoutes(instance),
+    ...ticketRoutes(instance),
   };
   return new Hono()
     .use(({ req }, next) => {

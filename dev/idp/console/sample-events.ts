@@ -2,7 +2,7 @@ import type { Session, User } from '../instance/data';
 import { notFound } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
-import { deletedUserResource, sessionResource, userResource } from '../instance/resources';
+import { deletedUserResource, sessionEventResource, userResource } from '../instance/resources';
 
 /**
  * The data of an event of this type in the provider's form, to be edited and sent: `user.created` is about somebody
@@ -19,7 +19,7 @@ export function sampleEventData(instance: Instance, type: string): Record<string
     case 'user.deleted':
       return deletedUserResource(user);
     case 'session.created':
-      return sessionResource(newestSession(instance, user));
+      return sessionEventResource(newestSession(instance, user), user);
     default:
       throw notFound(`A sample of ${type}`);
   }
@@ -56,6 +56,8 @@ function newestSession({ store, clock }: Instance, user: User): Session {
       status: 'active',
       lastActiveAt: now,
       expireAt: now + 7 * 24 * 60 * 60 * 1000,
+      reverifiedAt: null,
+      reverification: null,
       createdAt: now,
       updatedAt: now,
     }

@@ -12,11 +12,13 @@ import { ApiError, notFound } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import { passwordMatches } from '../instance/passwords';
 import {
+  browserSessionResource,
   deletedUserResource,
   deviceResource,
   emailAddressResource,
   publicUserResource,
 } from '../instance/resources';
+import { requireRecentFirstFactor } from '../instance/reverification';
 import { type BrowserRequest, requireSignedIn } from './browser';
 
 const Names = z.object({ first_name: z.string().optional(), last_name: z.string().optional() });
@@ -42,7 +44,10 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
     'POST /v1/me/change_password': (request) => {
       const { user, session } = requireSignedIn(instance, request);
       const change = parse(PasswordChange, request.body);
-      if (user.password !== null && !passwordMatches(change.current_password ?? '', user.password)) {
+      requireRecentFirstFactor(instance, session);
+      // A recent first factor replaces the current password, so the form of the SDK does not ask for it.
+      const asksForPassword = user.password !== null && !instance.reverification;
+      if (asksForPassword && !passwordMatches(change.current_password ?? '', user.password)) {
         const message = 'Password is incorrect. Try again, or use another method.';
         throw new ApiError(422, 'form_password_incorrect', message, 'current_password');
       }
@@ -52,18 +57,18 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       return publicUserResource(updated);
     },
     'DELETE /v1/me': (request) => {
-      const { user } = requireSignedIn(instance, request);
+      const { user, session } = requireSignedIn(instance, request);
+      requireRecentFirstFactor(instance, session);
       deleteUser(instance, user);
       return deletedUserResource(user);
     },
-    'GET /v1/me/email_addresses': (request) => [
-      emailAddressResource(requireSignedIn(instance, request).user),
-    ],
     'POST /v1/me/sessions/:id/revoke': (request) => {
-      const { user } = requireSignedIn(instance, request);
+      const { user, session: own } = requireSignedIn(instance, request);
+      requireRecentFirstFactor(instance, own);
       const session = instance.store.sessions.get(request.id);
       if (session?.userId !== user.id) throw notFound('The session');
-      return deviceResource(endSession(instance, session, 'revoked'));
+      const ended = endSession(instance, session, 'revoked');
+      return browserSessionResource(ended, { user, token: undefined, now: instance.clock.now() });
     },
   };
 }
@@ -75,4 +80,9 @@ export function activeDevices(instance: Instance, request: BrowserRequest): Reco
     .all()
     .filter((session) => session.userId === user.id && activeSession(instance, session.id) !== undefined)
     .map(deviceResource);
+}
+
+/** The addresses of the signed-in user. */
+export function ownAddresses(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
+  return [emailAddressResource(requireSignedIn(instance, request).user)];
 }

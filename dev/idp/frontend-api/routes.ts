@@ -7,15 +7,18 @@ import { jwks } from '../instance/tokens';
 import { type BrowserRequest, browserState, recogniseBrowser, requireOwnSession } from './browser';
 import { environment } from './environment';
 import { handshake } from './handshake';
-import { activeDevices, meRoutes } from './me';
+import { activeDevices, meRoutes, ownAddresses } from './me';
+import { reverificationRoutes } from './reverification';
 import { clientOf, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
+import { openTicketLink } from './ticket-link';
 
 /** The Frontend API: what the SDK in a browser may do with the browser's own client. */
 export function frontendApi(instance: Instance): Hono {
   const resources: Routes<BrowserRequest, unknown> = {
     ...sessionRoutes(instance),
+    ...reverificationRoutes(instance),
     ...signInRoutes(instance),
     ...signUpRoutes(instance),
     ...meRoutes(instance),
@@ -28,14 +31,16 @@ export function frontendApi(instance: Instance): Hono {
     'PATCH /v1/environment': () => ({ body: environment(instance) }),
     'GET /.well-known/jwks.json': () => ({ body: jwks(instance.signingKey) }),
     'POST /v1/dev_browser': ({ browser }) => ({
-      body: { object: 'dev_browser', id: browser.establish().token },
+      body: { id: browser.establish().token },
     }),
+    'GET /v1/tickets/accept': (request) => openTicketLink(instance, request),
     'GET /v1/client/handshake': (request) => handshake(instance, request),
     'POST /v1/client/sessions/:id/tokens': (request) => {
       const session = requireOwnSession(instance, request, request.id);
       return { body: { object: 'token', jwt: issueToken(instance, session, request.browser) } };
     },
     'GET /v1/me/sessions/active': (request) => ({ body: activeDevices(instance, request) }),
+    'GET /v1/me/email_addresses': (request) => ({ body: ownAddresses(instance, request) }),
     // The SDK takes the client's new state from the answer to each change.
     ...wrapped(resources, (handler, route) => (request: BrowserRequest) => {
       const response = handler(request);

@@ -24,12 +24,14 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
       endSession(instance, session, 'removed');
     }
   };
+  const establish = ({ browser }: BrowserRequest) => {
+    browser.establish();
+    return clientOf(instance, browser);
+  };
   return {
     'GET /v1/client': ({ browser }) => clientOf(instance, browser),
-    'PUT /v1/client': ({ browser }) => {
-      browser.establish();
-      return clientOf(instance, browser);
-    },
+    'PUT /v1/client': establish,
+    'POST /v1/client': establish,
     'DELETE /v1/client': (request) => {
       endAll(request);
       const { client } = request.browser;
@@ -67,7 +69,8 @@ export function clientOf(instance: Instance, browser: Browser): Resource {
   });
 }
 
-function sessionOf(instance: Instance, session: Session, browser: Browser): Record<string, unknown> {
+/** A session for the browser, with a new token while it is active. */
+export function sessionOf(instance: Instance, session: Session, browser: Browser): Record<string, unknown> {
   const user = instance.store.users.get(session.userId);
   const isActive = session.status === 'active' && user !== undefined;
   const token = isActive ? issueToken(instance, session, browser) : undefined;

@@ -7,12 +7,14 @@ import {
   EmailAddress,
   requireFreeEmail,
 } from '../instance/accounts';
-import type { SignUp } from '../instance/data';
+import type { Invitation, SignUp } from '../instance/data';
 import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
+import { Proof, requireOpenCheck, startProtectCheck } from '../instance/protect-check';
 import { missingFields, signUpResource } from '../instance/resources';
+import { requireInvitation, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireNobodySignedIn, requireOwnAttempt } from './browser';
 
 /** The SDK sends every field of its form: one left empty is one not given. */
@@ -37,10 +39,14 @@ const Fields = z.object({
   first_name: optional(z.string()),
   last_name: optional(z.string()),
   unsafe_metadata: optional(UnsafeMetadata),
+  ticket: optional(z.string()),
 });
 const Code = z.object({ code: z.string() });
 
-/** Signing up: an address and a password, then, unless the instance waives it, the code mailed to the address. */
+/**
+ * Signs users up by address and password. The address is proved by a mailed code or the ticket of an invitation, unless
+ * the instance does not verify addresses.
+ */
 export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { clients, signUps } = instance.store;
   const routes: Routes<BrowserRequest, SignUp> = {
@@ -57,6 +63,8 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
         lastName: null,
         unsafeMetadata: {},
         verification: null,
+        invitationId: null,
+        protectCheck: startProtectCheck(instance),
         createdUserId: null,
         createdSessionId: null,
         abandonAt: instance.clock.now() + ATTEMPT_LIFE,
@@ -69,6 +77,12 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
     'PATCH /v1/client/sign_ups/:id': (request) => {
       const signUp = enter(instance, openSignUp(instance, request), request.body);
       return completeIfReady(instance, signUp);
+    },
+    'PATCH /v1/client/sign_ups/:id/protect_check': (request) => {
+      const signUp = openSignUp(instance, request);
+      requireOpenCheck(signUp.protectCheck);
+      parse(Proof, request.body);
+      return completeIfReady(instance, signUps.put({ ...signUp, protectCheck: null }));
     },
     'GET /v1/client/sign_ups/:id': (request) => requireOwnAttempt(instance, signUps, request),
     'POST /v1/client/sign_ups/:id/prepare_verification': (request) => {
@@ -91,10 +105,15 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
   return wrapped(routes, (handler) => (request) => signUpResource(handler(request), instance));
 }
 
-/** Takes fields into a sign-up; another address needs another proof. Throws for a field that the instance refuses. */
+/**
+ * Saves fields in a sign-up. Another address needs another proof, and the ticket of an invitation is one. Throws the
+ * provider's error for a field or a ticket that is not valid.
+ */
 function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
   const fields = parse(Fields, body);
-  const email = fields.email_address ?? signUp.email;
+  const invitation = fields.ticket === undefined ? undefined : requireInvitation(instance, fields.ticket);
+  const email = invitation?.email ?? fields.email_address ?? signUp.email;
+  const isUnchanged = email === signUp.email;
   if (email !== null) requireFreeEmail(instance, email, 'email_address');
   return instance.store.signUps.put({
     ...signUp,
@@ -103,16 +122,20 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
     firstName: fields.first_name ?? signUp.firstName,
     lastName: fields.last_name ?? signUp.lastName,
     unsafeMetadata: fields.unsafe_metadata ?? signUp.unsafeMetadata,
-    verification: email === signUp.email ? signUp.verification : null,
+    verification: invitation ? verifiedByTicket(invitation) : isUnchanged ? signUp.verification : null,
+    invitationId: invitation?.id ?? (isUnchanged ? signUp.invitationId : null),
   });
 }
 
-/** Creates user and session once nothing is missing; until then nobody else knows of the sign-up. */
+/** Creates the user and the session once the sign-up is complete. */
 function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const { email, password, firstName, lastName, unsafeMetadata, verification } = signUp;
   const isVerified = !instance.verifyEmailAtSignUp || verification?.status === 'verified';
   if (email === null || missingFields(signUp).length > 0 || !isVerified) return signUp;
-  const user = createUser(instance, { email, password, firstName, lastName, unsafeMetadata });
+  const invitation = acceptInvitation(instance, signUp);
+  const publicMetadata = invitation?.publicMetadata ?? {};
+  const profile = { password, firstName, lastName, unsafeMetadata, publicMetadata };
+  const user = createUser(instance, { email, ...profile });
   const session = createSession(instance, user, signUp.clientId);
   return instance.store.signUps.put({
     ...signUp,
@@ -120,6 +143,11 @@ function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
     createdUserId: user.id,
     createdSessionId: session.id,
   });
+}
+
+function acceptInvitation({ store, clock }: Instance, { invitationId }: SignUp): Invitation | undefined {
+  const invitation = store.invitations.get(invitationId ?? '');
+  return invitation && store.invitations.put({ ...invitation, status: 'accepted', updatedAt: clock.now() });
 }
 
 function openSignUp(instance: Instance, request: BrowserRequest): SignUp {

@@ -4,7 +4,8 @@ import { ApiError, notFound } from './error';
 import { newId } from './ids';
 import type { Instance } from './instance';
 import { hashPassword } from './passwords';
-import { deletedUserResource, sessionResource, userResource } from './resources';
+import { deletedUserResource, sessionEventResource, userResource } from './resources';
+import { firstFactorVerifiedAt } from './reverification';
 import { sessionToken } from './tokens';
 
 /** An address as it is stored and compared: lower case, no white space around it. */
@@ -70,13 +71,15 @@ export function createSession(instance: Instance, user: User, clientId: string):
     status: 'active',
     lastActiveAt: now,
     expireAt: now + SESSION_LIFE,
+    reverifiedAt: null,
+    reverification: null,
     createdAt: now,
     updatedAt: now,
   });
-  instance.store.users.put({ ...user, lastSignInAt: now });
+  const signedIn = instance.store.users.put({ ...user, lastSignInAt: now });
   const client = instance.store.clients.get(clientId);
   if (client) instance.store.clients.put({ ...client, updatedAt: now });
-  instance.webhooks.send('session.created', sessionResource(session));
+  instance.webhooks.send('session.created', sessionEventResource(session, signedIn));
   return session;
 }
 
@@ -91,7 +94,8 @@ export function endSession(
   const ended = instance.store.sessions.put({ ...session, status, updatedAt: now });
   const client = instance.store.clients.get(session.clientId);
   if (client) instance.store.clients.put({ ...client, updatedAt: now });
-  instance.webhooks.send(`session.${status}`, sessionResource(ended));
+  const user = requireUser(instance, session.userId);
+  instance.webhooks.send(`session.${status}`, sessionEventResource(ended, user));
   return ended;
 }
 
@@ -121,7 +125,9 @@ export function issueToken(
     seconds = instance.sessionTokenSeconds,
   }: { origin?: string | undefined; seconds?: number | undefined } = {},
 ): string {
-  return sessionToken(instance.signingKey, session, {
+  // The token counts the age of the first factor from `createdAt`.
+  const proved = { ...session, createdAt: firstFactorVerifiedAt(session) };
+  return sessionToken(instance.signingKey, proved, {
     issuer: instance.publishableKey.issuer,
     seconds,
     now: instance.clock.now(),

@@ -3,9 +3,9 @@ import { z } from 'zod';
 const Metadata = z.record(z.string(), z.unknown());
 const Time = z.number();
 
-/** Proof of an address or a password: a code that was mailed and what became of it, or a password given. */
+/** Proof of an address or a password: a mailed code with its attempts, or a password that was entered. */
 const Verification = z.object({
-  strategy: z.enum(['email_code', 'reset_password_email_code', 'password']),
+  strategy: z.enum(['email_code', 'reset_password_email_code', 'password', 'ticket']),
   status: z.enum(['unverified', 'verified']),
   code: z.string().nullable(),
   attempts: z.number(),
@@ -43,7 +43,7 @@ const Client = z.object({
   updatedAt: Time,
 });
 
-/** One user on one client, from the sign-in on. One past `expireAt` may still say active. */
+/** A session of a user on a client. Its status may still be active after `expireAt`. */
 const Session = z.object({
   id: z.string(),
   userId: z.string(),
@@ -51,18 +51,37 @@ const Session = z.object({
   status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
   lastActiveAt: Time,
   expireAt: Time,
+  /** When the user last proved the first factor again. */
+  reverifiedAt: Time.nullable().default(null),
+  /** The reverification that was started last, with its proof. */
+  reverification: z.object({ verification: Verification.nullable() }).nullable().default(null),
   createdAt: Time,
   updatedAt: Time,
 });
 
-/** An attempt to sign in, as far as it has come. */
+/** A check by Clerk Protect that the browser has not passed yet. */
+const ProtectCheck = z.object({ token: z.string(), scriptUrl: z.string(), expireAt: Time });
+
+/** An attempt to sign in. The fields with a default are missing in data files of earlier versions. */
 const SignIn = z.object({
   id: z.string(),
   clientId: z.string(),
-  status: z.enum(['needs_identifier', 'needs_first_factor', 'needs_new_password', 'complete']),
+  status: z.enum([
+    'needs_identifier',
+    'needs_first_factor',
+    'needs_client_trust',
+    'needs_new_password',
+    'needs_protect_check',
+    'complete',
+  ]),
   identifier: z.string().nullable(),
   userId: z.string().nullable(),
   verification: Verification.nullable(),
+  /** Proof of the address from a browser that is new to the user. */
+  secondVerification: Verification.nullable().default(null),
+  /** Whether the user has had a session in this browser. Null unless the instance requires client trust. */
+  clientTrustState: z.enum(['pending', 'new', 'known']).nullable().default(null),
+  protectCheck: ProtectCheck.nullable().default(null),
   createdSessionId: z.string().nullable(),
   abandonAt: Time,
 });
@@ -78,9 +97,36 @@ const SignUp = z.object({
   lastName: z.string().nullable(),
   unsafeMetadata: Metadata,
   verification: Verification.nullable(),
+  /** The invitation that the sign-up accepts. */
+  invitationId: z.string().nullable().default(null),
+  protectCheck: ProtectCheck.nullable().default(null),
   createdUserId: z.string().nullable(),
   createdSessionId: z.string().nullable(),
   abandonAt: Time,
+});
+
+/** A ticket of the Backend API that signs a user in once. */
+const SignInToken = z.object({
+  id: z.string(),
+  userId: z.string(),
+  ticket: z.string(),
+  status: z.enum(['pending', 'accepted', 'revoked']),
+  expireAt: Time,
+  createdAt: Time,
+  updatedAt: Time,
+});
+
+/** An invitation of the Backend API to sign up with an address, by a ticket that proves the address. */
+const Invitation = z.object({
+  id: z.string(),
+  email: z.string(),
+  publicMetadata: Metadata,
+  redirectUrl: z.string().nullable(),
+  ticket: z.string(),
+  status: z.enum(['pending', 'accepted', 'revoked']),
+  expireAt: Time,
+  createdAt: Time,
+  updatedAt: Time,
 });
 
 /** A mail that a real provider would have sent. */
@@ -88,7 +134,7 @@ const Mail = z.object({
   id: z.string(),
   to: z.string(),
   code: z.string(),
-  purpose: z.enum(['sign-up', 'sign-in', 'password reset']),
+  purpose: z.enum(['sign-up', 'sign-in', 'new device', 'reverification', 'password reset']),
   sentAt: Time,
 });
 
@@ -115,7 +161,7 @@ const Delivery = z.object({
   createdAt: Time,
 });
 
-/** All that the stand-in remembers, as it stands in its data file. */
+/** The data file of an emulator. The tables with a default are missing in files of earlier versions. */
 export const Data = z.object({
   version: z.literal(1),
   signingKeyPem: z.string(),
@@ -124,6 +170,8 @@ export const Data = z.object({
   sessions: z.array(Session),
   signIns: z.array(SignIn),
   signUps: z.array(SignUp),
+  signInTokens: z.array(SignInToken).default([]),
+  invitations: z.array(Invitation).default([]),
   mails: z.array(Mail),
   deliveries: z.array(Delivery),
 });
@@ -134,6 +182,9 @@ export type Client = Readonly<z.infer<typeof Client>>;
 export type Session = Readonly<z.infer<typeof Session>>;
 export type SignIn = Readonly<z.infer<typeof SignIn>>;
 export type SignUp = Readonly<z.infer<typeof SignUp>>;
+export type SignInToken = Readonly<z.infer<typeof SignInToken>>;
+export type Invitation = Readonly<z.infer<typeof Invitation>>;
+export type ProtectCheck = Readonly<z.infer<typeof ProtectCheck>>;
 export type Verification = Readonly<z.infer<typeof Verification>>;
 export type Mail = Readonly<z.infer<typeof Mail>>;
 export type Delivery = Readonly<z.infer<typeof Delivery>>;

@@ -13,6 +13,10 @@ export interface Instance {
   readonly signingKey: SigningKey;
   readonly sessionTokenSeconds: number;
   readonly verifyEmailAtSignUp: boolean;
+  readonly clientTrust: boolean;
+  readonly reverification: boolean;
+  /** Address of the script that runs protect checks. Without it there are none. */
+  readonly protectCheckUrl: string | undefined;
   readonly clock: Clock;
   /** Creation time of the next user: see `creationTimes`. */
   readonly creationTime: () => number;

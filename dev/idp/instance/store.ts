@@ -5,9 +5,11 @@ import {
   type Client,
   Data,
   type Delivery,
+  type Invitation,
   type Mail,
   type Session,
   type SignIn,
+  type SignInToken,
   type SignUp,
   type User,
 } from './data';
@@ -31,6 +33,8 @@ export interface Store {
   readonly sessions: Table<Session>;
   readonly signIns: Table<SignIn>;
   readonly signUps: Table<SignUp>;
+  readonly signInTokens: Table<SignInToken>;
+  readonly invitations: Table<Invitation>;
   readonly mails: Table<Mail>;
   readonly deliveries: Table<Delivery>;
   /** Calls the listener after every change, at most once per turn of the event loop. */
@@ -80,6 +84,8 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
     sessions: table(data?.sessions, changed),
     signIns: table(data?.signIns, changed),
     signUps: table(data?.signUps, changed),
+    signInTokens: table(data?.signInTokens, changed),
+    invitations: table(data?.invitations, changed),
     mails: table(data?.mails, changed),
     deliveries: table(data?.deliveries, changed),
   };

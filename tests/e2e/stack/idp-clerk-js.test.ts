@@ -4,7 +4,7 @@ import { clerkFrontendApiProxy } from '@clerk/backend/proxy';
 import type { BrowserContext, Page } from 'playwright';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateSigningKeyPem } from '../../../dev/idp/instance/tokens';
-import type { IdentityProvider } from '../../../dev/idp/server';
+import type { IdentityProvider, IdentityProviderOptions } from '../../../dev/idp/server';
 import { mailedCode, PASSWORD, signInWithoutForm } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
 import { startProvider } from '../../harness/identity-provider';
@@ -94,8 +94,8 @@ async function arriveSignedIn(tab: Page, email: string): Promise<string | null> 
 }
 
 /** An instance, an application of it, and tabs at that. */
-async function startInstance(publishableKey: string) {
-  const provider = stopAfterAll(await startProvider({ publishableKey, sessionTokenSeconds: 20 }));
+async function startInstance(publishableKey: string, options: Partial<IdentityProviderOptions> = {}) {
+  const provider = stopAfterAll(await startProvider({ publishableKey, sessionTokenSeconds: 20, ...options }));
   const application = stopAfterAll(await startApplication(provider, publishableKey));
   return {
     provider,
@@ -344,5 +344,77 @@ describe('the forms', async () => {
     await signedOut(tab);
     expect(provider.store.users.get(user.id)).toBeUndefined();
     expect(errors).toEqual([]);
+  });
+});
+
+describe('The forms of an instance with client trust and reverification', async () => {
+  const { provider, newTab, awaitCode } = await startInstance(development.publishableKey, {
+    clientTrust: true,
+    reverification: true,
+  });
+
+  test('The sign-in form asks for a mailed code in a new browser, and not in a known one', async () => {
+    const user = provider.createUser({ email: 'device@example.com', password: PASSWORD });
+    const { tab } = await newTab();
+    await tab.goto('/sign-in');
+    await tab.fill('input[name=identifier]', 'device@example.com');
+    await submit(tab);
+    await tab.fill('input[name=password]', PASSWORD);
+    await submit(tab);
+    await tab.waitForURL('**/client-trust');
+    await typeCode(tab, await awaitCode(tab, 'device@example.com'));
+    expect(await signedInAs(tab)).toBe(user.id);
+    await tab.evaluate(() => Reflect.get(window, 'Clerk').signOut());
+    await signedOut(tab);
+    expect(await signIn(tab, 'device@example.com')).toBe(user.id);
+  });
+
+  test('The profile asks for the password again before it deletes an account with an old session', async () => {
+    const user = provider.createUser({ email: 'again@example.com', password: PASSWORD });
+    const { tab } = await newTab();
+    await tab.goto('/sign-in');
+    await tab.locator('input[name=identifier]').waitFor();
+    const { signInTokens } = createClerkClient({
+      secretKey,
+      apiUrl: provider.url,
+      telemetry: { disabled: true },
+    });
+    const { token } = await signInTokens.createSignInToken({ userId: user.id, expiresInSeconds: 60 });
+    await tab.evaluate(async (ticket) => {
+      const clerk = Reflect.get(window, 'Clerk');
+      const { createdSessionId } = await clerk.client.signIn.create({ strategy: 'ticket', ticket });
+      await clerk.setActive({ session: createdSessionId });
+    }, token);
+    expect(await signedInAs(tab)).toBe(user.id);
+    const [session] = provider.store.sessions.all().filter(({ userId }) => userId === user.id);
+    if (session) provider.store.sessions.put({ ...session, createdAt: session.createdAt - 20 * 60_000 });
+    await tab.goto('/account');
+    await tab.getByRole('button', { name: 'Security' }).click();
+    await tab.getByRole('button', { name: 'Delete account' }).click();
+    await tab.fill('input[name=deleteConfirmation]', 'Delete account');
+    await submit(tab);
+    await tab.fill('input[name=password]', PASSWORD);
+    expect(provider.store.users.get(user.id)).toBeDefined();
+    await tab.locator('input[name=password]').press('Enter');
+    await signedOut(tab);
+    expect(provider.store.users.get(user.id)).toBeUndefined();
+  });
+});
+
+describe('The forms of an instance with protect checks', async () => {
+  const protectCheckUrl = 'https://protect.example/check.js';
+  const { provider, newTab } = await startInstance(development.publishableKey, { protectCheckUrl });
+
+  test('The sign-in form runs the script of the check and sends its proof', async () => {
+    const user = provider.createUser({ email: 'protect@example.com', password: PASSWORD });
+    const { tab, profile } = await newTab();
+    await profile.route(protectCheckUrl, (route) =>
+      route.fulfill({
+        contentType: 'text/javascript',
+        headers: { 'access-control-allow-origin': '*' },
+        body: "export default async (container, { token }) => 'proof of ' + token;",
+      }),
+    );
+    expect(await signIn(tab, 'protect@example.com')).toBe(user.id);
   });
 });

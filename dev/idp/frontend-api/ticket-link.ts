@@ -1,0 +1,22 @@
+import type { ApiRequest, ApiResponse } from '../http';
+import { ApiError } from '../instance/error';
+import type { Instance } from '../instance/instance';
+import { requireInvitation } from '../instance/tickets';
+import { isTrustedOrigin } from './browser';
+
+/**
+ * Redirects the browser from the link of an invitation to the page that the invitation names. The page gets the ticket
+ * in its query. Throws a 400 for a page outside this machine and the application, because it could use the ticket.
+ */
+export function openTicketLink(instance: Instance, request: ApiRequest): ApiResponse {
+  const ticket = request.url.searchParams.get('ticket') ?? '';
+  const { redirectUrl } = requireInvitation(instance, ticket);
+  const page = redirectUrl === null ? undefined : new URL(redirectUrl);
+  if (page === undefined || !isTrustedOrigin(instance, request, page.origin)) {
+    const message = 'The redirect_url of the invitation is missing or not a page of this application.';
+    throw new ApiError(400, 'url_invalid', message, 'redirect_url');
+  }
+  page.searchParams.set('__clerk_ticket', ticket);
+  page.searchParams.set('__clerk_status', 'sign_up');
+  return { status: 303, headers: { location: page.href } };
+}

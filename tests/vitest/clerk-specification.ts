@@ -1,0 +1,11 @@
+import { afterAll, afterEach, expect } from 'vitest';
+import { takeDifferences } from '../harness/clerk-schemas/checked-responses';
+
+// Every response of an emulator that a test starts conforms to the specification of the provider's APIs.
+
+const expectNoDifference = () => {
+  expect(takeDifferences(), 'responses that differ from the specification of Clerk').toEqual([]);
+};
+
+afterEach(expectNoDifference);
+afterAll(expectNoDifference);
