@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
-import { PassingFault } from '#lib/concurrency/retry';
+import { TransientError } from '#lib/concurrency/retry';
 import { InvalidEnvironmentError } from '#lib/env';
 import { describeError } from '#lib/errors/describe-error';
-import { drainDatabase } from '#lib/storage/database';
+import { closeDatabase } from '#lib/storage/database';
 
 /** The command was called in a way that it does not know; the message says how it is meant. */
 export class UsageError extends Error {}
@@ -15,7 +15,7 @@ const isUsage = (error: unknown) =>
   error instanceof UsageError ||
   (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
 
-const OURS: readonly unknown[] = [Error, PassingFault, InvalidEnvironmentError];
+const OURS: readonly unknown[] = [Error, TransientError, InvalidEnvironmentError];
 
 /** Errors of ours are in words; of any other, the message may quote what nobody should read. */
 export function inWords(error: unknown): string {
@@ -37,7 +37,7 @@ export async function runCommand(usage: string, command: () => Promise<ExitCode>
     process.stderr.write(`${inWords(error)}\n${isUsage(error) ? `\n${usage}\n` : ''}`);
     process.exitCode = notBegun ? 2 : 1;
   } finally {
-    await drainDatabase();
+    await closeDatabase();
   }
 }
 

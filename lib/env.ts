@@ -145,7 +145,7 @@ export function parseEnvironment(source: Source): Environment {
  * Some of this process's variables, by a part of `variables`; throws an InvalidEnvironmentError over these alone. A command
  * of an operator runs where the others may be missing.
  */
-export function someVariables<T>(part: z.ZodMiniType<T>): T {
+export function parseEnvironmentSubset<T>(part: z.ZodMiniType<T>): T {
   return parseBy(part, process.env);
 }
 

@@ -1,15 +1,15 @@
 import type { NextRequest } from 'next/server';
 import type { AuthenticatedContext } from './api/schemas';
 import { environment } from './env';
-import { json, type RouteHandler, route, type Segment } from './http/route';
+import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { authStateOf, SIGNED_IN } from './idp/auth-state';
 import { keepSessionUser, recallSessionUser, sessionUserOf } from './idp/verified-sessions';
-import { noteFacts } from './log';
+import { addLogFields } from './log';
 import { resolveUserId } from './register';
-import { step } from './telemetry/with-span';
+import { withSpan } from './telemetry/with-span';
 
 /** Runs only for a verified session; what it throws is answered as contract 7 says. */
-export type GuardedHandler<S extends Segment> = (
+export type GuardedHandler<S extends RouteContext> = (
   request: NextRequest,
   context: AuthenticatedContext,
   segment: S,
@@ -19,7 +19,7 @@ export type GuardedHandler<S extends Segment> = (
 async function sessionUserId({ headers }: NextRequest): Promise<string | undefined> {
   const state = authStateOf(headers);
   if (state?.status !== SIGNED_IN) {
-    noteFacts({ reason: state?.reason ?? 'no-auth-state' });
+    addLogFields({ reason: state?.reason ?? 'no-auth-state' });
     return undefined;
   }
   // With an empty secret the SDK would believe auth headers that anyone can sign: no valid environment, no answer.
@@ -30,7 +30,7 @@ async function sessionUserId({ headers }: NextRequest): Promise<string | undefin
   // Loaded on first use. A middleware in the same process has already cached the user, so the SDK is seldom needed here.
   const { auth } = await import('./idp/server');
   const verdict = sessionUserOf(await auth());
-  if (verdict.user === undefined) noteFacts({ reason: verdict.reason });
+  if (verdict.user === undefined) addLogFields({ reason: verdict.reason });
   else keepSessionUser(state, authorization, verdict.user);
   return verdict.user;
 }
@@ -51,10 +51,10 @@ async function authenticate(request: NextRequest): Promise<AuthenticatedContext 
  * OPTIONS is not guarded (contract 5.2, rule 1). As it has no context, the handler does not run for it: the answer is 204.
  * A route that needs more for a preflight exports an OPTIONS of its own. The log names the route by `path`, its folder's.
  */
-export function guard<S extends Segment>(handler: GuardedHandler<S>, path?: string): RouteHandler<S> {
+export function guard<S extends RouteContext>(handler: GuardedHandler<S>, path?: string): RouteHandler<S> {
   return route(async (request, segment) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
-    const context = await step(
+    const context = await withSpan(
       'guard',
       () => authenticate(request),
       (passed) => (passed ? 'passed' : 'refused'),

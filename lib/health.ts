@@ -1,10 +1,10 @@
 import type { NotReady, Ready } from './api/schemas';
 import { isShuttingDown } from './concurrency/shutdown';
-import { shareUnderWay } from './concurrency/single-flight';
-import { within } from './concurrency/with-timeout';
+import { singleFlight } from './concurrency/single-flight';
+import { withTimeout } from './concurrency/with-timeout';
 import { describeError } from './errors/describe-error';
 import { log } from './log';
-import { askDatabase } from './storage/database';
+import { pingDatabase } from './storage/database';
 import { withKv } from './storage/kv';
 
 /** Whether requests should be sent to this process, in words that tell a stranger nothing. */
@@ -20,11 +20,11 @@ const BOUND_MS = 2_000;
 const TOLD_AGAIN_MS = 1_000;
 
 /** One at a time, also one that nobody waits for any more: an outage holds one connection, not all. */
-const sharedDatabase = shareUnderWay(() => askDatabase(BOUND_MS));
+const sharedDatabase = singleFlight(() => pingDatabase(BOUND_MS));
 
 let known: { readonly readiness: Readiness; readonly at: number } | undefined;
 
-const ask = shareUnderWay(async () => {
+const ask = singleFlight(async () => {
   const cache = withKv((kv) => kv.ping()).then(
     () => OK,
     () => DEGRADED,
@@ -32,7 +32,7 @@ const ask = shareUnderWay(async () => {
   const wasOut = known?.readiness === NO_DATABASE;
   let readiness: Readiness = NO_DATABASE;
   try {
-    await within(BOUND_MS, sharedDatabase('database'));
+    await withTimeout(BOUND_MS, sharedDatabase('database'));
     readiness = await cache;
     if (wasOut) log.info('ready again');
   } catch (error) {

@@ -15,7 +15,7 @@ export const log = pino({
 const WARN_EVERY_MS = 60_000;
 
 /** Warns in these words at most once a minute: of what anybody can bring about, or what goes on as long as an outage. */
-export function warningOnceAMinute(message: string): (about?: object) => void {
+export function rateLimitedWarning(message: string): (about?: object) => void {
   let warned = Number.NEGATIVE_INFINITY;
   return (about = {}) => {
     if (performance.now() - warned < WARN_EVERY_MS) return;
@@ -31,7 +31,7 @@ export const requestIdOf = (given: unknown): string =>
   typeof given === 'string' && PLAIN_REQUEST_ID.test(given) ? given : randomUUID();
 
 /** What a request's log line says about its course, besides route, status and duration. */
-export interface RequestFacts {
+export interface RequestLogFields {
   /** Where the guard found the internal user id: `bypass` means that the cache did not answer. */
   cache?: 'hit' | 'miss' | 'bypass';
   /** What the guard's registration of the caller came to, where the cache had no answer. */
@@ -44,14 +44,14 @@ export interface RequestFacts {
   messageId?: string;
 }
 
-const requestFacts = new AsyncLocalStorage<RequestFacts>();
+const requestFacts = new AsyncLocalStorage<RequestLogFields>();
 
-/** Runs `work` so that every `noteFacts` below it lands in `facts`. */
-export function collectFacts<T>(facts: RequestFacts, work: () => Promise<T>): Promise<T> {
+/** Runs `work` so that every `addLogFields` below it lands in `facts`. */
+export function withLogFields<T>(facts: RequestLogFields, work: () => Promise<T>): Promise<T> {
   return requestFacts.run(facts, work);
 }
 
 /** Adds to the log line of the request under way; does nothing outside of one. */
-export function noteFacts(facts: RequestFacts): void {
+export function addLogFields(facts: RequestLogFields): void {
   Object.assign(requestFacts.getStore() ?? {}, facts);
 }

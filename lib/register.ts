@@ -1,10 +1,10 @@
-import { batched } from './concurrency/batch-loader';
-import { shareUnderWay } from './concurrency/single-flight';
-import { within } from './concurrency/with-timeout';
+import { batchLoader } from './concurrency/batch-loader';
+import { singleFlight } from './concurrency/single-flight';
+import { withTimeout } from './concurrency/with-timeout';
 import { insertLinks, linkedUserIds, retryOnConflict } from './linking/links';
 import { cacheUserId, readCachedUserId } from './linking/user-id-cache';
-import { noteFacts, type RequestFacts } from './log';
-import { step } from './telemetry/with-span';
+import { addLogFields, type RequestLogFields } from './log';
+import { withSpan } from './telemetry/with-span';
 
 /** The link of an identity-provider user to an internal user. */
 export interface Registration {
@@ -21,7 +21,7 @@ export interface Registration {
  */
 const DEADLINE_MS = 8_000;
 
-const findUserId = batched(linkedUserIds);
+const findUserId = batchLoader(linkedUserIds);
 
 async function findOrCreate(identityProviderUserId: string): Promise<Registration> {
   const existing = await findUserId(identityProviderUserId);
@@ -33,8 +33,8 @@ async function findOrCreate(identityProviderUserId: string): Promise<Registratio
   return { userId: winner, created: false };
 }
 
-const sharedFindOrCreate = shareUnderWay((identityProviderUserId: string) =>
-  within(
+const sharedFindOrCreate = singleFlight((identityProviderUserId: string) =>
+  withTimeout(
     DEADLINE_MS,
     retryOnConflict(() => findOrCreate(identityProviderUserId)),
   ),
@@ -49,7 +49,7 @@ const sharedFindOrCreate = shareUnderWay((identityProviderUserId: string) =>
  * done and can be repeated.
  */
 export function registerByIdentityProviderUserId(identityProviderUserId: string): Promise<Registration> {
-  return step(
+  return withSpan(
     'register',
     async () => {
       const { result, own } = await sharedFindOrCreate(identityProviderUserId);
@@ -61,11 +61,11 @@ export function registerByIdentityProviderUserId(identityProviderUserId: string)
 
 interface ResolvedUserId {
   readonly userId: string;
-  readonly facts: Pick<RequestFacts, 'cache' | 'caller'>;
+  readonly facts: Pick<RequestLogFields, 'cache' | 'caller'>;
 }
 
 async function readOrRegister(identityProviderUserId: string): Promise<ResolvedUserId> {
-  const cached = await step(
+  const cached = await withSpan(
     'cache read',
     () => readCachedUserId(identityProviderUserId),
     ({ outcome }) => outcome,
@@ -75,7 +75,7 @@ async function readOrRegister(identityProviderUserId: string): Promise<ResolvedU
   const caller = created ? 'created' : 'existing';
   // Writing to a cache that has just failed would make this request wait a second time.
   if (cached.outcome === 'fault') return { userId, facts: { cache: 'bypass', caller } };
-  await step(
+  await withSpan(
     'cache write',
     () => cacheUserId(identityProviderUserId, userId),
     (outcome) => outcome,
@@ -83,7 +83,7 @@ async function readOrRegister(identityProviderUserId: string): Promise<ResolvedU
   return { userId, facts: { cache: 'miss', caller } };
 }
 
-const sharedReadOrRegister = shareUnderWay(readOrRegister);
+const sharedReadOrRegister = singleFlight(readOrRegister);
 
 /**
  * Returns the internal id of an identity-provider user from the cache, or registers the user on first sight (contract 5.2,
@@ -94,6 +94,6 @@ export async function resolveUserId(identityProviderUserId: string): Promise<str
   const { result, own } = await sharedReadOrRegister(identityProviderUserId);
   const { userId, facts } = result;
   // Of the requests that share a registration, one created the user.
-  noteFacts(own || facts.caller === undefined ? facts : { ...facts, caller: 'existing' });
+  addLogFields(own || facts.caller === undefined ? facts : { ...facts, caller: 'existing' });
   return userId;
 }

@@ -5,9 +5,9 @@ import { decodeSigningSecret, verifyWebhookSignature } from './crypto/webhook-si
 import { environment } from './env';
 import { parseJson } from './http/body';
 import { HttpError } from './http/error';
-import { noteFacts } from './log';
+import { addLogFields } from './log';
 import { registerByIdentityProviderUserId } from './register';
-import { step } from './telemetry/with-span';
+import { withSpan } from './telemetry/with-span';
 
 /** Public message for every signature error. It does not tell the client which check failed (contract 7). */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';
@@ -43,22 +43,22 @@ function userToRegister({ type, data }: WebhookEvent): string | undefined {
  */
 export async function receiveWebhook(payload: string, headers: Headers): Promise<Acknowledgment> {
   if (payload === '') throw new HttpError(400, 'Missing body');
-  const messageId = await step(
+  const messageId = await withSpan(
     'verify webhook',
     async () => verifyWebhookSignature(payload, headers, signingKeys()),
     (verifiedId) => (verifiedId === undefined ? 'refused' : 'verified'),
   );
   if (messageId === undefined) throw new HttpError(400, INVALID_SIGNATURE);
-  noteFacts({ messageId: messageId.slice(0, 64) });
+  addLogFields({ messageId: messageId.slice(0, 64) });
   const body = parseJson(payload);
   const event = WebhookEvent.safeParse(body);
   if (!event.success) throw new HttpError(400, INVALID_EVENT);
   const { type } = event.data;
-  noteFacts({ eventType: type.slice(0, 64) });
+  addLogFields({ eventType: type.slice(0, 64) });
   const identityProviderUserId = userToRegister(event.data);
   if (identityProviderUserId !== undefined) {
     const { created } = await registerByIdentityProviderUserId(identityProviderUserId);
-    noteFacts({ registered: created ? 'created' : 'existing' });
+    addLogFields({ registered: created ? 'created' : 'existing' });
   }
   const time = EventTime.safeParse(body);
   if (time.success) globalThis.telemetry?.eventHandled(time.data.timestamp);

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import * as z from 'zod/mini';
-import { patiently } from '#lib/concurrency/retry';
-import { someVariables, variables } from '#lib/env';
+import { retry } from '#lib/concurrency/retry';
+import { parseEnvironmentSubset, variables } from '#lib/env';
 import { countUsers } from '#lib/idp/backend-api';
 import { backfill } from '#lib/users/backfill';
 import { type ExitCode, inWords, runCommand, secondsOf, shown, UsageError } from '../command';
@@ -48,7 +48,7 @@ async function main(): Promise<ExitCode> {
   const since = values.since === undefined ? undefined : dateOf(values.since);
   const dryRun = values['dry-run'];
   const seconds = secondsOf(values.patience, 'patience');
-  const { IDP_SECRET_KEY, DATABASE_URL } = someVariables(
+  const { IDP_SECRET_KEY, DATABASE_URL } = parseEnvironmentSubset(
     z.pick(variables, { IDP_SECRET_KEY: true, DATABASE_URL: true, CLERK_API_URL: true }),
   );
   const file = stateFile(values.state, nameOfRun(IDP_SECRET_KEY, DATABASE_URL, since));
@@ -61,7 +61,7 @@ async function main(): Promise<ExitCode> {
   const patience = { seconds, onWait: (why: string, wait: number) => say(`${why}; again in ${wait} s`) };
   if (kept) say(`going on behind ${figures.seen} users; ${values.state} says so`);
   // The provider counts all of its users, and none since a time.
-  if (since === undefined) progress.expect((await patiently(patience, countUsers)) - seenBefore);
+  if (since === undefined) progress.expect((await retry(patience, countUsers)) - seenBefore);
 
   const ended = await (async () => {
     try {

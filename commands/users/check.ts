@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import * as z from 'zod/mini';
-import { someVariables, variables } from '#lib/env';
+import { parseEnvironmentSubset, variables } from '#lib/env';
 import { compare } from '#lib/users/reconcile';
 import { type ExitCode, runCommand, secondsOf, shown } from '../command';
 import { showProgress } from '../progress';
@@ -18,7 +18,9 @@ async function main(): Promise<ExitCode> {
     options: { ids: { type: 'boolean', default: false }, patience: { type: 'string', default: '120' } },
   });
   const seconds = secondsOf(values.patience, 'patience');
-  someVariables(z.pick(variables, { IDP_SECRET_KEY: true, DATABASE_URL: true, CLERK_API_URL: true }));
+  parseEnvironmentSubset(
+    z.pick(variables, { IDP_SECRET_KEY: true, DATABASE_URL: true, CLERK_API_URL: true }),
+  );
   const progress = showProgress();
   const tell = (line: string) => {
     if (!values.ids) return;

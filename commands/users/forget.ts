@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
-import { patiently } from '#lib/concurrency/retry';
-import { someVariables } from '#lib/env';
-import { readUsersById } from '#lib/idp/backend-api';
+import { retry } from '#lib/concurrency/retry';
+import { parseEnvironmentSubset } from '#lib/env';
+import { listUsersById } from '#lib/idp/backend-api';
 import { type Forgotten, forget } from '#lib/users/forget';
 import { type ExitCode, runCommand, shown, UsageError } from '../command';
 import { linkOf, onlyId, VARIABLES } from './one-user';
@@ -40,14 +40,14 @@ async function main(): Promise<ExitCode> {
     options: { yes: { type: 'boolean', default: false } },
   });
   const id = onlyId(positionals);
-  someVariables(VARIABLES);
+  parseEnvironmentSubset(VARIABLES);
   const link = await linkOf(id);
   // Where the row is gone already, a cached id may be left.
   const { userId, identityProviderUserId } = link ?? { userId: undefined, identityProviderUserId: id };
   process.stdout.write(
     `internal id    ${userId ?? 'none: not linked'}\nprovider's id  ${shown(identityProviderUserId)}\n`,
   );
-  const [atProvider] = await patiently(PATIENCE, () => readUsersById([identityProviderUserId]));
+  const [atProvider] = await retry(PATIENCE, () => listUsersById([identityProviderUserId]));
   process.stdout.write(
     atProvider
       ? 'The identity provider still has this user: the next request makes a new link, with a new internal id. To forget somebody for good, delete the user there first, wait until the tokens have run out (60 s, unless you set more), then run this.\n'

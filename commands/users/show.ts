@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
-import { patiently } from '#lib/concurrency/retry';
-import { someVariables } from '#lib/env';
-import { readUsersById } from '#lib/idp/backend-api';
+import { retry } from '#lib/concurrency/retry';
+import { parseEnvironmentSubset } from '#lib/env';
+import { listUsersById } from '#lib/idp/backend-api';
 import { readCachedUserId } from '#lib/linking/user-id-cache';
 import { type ExitCode, runCommand, shown } from '../command';
 import { linkOf, onlyId, VARIABLES } from './one-user';
@@ -30,13 +30,13 @@ async function cacheLine(identityProviderUserId: string, userId: string | undefi
 }
 
 async function providerLine(identityProviderUserId: string): Promise<string> {
-  const [user] = await patiently(PATIENCE, () => readUsersById([identityProviderUserId]));
+  const [user] = await retry(PATIENCE, () => listUsersById([identityProviderUserId]));
   return user ? `has this user since ${new Date(user.createdAt).toISOString()}` : 'has no such user';
 }
 
 async function main(): Promise<ExitCode> {
   const id = onlyId(parseArgs({ allowPositionals: true, options: {} }).positionals);
-  someVariables(VARIABLES);
+  parseEnvironmentSubset(VARIABLES);
   const link = await linkOf(id);
   const identityProviderUserId = link?.identityProviderUserId ?? id;
   const lines = [

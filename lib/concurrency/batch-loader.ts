@@ -11,7 +11,7 @@ const MAX_KEYS = 100;
  * Makes look-ups that come while another is under way go together, as one: under load, many cost little more than one.
  * A look-up that comes alone goes at once. A fault is that of all that went together.
  */
-export function batched<V>(
+export function batchLoader<V>(
   lookUp: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>,
 ): (key: string) => Promise<V | undefined> {
   let waiting = new Map<string, Waiting<V>[]>();

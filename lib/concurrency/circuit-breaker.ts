@@ -1,9 +1,9 @@
 /** What a breaker stands in front of, and when it gives that up. */
 export interface BreakerOptions {
   /** So many faults in a row open it. Faults of calls that were under way together count once. */
-  readonly faultsUntilOpen: number;
+  readonly failureThreshold: number;
   /** How long it stays open before it asks whether the part is back. */
-  readonly restMs: number;
+  readonly resetTimeoutMs: number;
   /** Asks the part; resolves if it is back. */
   readonly probe: () => Promise<unknown>;
   /** Milliseconds since any fixed time. */
@@ -23,7 +23,7 @@ export type Breaker = <T>(call: () => Promise<T>) => Promise<T>;
  * A busy machine times out a whole burst of calls to a healthy part: that is one fault, not many.
  */
 export function circuitBreaker(options: BreakerOptions): Breaker {
-  const { faultsUntilOpen, restMs, probe, now, onOpen, onClose } = options;
+  const { failureThreshold, resetTimeoutMs, probe, now, onOpen, onClose } = options;
   let faultsInARow = 0;
   let lastFaultAt = Number.NEGATIVE_INFINITY;
   /** Undefined: closed. */
@@ -34,7 +34,7 @@ export function circuitBreaker(options: BreakerOptions): Breaker {
     if (openSince !== undefined || startedAt < lastFaultAt) return;
     lastFaultAt = now();
     faultsInARow += 1;
-    if (faultsInARow < faultsUntilOpen) return;
+    if (faultsInARow < failureThreshold) return;
     openSince = lastFaultAt;
     onOpen(fault);
   };
@@ -55,7 +55,7 @@ export function circuitBreaker(options: BreakerOptions): Breaker {
   return async (call) => {
     const startedAt = now();
     if (openSince !== undefined) {
-      if (!probing && startedAt - openSince >= restMs) void ask();
+      if (!probing && startedAt - openSince >= resetTimeoutMs) void ask();
       throw new Error('Not called: it has been failing');
     }
     try {

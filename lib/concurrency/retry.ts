@@ -1,19 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** A fault that may pass by itself. Its message is for a person, and quotes nothing. */
-export class PassingFault extends Error {
+export class TransientError extends Error {
   constructor(
     message: string,
     /** So long the other side asks to be left alone. */
     readonly retryAfterSeconds?: number,
   ) {
     super(message);
-    this.name = 'PassingFault';
+    this.name = 'TransientError';
   }
 }
 
 /** How long somebody waits for parts that do not answer. */
-export interface Patience {
+export interface RetryOptions {
   readonly seconds: number;
   /** Told of every wait. */
   readonly onWait?: (why: string, seconds: number) => void;
@@ -29,12 +29,12 @@ const MAX_REQUESTED_WAITS = 60;
 const MAX_REQUESTED_SECONDS = 300;
 
 /**
- * What the work comes to, which is begun again over a PassingFault: after as long as the other side asks for, or after waits
+ * What the work comes to, which is begun again over a TransientError: after as long as the other side asks for, or after waits
  * that double. Ends with the last fault once the work has failed for as long as `patience` says, in which requested waits do
  * not count; their number and length have bounds of their own. Any other error is thrown at once.
  */
-export async function patiently<T>(
-  { seconds, onWait, sleep: wait = sleep, now = () => performance.now() }: Patience,
+export async function retry<T>(
+  { seconds, onWait, sleep: wait = sleep, now = () => performance.now() }: RetryOptions,
   work: () => Promise<T>,
 ): Promise<T> {
   let givenUpAt = now() + seconds * 1000;
@@ -43,7 +43,7 @@ export async function patiently<T>(
     try {
       return await work();
     } catch (fault) {
-      if (!(fault instanceof PassingFault)) throw fault;
+      if (!(fault instanceof TransientError)) throw fault;
       const { retryAfterSeconds } = fault;
       if (retryAfterSeconds === undefined) {
         if (now() + nextWait * 1000 > givenUpAt) throw fault;

@@ -3,7 +3,7 @@
  *
  * `own` is true for the one call that began the run.
  */
-export function shareUnderWay<T>(
+export function singleFlight<T>(
   work: (key: string) => Promise<T>,
 ): (key: string) => Promise<{ readonly result: T; readonly own: boolean }> {
   const underWay = new Map<string, Promise<T>>();

@@ -1,4 +1,4 @@
-import { within } from '../concurrency/with-timeout';
+import { withTimeout } from '../concurrency/with-timeout';
 import { describeError } from '../errors/describe-error';
 
 /** What a check came to, in words that hold no secret. Whatever is not well has a remedy, in one line. */
@@ -31,7 +31,7 @@ export async function attempt<T>(
   milliseconds = BOUND_MS,
 ): Promise<{ readonly value: T } | { readonly fault: Finding }> {
   try {
-    return { value: await within(milliseconds, work()) };
+    return { value: await withTimeout(milliseconds, work()) };
   } catch (error) {
     return { fault: explain(error) };
   }

@@ -1,4 +1,4 @@
-import { KEY_REFUSED } from '../idp/backend-api';
+import { SECRET_KEY_REJECTED } from '../idp/backend-api';
 import { type InstanceKey, isKey, keysOfPublishableKey, keysOfSecretKey } from '../idp/instance-keys';
 import { attempt, BOUND_MS, check, codeOf, type Examined, type Finding, failure, ok, skipped } from './check';
 import { PARTS, valid } from './variables';
@@ -15,7 +15,7 @@ async function askBySecretKey(): Promise<Asked> {
   return attempt(
     () => keysOfSecretKey(CALL_MS),
     (error) =>
-      words(error) === KEY_REFUSED
+      words(error) === SECRET_KEY_REJECTED
         ? failure(
             'the identity provider refuses it',
             'Copy the secret key anew from the dashboard; it was revoked, or is of a deleted instance',

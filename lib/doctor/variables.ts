@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { InvalidEnvironmentError, parseEnvironment, someVariables, variables } from '../env';
+import { InvalidEnvironmentError, parseEnvironment, parseEnvironmentSubset, variables } from '../env';
 import { type Examined, failure, ok, warning } from './check';
 
 const DASHBOARD = "Copy it from the API keys page of the identity provider's dashboard";
@@ -57,7 +57,7 @@ export function examineVariables(source: NodeJS.ProcessEnv): Examined[] {
 /** Some of the variables; undefined where one of these is wrong, which examineVariables tells of. */
 export function valid<T>(part: z.ZodMiniType<T>): T | undefined {
   try {
-    return someVariables(part);
+    return parseEnvironmentSubset(part);
   } catch (error) {
     if (error instanceof InvalidEnvironmentError) return undefined;
     throw error;

@@ -21,7 +21,7 @@ async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array
 const exactUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** How much of a body is read, and what is said of one that is no text. */
-export interface BodyRules {
+export interface BodyLimits {
   readonly maxBytes: number;
   /** Answer to a body whose bytes are not UTF-8. */
   readonly notUtf8: string;
@@ -31,7 +31,7 @@ export interface BodyRules {
  * The body of a request under a bound. Its `text()` differs from the request's own in two ways: it stops reading above
  * `maxBytes` (413), and it returns text that encodes to exactly the bytes received (else 400).
  */
-export function bounded(request: Request, { maxBytes, notUtf8 }: BodyRules): { text(): Promise<string> } {
+export function limitBody(request: Request, { maxBytes, notUtf8 }: BodyLimits): { text(): Promise<string> } {
   return {
     async text() {
       const bytes = await readBytes(request, maxBytes);
@@ -58,7 +58,7 @@ const MAX_JSON_BYTES = 16 * 1024;
 /** The request's JSON body in the shape of `schema`, or an HttpError: 400 that says what is wrong, or 413. */
 export async function readJson<T>(request: Request, schema: z.core.$ZodType<T>): Promise<T> {
   const notJson = 'The request body must be JSON in UTF-8';
-  const text = await bounded(request, { maxBytes: MAX_JSON_BYTES, notUtf8: notJson }).text();
+  const text = await limitBody(request, { maxBytes: MAX_JSON_BYTES, notUtf8: notJson }).text();
   const value = parseJson(text);
   if (value === undefined) throw new HttpError(400, notJson);
   const parsed = z.safeParse(schema, value);

@@ -2,8 +2,8 @@ import type { NextRequest } from 'next/server';
 import type { ErrorBody } from '../api/schemas';
 import { trackInFlight } from '../concurrency/shutdown';
 import { describeError } from '../errors/describe-error';
-import { collectFacts, log, type RequestFacts, requestIdOf } from '../log';
-import { rootOf } from '../routing/paths';
+import { log, type RequestLogFields, requestIdOf, withLogFields } from '../log';
+import { apiRootOf } from '../routing/paths';
 
 import { HttpError } from './error';
 
@@ -13,12 +13,12 @@ export function json(body: object, status = 200): Response {
 }
 
 /** The second argument that Next.js passes to a route handler. */
-export interface Segment {
+export interface RouteContext {
   readonly params: Promise<unknown>;
 }
 
 /** What Next.js calls for a method of a route. */
-export type RouteHandler<S extends Segment> = (
+export type RouteHandler<S extends RouteContext> = (
   request: NextRequest,
   segment: S,
 ) => Promise<Response> | Response;
@@ -33,7 +33,7 @@ async function failure(error: unknown): Promise<Response> {
 }
 
 /** How the answer came about, for the caller's own developer tools: `server-timing: cache;desc=hit`. */
-function serverTiming({ cache, caller, registered }: RequestFacts): string {
+function serverTiming({ cache, caller, registered }: RequestLogFields): string {
   return Object.entries({ cache, caller, registered })
     .flatMap(([name, outcome]) => (outcome ? [`${name};desc=${outcome}`] : []))
     .join(', ');
@@ -46,7 +46,7 @@ function serverTiming({ cache, caller, registered }: RequestFacts): string {
  * The line names the route by `path`, which is its folder's: `/notes/v1/[noteId]`. Without it only the root is named, for
  * a segment may be personal. What is asked all the time, such as a probe, has no line unless its handler throws: `quiet`.
  */
-export function route<S extends Segment>(
+export function route<S extends RouteContext>(
   handler: RouteHandler<S>,
   path?: string,
   { quiet = false }: { readonly quiet?: boolean } = {},
@@ -54,9 +54,9 @@ export function route<S extends Segment>(
   return async (request, segment) => {
     const started = performance.now();
     const requestId = requestIdOf(request.headers.get('x-request-id'));
-    const facts: RequestFacts = {};
+    const facts: RequestLogFields = {};
     let cause: unknown;
-    const answered = await collectFacts(facts, () =>
+    const answered = await withLogFields(facts, () =>
       trackInFlight(async () => {
         const returned = await handler(request, segment);
         if (returned instanceof Response) return returned;
@@ -72,7 +72,7 @@ export function route<S extends Segment>(
     const timing = serverTiming(facts);
     if (timing) response.headers.set('server-timing', timing);
     const { method } = request;
-    const named = path ?? rootOf(request.nextUrl.pathname);
+    const named = path ?? apiRootOf(request.nextUrl.pathname);
     const ms = performance.now() - started;
     const { status } = response;
     globalThis.telemetry?.answered({ method, route: named, status, seconds: ms / 1_000, facts });

@@ -40,7 +40,7 @@ export const authStateOf = (headers: Headers): AuthState | undefined =>
   readAuthState(headers, '', reasonAsSet);
 
 /** The auth state that the SDK's middleware hands on to Next.js; undefined where its answer is another: a redirect, say. */
-export const suppliedAuthState = ({ headers }: Response): AuthState | undefined =>
+export const readSdkAuthState = ({ headers }: Response): AuthState | undefined =>
   readAuthState(headers, 'x-middleware-request-', reasonOfSdk);
 
 /** In the SDK's answer to us alone: it never leaves. */

@@ -1,28 +1,28 @@
 import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
-import { within } from '../concurrency/with-timeout';
+import { withTimeout } from '../concurrency/with-timeout';
 import { describeError } from '../errors/describe-error';
 import { passForData } from '../http/content-security-policy';
-import { badRequest, methodNotAllowed, notFound, type RouteHandler, type Segment } from '../http/route';
-import { warningOnceAMinute } from '../log';
-import { hasTooManyParameters, isApi, isPage, isProxied, methodsAt } from '../routing/paths';
+import { badRequest, methodNotAllowed, notFound, type RouteContext, type RouteHandler } from '../http/route';
+import { rateLimitedWarning } from '../log';
+import { allowedMethods, hasTooManyParameters, isApi, isPage, isProxied } from '../routing/paths';
 import {
   type AuthState,
   authStateMemory,
+  readSdkAuthState,
   sdkReasonOf,
   setAuthState,
-  suppliedAuthState,
   suppliedSessionUser,
 } from './auth-state';
 import { isForeignParty } from './authorized-party';
-import { type Credential, credentialOf } from './extract-credential';
+import { type Credential, extractCredential } from './extract-credential';
 import {
   hasHandshakeNonce,
   isSdkAction,
-  viewForAuthState,
-  viewForPage,
-  viewForSignedOutPage,
-  viewWithoutHandshake,
-  withoutSdkHeaders,
+  sanitizeApiRequest,
+  sanitizePageRequest,
+  signedOutRequest,
+  stripSdkHeaders,
+  withoutHandshake,
 } from './sanitize-request';
 import { keepSessionUser } from './verified-sessions';
 
@@ -37,7 +37,7 @@ async function answerOf(
   event: NextFetchEvent,
   milliseconds = DEADLINE_MS,
 ): Promise<Response> {
-  return (await within(milliseconds, Promise.resolve(sdk(request, event)))) ?? NextResponse.next();
+  return (await withTimeout(milliseconds, Promise.resolve(sdk(request, event)))) ?? NextResponse.next();
 }
 
 type AuthStateOf = (
@@ -53,8 +53,8 @@ function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthSta
     const remembered = memory.recall(credential);
     if (remembered) return remembered;
     try {
-      const answer = await answerOf(sdk, viewForAuthState(request, credential), event);
-      const supplied = suppliedAuthState(answer);
+      const answer = await answerOf(sdk, sanitizeApiRequest(request, credential), event);
+      const supplied = readSdkAuthState(answer);
       if (supplied === undefined) throw new Error('The SDK supplied no auth state');
       const state: AuthState = credential ? supplied : { ...supplied, reason: 'no-credential' };
       memory.remember(credential, state);
@@ -87,11 +87,11 @@ async function headersForRoute(
   event: NextFetchEvent,
   authorizedParties: readonly string[],
 ): Promise<Headers> {
-  const headers = withoutSdkHeaders(request.headers);
+  const headers = stripSdkHeaders(request.headers);
   const isSessionless = SESSIONLESS.test(request.nextUrl.pathname);
   const { credential, refused } = isSessionless
     ? { credential: undefined, refused: undefined }
-    : credentialOf({ method: request.method, headers }, authorizedParties);
+    : extractCredential({ method: request.method, headers }, authorizedParties);
   const state = await authState(request, event, credential).catch((error: unknown) => {
     // Webhooks and health checks work without the SDK: a guard on these paths finds no auth state, which is a 401.
     if (isSessionless) return undefined;
@@ -130,12 +130,12 @@ async function pageState(
       return undefined;
     }
   };
-  const signedOut = () => answerOf(sdk, viewForSignedOutPage(request), event);
+  const signedOut = () => answerOf(sdk, signedOutRequest(request), event);
 
   const response = await attempt(request, DEADLINE_MS - RETRY_DEADLINE_MS);
   if (response === 'foreign-party') return signedOut();
   if (response && (!hasHandshakeNonce(request) || completesHandshake(response))) return response;
-  const retried = await attempt(viewWithoutHandshake(request), RETRY_DEADLINE_MS);
+  const retried = await attempt(withoutHandshake(request), RETRY_DEADLINE_MS);
   return retried instanceof Response ? retried : signedOut();
 }
 
@@ -171,7 +171,7 @@ export interface Shielded {
 }
 
 /** An answer in JSON, made in front of every route. */
-async function answer(handler: RouteHandler<Segment>, request: NextRequest): Promise<Response> {
+async function answer(handler: RouteHandler<RouteContext>, request: NextRequest): Promise<Response> {
   return handler(request, { params: Promise.resolve({}) });
 }
 
@@ -188,13 +188,13 @@ export function shield({
   isProxy,
   authorizedParties,
 }: Shielded): NextMiddleware {
-  const warn = warningOnceAMinute('credential not verified');
+  const warn = rateLimitedWarning('credential not verified');
   const authState = authStates(api, warn);
   return async (request: NextRequest, event: NextFetchEvent) => {
     const { method, nextUrl, headers } = request;
     const { pathname } = nextUrl;
     if (hasTooManyParameters(nextUrl.search.slice(1))) return answer(badRequest, request);
-    const methods = headers.has(DATA_ALIAS) ? [] : methodsAt(pathname);
+    const methods = headers.has(DATA_ALIAS) ? [] : allowedMethods(pathname);
     if (methods.length === 0 || (isProxied(pathname) && !isProxy())) return answer(notFound, request);
     if (!methods.includes(method)) return answer(methodNotAllowed, request);
     if (isProxied(pathname)) return pages(request, event);
@@ -202,7 +202,7 @@ export function shield({
       return answer(methodNotAllowed, request);
     }
     if (isPage(pathname)) {
-      return withoutInternalHeaders(await pageState(pages, viewForPage(request), event, warn));
+      return withoutInternalHeaders(await pageState(pages, sanitizePageRequest(request), event, warn));
     }
     const passed = await headersForRoute(authState, request, event, authorizedParties());
     return isApi(pathname) ? passForData(passed) : passForDocument(passed);

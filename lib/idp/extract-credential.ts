@@ -26,7 +26,7 @@ interface Cookie {
 }
 
 /** The cookies of a request, trimmed as generously as the SDK's own parser does it. */
-export function cookiesOf(headers: Headers): Cookie[] {
+export function parseCookies(headers: Headers): Cookie[] {
   return (headers.get('cookie') ?? '').split(';').map((cookie) => {
     const [name = '', ...rest] = cookie.split('=');
     return { name: name.trim(), value: rest.join('=').trim() };
@@ -49,7 +49,7 @@ const SDK_COOKIE_PREFIX = '__';
 export function limitCookies(headers: Headers): void {
   const given = headers.get('cookie') ?? '';
   if (given.split(';').length <= MAX_COOKIES) return;
-  const cookies = cookiesOf(headers);
+  const cookies = parseCookies(headers);
   const isOfSdk = ({ name }: Cookie) => name.startsWith(SDK_COOKIE_PREFIX);
   const ordered = [...cookies.filter(isOfSdk), ...cookies.filter((cookie) => !isOfSdk(cookie))];
   headers.set('cookie', cookieHeader(ordered.slice(0, MAX_COOKIES)));
@@ -74,7 +74,7 @@ const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** True if the origin is that of the address which the request was sent to. */
-function isOwnOrigin(origin: string, headers: Headers): boolean {
+function originMatchesHost(origin: string, headers: Headers): boolean {
   return URL.canParse(origin) && new URL(origin).host === headers.get('host');
 }
 
@@ -83,17 +83,17 @@ function isOwnOrigin(origin: string, headers: Headers): boolean {
  * a method that changes something the page must be of the same origin, or of an authorized party; a page of another
  * site is refused for any method. A request that names neither site nor origin is taken for one that no page has made.
  */
-function mayUseCookies(method: string, headers: Headers, authorizedParties: readonly string[]): boolean {
+function passesCsrfCheck(method: string, headers: Headers, authorizedParties: readonly string[]): boolean {
   const site = headers.get('sec-fetch-site');
   if (site === 'cross-site') return false;
   if (site === 'same-origin' || (site === 'same-site' && SAFE.has(method))) return true;
   const origin = headers.get('origin');
   if (origin === null) return site === null || site === 'none';
-  return authorizedParties.includes(origin) || (site === null && isOwnOrigin(origin, headers));
+  return authorizedParties.includes(origin) || (site === null && originMatchesHost(origin, headers));
 }
 
 function sessionCookies(headers: Headers): Credential {
-  const cookies = cookiesOf(headers).filter(
+  const cookies = parseCookies(headers).filter(
     (cookie) => SDK_COOKIE.test(cookie.name) && isNoOddSession(cookie),
   );
   const tokens = new Set(cookies.filter(isSession).map(({ value }) => value));
@@ -106,7 +106,7 @@ function sessionCookies(headers: Headers): Credential {
  * The credential of an API request. API keys and machine tokens, which make the SDK ask the provider with our secret
  * key, are none. Who sends a bearer is judged by it alone: no cookie stands in for one that is refused.
  */
-export function credentialOf(
+export function extractCredential(
   { method, headers }: Pick<Request, 'method' | 'headers'>,
   authorizedParties: readonly string[],
 ): { readonly credential: Credential; readonly refused?: 'foreign-cookie' | 'malformed' } {
@@ -117,7 +117,7 @@ export function credentialOf(
     return { credential: { header: 'authorization', value: `Bearer ${token}`, token } };
   }
   const credential = sessionCookies(headers);
-  return credential === undefined || mayUseCookies(method, headers, authorizedParties)
+  return credential === undefined || passesCsrfCheck(method, headers, authorizedParties)
     ? { credential }
     : { credential: undefined, refused: 'foreign-cookie' };
 }

@@ -1,8 +1,8 @@
 import { createPublicKey } from 'node:crypto';
 import * as z from 'zod/mini';
-import { PassingFault } from '../concurrency/retry';
-import { someVariables, variables } from '../env';
-import { askBackendApi } from './backend-api';
+import { TransientError } from '../concurrency/retry';
+import { parseEnvironmentSubset, variables } from '../env';
+import { backendApiGet } from './backend-api';
 
 /** An RSA public key of an instance, as both of its APIs publish it. */
 export interface InstanceKey {
@@ -20,26 +20,26 @@ const Keys = z.object({
   ),
 });
 
-/** Returns the RSA keys of the instance of IDP_SECRET_KEY. Throws the errors of `askBackendApi`. */
+/** Returns the RSA keys of the instance of IDP_SECRET_KEY. Throws the errors of `backendApiGet`. */
 export async function keysOfSecretKey(milliseconds: number): Promise<readonly InstanceKey[]> {
-  return (await askBackendApi(Keys, 'jwks', new URLSearchParams(), milliseconds)).keys;
+  return (await backendApiGet(Keys, 'jwks', new URLSearchParams(), milliseconds)).keys;
 }
 
-/** Returns the RSA keys of the instance of IDP_PUBLISHABLE_KEY. Throws a PassingFault if it does not return a key set. */
+/** Returns the RSA keys of the instance of IDP_PUBLISHABLE_KEY. Throws a TransientError if it does not return a key set. */
 export async function keysOfPublishableKey(milliseconds: number): Promise<readonly InstanceKey[]> {
-  const { IDP_PUBLISHABLE_KEY, CLERK_FAPI_URL } = someVariables(
+  const { IDP_PUBLISHABLE_KEY, CLERK_FAPI_URL } = parseEnvironmentSubset(
     z.pick(variables, { IDP_PUBLISHABLE_KEY: true, CLERK_FAPI_URL: true }),
   );
   const address = `${(CLERK_FAPI_URL ?? IDP_PUBLISHABLE_KEY.frontendApi).replace(/\/$/, '')}/.well-known/jwks.json`;
-  const unanswered = () => new PassingFault("the instance's Frontend API does not answer");
+  const unanswered = () => new TransientError("the instance's Frontend API does not answer");
   const response = await fetch(address, {
     redirect: 'error',
     signal: AbortSignal.timeout(milliseconds),
   }).catch(() => Promise.reject(unanswered()));
   if (response.status !== 200)
-    throw new PassingFault(`the instance's Frontend API answers with status ${response.status}`);
+    throw new TransientError(`the instance's Frontend API answers with status ${response.status}`);
   const keys = Keys.safeParse(await response.json().catch(() => undefined));
-  if (!keys.success) throw new PassingFault("the instance's Frontend API answers something else than keys");
+  if (!keys.success) throw new TransientError("the instance's Frontend API answers something else than keys");
   return keys.data.keys;
 }
 

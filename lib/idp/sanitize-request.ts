@@ -1,6 +1,12 @@
 import { NextRequest } from 'next/server';
 import * as z from 'zod/mini';
-import { type Credential, cookieHeader, cookiesOf, isNoOddSession, limitCookies } from './extract-credential';
+import {
+  type Credential,
+  cookieHeader,
+  isNoOddSession,
+  limitCookies,
+  parseCookies,
+} from './extract-credential';
 import { hasSdkActionHeaders, SDK_ACTION_BODY } from './sdk-action';
 
 /**
@@ -8,7 +14,7 @@ import { hasSdkActionHeaders, SDK_ACTION_BODY } from './sdk-action';
  * with `Accept: text/html` would be redirected, `__clerk_*` parameters redirect or fail, and machine tokens or refresh
  * cookies cause a call to the provider with our secret key.
  */
-export function viewForAuthState(request: NextRequest, credential: Credential): NextRequest {
+export function sanitizeApiRequest(request: NextRequest, credential: Credential): NextRequest {
   const { origin, pathname } = request.nextUrl;
   return new NextRequest(new URL(pathname, origin), {
     method: request.method,
@@ -47,7 +53,7 @@ export async function isSdkAction(request: NextRequest): Promise<boolean> {
 }
 
 /** Copies the headers of a request without those that only the SDK sends, and with a limited number of cookies. */
-export function withoutSdkHeaders(given: Headers): Headers {
+export function stripSdkHeaders(given: Headers): Headers {
   const headers = new Headers(given);
   limitCookies(headers);
   // One of them makes `auth()` log the session token.
@@ -62,13 +68,13 @@ const NONCE = '__clerk_handshake_nonce';
  * Removes from a page request what leads the session to another host (with test keys) or makes the service call the
  * provider with its secret key. Keeps what renews a browser's session. A nonce does both, so the caller limits that call.
  */
-export function viewForPage(request: NextRequest): NextRequest {
+export function sanitizePageRequest(request: NextRequest): NextRequest {
   const url = new URL(request.url);
-  const headers = withoutSdkHeaders(request.headers);
+  const headers = stripSdkHeaders(request.headers);
   url.searchParams.delete('__clerk_redirect_url');
   if (!url.searchParams.getAll(HANDSHAKE).every(couldBeHandshake)) url.searchParams.delete(HANDSHAKE);
   headers.delete('authorization');
-  const cookies = cookiesOf(headers).filter(
+  const cookies = parseCookies(headers).filter(
     (cookie) =>
       isNoOddSession(cookie) &&
       !cookie.name.startsWith('__refresh') &&
@@ -89,19 +95,19 @@ const HANDSHAKE_PARAMETERS = [HANDSHAKE, NONCE, '__clerk_db_jwt'];
 const NO_HANDSHAKE = { 'sec-fetch-dest': 'empty' };
 
 /** Returns a page request by its session cookies alone. It neither completes a handshake nor starts one. */
-export function viewWithoutHandshake(request: NextRequest): NextRequest {
+export function withoutHandshake(request: NextRequest): NextRequest {
   const url = new URL(request.url);
   for (const name of HANDSHAKE_PARAMETERS) url.searchParams.delete(name);
-  const cookies = cookiesOf(request.headers).filter(({ name }) => !name.startsWith(HANDSHAKE));
+  const cookies = parseCookies(request.headers).filter(({ name }) => !name.startsWith(HANDSHAKE));
   const headers = new Headers({ ...Object.fromEntries(request.headers), ...NO_HANDSHAKE });
   headers.set('cookie', cookieHeader(cookies));
   return new NextRequest(url, { headers, method: request.method });
 }
 
 /** Returns a page request without credentials, which the SDK serves without a call to the provider. */
-export function viewForSignedOutPage(request: NextRequest): NextRequest {
+export function signedOutRequest(request: NextRequest): NextRequest {
   const { origin, pathname } = request.nextUrl;
-  const headers = new Headers({ ...Object.fromEntries(withoutSdkHeaders(request.headers)), ...NO_HANDSHAKE });
+  const headers = new Headers({ ...Object.fromEntries(stripSdkHeaders(request.headers)), ...NO_HANDSHAKE });
   headers.delete('authorization');
   headers.delete('cookie');
   return new NextRequest(new URL(pathname, origin), { headers, method: request.method });

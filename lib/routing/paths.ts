@@ -8,7 +8,7 @@ const DOCUMENT = /^\/openapi\.json$/;
 export const isApi = (pathname: string): boolean => DOCUMENT.test(pathname) || API.test(pathname);
 
 /** The root of the API that a path lies below, else `/`: what may be told of a path, for a segment may be personal. */
-export const rootOf = (pathname: string): string =>
+export const apiRootOf = (pathname: string): string =>
   DOCUMENT.test(pathname) ? pathname : (API.exec(pathname)?.[1] ?? '/');
 
 /** Where a person's browser navigates to. */
@@ -84,6 +84,6 @@ export const takesBody = (method: string, pathname: string): boolean =>
   METHODS_WITH_BODY.includes(method) && !HEALTH.test(pathname);
 
 /** The methods that are served at this path; none: the path names nothing. */
-export function methodsAt(pathname: string): readonly string[] {
+export function allowedMethods(pathname: string): readonly string[] {
   return isPlain(pathname) ? (SERVED.find(({ at }) => at.test(pathname))?.methods ?? []) : [];
 }

@@ -41,7 +41,7 @@ export function lineLimiter(): (origin: string) => number | undefined {
  * Logs at most one line a minute from the same frame, with the number of lines `omitted` before it, because a client can
  * cause such a line with each request. Leaves the console as it is under `next dev`.
  */
-export function withholdConsole(): void {
+export function redactConsole(): void {
   if (process.env.NODE_ENV === 'development') return;
   const limit = lineLimiter();
   for (const level of ['error', 'warn'] as const) {

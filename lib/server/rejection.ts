@@ -1,7 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { log, requestIdOf } from '../log';
-import { rootOf } from '../routing/paths';
+import { apiRootOf } from '../routing/paths';
 
 /** A response to a request that does not reach Next.js. */
 export interface Rejection {
@@ -35,7 +35,7 @@ export const pathnameOf = ({ url = '' }: IncomingMessage): string => url.split('
 export function logRejected(status: number, received?: ReceivedRequest): string {
   const { request, receivedAt = performance.now() } = received ?? {};
   const requestId = requestIdOf(request?.headers['x-request-id']);
-  const route = request ? `${request.method} ${rootOf(pathnameOf(request))}` : 'none';
+  const route = request ? `${request.method} ${apiRootOf(pathnameOf(request))}` : 'none';
   log.info({ requestId, route, status, ms: Math.round(performance.now() - receivedAt) }, 'request');
   return requestId;
 }

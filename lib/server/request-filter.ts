@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/parse-and-validate-flight-router-state.js';
 import { hasSdkActionHeaders } from '../idp/sdk-action';
-import { hasTooManyParameters, isApi, isProxied, methodsAt } from '../routing/paths';
+import { allowedMethods, hasTooManyParameters, isApi, isProxied } from '../routing/paths';
 import { BAD_REQUEST, METHOD_NOT_ALLOWED, type Rejection } from './rejection';
 
 const NOT_FOUND: Rejection = { status: 404, message: 'Not found' };
@@ -59,7 +59,7 @@ export function rejectionFor(request: IncomingMessage): Rejection | undefined {
   // `*`, or an address of another host; and what every request but the oldest must have (RFC 9112, 3.2).
   if (!url.startsWith('/') || (headers.host === undefined && request.httpVersion !== '1.0'))
     return BAD_REQUEST;
-  const methods = methodsAt(pathname);
+  const methods = allowedMethods(pathname);
   if (methods.length === 0) return NOT_FOUND;
   if (!methods.includes(method)) return methodNotAllowed(methods);
   if (method === 'POST' && !isApi(pathname) && !isProxied(pathname) && !isSdkAction(request)) {

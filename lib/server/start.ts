@@ -3,7 +3,7 @@ import { environment, InvalidEnvironmentError } from '../env';
 import { describeError } from '../errors/describe-error';
 import { log } from '../log';
 import { telemetrySettings } from '../telemetry/settings';
-import { withholdConsole } from './redact-console';
+import { redactConsole } from './redact-console';
 
 /**
  * Ends the process with one list of all problems, and says once what is valid and yet not wise. An error thrown at
@@ -37,6 +37,6 @@ async function startTelemetry(): Promise<void> {
 /** Start-up, before the first request is answered. */
 export async function start(): Promise<void> {
   checkEnvironment();
-  withholdConsole();
+  redactConsole();
   await startTelemetry();
 }

@@ -3,7 +3,7 @@ import { attachDatabasePool } from '@vercel/functions';
 import { Pool } from 'pg';
 import * as z from 'zod/mini';
 import { onShutdown } from '../concurrency/shutdown';
-import { someVariables, variables } from '../env';
+import { parseEnvironmentSubset, variables } from '../env';
 import { describeError } from '../errors/describe-error';
 import { PrismaClient } from '../generated/prisma/client';
 import { log } from '../log';
@@ -27,7 +27,7 @@ export const MAX_CONNECTIONS = 10;
 
 function connect() {
   const pool = new Pool({
-    connectionString: someVariables(z.pick(variables, { DATABASE_URL: true })).DATABASE_URL,
+    connectionString: parseEnvironmentSubset(z.pick(variables, { DATABASE_URL: true })).DATABASE_URL,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
@@ -36,7 +36,7 @@ function connect() {
   // An idle connection that breaks is replaced on next use; without a listener it would end the process.
   pool.on('error', (error) => log.warn({ error: describeError(error) }, 'idle database connection lost'));
   attachDatabasePool(pool);
-  onShutdown(drainDatabase);
+  onShutdown(closeDatabase);
   return { pool, prisma: new PrismaClient({ adapter: new PrismaPg(pool) }) };
 }
 
@@ -62,7 +62,7 @@ export function database(): PrismaClient {
  * Resolves if the database answers. Waits for a connection as every query does, then holds it so many milliseconds at most;
  * rejects if either takes longer.
  */
-export async function askDatabase(milliseconds: number): Promise<void> {
+export async function pingDatabase(milliseconds: number): Promise<void> {
   // Heeded for one query as well, which the driver's types do not tell.
   const question = { text: 'SELECT 1', query_timeout: milliseconds };
   await connection().pool.query(question);
@@ -91,7 +91,7 @@ export async function withSession<T>(use: (session: Session) => Promise<T>): Pro
 }
 
 /** Closes the connections, each once the query on it is done. A request that still comes opens one of its own. */
-export async function drainDatabase(): Promise<void> {
+export async function closeDatabase(): Promise<void> {
   const leaving = globalThis.databaseConnection;
   globalThis.databaseConnection = undefined;
   await leaving?.pool.end();

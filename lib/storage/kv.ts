@@ -1,7 +1,7 @@
 import { VercelKV } from '@vercel/kv';
 import * as z from 'zod/mini';
 import { circuitBreaker } from '../concurrency/circuit-breaker';
-import { someVariables, variables } from '../env';
+import { parseEnvironmentSubset, variables } from '../env';
 import { describeError } from '../errors/describe-error';
 import { log } from '../log';
 import { kvRequester } from './kv-transport';
@@ -12,13 +12,13 @@ const FAULTS_UNTIL_OPEN = 5;
 const PROBE_AFTER_MS = 1_000;
 
 function connect() {
-  const { KV_REST_API_URL: url, KV_REST_API_TOKEN: token } = someVariables(
+  const { KV_REST_API_URL: url, KV_REST_API_TOKEN: token } = parseEnvironmentSubset(
     z.pick(variables, { KV_REST_API_URL: true, KV_REST_API_TOKEN: true }),
   );
   const client = new VercelKV(kvRequester({ url, token, timeoutMs: TIMEOUT_MS }));
   const breaker = circuitBreaker({
-    faultsUntilOpen: FAULTS_UNTIL_OPEN,
-    restMs: PROBE_AFTER_MS,
+    failureThreshold: FAULTS_UNTIL_OPEN,
+    resetTimeoutMs: PROBE_AFTER_MS,
     // A read, as requests send it: a store whose quota is used up may still respond to PING.
     probe: () => client.get('auth:probe'),
     now: () => performance.now(),

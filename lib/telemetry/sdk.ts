@@ -6,11 +6,11 @@ import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { waitUntil } from '@vercel/functions';
 import { OTLPHttpJsonTraceExporter, OTLPHttpProtoTraceExporter, registerOTel } from '@vercel/otel';
-import { within } from '../concurrency/with-timeout';
-import { warningOnceAMinute } from '../log';
+import { withTimeout } from '../concurrency/with-timeout';
+import { rateLimitedWarning } from '../log';
 import { instruments } from './metrics';
 import type { TelemetrySettings } from './settings';
-import { discreet, nameRoute, SCOPE } from './spans';
+import { redactingExporter, registerRoute, SCOPE } from './spans';
 import type { Telemetry } from './with-span';
 
 /** How long one export may take. */
@@ -20,7 +20,7 @@ const FLUSH_MS = 1_500;
 
 /** Says that an exporter fails, at most once a minute; its own words may quote an address or a header. */
 function warnOfFaults(): void {
-  const warn = warningOnceAMinute('telemetry could not be sent');
+  const warn = rateLimitedWarning('telemetry could not be sent');
   const ignore = () => undefined;
   diag.setLogger(
     { error: () => warn(), warn: ignore, info: ignore, debug: ignore, verbose: ignore },
@@ -36,7 +36,7 @@ function spanProcessor(url: string): BatchSpanProcessor {
   };
   const protocol = variable('TRACES_PROTOCOL') ?? variable('PROTOCOL');
   const Exporter = protocol === 'http/json' ? OTLPHttpJsonTraceExporter : OTLPHttpProtoTraceExporter;
-  return new BatchSpanProcessor(discreet(new Exporter({ url, headers })), {
+  return new BatchSpanProcessor(redactingExporter(new Exporter({ url, headers })), {
     exportTimeoutMillis: EXPORT_MS,
   });
 }
@@ -52,7 +52,7 @@ function metricReader(url: string): PeriodicExportingMetricReader {
 
 /** Resolves when the work is done, has failed, or has taken too long for those who wait. */
 const bounded = (work: Promise<unknown>): Promise<void> =>
-  within(FLUSH_MS, work).then(
+  withTimeout(FLUSH_MS, work).then(
     () => undefined,
     () => undefined,
   );
@@ -87,7 +87,7 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
   const told = instruments(metrics.getMeter(SCOPE));
 
   return {
-    step: (name, work, outcomeOf) =>
+    withSpan: (name, work, outcomeOf) =>
       tracer.startActiveSpan(name, async (span) => {
         const started = performance.now();
         const end = (outcome: string) => {
@@ -106,7 +106,7 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
       }),
     answered(answer) {
       told.answered(answer);
-      nameRoute(answer.route);
+      registerRoute(answer.route);
       // The library does the same for spans. Answers that come meanwhile share one delivery.
       if (isSuspended && reader) waitUntil(bounded(reader.forceFlush()));
     },

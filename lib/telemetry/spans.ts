@@ -19,7 +19,7 @@ const FIRST_SEGMENTS = new Set<string>(['', ...API_ROOTS, ...PAGES, 'sign-in', '
 const named = new Set<string>();
 
 /** From now on spans may hold this name of a route, which is a folder's and never an address. */
-export function nameRoute(route: string): void {
+export function registerRoute(route: string): void {
   named.add(route);
 }
 
@@ -103,7 +103,7 @@ function discreetSpan(span: ReadableSpan): ReadableSpan {
 }
 
 /** Makes an exporter to which nothing of a request comes but what the lists above name. */
-export function discreet(exporter: SpanExporter): SpanExporter {
+export function redactingExporter(exporter: SpanExporter): SpanExporter {
   return {
     export: (spans, done) => exporter.export(spans.map(discreetSpan), done),
     shutdown: () => exporter.shutdown(),

@@ -1,4 +1,4 @@
-import type { RequestFacts } from '../log';
+import type { RequestLogFields } from '../log';
 
 /** The steps of a request that are told, and what each may come to, unless it fails. */
 export interface Steps {
@@ -16,12 +16,12 @@ export interface Answered {
   readonly route: string;
   readonly status: number;
   readonly seconds: number;
-  readonly facts: RequestFacts;
+  readonly facts: RequestLogFields;
 }
 
 /** What the service tells of its work while telemetry is on (docs/telemetry.md). Nothing of it throws or waits. */
 export interface Telemetry {
-  step<S extends keyof Steps, T>(
+  withSpan<S extends keyof Steps, T>(
     name: S,
     work: () => Promise<T>,
     outcomeOf: (result: T) => Steps[S],
@@ -46,10 +46,10 @@ declare global {
 }
 
 /** Runs a step of a request; while telemetry is on, as a span that ends with its outcome. */
-export function step<S extends keyof Steps, T>(
+export function withSpan<S extends keyof Steps, T>(
   name: S,
   work: () => Promise<T>,
   outcomeOf: (result: T) => Steps[S],
 ): Promise<T> {
-  return globalThis.telemetry ? globalThis.telemetry.step(name, work, outcomeOf) : work();
+  return globalThis.telemetry ? globalThis.telemetry.withSpan(name, work, outcomeOf) : work();
 }

@@ -1,8 +1,8 @@
 import { IdentityProviderUserId } from '../api/schemas';
-import { type Patience, patiently } from '../concurrency/retry';
-import { MAX_USERS, readUsers } from '../idp/backend-api';
+import { type RetryOptions, retry } from '../concurrency/retry';
+import { listUsers, MAX_USERS } from '../idp/backend-api';
 import { linkedUserIds, linkMany } from '../linking/links';
-import { ofDatabase } from './database-error';
+import { asTransientError } from './database-error';
 import { type Cursor, paginate } from './paginate';
 
 export interface BackfillOptions {
@@ -10,7 +10,7 @@ export interface BackfillOptions {
   readonly from?: Cursor | Date | undefined;
   /** Counts, and links nobody. */
   readonly dryRun?: boolean;
-  readonly patience: Patience;
+  readonly patience: RetryOptions;
 }
 
 /** What became of some users who follow each other; their rows are committed. */
@@ -37,7 +37,7 @@ export async function* backfill({
   patience,
 }: BackfillOptions): AsyncGenerator<BackfillStep> {
   const start = from instanceof Date ? { createdAt: from.getTime(), seen: [] } : from;
-  const pages = paginate((page) => patiently(patience, () => readUsers(page)), {
+  const pages = paginate((page) => retry(patience, () => listUsers(page)), {
     from: start,
     limit: MAX_USERS,
   });
@@ -47,8 +47,8 @@ export async function* backfill({
     const failed = judged.flatMap(({ id, parsed: { error } }) =>
       error === undefined ? [] : [{ id, why: error.issues[0]?.message ?? '' }],
     );
-    const linked = await patiently(patience, () =>
-      ofDatabase(dryRun ? linkedUserIds(ids).then((known) => ids.length - known.size) : linkMany(ids)),
+    const linked = await retry(patience, () =>
+      asTransientError(dryRun ? linkedUserIds(ids).then((known) => ids.length - known.size) : linkMany(ids)),
     );
     yield { seen: users.length, linked, alreadyLinked: ids.length - linked, failed, cursor };
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { linkedUserIds } from '../linking/links';
 import { deleteCachedUserId } from '../linking/user-id-cache';
-import { ofDatabase } from './database-error';
+import { asTransientError } from './database-error';
 import { deleteLink } from './rows';
 
 /**
@@ -60,6 +60,6 @@ export async function forget(
   await isUncached(identityProviderUserId);
   await lookUpsEnd();
   if (!(await isUncached(identityProviderUserId))) return 'uncertain';
-  const linked = await ofDatabase(linkedUserIds([identityProviderUserId]));
+  const linked = await asTransientError(linkedUserIds([identityProviderUserId]));
   return linked.size === 0 ? 'forgotten' : 'back';
 }

@@ -1,7 +1,7 @@
-import { type Patience, patiently } from '../concurrency/retry';
-import { MAX_USERS, readUsers, readUsersById } from '../idp/backend-api';
+import { type RetryOptions, retry } from '../concurrency/retry';
+import { listUsers, listUsersById, MAX_USERS } from '../idp/backend-api';
 import { linkedUserIds } from '../linking/links';
-import { ofDatabase } from './database-error';
+import { asTransientError } from './database-error';
 import { paginate } from './paginate';
 import { type Link, linksAfter } from './rows';
 
@@ -22,21 +22,21 @@ const PAGE = 500;
  * Compares the provider's users with the rows, page by page, in both directions. Who comes or goes meanwhile may be told as a
  * difference. Holds a page; ends with an error as a backfill does.
  */
-export async function* compare(patience: Patience): AsyncGenerator<Comparison> {
-  const pages = paginate((page) => patiently(patience, () => readUsers(page)), { limit: MAX_USERS });
+export async function* compare(patience: RetryOptions): AsyncGenerator<Comparison> {
+  const pages = paginate((page) => retry(patience, () => listUsers(page)), { limit: MAX_USERS });
   for await (const { users } of pages) {
     const ids = users.map(({ id }) => id);
     // An id with a NUL cannot be asked for; it cannot be linked either.
-    const linked = await patiently(patience, () =>
-      ofDatabase(linkedUserIds(ids.filter((id) => !id.includes('\0')))),
+    const linked = await retry(patience, () =>
+      asTransientError(linkedUserIds(ids.filter((id) => !id.includes('\0')))),
     );
     const notLinked = ids.filter((id) => !linked.has(id));
     yield { providerUsers: users.length, rows: 0, notLinked, notAtProvider: [] };
   }
   for (let last: Link | undefined; ; ) {
-    const links = await patiently(patience, () => linksAfter(last?.userId, PAGE));
+    const links = await retry(patience, () => linksAfter(last?.userId, PAGE));
     const ids = links.map(({ identityProviderUserId }) => identityProviderUserId);
-    const known = new Set((await patiently(patience, () => readUsersById(ids))).map(({ id }) => id));
+    const known = new Set((await retry(patience, () => listUsersById(ids))).map(({ id }) => id));
     const notAtProvider = links.filter(({ identityProviderUserId }) => !known.has(identityProviderUserId));
     yield { providerUsers: 0, rows: links.length, notLinked: [], notAtProvider };
     last = links.at(-1);

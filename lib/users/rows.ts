@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { database } from '../storage/database';
-import { ofDatabase } from './database-error';
+import { asTransientError } from './database-error';
 
 /** A row of `users`. */
 export interface Link {
@@ -17,7 +17,7 @@ const linkOf = ({ id, identityProviderUserId }: Row): Link => ({ userId: id, ide
 
 /** Rows in the order of their internal ids, from behind one on. */
 export async function linksAfter(userId: string | undefined, limit: number): Promise<Link[]> {
-  const rows = await ofDatabase(
+  const rows = await asTransientError(
     database().user.findMany({
       ...(userId === undefined ? {} : { where: { id: { gt: userId } } }),
       orderBy: { id: 'asc' },
@@ -30,7 +30,7 @@ export async function linksAfter(userId: string | undefined, limit: number): Pro
 /** The row of an internal or an identity-provider user id. Two, if the id of one user is the other id of another. */
 export async function findLinks(eitherId: string): Promise<Link[]> {
   const internal = z.guid().safeParse(eitherId);
-  const rows = await ofDatabase(
+  const rows = await asTransientError(
     database().user.findMany({
       where: {
         OR: [{ identityProviderUserId: eitherId }, ...(internal.success ? [{ id: internal.data }] : [])],
@@ -53,7 +53,7 @@ export async function deleteLink({
   identityProviderUserId,
 }: Link): Promise<'deleted' | 'refused' | 'gone'> {
   const deleting = database().user.deleteMany({ where: { id: userId, identityProviderUserId } });
-  return ofDatabase(
+  return asTransientError(
     deleting.then(
       ({ count }) => (count === 1 ? 'deleted' : 'gone'),
       (error: unknown) => {

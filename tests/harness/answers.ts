@@ -16,4 +16,4 @@ export function watchAnswers(watcher: (answer: SeenAnswer) => void): void {
 }
 
 /** Tells whoever watches. */
-export const tellOf = (answer: SeenAnswer): void => watch(answer);
+export const recordResponse = (answer: SeenAnswer): void => watch(answer);

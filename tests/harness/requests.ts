@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { IdentityProvider } from '../../dev/idp/server';
-import { tellOf } from './answers';
+import { recordResponse } from './answers';
 import { type Signing, signToken } from './hostile/tokens';
 import { SIGNING_SECRET } from './service';
 
@@ -16,7 +16,7 @@ export async function send(url: string, init: RequestInit & { duplex?: 'half' } 
   const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(30_000), ...init });
   const text = await response.text();
   const { status, headers } = response;
-  tellOf({ method: init.method ?? 'GET', pathname: new URL(url).pathname, status, headers, text });
+  recordResponse({ method: init.method ?? 'GET', pathname: new URL(url).pathname, status, headers, text });
   const isJson = text !== '' && headers.get('content-type')?.includes('application/json');
   return { status, body: isJson ? JSON.parse(text) : text, headers };
 }

@@ -198,7 +198,7 @@ async function examineHere(changes: Variables, origin?: string) {
   const environment: Variables = { ...well, ...changes };
   for (const name of Object.keys(variables.shape)) vi.stubEnv(name, environment[name] ?? '');
   vi.resetModules();
-  const [{ log }, { drainDatabase }, { examine }] = await Promise.all([
+  const [{ log }, { closeDatabase }, { examine }] = await Promise.all([
     import('#lib/log'),
     import('#lib/storage/database'),
     import('#lib/doctor/examine'),
@@ -209,7 +209,7 @@ async function examineHere(changes: Variables, origin?: string) {
     for (const secret of secretsOf(environment)) expect(JSON.stringify(rows)).not.toContain(secret);
     return judged(Checks.parse(rows));
   } finally {
-    await drainDatabase();
+    await closeDatabase();
   }
 }
 afterEach(() => {

@@ -33,7 +33,7 @@ async function forgetMeanwhile(
 beforeAll(() => {
   Object.assign(process.env, environment);
   return async () => {
-    await (await import('#lib/storage/database')).drainDatabase();
+    await (await import('#lib/storage/database')).closeDatabase();
     // The next file may run in this process.
     for (const name of Object.keys(environment)) delete process.env[name];
   };

@@ -6,7 +6,7 @@ import { shield } from '#lib/idp/authentication-middleware';
 import { foreignParty } from '#lib/idp/authorized-party';
 import { isSdkAction } from '#lib/idp/sanitize-request';
 import { log } from '#lib/log';
-import { isApi, isPage, methodsAt } from '#lib/routing/paths';
+import { allowedMethods, isApi, isPage } from '#lib/routing/paths';
 import { API_ROOTS } from '#lib/routing/roots';
 
 /** The paths of the app's files of that name, a dynamic segment as some value. */
@@ -542,7 +542,7 @@ describe('An SDK that supplies no auth state', () => {
 });
 
 describe('what is not served is refused in front of everything', () => {
-  const methods = (pathname: string) => methodsAt(pathname).join(' ');
+  const methods = (pathname: string) => allowedMethods(pathname).join(' ');
 
   test.each([
     '/users/v1/me/',

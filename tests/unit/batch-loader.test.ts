@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { batched } from '#lib/concurrency/batch-loader';
+import { batchLoader } from '#lib/concurrency/batch-loader';
 
 const lengths = (keys: readonly string[]) => new Map(keys.map((key) => [key, key.length]));
 const lookUp = vi.fn<(keys: readonly string[]) => Promise<ReadonlyMap<string, number>>>();
@@ -29,7 +29,7 @@ afterEach(() => {
 });
 
 test('A single key is looked up immediately', async () => {
-  const find = batched(lookUp);
+  const find = batchLoader(lookUp);
   const found = find('one');
   await turn();
   expect(await found).toBe(3);
@@ -37,7 +37,7 @@ test('A single key is looked up immediately', async () => {
 });
 
 test('Keys of one event loop iteration share a lookup, and so do keys that arrive while a lookup is pending', async () => {
-  const find = batched(lookUp);
+  const find = batchLoader(lookUp);
   const first = holdOne();
   const early = ['a', 'bb'].map(find);
   await turn();
@@ -53,7 +53,7 @@ test('Keys of one event loop iteration share a lookup, and so do keys that arriv
 });
 
 test('A key waits at most 5 ms for a pending lookup', async () => {
-  const find = batched(lookUp);
+  const find = batchLoader(lookUp);
   holdOne();
   void find('pending');
   await turn();
@@ -65,7 +65,7 @@ test('A key waits at most 5 ms for a pending lookup', async () => {
 });
 
 test('A lookup contains at most 100 keys', async () => {
-  const find = batched(lookUp);
+  const find = batchLoader(lookUp);
   holdOne();
   void find('pending');
   await turn();
@@ -76,7 +76,7 @@ test('A lookup contains at most 100 keys', async () => {
 });
 
 test('A missing key resolves to undefined, and a failed lookup rejects only its own keys', async () => {
-  const find = batched(lookUp);
+  const find = batchLoader(lookUp);
   lookUp.mockResolvedValueOnce(new Map());
   const absent = find('absent');
   await turn();

@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod/mini';
-import { bounded, readJson } from '#lib/http/body';
+import { limitBody, readJson } from '#lib/http/body';
 
 const sent = (body: string | Uint8Array<ArrayBuffer>) =>
   new Request('http://localhost/', { method: 'POST', body });
 const rules = { maxBytes: 8, notUtf8: 'No text' };
 
 test.each(['', '12345678', '\ufeffé', 'a\0b'])('text() returns the body unchanged: %j', async (body) => {
-  expect(await bounded(sent(body), rules).text()).toBe(body);
+  expect(await limitBody(sent(body), rules).text()).toBe(body);
 });
 
 test('A body above the limit gets a 413, and a body that is not valid UTF-8 gets a 400', async () => {
-  await expect(bounded(sent('123456789'), rules).text()).rejects.toMatchObject({ status: 413 });
-  await expect(bounded(sent(Uint8Array.of(0xff)), rules).text()).rejects.toMatchObject({
+  await expect(limitBody(sent('123456789'), rules).text()).rejects.toMatchObject({ status: 413 });
+  await expect(limitBody(sent(Uint8Array.of(0xff)), rules).text()).rejects.toMatchObject({
     status: 400,
     message: 'No text',
   });

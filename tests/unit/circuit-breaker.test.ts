@@ -14,8 +14,8 @@ beforeEach(() => {
   vi.resetAllMocks();
   time = 0;
   breaker = circuitBreaker({
-    faultsUntilOpen: FAULTS,
-    restMs: REST_MS,
+    failureThreshold: FAULTS,
+    resetTimeoutMs: REST_MS,
     probe,
     now: () => time,
     onOpen,

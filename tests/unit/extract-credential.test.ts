@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { credentialOf } from '#lib/idp/extract-credential';
+import { extractCredential } from '#lib/idp/extract-credential';
 
 const TOKEN = 'eyJh.eyJz.c2ln';
 const OURS = 'https://app.example';
 const of = (headers: Record<string, string>, method = 'GET') =>
-  credentialOf({ method, headers: new Headers({ host: 'api.example', ...headers }) }, [OURS]);
+  extractCredential({ method, headers: new Headers({ host: 'api.example', ...headers }) }, [OURS]);
 const cookie = { cookie: `__session=${TOKEN}` };
 
 test.each([['Bearer ak_secret'], ['Bearer'], [`Bearer ${TOKEN} x`], ['mt_token']])(

@@ -4,7 +4,7 @@ import { notFound } from 'next/navigation';
 import { NextRequest } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { HttpError } from '#lib/http/error';
-import { json, type RouteHandler, route, type Segment } from '#lib/http/route';
+import { json, type RouteContext, type RouteHandler, route } from '#lib/http/route';
 import { log } from '#lib/log';
 
 vi.mock('#lib/log', async (original) => ({
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 
 const segment = { params: Promise.resolve({}) };
-const call = (handler: RouteHandler<Segment>, path: string, method = 'GET') =>
+const call = (handler: RouteHandler<RouteContext>, path: string, method = 'GET') =>
   handler(new NextRequest(`http://localhost:3000${path}`, { method }), segment);
 
 describe('The route in the log', () => {

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { describeError } from '#lib/errors/describe-error';
-import { collectFacts, noteFacts, type RequestFacts } from '#lib/log';
+import { addLogFields, type RequestLogFields, withLogFields } from '#lib/log';
 
 test('describeError() returns the name, code and frames, and the message only if it contains no value', () => {
   const cause = Object.assign(new Error('duplicate key value: Key (id)=(user_1) exists'), { code: '23505' });
@@ -35,17 +35,17 @@ test('describeError() returns only the type of a value that is not an error, and
 });
 
 test('Log fields belong to the current request and do not mix between concurrent requests', async () => {
-  const facts: RequestFacts[] = [{}, {}];
+  const facts: RequestLogFields[] = [{}, {}];
   await Promise.all(
     facts.map((own, index) =>
-      collectFacts(own, async () => {
+      withLogFields(own, async () => {
         await Promise.resolve();
-        noteFacts({ messageId: `msg_${index}` });
+        addLogFields({ messageId: `msg_${index}` });
       }),
     ),
   );
   expect(facts).toEqual([{ messageId: 'msg_0' }, { messageId: 'msg_1' }]);
-  expect(() => noteFacts({ cache: 'hit' })).not.toThrow();
+  expect(() => addLogFields({ cache: 'hit' })).not.toThrow();
 });
 
 test('describeError() does not mistake a line of the message for a stack frame', () => {

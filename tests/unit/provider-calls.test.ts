@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { PassingFault } from '#lib/concurrency/retry';
-import { countUsers, KEY_REFUSED } from '#lib/idp/backend-api';
+import { TransientError } from '#lib/concurrency/retry';
+import { countUsers, SECRET_KEY_REJECTED } from '#lib/idp/backend-api';
 import { isKey, keysOfPublishableKey, keysOfSecretKey } from '#lib/idp/instance-keys';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
@@ -51,7 +51,7 @@ test.each([[{}], [{ keys: 'none' }], [{ keys: [{ kid: 'ins_1' }] }]])(
 
 test('Only a 401 means that the provider rejects the secret key', async () => {
   respond({ errors: [{ code: 'clerk_key_invalid' }] }, 401);
-  await expect(countUsers()).rejects.toThrow(KEY_REFUSED);
+  await expect(countUsers()).rejects.toThrow(SECRET_KEY_REJECTED);
 });
 
 test.each([
@@ -61,6 +61,6 @@ test.each([
 ])('The error of a 403 names the status and the code, and is not retried: %j', async (body, code) => {
   respond(body, 403);
   const error = await countUsers().catch((thrown: unknown) => thrown);
-  expect(error).not.toBeInstanceOf(PassingFault);
+  expect(error).not.toBeInstanceOf(TransientError);
   expect(error).toEqual(new Error(`The identity provider forbids this request with status 403${code}`));
 });

@@ -1,13 +1,13 @@
 import { expect, test, vi } from 'vitest';
 import { log } from '#lib/log';
-import { lineLimiter, withholdConsole } from '#lib/server/redact-console';
+import { lineLimiter, redactConsole } from '#lib/server/redact-console';
 
 test('A library that prints on each request gets one log line a minute with the number of omitted lines', () => {
   vi.useFakeTimers();
   vi.stubEnv('NODE_ENV', 'production');
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
   const given = { ...console };
-  withholdConsole();
+  redactConsole();
   const library = console;
   const print = () => library.warn('a value that a client sent');
   const printElsewhere = () => library.warn('another value');

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { PassingFault, patiently } from '#lib/concurrency/retry';
+import { retry, TransientError } from '#lib/concurrency/retry';
 
 /** Retries work that throws the given errors, one per attempt. Only the waits advance the clock. */
 async function waitsOf(seconds: number, faults: readonly unknown[]) {
   let time = 0;
   let attempts = 0;
   const waits: number[] = [];
-  const outcome = await patiently(
+  const outcome = await retry(
     {
       seconds,
       now: () => time,
@@ -25,15 +25,15 @@ async function waitsOf(seconds: number, faults: readonly unknown[]) {
   return { outcome, waits };
 }
 
-const down = new PassingFault('is down');
-const limited = (seconds: number) => new PassingFault('requests a pause', seconds);
+const down = new TransientError('is down');
+const limited = (seconds: number) => new TransientError('requests a pause', seconds);
 const many = <T>(count: number, fault: T): T[] => Array.from({ length: count }, () => fault);
 
-test('patiently() retries a transient error after 0.5 s and doubles the delay up to 15 s', async () => {
+test('retry() retries a transient error after 0.5 s and doubles the delay up to 15 s', async () => {
   expect(await waitsOf(60, many(6, down))).toEqual({ outcome: 'done', waits: [0.5, 1, 2, 4, 8, 15] });
 });
 
-test('patiently() throws a persistent error when the time limit is reached, and never waits longer', async () => {
+test('retry() throws a persistent error when the time limit is reached, and never waits longer', async () => {
   const { outcome, waits } = await waitsOf(20, many(100, down));
   expect(outcome).toBe(down);
   expect(waits.reduce((sum, wait) => sum + wait, 0)).toBeLessThanOrEqual(20);
@@ -49,7 +49,7 @@ test('The length and the number of requested pauses are limited', async () => {
   expect((await waitsOf(60, many(1_000, limited(1)))).waits).toHaveLength(60);
 });
 
-test('patiently() throws any other error immediately', async () => {
+test('retry() throws any other error immediately', async () => {
   const error = new Error('rejected');
   expect(await waitsOf(60, [error])).toEqual({ outcome: error, waits: [] });
 });

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { shareUnderWay } from '#lib/concurrency/single-flight';
+import { singleFlight } from '#lib/concurrency/single-flight';
 
 test('Concurrent calls with the same key share one run, and one of the calls owns it', async () => {
   let finish = (_value: string) => {};
@@ -9,7 +9,7 @@ test('Concurrent calls with the same key share one run, and one of the calls own
         finish = resolve;
       }),
   );
-  const shared = shareUnderWay(work);
+  const shared = singleFlight(work);
   const calls = [shared('a'), shared('a'), shared('a')];
   finish('done');
   const results = await Promise.all(calls);
@@ -20,7 +20,7 @@ test('Concurrent calls with the same key share one run, and one of the calls own
 
 test('A different key or a later call starts a separate run', async () => {
   const work = vi.fn(async (key: string) => key);
-  const shared = shareUnderWay(work);
+  const shared = singleFlight(work);
   await Promise.all([shared('a'), shared('b')]);
   expect(await shared('a')).toEqual({ result: 'a', own: true });
   expect(work).toHaveBeenCalledTimes(3);
@@ -31,7 +31,7 @@ test('Concurrent calls share a failure, and a later call runs again', async () =
     .fn<(key: string) => Promise<string>>()
     .mockRejectedValueOnce(new Error('lost'))
     .mockResolvedValue('found');
-  const shared = shareUnderWay(work);
+  const shared = singleFlight(work);
   const outcomes = await Promise.allSettled([shared('a'), shared('a')]);
   expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   expect((await shared('a')).result).toBe('found');

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { log } from '#lib/log';
 import { telemetrySettings } from '#lib/telemetry/settings';
-import { step } from '#lib/telemetry/with-span';
+import { withSpan } from '#lib/telemetry/with-span';
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example:4318/otlp/' };
 const BOTH = {
@@ -44,6 +44,6 @@ test('A malformed endpoint disables its signal, and the warning does not contain
 test('step() only runs the work if telemetry is disabled', () => {
   const work = Promise.resolve('done');
   const outcomeOf = vi.fn();
-  expect(step('guard', () => work, outcomeOf)).toBe(work);
+  expect(withSpan('guard', () => work, outcomeOf)).toBe(work);
   expect(outcomeOf).not.toHaveBeenCalled();
 });

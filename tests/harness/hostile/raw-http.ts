@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { tellOf } from '../answers';
+import { recordResponse } from '../answers';
 import { answersIn } from './raw-answers';
 
 /** A fresh connection to the service. Rejects where nobody listens; what becomes of it later is no error. */
@@ -46,7 +46,7 @@ export function exchange(serviceUrl: string, request: RawRequest): Promise<RawAn
       clearTimeout(pause);
       socket.destroy();
       const text = Buffer.concat(chunks).toString('latin1');
-      for (const answer of answersIn(request.bytes, text)) tellOf(answer);
+      for (const answer of answersIn(request.bytes, text)) recordResponse(answer);
       const statuses = [...text.matchAll(/HTTP\/1\.[01] (\d{3}) /g)].map(([, status]) => Number(status));
       resolve({ statuses, text, pieces: chunks.length, closed, bytesWritten: socket.bytesWritten });
     };

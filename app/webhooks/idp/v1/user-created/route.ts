@@ -1,4 +1,4 @@
-import { bounded } from '#lib/http/body';
+import { limitBody } from '#lib/http/body';
 import { json, route } from '#lib/http/route';
 import { INVALID_SIGNATURE, receiveWebhook } from '#lib/webhook';
 
@@ -6,6 +6,6 @@ const MAX_BYTES = 1024 * 1024;
 
 /** POST /webhooks/idp/v1/user-created: a signed event of the identity provider (contract 4.2). */
 export const POST = route(async (request) => {
-  const req = bounded(request, { maxBytes: MAX_BYTES, notUtf8: INVALID_SIGNATURE });
+  const req = limitBody(request, { maxBytes: MAX_BYTES, notUtf8: INVALID_SIGNATURE });
   return json(await receiveWebhook(await req.text(), request.headers));
 }, '/webhooks/idp/v1/user-created');
