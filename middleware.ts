@@ -1,17 +1,17 @@
 import { environment } from './lib/env';
-import { passForDocument } from './lib/http/content-security-policy';
-import { passWithSessionUser } from './lib/idp/auth-state';
-import { shield } from './lib/idp/authentication-middleware';
+import { nextForDocument } from './lib/http/content-security-policy';
+import { nextWithVerdict } from './lib/idp/auth-state';
+import { authenticationMiddleware } from './lib/idp/authentication-middleware';
 import { foreignParty, namesForeignParty } from './lib/idp/authorized-party';
 import { clerkMiddleware } from './lib/idp/server';
-import { sessionUserOf } from './lib/idp/verified-sessions';
+import { sessionUserOf } from './lib/idp/session-user';
 
 const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
 
 function options() {
   const { IDP_PUBLISHABLE_KEY, IDP_JWT_KEY } = environment();
   return {
-    // Under the SDK's own name, a value that was set at build time would win.
+    // A variable under the SDK's own name could have been inlined at build time.
     publishableKey: IDP_PUBLISHABLE_KEY.key,
     ...(IDP_JWT_KEY ? { jwtKey: IDP_JWT_KEY } : {}),
     telemetry: { disabled: true },
@@ -26,27 +26,27 @@ function apiOptions() {
   return { ...options(), ...(IDP_AUTHORIZED_PARTIES ? { authorizedParties: IDP_AUTHORIZED_PARTIES } : {}) };
 }
 
-const passWithPolicy = (headers: Headers) =>
-  passForDocument(headers, {
+const nextWithPolicy = (headers: Headers) =>
+  nextForDocument(headers, {
     frontendApi: environment().IDP_PUBLISHABLE_KEY.frontendApi,
     sameOrigin: isProxy(),
     development: process.env.NODE_ENV === 'development',
   });
 
-/** Supplies the identity provider's auth state to every route (contract 1, 5.1). It rejects nothing: the guard does. */
-export default shield({
+/** Supplies the identity provider's auth state to every route (contract 1, 5.1). The guard rejects requests without a session. */
+export default authenticationMiddleware({
   pages: clerkMiddleware(async (auth, request) => {
     // A page may accept pending sessions, so their tokens are checked too.
     const { sessionClaims } = await auth({ treatPendingAsSignedOut: false });
     return namesForeignParty(sessionClaims?.azp, environment().IDP_AUTHORIZED_PARTIES)
       ? foreignParty()
-      : passWithPolicy(request.headers);
+      : nextWithPolicy(request.headers);
   }, pageOptions),
-  api: clerkMiddleware(async (auth) => passWithSessionUser(sessionUserOf(await auth()).user), apiOptions),
-  passForDocument: passWithPolicy,
+  api: clerkMiddleware(async (auth) => nextWithVerdict(sessionUserOf(await auth())), apiOptions),
+  nextForDocument: nextWithPolicy,
   isProxy,
   authorizedParties: () => environment().IDP_AUTHORIZED_PARTIES ?? [],
 });
 
-// Only files that no handler reads may stay outside: `auth()` believes forged headers where this did not run.
+// Only static files are excluded: where the middleware does not run, the SDK's `auth()` trusts headers of the client.
 export const config = { runtime: 'nodejs', matcher: ['/((?!_next/static/).*)'] };

@@ -1,64 +1,46 @@
 import type { NextRequest } from 'next/server';
 import type { AuthenticatedContext } from './api/schemas';
-import { environment } from './env';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
-import { authStateOf, SIGNED_IN } from './idp/auth-state';
-import { keepSessionUser, recallSessionUser, sessionUserOf } from './idp/verified-sessions';
+import { readVerdict } from './idp/auth-state';
 import { addLogFields } from './log';
 import { resolveUserId } from './register';
 import { withSpan } from './telemetry/with-span';
 
-/** Runs only for a verified session; what it throws is answered as contract 7 says. */
-export type GuardedHandler<S extends RouteContext> = (
+/** Runs only for a request with a verified session. `route` turns its errors into responses (contract 7). */
+export type GuardedHandler<C extends RouteContext> = (
   request: NextRequest,
   context: AuthenticatedContext,
-  segment: S,
+  routeContext: C,
 ) => Promise<Response> | Response;
 
-/** The verified session's user, or undefined. */
-async function sessionUserId({ headers }: NextRequest): Promise<string | undefined> {
-  const state = authStateOf(headers);
-  if (state?.status !== SIGNED_IN) {
-    addLogFields({ reason: state?.reason ?? 'no-auth-state' });
+/** Applies rules 2 to 4 of contract 5.2. Returns undefined without a verified session. */
+async function authenticate({ headers }: NextRequest): Promise<AuthenticatedContext | undefined> {
+  const verdict = readVerdict(headers);
+  if (verdict.user === undefined) {
+    addLogFields({ reason: verdict.reason });
     return undefined;
   }
-  // With an empty secret the SDK would believe auth headers that anyone can sign: no valid environment, no answer.
-  environment();
-  const authorization = headers.get('authorization');
-  const remembered = recallSessionUser(state, authorization);
-  if (remembered !== undefined) return remembered;
-  // Loaded on first use. A middleware in the same process has already cached the user, so the SDK is seldom needed here.
-  const { auth } = await import('./idp/server');
-  const verdict = sessionUserOf(await auth());
-  if (verdict.user === undefined) addLogFields({ reason: verdict.reason });
-  else keepSessionUser(state, authorization, verdict.user);
-  return verdict.user;
-}
-
-/** Rules 2 to 4 of contract 5.2; undefined without a verified session. */
-async function authenticate(request: NextRequest): Promise<AuthenticatedContext | undefined> {
-  const identityProviderUserId = await sessionUserId(request);
-  if (identityProviderUserId === undefined) return undefined;
-  const userId = await resolveUserId(identityProviderUserId);
-  return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId });
+  const userId = await resolveUserId(verdict.user);
+  return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId: verdict.user });
 }
 
 /**
- * Makes a route whose handler runs only for a verified session, with the context of contract 2.2 and the route's own
- * segment (dynamic params) behind it. Without one the answer is 401 `{"message": "Unauthorized"}`, and neither cache
- * nor database is asked. A failure of the database is the central 500; a failure of the cache is never seen.
+ * Creates a route whose handler runs only for a verified session. The handler gets the authenticated context of contract 2.2
+ * and the route's context with the dynamic params.
  *
- * OPTIONS is not guarded (contract 5.2, rule 1). As it has no context, the handler does not run for it: the answer is 204.
- * A route that needs more for a preflight exports an OPTIONS of its own. The log names the route by `path`, its folder's.
+ * Without a session, the response is 401 `{"message": "Unauthorized"}`, without a call to the cache or the database. A
+ * database failure is a 500. A cache failure has no effect on the response. OPTIONS is not guarded (contract 5.2, rule 1): it
+ * gets a 204, and the handler does not run. A route with its own preflight exports OPTIONS. The log names the route by `path`,
+ * the path of its folder.
  */
-export function guard<S extends RouteContext>(handler: GuardedHandler<S>, path?: string): RouteHandler<S> {
-  return route(async (request, segment) => {
+export function guard<C extends RouteContext>(handler: GuardedHandler<C>, path?: string): RouteHandler<C> {
+  return route(async (request, routeContext) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
     const context = await withSpan(
       'guard',
       () => authenticate(request),
       (passed) => (passed ? 'passed' : 'refused'),
     );
-    return context ? handler(request, context, segment) : json({ message: 'Unauthorized' }, 401);
+    return context ? handler(request, context, routeContext) : json({ message: 'Unauthorized' }, 401);
   }, path);
 }

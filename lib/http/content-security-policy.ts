@@ -55,7 +55,7 @@ export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, developm
 }
 
 /** Lets a request pass with these headers; its answer may be a document, whose scripts run by a fresh nonce (`x-nonce`). */
-export function passForDocument(given: Headers, sources: Omit<Sources, 'nonce'>): NextResponse {
+export function nextForDocument(given: Headers, sources: Omit<Sources, 'nonce'>): NextResponse {
   const nonce = randomBytes(16).toString('base64');
   const policy = contentSecurityPolicy({ ...sources, nonce });
   const headers = new Headers(given);
@@ -71,7 +71,7 @@ export function passForDocument(given: Headers, sources: Omit<Sources, 'nonce'>)
 const DATA_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** Lets a request pass with these headers; its answer is no document. */
-export function passForData(headers: Headers): NextResponse {
+export function nextForData(headers: Headers): NextResponse {
   const response = NextResponse.next({ request: { headers } });
   response.headers.set('content-security-policy', DATA_POLICY);
   return response;

@@ -1,107 +1,100 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import { NextResponse } from 'next/server';
+import { environment } from '../env';
 import { UNAUTHENTICATED_REASONS, type UnauthenticatedReason } from '../errors/unauthenticated-reason';
-import { credentialMemory } from './credential-memory';
-import { type Credential, expiryOf } from './extract-credential';
 import { reasonOfSdk } from './sdk-reasons';
+import type { Verdict } from './session-user';
 
-/** What the SDK's middleware says of a request, and its `auth()` reads: whose session it is, signed with the secret key. */
+/**
+ * The auth state of an API request, which travels from the middleware to the route in request headers. `status`, `token` and
+ * `signature` are the SDK's own, for its `auth()`. The guard reads the user or the reason.
+ */
 export interface AuthState {
   readonly status: string;
   readonly token: string;
   readonly signature: string;
-  /** Why there is no verified session; undefined where there is one. */
+  /** The identity-provider user id of a verified session. */
+  readonly user: string | undefined;
+  /** Why there is no verified session. */
   readonly reason: UnauthenticatedReason | undefined;
 }
 
-/** The status of a request with a verified session; every other one is without. */
+/** The SDK's status of a request with a verified token. */
 export const SIGNED_IN = 'signed-in';
-const SIGNED_OUT = 'signed-out';
 
-const headerOf = (part: keyof AuthState) => `x-clerk-auth-${part}`;
+const SDK_PARTS = ['status', 'token', 'signature'] as const;
+const sdkHeader = (part: (typeof SDK_PARTS)[number] | 'reason') => `x-clerk-auth-${part}`;
+const USER = 'x-identity-link-user';
+/** Proves that the middleware of this service, and not the client, set the user. */
+const PROOF = 'x-identity-link-proof';
+/** Prefix of request headers in a response of a middleware. */
+const REQUEST = 'x-middleware-request-';
 
-function readAuthState(
-  headers: Headers,
-  prefix: string,
-  reasonOf: (word: string) => UnauthenticatedReason,
-): AuthState | undefined {
-  const part = (name: keyof AuthState) => headers.get(prefix + headerOf(name)) ?? '';
-  const status = part('status');
+const knownReason = (word: string | null): UnauthenticatedReason | undefined =>
+  UNAUTHENTICATED_REASONS.find((reason) => reason === word);
+
+/** Continues a request in the SDK's middleware with the verdict about its session, for `readSdkAuthState` to read. */
+export function nextWithVerdict(verdict: Verdict): NextResponse {
+  const response = NextResponse.next();
+  if (verdict.user === undefined) response.headers.set(REQUEST + sdkHeader('reason'), verdict.reason);
+  else response.headers.set(REQUEST + USER, encodeURIComponent(verdict.user));
+  return response;
+}
+
+/** Returns the auth state that the SDK's middleware supplies, or undefined if it supplies none, as with a redirect. */
+export function readSdkAuthState({ headers }: Response): AuthState | undefined {
+  const part = (name: (typeof SDK_PARTS)[number]) => headers.get(REQUEST + sdkHeader(name)) ?? '';
+  const [status, token, signature] = [part('status'), part('token'), part('signature')];
   if (status === '') return undefined;
-  // The SDK tells the reason in its answer, not to the route.
-  const reason = status === SIGNED_IN ? undefined : reasonOf(headers.get(headerOf('reason')) ?? '');
-  return { status, token: part('token'), signature: part('signature'), reason };
+  const user = headers.get(REQUEST + USER);
+  if (status === SIGNED_IN && user !== null)
+    return { status, token, signature, user: decodeURIComponent(user), reason: undefined };
+  // The SDK reports the reason of a rejected token in its own response.
+  const reason =
+    status === SIGNED_IN
+      ? (knownReason(headers.get(REQUEST + sdkHeader('reason'))) ?? 'not-verified')
+      : reasonOfSdk(headers.get(sdkHeader('reason')) ?? '');
+  return { status, token, signature, user: undefined, reason };
 }
 
-const reasonAsSet = (word: string): UnauthenticatedReason =>
-  UNAUTHENTICATED_REASONS.find((reason) => reason === word) ?? 'not-verified';
-
-/** The auth state of a request that the middleware has let pass; undefined where it did not run. */
-export const authStateOf = (headers: Headers): AuthState | undefined =>
-  readAuthState(headers, '', reasonAsSet);
-
-/** The auth state that the SDK's middleware hands on to Next.js; undefined where its answer is another: a redirect, say. */
-export const readSdkAuthState = ({ headers }: Response): AuthState | undefined =>
-  readAuthState(headers, 'x-middleware-request-', reasonOfSdk);
-
-/** In the SDK's answer to us alone: it never leaves. */
-const SESSION_USER = 'x-session-user';
-
-/** Lets a request pass, and tells whose session it is, for `suppliedSessionUser` to read. */
-export function passWithSessionUser(user: string | undefined): NextResponse {
-  const answer = NextResponse.next();
-  if (user !== undefined) answer.headers.set(SESSION_USER, encodeURIComponent(user));
-  return answer;
-}
-
-/** Whose session the SDK's middleware found; undefined where it found none, or did not tell. */
-export function suppliedSessionUser({ headers }: Response): string | undefined {
-  const user = headers.get(SESSION_USER);
-  return user === null ? undefined : decodeURIComponent(user);
-}
-
-/** A word of the SDK's own, and nothing of a caller's. */
+/** A word of the SDK, without any text of a client. */
 const PLAIN_WORD = /^[a-z-]{1,100}$/;
 
-/** What the SDK itself says of why there is no session, for a warning. */
+/** Returns the SDK's own word for the reason of a rejection, for a warning in the log. */
 export function sdkReasonOf({ headers }: Response): string | undefined {
-  const word = headers.get(headerOf('reason')) ?? '';
+  const word = headers.get(sdkHeader('reason')) ?? '';
   return PLAIN_WORD.test(word) ? word : undefined;
 }
 
-/** Puts the auth state where `auth()` looks for it, and the reason where the guard does. */
-export function setAuthState(headers: Headers, state: AuthState): void {
-  for (const part of ['status', 'token', 'signature'] as const) headers.set(headerOf(part), state[part]);
-  if (state.reason) headers.set(headerOf('reason'), state.reason);
+const proofOf = (user: string, token: string): Buffer =>
+  createHmac('sha256', environment().IDP_SECRET_KEY)
+    .update(JSON.stringify([user, token]))
+    .digest();
+
+/** Writes the auth state into the headers with which a request continues. */
+export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthState): void {
+  for (const part of SDK_PARTS) headers.set(sdkHeader(part), sdk[part]);
+  if (reason !== undefined) headers.set(sdkHeader('reason'), reason);
+  if (user === undefined) return;
+  headers.set(USER, encodeURIComponent(user));
+  headers.set(PROOF, proofOf(user, sdk.token).toString('base64'));
 }
 
-/** What the SDK supplied for a credential before. Why that may be remembered stands in credential-memory.ts. */
-export interface AuthStateMemory {
-  recall(credential: Credential): AuthState | undefined;
-  /** Remembers a state if the SDK accepted the credential, or if there was none. */
-  remember(credential: Credential, state: AuthState): void;
-}
-
-/** A memory with nothing in it. */
-export function authStateMemory(): AuthStateMemory {
-  // Of an accepted token, the SDK's signature: the rest is in the request.
-  const signatures = credentialMemory();
-  // It hangs on the secret key alone, which is the same for as long as the process lives.
-  let ofNobody: AuthState | undefined;
-  return {
-    recall(credential) {
-      if (credential === undefined) return ofNobody;
-      const { header, value, token } = credential;
-      if (token === undefined) return undefined;
-      const signature = signatures.recall([header, value]);
-      return signature === undefined ? undefined : { status: SIGNED_IN, token, signature, reason: undefined };
-    },
-    remember(credential, state) {
-      const { status, token, signature } = state;
-      if (credential === undefined) {
-        if (status === SIGNED_OUT) ofNobody = state;
-      } else if (status === SIGNED_IN && token === credential.token) {
-        signatures.keep([credential.header, credential.value], signature, expiryOf(token));
-      }
-    },
-  };
+/**
+ * Returns the user of the verified session of a request, or the reason why there is none. A user without the proof of the
+ * middleware does not count: where the middleware did not run, the headers are the client's.
+ */
+export function readVerdict(headers: Headers): Verdict {
+  const user = headers.get(USER);
+  if (user === null) {
+    const reason = headers.has(sdkHeader('status'))
+      ? knownReason(headers.get(sdkHeader('reason')))
+      : undefined;
+    return { user: undefined, reason: reason ?? 'no-auth-state' };
+  }
+  const decoded = decodeURIComponent(user);
+  const proof = Buffer.from(headers.get(PROOF) ?? '', 'base64');
+  const expected = proofOf(decoded, headers.get(sdkHeader('token')) ?? '');
+  const isProven = proof.length === expected.length && timingSafeEqual(proof, expected);
+  return isProven ? { user: decoded } : { user: undefined, reason: 'no-auth-state' };
 }

@@ -1,6 +1,6 @@
 import { createClerkClient } from '@clerk/backend';
 import type { AuthenticationPort } from '../authentication/port';
-import { sessionUserOf } from './verified-sessions';
+import { sessionUserOf } from './session-user';
 
 /**
  * The authentication port over the identity provider's Backend SDK. DISABLED: no live file imports it (contract 5.1).

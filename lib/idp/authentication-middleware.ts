@@ -1,108 +1,53 @@
-import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
-import { withTimeout } from '../concurrency/with-timeout';
+import type { NextFetchEvent, NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { describeError } from '../errors/describe-error';
-import { passForData } from '../http/content-security-policy';
+import { nextForData } from '../http/content-security-policy';
 import { badRequest, methodNotAllowed, notFound, type RouteContext, type RouteHandler } from '../http/route';
 import { rateLimitedWarning } from '../log';
 import { allowedMethods, hasTooManyParameters, isApi, isPage, isProxied } from '../routing/paths';
-import {
-  type AuthState,
-  authStateMemory,
-  readSdkAuthState,
-  sdkReasonOf,
-  setAuthState,
-  suppliedSessionUser,
-} from './auth-state';
+import { writeAuthState } from './auth-state';
+import { type Authenticate, authenticator, runSdk, SDK_TIMEOUT_MS } from './authenticate';
 import { isForeignParty } from './authorized-party';
-import { type Credential, extractCredential } from './extract-credential';
+import { extractCredential } from './extract-credential';
 import {
   hasHandshakeNonce,
   isSdkAction,
-  sanitizeApiRequest,
   sanitizePageRequest,
   signedOutRequest,
   stripSdkHeaders,
   withoutHandshake,
 } from './sanitize-request';
-import { keepSessionUser } from './verified-sessions';
 
-/** The SDK calls the provider to complete a handshake by nonce, and for its keys if IDP_JWT_KEY is not set. */
-const DEADLINE_MS = 4_000;
-/** Part of the deadline that is left for the second attempt for a page. */
-const RETRY_DEADLINE_MS = 1_000;
+/** Part of the SDK's timeout that is left for the second attempt for a page. */
+const RETRY_TIMEOUT_MS = 1_000;
 
-async function answerOf(
-  sdk: NextMiddleware,
-  request: NextRequest,
-  event: NextFetchEvent,
-  milliseconds = DEADLINE_MS,
-): Promise<Response> {
-  return (await withTimeout(milliseconds, Promise.resolve(sdk(request, event)))) ?? NextResponse.next();
-}
-
-type AuthStateOf = (
-  request: NextRequest,
-  event: NextFetchEvent,
-  credential: Credential,
-) => Promise<AuthState>;
-
-/** Makes the SDK's middleware tell the auth state of API requests; a credential that it fails over is none. */
-function authStates(sdk: NextMiddleware, warn: (about: object) => void): AuthStateOf {
-  const memory = authStateMemory();
-  return async function authState(request, event, credential): Promise<AuthState> {
-    const remembered = memory.recall(credential);
-    if (remembered) return remembered;
-    try {
-      const answer = await answerOf(sdk, sanitizeApiRequest(request, credential), event);
-      const supplied = readSdkAuthState(answer);
-      if (supplied === undefined) throw new Error('The SDK supplied no auth state');
-      const state: AuthState = credential ? supplied : { ...supplied, reason: 'no-credential' };
-      memory.remember(credential, state);
-      if (credential === undefined) return state;
-      const user = suppliedSessionUser(answer);
-      if (user !== undefined) {
-        // As the route sees it, in `headersForRoute`.
-        const authorization = credential.header === 'authorization' ? credential.value : null;
-        keepSessionUser(state, authorization, user);
-      }
-      if (state.reason === 'not-verified') warn({ reason: sdkReasonOf(answer) });
-      return state;
-    } catch (error) {
-      if (credential === undefined) throw error;
-      warn({ error: describeError(error) });
-      return { ...(await authState(request, event, undefined)), reason: 'not-verified' };
-    }
-  };
-}
-
-/** What comes signed, from the platform's scheduler, or to ask for our health needs no session: none is looked for. */
+/** Paths without sessions: signed webhooks, health checks, and routes of the platform's scheduler. */
 const SESSIONLESS = /^\/(?:webhooks|cron|health)\//;
-/** A scheduler brings a bearer of its own, which the route judges (docs/users.md). */
+/** The scheduler sends its own bearer token, which the route checks (docs/users.md). */
 const OWN_BEARER = /^\/cron\//;
 
-/** The headers with which a request goes on: with its auth state, which no header of its own can forge. */
+/** Returns the headers with which a request continues, with its auth state. A client cannot forge that state. */
 async function headersForRoute(
-  authState: AuthStateOf,
+  authenticate: Authenticate,
   request: NextRequest,
   event: NextFetchEvent,
   authorizedParties: readonly string[],
 ): Promise<Headers> {
   const headers = stripSdkHeaders(request.headers);
   const isSessionless = SESSIONLESS.test(request.nextUrl.pathname);
-  const { credential, refused } = isSessionless
-    ? { credential: undefined, refused: undefined }
+  const { credential, rejectionReason } = isSessionless
+    ? { credential: undefined, rejectionReason: undefined }
     : extractCredential({ method: request.method, headers }, authorizedParties);
-  const state = await authState(request, event, credential).catch((error: unknown) => {
+  const state = await authenticate(request, event, credential).catch((error: unknown) => {
     // Webhooks and health checks work without the SDK: a guard on these paths finds no auth state, which is a 401.
     if (isSessionless) return undefined;
     throw error;
   });
-  // With it Next.js answers 200 `{}` in the route's place (https://github.com/vercel/next.js/pull/45772).
+  // Next.js would respond with 200 `{}` instead of the route (https://github.com/vercel/next.js/pull/45772).
   headers.delete('x-middleware-prefetch');
-  // `auth()` looks at it again: it shall find what the state is about.
+  // The SDK's `auth()` compares the bearer token with the state.
   if (credential?.header === 'authorization') headers.set('authorization', credential.value);
   else if (!OWN_BEARER.test(request.nextUrl.pathname)) headers.delete('authorization');
-  if (state) setAuthState(headers, refused ? { ...state, reason: refused } : state);
+  if (state) writeAuthState(headers, rejectionReason ? { ...state, reason: rejectionReason } : state);
   return headers;
 }
 
@@ -115,7 +60,7 @@ const completesHandshake = ({ headers }: Response): boolean =>
  * page is served by the session cookies alone, and without those if they fail too. No second handshake starts then. The
  * SDK counts handshakes for 2 s only, so a slow Backend API would cause an endless loop of redirects.
  */
-async function pageState(
+async function respondToPage(
   sdk: NextMiddleware,
   request: NextRequest,
   event: NextFetchEvent,
@@ -123,19 +68,19 @@ async function pageState(
 ): Promise<Response> {
   const attempt = async (view: NextRequest, milliseconds: number) => {
     try {
-      const response = await answerOf(sdk, view, event, milliseconds);
+      const response = await runSdk(sdk, view, event, milliseconds);
       return isForeignParty(response) ? 'foreign-party' : response;
     } catch (error) {
       warn({ error: describeError(error) });
       return undefined;
     }
   };
-  const signedOut = () => answerOf(sdk, signedOutRequest(request), event);
+  const signedOut = () => runSdk(sdk, signedOutRequest(request), event);
 
-  const response = await attempt(request, DEADLINE_MS - RETRY_DEADLINE_MS);
+  const response = await attempt(request, SDK_TIMEOUT_MS - RETRY_TIMEOUT_MS);
   if (response === 'foreign-party') return signedOut();
   if (response && (!hasHandshakeNonce(request) || completesHandshake(response))) return response;
-  const retried = await attempt(withoutHandshake(request), RETRY_DEADLINE_MS);
+  const retried = await attempt(withoutHandshake(request), RETRY_TIMEOUT_MS);
   return retried instanceof Response ? retried : signedOut();
 }
 
@@ -154,57 +99,61 @@ function withoutInternalHeaders(response: Response): Response {
   return response;
 }
 
-/** Next.js sets it where an address was `/_next/data/…`, which it takes for an alias of the route; of a caller it drops it. */
+/** Next.js sets this header for an address `/_next/data/…`, an alias of a route, and drops it from a client's request. */
 const DATA_ALIAS = 'x-nextjs-data';
 
-/** What the shield stands in front of. */
-export interface Shielded {
-  /** The SDK's middleware for pages, and for its own traffic where it runs a proxy. */
+export interface MiddlewareOptions {
+  /** The SDK's middleware for pages, and for the provider's own traffic where the service proxies it. */
   readonly pages: NextMiddleware;
-  /** The SDK's middleware for every other path: it is asked for the auth state only. */
+  /** The SDK's middleware for API requests. Only the auth state that it supplies is used. */
   readonly api: NextMiddleware;
-  /** Lets a request pass whose answer may be a document. */
-  readonly passForDocument: (headers: Headers) => NextResponse;
+  /** Continues a request whose response may be a document. */
+  readonly nextForDocument: (headers: Headers) => NextResponse;
+  /** True if this service proxies the provider's Frontend API, as the local stack does. */
   readonly isProxy: () => boolean;
-  /** Origins of the frontends whose cookies count, beside our own. */
+  /** Origins of other frontends whose cookies count. */
   readonly authorizedParties: () => readonly string[];
 }
 
-/** An answer in JSON, made in front of every route. */
-async function answer(handler: RouteHandler<RouteContext>, request: NextRequest): Promise<Response> {
+/** Responds in JSON in place of a route. */
+async function respond(handler: RouteHandler<RouteContext>, request: NextRequest): Promise<Response> {
   return handler(request, { params: Promise.resolve({}) });
 }
 
 /**
- * Runs the SDK's middleware so that of an API request it says only whose session it is: no redirect, no page, no
- * failure and no header that tells why a credential was refused. It ends within 4 s, then as for a request without
- * credential. What is not served (lib/routing/paths.ts) is a 404 or a 405 in JSON. On a page the SDK may redirect to renew a
- * session, to no other host than its own. Only where it proxies its Frontend API does it see a request as it came.
+ * Creates the middleware that supplies the provider's auth state to every route.
+ *
+ * - An address or a method that is not served (lib/routing/paths.ts) gets a 404 or a 405 in JSON, and more than 100 query
+ *   parameters get a 400.
+ * - For an API request, the SDK sees the credential alone. It cannot redirect, fail or explain a rejection in place of the
+ *   route. It has 4 s, then the request continues without a session.
+ * - For a page, the SDK may redirect the browser to renew a session, to no other host than the provider's.
+ * - Only the provider's proxied traffic reaches the SDK unchanged.
  */
-export function shield({
+export function authenticationMiddleware({
   pages,
   api,
-  passForDocument,
+  nextForDocument,
   isProxy,
   authorizedParties,
-}: Shielded): NextMiddleware {
+}: MiddlewareOptions): NextMiddleware {
   const warn = rateLimitedWarning('credential not verified');
-  const authState = authStates(api, warn);
+  const authenticate = authenticator(api, warn);
   return async (request: NextRequest, event: NextFetchEvent) => {
     const { method, nextUrl, headers } = request;
     const { pathname } = nextUrl;
-    if (hasTooManyParameters(nextUrl.search.slice(1))) return answer(badRequest, request);
+    if (hasTooManyParameters(nextUrl.search.slice(1))) return respond(badRequest, request);
     const methods = headers.has(DATA_ALIAS) ? [] : allowedMethods(pathname);
-    if (methods.length === 0 || (isProxied(pathname) && !isProxy())) return answer(notFound, request);
-    if (!methods.includes(method)) return answer(methodNotAllowed, request);
+    if (methods.length === 0 || (isProxied(pathname) && !isProxy())) return respond(notFound, request);
+    if (!methods.includes(method)) return respond(methodNotAllowed, request);
     if (isProxied(pathname)) return pages(request, event);
     if (method === 'POST' && !isApi(pathname) && !(await isSdkAction(request))) {
-      return answer(methodNotAllowed, request);
+      return respond(methodNotAllowed, request);
     }
     if (isPage(pathname)) {
-      return withoutInternalHeaders(await pageState(pages, sanitizePageRequest(request), event, warn));
+      return withoutInternalHeaders(await respondToPage(pages, sanitizePageRequest(request), event, warn));
     }
-    const passed = await headersForRoute(authState, request, event, authorizedParties());
-    return isApi(pathname) ? passForData(passed) : passForDocument(passed);
+    const passed = await headersForRoute(authenticate, request, event, authorizedParties());
+    return isApi(pathname) ? nextForData(passed) : nextForDocument(passed);
   };
 }

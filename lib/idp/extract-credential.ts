@@ -109,9 +109,9 @@ function sessionCookies(headers: Headers): Credential {
 export function extractCredential(
   { method, headers }: Pick<Request, 'method' | 'headers'>,
   authorizedParties: readonly string[],
-): { readonly credential: Credential; readonly refused?: 'foreign-cookie' | 'malformed' } {
+): { readonly credential: Credential; readonly rejectionReason?: 'foreign-cookie' | 'malformed' } {
   const bearer = sessionTokenOf(headers.get('authorization'));
-  if (bearer === 'refused') return { credential: undefined, refused: 'malformed' };
+  if (bearer === 'refused') return { credential: undefined, rejectionReason: 'malformed' };
   if (bearer !== 'absent') {
     const { token } = bearer;
     return { credential: { header: 'authorization', value: `Bearer ${token}`, token } };
@@ -119,7 +119,7 @@ export function extractCredential(
   const credential = sessionCookies(headers);
   return credential === undefined || passesCsrfCheck(method, headers, authorizedParties)
     ? { credential }
-    : { credential: undefined, refused: 'foreign-cookie' };
+    : { credential: undefined, rejectionReason: 'foreign-cookie' };
 }
 
 const Expiring = z.object({ exp: z.number() });

@@ -57,7 +57,7 @@ export function stripSdkHeaders(given: Headers): Headers {
   const headers = new Headers(given);
   limitCookies(headers);
   // One of them makes `auth()` log the session token.
-  for (const name of [...headers.keys()]) if (name.startsWith('x-clerk-')) headers.delete(name);
+  for (const name of [...headers.keys()]) if (/^x-(?:clerk|identity-link)-/.test(name)) headers.delete(name);
   return headers;
 }
 

@@ -68,12 +68,11 @@ export async function loadService(environment: Readonly<Record<string, string>>)
   for (const [name, value] of Object.entries({ ...BUILD_TIME_VALUES, ...environment }))
     vi.stubEnv(name, value);
   globalThis.parsedEnvironment = undefined;
-  globalThis.verifiedSessions = undefined;
   vi.resetModules();
   // Next.js returns the headers of the route that runs.
   const current = new AsyncLocalStorage<Headers>();
   vi.doMock('next/headers', () => ({ headers: async () => current.getStore() }));
-  vi.doMock('#lib/resolve-user-id', () => ({ resolveUserId: async () => 'internal-id' }));
+  vi.doMock('#lib/register', () => ({ resolveUserId: async () => 'internal-id' }));
   const { default: middleware } = await import('../../middleware');
   const { guard } = await import('#lib/guard');
   const { json } = await import('#lib/http/route');
@@ -90,9 +89,8 @@ export async function loadService(environment: Readonly<Record<string, string>>)
     new NextRequest(new URL(path, ORIGIN), { headers });
   const guarded = guard((_request, { identityProviderUserId }) => json({ user: identityProviderUserId }));
 
-  /** Runs a guarded route with the headers that the middleware passed. The guard has no cached session. */
+  /** Runs a guarded route with the headers that the middleware passed. */
   async function runRoute(headers: Headers) {
-    globalThis.verifiedSessions = undefined;
     info.mockClear();
     const response = await current.run(headers, () =>
       guarded(request('/users/v1/me', headers), { params: Promise.resolve({}) }),

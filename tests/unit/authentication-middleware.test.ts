@@ -2,12 +2,14 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { shield } from '#lib/idp/authentication-middleware';
+import { authenticationMiddleware } from '#lib/idp/authentication-middleware';
 import { foreignParty } from '#lib/idp/authorized-party';
 import { isSdkAction } from '#lib/idp/sanitize-request';
 import { log } from '#lib/log';
 import { allowedMethods, isApi, isPage } from '#lib/routing/paths';
 import { API_ROOTS } from '#lib/routing/roots';
+
+vi.mock('#lib/env', () => ({ environment: () => ({ IDP_SECRET_KEY: 'sk_test_of_this_test' }) }));
 
 /** The paths of the app's files of that name, a dynamic segment as some value. */
 const paths = (fileName: string) =>
@@ -60,6 +62,7 @@ const acceptingSdk = () =>
     headers.set('x-clerk-auth-status', token ? 'signed-in' : 'signed-out');
     headers.set('x-clerk-auth-token', token);
     headers.set('x-clerk-auth-signature', token && `signed ${token}`);
+    if (token) headers.set('x-identity-link-user', 'user_1');
     const response = NextResponse.next({ request: { headers } });
     for (const name of ['status', 'reason', 'message']) response.headers.set(`x-clerk-auth-${name}`, 'x');
     return response;
@@ -67,10 +70,10 @@ const acceptingSdk = () =>
 
 /** The service's front with that SDK: what comes of requests, one after the other. */
 function front({ isProxy = false, sdk = acceptingSdk() } = {}) {
-  const middleware = shield({
+  const middleware = authenticationMiddleware({
     pages: sdk,
     api: sdk,
-    passForDocument: (headers) => NextResponse.next({ request: { headers } }),
+    nextForDocument: (headers) => NextResponse.next({ request: { headers } }),
     isProxy: () => isProxy,
     authorizedParties: () => [],
   });

@@ -10,7 +10,7 @@ const cookie = { cookie: `__session=${TOKEN}` };
 test.each([['Bearer ak_secret'], ['Bearer'], [`Bearer ${TOKEN} x`], ['mt_token']])(
   'no session token, and no cookie in its place: %s',
   (authorization) => {
-    expect(of({ authorization, ...cookie })).toEqual({ credential: undefined, refused: 'malformed' });
+    expect(of({ authorization, ...cookie })).toEqual({ credential: undefined, rejectionReason: 'malformed' });
   },
 );
 
@@ -27,5 +27,5 @@ test.each([
   ['POST', { origin: 'https://other.example' }, false],
   ['POST', { origin: 'null' }, false],
 ])('the cookie counts: %s %j', (method, headers, counts) => {
-  expect(of({ ...cookie, ...headers }, method).refused).toBe(counts ? undefined : 'foreign-cookie');
+  expect(of({ ...cookie, ...headers }, method).rejectionReason).toBe(counts ? undefined : 'foreign-cookie');
 });

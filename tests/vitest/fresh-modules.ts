@@ -1,6 +1,4 @@
 import { vi } from 'vitest';
 
-// Files of one worker share what they load of packages; of the project, and of what a file mocks, each has its own.
+// Test files of one worker share the modules of packages, but each file has its own modules of the project.
 vi.resetModules();
-// What stands on the global object survives that.
-globalThis.verifiedSessions = undefined;

@@ -1,0 +1,68 @@
+import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
+import { withTimeout } from '../concurrency/with-timeout';
+import { describeError } from '../errors/describe-error';
+import { type AuthState, readSdkAuthState, SIGNED_IN, sdkReasonOf } from './auth-state';
+import type { Credential } from './extract-credential';
+import { sanitizeApiRequest } from './sanitize-request';
+import { sessionCache } from './session-cache';
+
+/** The SDK calls the provider to complete a handshake by nonce, and for its keys if IDP_JWT_KEY is not set. */
+export const SDK_TIMEOUT_MS = 4_000;
+
+/** Runs the SDK's middleware. Rejects if it fails or takes too long. */
+export async function runSdk(
+  sdk: NextMiddleware,
+  request: NextRequest,
+  event: NextFetchEvent,
+  milliseconds = SDK_TIMEOUT_MS,
+): Promise<Response> {
+  return (await withTimeout(milliseconds, Promise.resolve(sdk(request, event)))) ?? NextResponse.next();
+}
+
+/** Returns the auth state of an API request with this credential. */
+export type Authenticate = (
+  request: NextRequest,
+  event: NextFetchEvent,
+  credential: Credential,
+) => Promise<AuthState>;
+
+/**
+ * Creates the function that authenticates API requests with the SDK's middleware, and caches the result.
+ *
+ * A credential on which the SDK fails counts as none. Without a credential the state depends on the secret key alone, so the
+ * SDK runs once. Rejects if the SDK supplies no state even then.
+ */
+export function authenticator(sdk: NextMiddleware, warn: (fields: object) => void): Authenticate {
+  const sessions = sessionCache();
+  let signedOut: AuthState | undefined;
+
+  async function runForState(request: NextRequest, event: NextFetchEvent, credential: Credential) {
+    const response = await runSdk(sdk, sanitizeApiRequest(request, credential), event);
+    const state = readSdkAuthState(response);
+    if (state === undefined) throw new Error('The SDK supplied no auth state');
+    if (credential !== undefined && state.reason === 'not-verified') warn({ reason: sdkReasonOf(response) });
+    return state;
+  }
+
+  async function signedOutState(request: NextRequest, event: NextFetchEvent): Promise<AuthState> {
+    signedOut ??= { ...(await runForState(request, event, undefined)), reason: 'no-credential' };
+    return signedOut;
+  }
+
+  return async (request, event, credential) => {
+    if (credential === undefined) return signedOutState(request, event);
+    const cached = sessions.get(credential);
+    if (cached && credential.token !== undefined) {
+      return { status: SIGNED_IN, token: credential.token, ...cached, reason: undefined };
+    }
+    try {
+      const state = await runForState(request, event, credential);
+      const { user, signature, token } = state;
+      if (user !== undefined && token === credential.token) sessions.set(credential, { signature, user });
+      return state;
+    } catch (error) {
+      warn({ error: describeError(error) });
+      return { ...(await signedOutState(request, event)), reason: 'not-verified' };
+    }
+  };
+}

@@ -1,0 +1,62 @@
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { type Credential, expiryOf } from './extract-credential';
+
+const MAX_ENTRIES = 5_000;
+const MAX_BYTES = 4 * 1024 * 1024;
+const MAX_AGE_MS = 60_000;
+/** Size of an entry without its strings: the key and the references. */
+const ENTRY_BYTES = 300;
+
+/** What the SDK made of a session token, apart from the token itself. */
+export interface VerifiedSession {
+  /** The SDK's own signature of the token, which its `auth()` expects. */
+  readonly signature: string;
+  readonly user: string;
+}
+
+/** A cache of accepted credentials. */
+export interface SessionCache {
+  get(credential: NonNullable<Credential>): VerifiedSession | undefined;
+  /** Stores a session until its token expires, but for 60 s at most. */
+  set(credential: NonNullable<Credential>, session: VerifiedSession): void;
+}
+
+const keyOf = ({ header, value }: NonNullable<Credential>) =>
+  hash('sha256', JSON.stringify([header, value]), 'base64');
+
+/**
+ * Creates a cache of what the SDK made of a credential, so that the next request with it does not verify it again.
+ *
+ * Reasons why this is safe:
+ * - The SDK verifies a session token by its signature, its times and its parties, without a network call. The result is the
+ *   same until the token expires. A session that the provider revokes was accepted until then without the cache, too (60 s
+ *   by default). Without IDP_JWT_KEY, a token may be accepted for up to 60 s after its key was withdrawn.
+ * - The key is the digest of the credential, which is all that the SDK sees of an API request. Credentials that differ
+ *   anywhere have different entries.
+ * - Rejected credentials are not cached.
+ * - An entry lives until the token expires, for 60 s at most, and never longer than the process.
+ * - The cache holds digests instead of tokens, so a heap dump contains no token that is not in use at that moment.
+ * - The number and the size of the entries are limited. A client that fills the cache makes other requests as slow as they
+ *   are without a cache.
+ */
+export function sessionCache(): SessionCache {
+  const sessions = new LRUCache<string, VerifiedSession>({
+    max: MAX_ENTRIES,
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ signature, user }) => ENTRY_BYTES + signature.length + user.length,
+    ttl: MAX_AGE_MS,
+    ttlResolution: 0,
+    // Tokens expire by the time of day. A monotonic clock stops while a function is suspended.
+    perf: { now: () => Date.now() },
+  });
+  return {
+    get: (credential) => sessions.get(keyOf(credential)),
+    set(credential, session) {
+      // With several tokens, the SDK chooses one of them for each request.
+      if (credential.token === undefined) return;
+      const ttl = Math.min(expiryOf(credential.token) - Date.now(), MAX_AGE_MS);
+      if (ttl >= 1) sessions.set(keyOf(credential), session, { ttl });
+    },
+  };
+}

@@ -1,0 +1,32 @@
+import * as z from 'zod/mini';
+import { IdentityProviderUserId } from '../api/schemas';
+import type { UnauthenticatedReason } from '../errors/unauthenticated-reason';
+
+/** The properties of a result of the SDK's `auth()` that decide about a session. */
+interface SdkSession {
+  readonly isAuthenticated: boolean;
+  readonly userId: unknown;
+  readonly sessionId: unknown;
+  readonly sessionStatus?: unknown;
+}
+
+/** The user of a verified session, or the reason why there is none. */
+export type Verdict =
+  | { readonly user: string }
+  | { readonly user: undefined; readonly reason: UnauthenticatedReason };
+
+const SessionId = z.string().check(z.minLength(1));
+
+/**
+ * Returns the user of a session that the SDK verified, or the reason why there is none.
+ *
+ * Requires a session id. The instance signs its OIDC ID tokens and the tokens of custom JWT templates with the same key,
+ * and the SDK takes them for session tokens. Only a session token has the claim `sid`.
+ */
+export function sessionUserOf({ isAuthenticated, userId, sessionId, sessionStatus }: SdkSession): Verdict {
+  const rejected = (reason: UnauthenticatedReason) => ({ user: undefined, reason });
+  if (!isAuthenticated) return rejected(sessionStatus === 'pending' ? 'pending-session' : 'malformed');
+  if (!SessionId.safeParse(sessionId).success) return rejected('malformed');
+  const user = IdentityProviderUserId.safeParse(userId).data;
+  return user === undefined ? rejected('no-user-id') : { user };
+}

@@ -1,0 +1,117 @@
+import { createRequire } from 'node:module';
+import { type NextFetchEvent, NextRequest } from 'next/server';
+import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { parseEnvironment } from '#lib/env';
+import { guard } from '#lib/guard';
+import { json } from '#lib/http/route';
+import { sessionUserOf } from '#lib/idp/session-user';
+import { log } from '#lib/log';
+import { generateSigningKeyPem, signingKey } from '../../dev/idp/instance/tokens';
+import { BUILD_TIME_VALUES } from '../harness/build';
+import { bearer, cookie, tokenFor } from '../harness/requests';
+
+const instance = {
+  issuer: 'https://build.clerk.accounts.dev',
+  signingKey: signingKey(generateSigningKeyPem()),
+};
+vi.hoisted(() => vi.stubEnv('CLERK_SECRET_KEY', 'sk_test_of_this_test'));
+
+const require = createRequire(import.meta.url);
+// The SDK has a module for bundlers, which Node.js cannot load. This one is for Node.js.
+vi.mock('#lib/idp/server', () => require('@clerk/nextjs/server'));
+vi.mock('#lib/register', () => ({ resolveUserId: async () => 'internal-id' }));
+const { default: middleware } = await import('../../middleware');
+
+const event: NextFetchEvent = Object.create(null);
+const guarded = guard((_request, { identityProviderUserId }) => json({ identityProviderUserId }));
+
+beforeAll(() => {
+  globalThis.parsedEnvironment = parseEnvironment({
+    ...BUILD_TIME_VALUES,
+    IDP_JWT_KEY: instance.signingKey.publicKeyPem,
+  });
+  return () => {
+    globalThis.parsedEnvironment = undefined;
+    vi.unstubAllEnvs();
+  };
+});
+
+beforeEach(() => {
+  for (const level of ['info', 'warn', 'error'] as const) vi.spyOn(log, level).mockReturnValue();
+});
+
+const token = (sub: string, claims: Record<string, unknown> = {}, header: Record<string, unknown> = {}) =>
+  tokenFor(instance, sub, { azp: 'http://localhost:3000', ...claims }, { header });
+
+/** Sends a request through the middleware with the real SDK and the guard. Returns the user, or the status. */
+async function userOf(headers: Record<string, string>) {
+  const url = 'http://localhost:3000/users/v1/me';
+  const passed = await middleware(new NextRequest(url, { headers }), event);
+  const prefix = 'x-middleware-request-';
+  const routeHeaders = [...(passed?.headers ?? [])].flatMap(([name, value]): [string, string][] =>
+    name.startsWith(prefix) ? [[name.slice(prefix.length), value]] : [],
+  );
+  const response = await guarded(new NextRequest(url, { headers: routeHeaders }), {
+    params: Promise.resolve({}),
+  });
+  return response.status === 200 ? (await response.json()).identityProviderUserId : response.status;
+}
+
+const KINDS = [
+  ['bearer token', bearer],
+  ['cookie', cookie],
+] as const;
+
+test.each(KINDS)('The guard gets the user of a session from the middleware: %s', async (_kind, as) => {
+  for (const user of ['user_1', 'user_2', 'Ада %2F\u{1f600}']) {
+    const session = token(user);
+    for (let request = 0; request < 2; request += 1) expect(await userOf(as(session))).toBe(user);
+  }
+});
+
+test('The first of several session cookies decides', async () => {
+  const { cookie: given } = cookie(token('user_1'));
+  expect(await userOf({ cookie: `${given}; __session_other=${token('user_2')}` })).toBe('user_1');
+});
+
+test.each([
+  ['An OAuth token', 'user_oauth', {}, { typ: 'at+jwt' }],
+  ['A machine token', 'mch_machine', {}, {}],
+  ['The token of a pending session', 'user_pending', { sts: 'pending' }, {}],
+  ['A token with an invalid user id', 'a\0b', {}, {}],
+  ['An OIDC ID token', 'user_1', { sid: undefined, aud: 'client_1' }, {}],
+  ['A token with a user id that is not valid Unicode', '\ud800', {}, {}],
+])('%s is rejected each time', async (_what, sub, claims, header) => {
+  const odd = token(sub, claims, header);
+  for (const [, as] of [...KINDS, ...KINDS]) expect(await userOf(as(odd))).toBe(401);
+});
+
+test('Headers of a client cannot name the user', async () => {
+  const forged = {
+    'x-identity-link-user': 'user_2',
+    'x-identity-link-proof': 'x',
+    'x-clerk-auth-status': 'signed-in',
+  };
+  expect(await userOf(forged)).toBe(401);
+  expect(await userOf({ ...forged, ...bearer(token('user_1')) })).toBe('user_1');
+});
+
+const session = { isAuthenticated: true, userId: 'user_1', sessionId: 'sess_1' };
+
+test.each([
+  ['the user of a session', session, { user: 'user_1' }],
+  ['malformed without authentication', { ...session, isAuthenticated: false }, { reason: 'malformed' }],
+  [
+    'pending-session for a pending session',
+    { ...session, isAuthenticated: false, sessionStatus: 'pending' },
+    { reason: 'pending-session' },
+  ],
+  ['no-user-id without a user id', { ...session, userId: null }, { reason: 'no-user-id' }],
+  ['no-user-id for an empty user id', { ...session, userId: '' }, { reason: 'no-user-id' }],
+  ['no-user-id for an invalid user id', { ...session, userId: 'a\0b' }, { reason: 'no-user-id' }],
+  ['malformed without a session id', { ...session, sessionId: null }, { reason: 'malformed' }],
+  ['malformed for an empty session id', { ...session, sessionId: '' }, { reason: 'malformed' }],
+  ['malformed for a session id that is a number', { ...session, sessionId: 7 }, { reason: 'malformed' }],
+])('sessionUserOf() returns %s', (_what, given, expected) => {
+  expect(sessionUserOf(given)).toEqual({ user: undefined, ...expected });
+});
