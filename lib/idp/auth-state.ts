@@ -6,8 +6,8 @@ import { reasonOfSdk } from './sdk-reasons';
 import type { Verdict } from './session-user';
 
 /**
- * The auth state of an API request, which travels from the middleware to the route in request headers. `status`, `token` and
- * `signature` are the SDK's own, for its `auth()`. The guard reads the user or the reason.
+ * The auth state of an API request. The middleware passes it to the route in request headers. The SDK's `auth()` reads
+ * `status`, `token` and `signature`. The guard reads the user or the reason.
  */
 export interface AuthState {
   readonly status: string;
@@ -60,7 +60,7 @@ export function readSdkAuthState({ headers }: Response): AuthState | undefined {
 /** A word of the SDK, without any text of a client. */
 const PLAIN_WORD = /^[a-z-]{1,100}$/;
 
-/** Returns the SDK's own word for the reason of a rejection, for a warning in the log. */
+/** Returns the SDK's reason for a rejection, so that a warning can log it. */
 export function sdkReasonOf({ headers }: Response): string | undefined {
   const word = headers.get(sdkHeader('reason')) ?? '';
   return PLAIN_WORD.test(word) ? word : undefined;
@@ -71,7 +71,7 @@ const proofOf = (user: string, token: string): Buffer =>
     .update(JSON.stringify([user, token]))
     .digest();
 
-/** Writes the auth state into the headers with which a request continues. */
+/** Writes the auth state into the headers that the route receives. */
 export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthState): void {
   for (const part of SDK_PARTS) headers.set(sdkHeader(part), sdk[part]);
   if (reason !== undefined) headers.set(sdkHeader('reason'), reason);

@@ -29,7 +29,7 @@ export type Authenticate = (
 /**
  * Creates the function that authenticates API requests with the SDK's middleware, and caches the result.
  *
- * A credential on which the SDK fails counts as none. Without a credential the state depends on the secret key alone, so the
+ * If the SDK fails to process a credential, the request counts as one without a credential. Without a credential the state depends on the secret key alone, so the
  * SDK runs once. Rejects if the SDK supplies no state even then.
  */
 export function authenticator(sdk: NextMiddleware, warn: (fields: object) => void): Authenticate {

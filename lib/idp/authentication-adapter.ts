@@ -3,19 +3,18 @@ import type { AuthenticationPort } from '../authentication/port';
 import { sessionUserOf } from './session-user';
 
 /**
- * The authentication port over the identity provider's Backend SDK. DISABLED: no live file imports it (contract 5.1).
+ * Creates the authentication port over the identity provider's Backend SDK. DISABLED: no live file imports it (contract 5.1).
  *
- * To enable it, for a host without `clerkMiddleware` such as a queue worker or another web framework: create it once
- * from `environment()`, and call `authenticateRequest(request, adapter, resolveUserId)` where the guard would stand.
- * In this Next.js application that also means taking `clerkMiddleware` out of middleware.ts, or a request is
- * verified twice.
+ * To use it in a host without `clerkMiddleware`, such as a queue worker or another web framework, create it once from
+ * `environment()` and call `authenticateRequest(request, adapter, resolveUserId)` instead of the guard. In this Next.js
+ * application, remove `clerkMiddleware` from middleware.ts as well, because it would verify each request a second time.
  */
 export function createAuthenticationAdapter(options: {
   readonly secretKey: string;
   readonly publishableKey: string;
-  /** RSA public key in PEM format: verifies without a network call. */
+  /** RSA public key in PEM format. With it, a session is verified without a network call. */
   readonly jwtKey?: string;
-  /** Origins of the frontends whose session tokens are accepted; absent: any. */
+  /** Origins of the frontends whose session tokens are accepted. Default: all. */
   readonly authorizedParties?: string[];
   readonly apiUrl?: string;
 }): AuthenticationPort {

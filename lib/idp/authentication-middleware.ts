@@ -25,7 +25,7 @@ const SESSIONLESS = /^\/(?:webhooks|cron|health)\//;
 /** The scheduler sends its own bearer token, which the route checks (docs/users.md). */
 const OWN_BEARER = /^\/cron\//;
 
-/** Returns the headers with which a request continues, with its auth state. A client cannot forge that state. */
+/** Returns the headers that the route receives, with the auth state. A client cannot forge that state. */
 async function headersForRoute(
   authenticate: Authenticate,
   request: NextRequest,

@@ -3,14 +3,14 @@ import { TransientError } from '../concurrency/retry';
 import { parseEnvironmentSubset, variables } from '../env';
 import { parseJson } from '../http/body';
 
-/** Of a user at the identity provider, all that is ever read here: no name, no address. */
+/** The fields of a provider's user that this service reads. It reads no name and no address. */
 export interface ProviderUser {
   readonly id: string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
 }
 
-/** A part of the provider's users, the oldest first. */
+/** A page of the provider's users, in the order of their creation. */
 export interface ProviderPage {
   /** Exclusive. */
   readonly createdAfter?: number | undefined;
@@ -18,16 +18,16 @@ export interface ProviderPage {
   readonly limit: number;
 }
 
-/** The most that the provider lists at once, and the most ids that it takes. */
+/** Maximum number of users in one response, and of ids in one request. */
 export const MAX_USERS = 500;
 const MAX_IDS = 100;
-/** Beyond that, servers refuse an address. */
+/** Servers reject longer addresses. */
 const MAX_QUERY_LENGTH = 6_000;
 
 /** Message of the error for a 401: the key belongs to no instance, or was revoked. */
-export const SECRET_KEY_REJECTED = 'The identity provider refuses IDP_SECRET_KEY';
+export const SECRET_KEY_REJECTED = 'The identity provider rejects IDP_SECRET_KEY';
 const API_URL = 'https://api.clerk.com';
-/** As the pinned SDK sends it. */
+/** The version that the pinned SDK sends. */
 const API_VERSION = '2026-05-12';
 const TIMEOUT_MS = 20_000;
 
@@ -47,10 +47,10 @@ function codeOf(body: unknown): string {
 }
 
 /**
- * One GET of the Backend API, which ends within 20 s unless told. A limit, a fault of the server or of the network is a TransientError;
- * what the provider refuses is an Error that says what it refused.
+ * Sends a GET request to the Backend API and parses the response. Times out after 20 s by default.
  *
- * Not by the SDK: that makes two calls for a page, one to count, reads the rest of every user, and takes no time-out.
+ * Throws a TransientError for a rate limit, a server error or a network error, and an Error with the status for any other
+ * response. Does not use the SDK, which makes a second request to count the users, parses all their fields and has no timeout.
  */
 export async function backendApiGet<T>(
   schema: z.ZodMiniType<T>,
@@ -61,7 +61,7 @@ export async function backendApiGet<T>(
   const { IDP_SECRET_KEY, CLERK_API_URL = API_URL } = parseEnvironmentSubset(
     z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true }),
   );
-  const unanswered = () => new TransientError('the identity provider does not answer');
+  const unanswered = () => new TransientError('the identity provider does not respond');
   const response = await fetch(`${CLERK_API_URL.replace(/\/$/, '')}/v1/${path}?${query}`, {
     headers: { authorization: `Bearer ${IDP_SECRET_KEY}`, 'clerk-api-version': API_VERSION },
     redirect: 'error',
@@ -72,24 +72,24 @@ export async function backendApiGet<T>(
   if (status === 429) {
     const seconds = Number(response.headers.get('retry-after') ?? 10);
     throw new TransientError(
-      'the identity provider asks for a pause',
+      'the identity provider limits the rate of requests',
       Number.isFinite(seconds) ? seconds : 10,
     );
   }
   if (status >= 500 || status === 408)
-    throw new TransientError(`the identity provider answers with status ${status}`);
+    throw new TransientError(`the identity provider responds with status ${status}`);
   const body = parseJson(text);
   if (status === 401) throw new Error(SECRET_KEY_REJECTED);
   // The key itself is valid. A firewall, or a setting of the instance, forbids the request.
   if (status === 403)
     throw new Error(`The identity provider forbids this request with status 403${codeOf(body)}`);
-  if (status !== 200) throw new Error(`The identity provider answers with status ${status}${codeOf(body)}`);
+  if (status !== 200) throw new Error(`The identity provider responds with status ${status}${codeOf(body)}`);
   const parsed = schema.safeParse(body);
-  if (!parsed.success) throw new Error('The identity provider answers something else than was asked for');
+  if (!parsed.success) throw new Error('The identity provider returns an unexpected response');
   return parsed.data;
 }
 
-/** One page of the provider's users, the oldest first; throws as `backendApiGet` does. */
+/** Returns a page of the provider's users, in the order of their creation. Throws the errors of `backendApiGet`. */
 export function listUsers({ createdAfter, offset, limit }: ProviderPage): Promise<ProviderUser[]> {
   const query = new URLSearchParams({
     order_by: '+created_at',
@@ -100,20 +100,20 @@ export function listUsers({ createdAfter, offset, limit }: ProviderPage): Promis
   return backendApiGet(Users, 'users', query);
 }
 
-/** How many users the provider has; throws as `backendApiGet` does. */
+/** Returns the number of the provider's users. Throws the errors of `backendApiGet`. */
 export async function countUsers(): Promise<number> {
   return (await backendApiGet(Count, 'users/count', new URLSearchParams())).total_count;
 }
 
-/** With a sign in front, for one that stands first in an id would be taken for "all but this". */
-const asked = (ids: readonly string[]) =>
+/** The provider takes a leading `-` of an id as an exclusion, so each id gets a leading `+`. */
+const idsQuery = (ids: readonly string[]) =>
   new URLSearchParams([['limit', String(MAX_IDS)], ...ids.map((id) => ['user_id', `+${id}`])]);
 
-/** Those of some ids that the provider knows, with as few calls as its bounds allow; throws as `backendApiGet` does. */
+/** Returns the users of these ids that the provider knows, with as few requests as its limits allow. Throws the errors of `backendApiGet`. */
 export async function listUsersById(ids: readonly string[]): Promise<ProviderUser[]> {
   if (ids.length === 0) return [];
   const half = Math.ceil(ids.length / 2);
-  if (ids.length > MAX_IDS || (ids.length > 1 && asked(ids).toString().length > MAX_QUERY_LENGTH))
+  if (ids.length > MAX_IDS || (ids.length > 1 && idsQuery(ids).toString().length > MAX_QUERY_LENGTH))
     return [...(await listUsersById(ids.slice(0, half))), ...(await listUsersById(ids.slice(half)))];
-  return backendApiGet(Users, 'users', asked(ids));
+  return backendApiGet(Users, 'users', idsQuery(ids));
 }

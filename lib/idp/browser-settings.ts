@@ -1,16 +1,16 @@
 import { environment } from '../env';
 
-/** What the browser SDK needs to know of the instance; nothing of it is secret. */
+/** Returns the settings of the browser SDK. They are public. */
 export function browserSettings(): { publishableKey: string; proxyUrl?: string } {
   const { IDP_PUBLISHABLE_KEY, CLERK_FAPI_URL } = environment();
   return {
     publishableKey: IDP_PUBLISHABLE_KEY.key,
-    // The local stack's stand-in answers behind this origin; a real instance is asked directly.
+    // The local stack's emulator is behind this origin. A real instance has its own.
     ...(CLERK_FAPI_URL ? { proxyUrl: '/__clerk' } : {}),
   };
 }
 
-/** Where the local stack shows the mails that its stand-in sends to nobody. Undefined with any instance of the provider. */
+/** Returns the address where the local stack shows the mails of its emulator. Undefined for a real instance. */
 export function mailsOnConsole(): string | undefined {
   const { CLERK_FAPI_URL, IDP_CONSOLE_URL } = environment();
   return CLERK_FAPI_URL === undefined ? undefined : IDP_CONSOLE_URL;

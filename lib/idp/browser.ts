@@ -1,2 +1,2 @@
-/** The one door to what pages use of the provider's SDK in the browser. */
+/** The only module through which pages use the provider's SDK in the browser. */
 export { UserButton, useAuth } from '@clerk/nextjs';

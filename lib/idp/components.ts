@@ -1,4 +1,4 @@
-/** The one door to the provider's components for pages that the server renders: its keys are set before it is loaded. */
+/** The only module through which server-rendered pages use the provider's components. It sets the SDK's keys first. */
 import './sdk-environment';
 
 export {

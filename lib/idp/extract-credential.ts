@@ -1,23 +1,23 @@
 import * as z from 'zod/mini';
 
-/** What decides who makes an API request: the one header that the SDK may judge it by. Undefined: nobody says. */
+/** The header that authenticates an API request. Undefined for a request without a credential. */
 export type Credential =
   | {
       readonly header: 'authorization' | 'cookie';
       readonly value: string;
-      /** The session token in it; undefined where cookies hold several, of which the SDK takes its pick. */
+      /** The session token. Undefined if the cookies contain several tokens, because the SDK chooses one of them. */
       readonly token: string | undefined;
     }
   | undefined;
 
 /**
- * A JWT spelled as the standard has it, and nothing behind it. With a word or a padding more, the SDK's middleware
- * and its `auth()` would read two different things, and a token of another kind would pass for a session's. A JSON
- * object in base64url begins with `ey`: API keys and machine tokens, whatever follows their prefix, do not.
+ * A JWT (RFC 7519) without padding or any further text. With additional text, the SDK's middleware and its `auth()` would
+ * parse different tokens, and accept another kind of token as a session token. A JSON object in base64url begins with `ey`,
+ * API keys and machine tokens do not.
  */
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
 const BEARER = /^(?:Bearer +)?(\S+) *$/i;
-/** Of a proxy, say: the session is then in the cookie. */
+/** Another authentication scheme, for example of a proxy. The session is in the cookie then. */
 const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
 
 interface Cookie {
@@ -25,7 +25,7 @@ interface Cookie {
   readonly value: string;
 }
 
-/** The cookies of a request, trimmed as generously as the SDK's own parser does it. */
+/** Parses the cookies of a request and trims them in the same way as the SDK. */
 export function parseCookies(headers: Headers): Cookie[] {
   return (headers.get('cookie') ?? '').split(';').map((cookie) => {
     const [name = '', ...rest] = cookie.split('=');
@@ -33,7 +33,7 @@ export function parseCookies(headers: Headers): Cookie[] {
   });
 }
 
-/** A `cookie` header of the cookies. */
+/** Serializes cookies into a `cookie` header. */
 export const cookieHeader = (cookies: readonly Cookie[]): string =>
   cookies.map(({ name, value }) => `${name}=${value}`).join('; ');
 
@@ -57,31 +57,33 @@ export function limitCookies(headers: Headers): void {
 
 const isSession = ({ name }: Cookie) => /^__session(?:_|$)/.test(name);
 
-/** False of a session cookie that holds no token. */
-export const isNoOddSession = (cookie: Cookie): boolean => !isSession(cookie) || JWT.test(cookie.value);
+/** Returns true for a session cookie that does not contain a token. */
+export const isMalformedSessionCookie = (cookie: Cookie): boolean =>
+  isSession(cookie) && !JWT.test(cookie.value);
 
-/** The session token of an Authorization header; `absent`: the header is none for us; `refused`: it holds something else. */
-function sessionTokenOf(authorization: string | null): { token: string } | 'absent' | 'refused' {
+/** Returns the session token of an Authorization header, `absent` for another scheme, or `malformed`. */
+function parseBearer(authorization: string | null): { token: string } | 'absent' | 'malformed' {
   if (authorization === null || OTHER_SCHEME.test(authorization)) return 'absent';
   const token = BEARER.exec(authorization)?.[1] ?? '';
-  return JWT.test(token) ? { token } : 'refused';
+  return JWT.test(token) ? { token } : 'malformed';
 }
 
-/** The cookies by which the SDK tells a session, also under the name of one instance among several. */
+/** Cookies from which the SDK reads the session. Each may have the suffix of one of several instances. */
 const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
 
-/** Methods that change nothing (RFC 9110, 9.2.1). */
+/** Safe methods (RFC 9110, 9.2.1). */
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** True if the origin is that of the address which the request was sent to. */
+/** Returns true if the origin is the origin of the request's own address. */
 function originMatchesHost(origin: string, headers: Headers): boolean {
   return URL.canParse(origin) && new URL(origin).host === headers.get('host');
 }
 
 /**
- * True if the cookies of a request are its own credential: a browser sends them with whatever any page makes it send. For
- * a method that changes something the page must be of the same origin, or of an authorized party; a page of another
- * site is refused for any method. A request that names neither site nor origin is taken for one that no page has made.
+ * Returns true if the cookies may authenticate the request. A browser attaches cookies to requests that any page triggers, so:
+ * - A request from another site is not authenticated by cookies.
+ * - A method that is not safe needs a page of the same origin or of an authorized party.
+ * - A request without `Sec-Fetch-Site` and `Origin` does not come from a page of a current browser, and passes.
  */
 function passesCsrfCheck(method: string, headers: Headers, authorizedParties: readonly string[]): boolean {
   const site = headers.get('sec-fetch-site');
@@ -94,7 +96,7 @@ function passesCsrfCheck(method: string, headers: Headers, authorizedParties: re
 
 function sessionCookies(headers: Headers): Credential {
   const cookies = parseCookies(headers).filter(
-    (cookie) => SDK_COOKIE.test(cookie.name) && isNoOddSession(cookie),
+    (cookie) => SDK_COOKIE.test(cookie.name) && !isMalformedSessionCookie(cookie),
   );
   const tokens = new Set(cookies.filter(isSession).map(({ value }) => value));
   if (tokens.size === 0) return undefined;
@@ -103,15 +105,16 @@ function sessionCookies(headers: Headers): Credential {
 }
 
 /**
- * The credential of an API request. API keys and machine tokens, which make the SDK ask the provider with our secret
- * key, are none. Who sends a bearer is judged by it alone: no cookie stands in for one that is refused.
+ * Returns the credential of an API request, or the reason why there is none. A bearer token takes precedence over cookies,
+ * even if it is malformed. API keys and machine tokens are not credentials: the SDK would call the provider with the secret
+ * key for each of them.
  */
 export function extractCredential(
   { method, headers }: Pick<Request, 'method' | 'headers'>,
   authorizedParties: readonly string[],
 ): { readonly credential: Credential; readonly rejectionReason?: 'foreign-cookie' | 'malformed' } {
-  const bearer = sessionTokenOf(headers.get('authorization'));
-  if (bearer === 'refused') return { credential: undefined, rejectionReason: 'malformed' };
+  const bearer = parseBearer(headers.get('authorization'));
+  if (bearer === 'malformed') return { credential: undefined, rejectionReason: 'malformed' };
   if (bearer !== 'absent') {
     const { token } = bearer;
     return { credential: { header: 'authorization', value: `Bearer ${token}`, token } };
@@ -124,7 +127,7 @@ export function extractCredential(
 
 const Expiring = z.object({ exp: z.number() });
 
-/** When a verified session token expires, in milliseconds since 1970. */
+/** Returns the expiry of a verified session token in milliseconds since 1970. */
 export function expiryOf(token: string): number {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString();
   return Expiring.parse(JSON.parse(payload)).exp * 1000;

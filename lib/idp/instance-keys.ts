@@ -31,19 +31,19 @@ export async function keysOfPublishableKey(milliseconds: number): Promise<readon
     z.pick(variables, { IDP_PUBLISHABLE_KEY: true, CLERK_FAPI_URL: true }),
   );
   const address = `${(CLERK_FAPI_URL ?? IDP_PUBLISHABLE_KEY.frontendApi).replace(/\/$/, '')}/.well-known/jwks.json`;
-  const unanswered = () => new TransientError("the instance's Frontend API does not answer");
+  const noResponse = () => new TransientError("the instance's Frontend API does not respond");
   const response = await fetch(address, {
     redirect: 'error',
     signal: AbortSignal.timeout(milliseconds),
-  }).catch(() => Promise.reject(unanswered()));
+  }).catch(() => Promise.reject(noResponse()));
   if (response.status !== 200)
-    throw new TransientError(`the instance's Frontend API answers with status ${response.status}`);
+    throw new TransientError(`the instance's Frontend API responds with status ${response.status}`);
   const keys = Keys.safeParse(await response.json().catch(() => undefined));
-  if (!keys.success) throw new TransientError("the instance's Frontend API answers something else than keys");
+  if (!keys.success) throw new TransientError("the instance's Frontend API does not return a key set");
   return keys.data.keys;
 }
 
-/** True if a public key in PEM is this one. */
+/** Returns true if a public key in PEM format is this key. */
 export function isKey(pem: string, { n }: InstanceKey): boolean {
   return createPublicKey(pem).export({ format: 'jwk' }).n === n;
 }

@@ -3,16 +3,16 @@ import * as z from 'zod/mini';
 import {
   type Credential,
   cookieHeader,
-  isNoOddSession,
+  isMalformedSessionCookie,
   limitCookies,
   parseCookies,
 } from './extract-credential';
 import { hasSdkActionHeaders, SDK_ACTION_BODY } from './sdk-action';
 
 /**
- * What the SDK may see of an API request: its credential and nothing that makes the SDK answer in our place. A request
- * with `Accept: text/html` would be redirected, `__clerk_*` parameters redirect or fail, and machine tokens or refresh
- * cookies cause a call to the provider with our secret key.
+ * Returns an API request with its credential alone, so that the SDK does not respond in place of the route. `Accept: text/html`
+ * would cause a redirect, `__clerk_*` parameters a redirect or an error, and machine tokens or refresh cookies a call to the
+ * provider with the secret key.
  */
 export function sanitizeApiRequest(request: NextRequest, credential: Credential): NextRequest {
   const { origin, pathname } = request.nextUrl;
@@ -31,8 +31,8 @@ const HandshakeHeader = z.object({
   kid: z.string().check(z.regex(/^[\w-]{1,64}$/)),
 });
 
-/** The SDK logs why it refuses a handshake, and quotes it: only what could be one may get there. */
-function couldBeHandshake(token: string): boolean {
+/** Returns true if a token has the form of a handshake. The SDK prints any other token in its error message. */
+function isHandshakeShaped(token: string): boolean {
   const [header, ...rest] = token.split('.');
   if (header === undefined || rest.length !== 2) return false;
   try {
@@ -56,7 +56,7 @@ export async function isSdkAction(request: NextRequest): Promise<boolean> {
 export function stripSdkHeaders(given: Headers): Headers {
   const headers = new Headers(given);
   limitCookies(headers);
-  // One of them makes `auth()` log the session token.
+  // With `x-clerk-debug`, the SDK's `auth()` logs the session token. The others would forge the auth state.
   for (const name of [...headers.keys()]) if (/^x-(?:clerk|identity-link)-/.test(name)) headers.delete(name);
   return headers;
 }
@@ -72,13 +72,13 @@ export function sanitizePageRequest(request: NextRequest): NextRequest {
   const url = new URL(request.url);
   const headers = stripSdkHeaders(request.headers);
   url.searchParams.delete('__clerk_redirect_url');
-  if (!url.searchParams.getAll(HANDSHAKE).every(couldBeHandshake)) url.searchParams.delete(HANDSHAKE);
+  if (!url.searchParams.getAll(HANDSHAKE).every(isHandshakeShaped)) url.searchParams.delete(HANDSHAKE);
   headers.delete('authorization');
   const cookies = parseCookies(headers).filter(
     (cookie) =>
-      isNoOddSession(cookie) &&
+      !isMalformedSessionCookie(cookie) &&
       !cookie.name.startsWith('__refresh') &&
-      (!/^__clerk_handshake(?!_nonce)/.test(cookie.name) || couldBeHandshake(cookie.value)),
+      (!/^__clerk_handshake(?!_nonce)/.test(cookie.name) || isHandshakeShaped(cookie.value)),
   );
   headers.set('cookie', cookieHeader(cookies));
   return new NextRequest(url, { headers, method: request.method });

@@ -1,7 +1,6 @@
 /**
- * Hands the identity provider's keys to its SDK, which reads them under names of its own (contract 5.1, 8.2).
- * Import this module for its effect, before any module of the SDK. An unset key stays unset: the start-up check
- * refuses it, and a build needs none.
+ * Copies the identity provider's keys to the names under which its SDK reads them (contract 5.1, 8.2). Import this module for
+ * its effect, before any module of the SDK. An unset key stays unset: a build needs no keys, and the start-up check rejects it.
  */
 const sdkNames = {
   IDP_SECRET_KEY: 'CLERK_SECRET_KEY',
@@ -13,6 +12,6 @@ for (const [ours, theirs] of Object.entries(sdkNames)) {
   if (value) process.env[theirs] = value;
 }
 
-// Otherwise a production instance on a host of the platform's own domain would proxy to the provider unasked.
+// Otherwise the SDK proxies the provider for a production instance on a host of the platform's domain.
 process.env['CLERK_DISABLE_AUTO_PROXY'] = '1';
 process.env['NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'] = '1';

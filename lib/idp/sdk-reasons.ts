@@ -9,11 +9,11 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['token-invalid', 'malformed'],
   ['token-invalid-algorithm', 'malformed'],
   ['token-type-mismatch', 'malformed'],
-  // Signed by the right key, it lacks a claim that every session token has.
+  // The signature is valid, but a claim of session tokens is missing.
   ['token-verification-failed', 'malformed'],
   ['token-expired', 'expired'],
   ['session-token-expired', 'expired'],
-  // Older than the browser's last sign-in.
+  // The token is older than the browser's last sign-in.
   ['session-token-iat-before-client-uat', 'expired'],
   ['token-not-active-yet', 'not-yet-valid'],
   ['token-iat-in-the-future', 'not-yet-valid'],

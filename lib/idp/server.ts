@@ -1,4 +1,4 @@
-/** The one door to the provider's SDK on the server: its keys are set before it is loaded, for then it reads them. */
+/** The only module through which the server uses the provider's SDK. The SDK reads its keys when it is loaded. */
 import './sdk-environment';
 import './backend-api-timeout';
 

@@ -8,7 +8,7 @@ const MAX_AGE_MS = 60_000;
 /** Size of an entry without its strings: the key and the references. */
 const ENTRY_BYTES = 300;
 
-/** What the SDK made of a session token, apart from the token itself. */
+/** The result of verifying a session token. */
 export interface VerifiedSession {
   /** The SDK's own signature of the token, which its `auth()` expects. */
   readonly signature: string;
@@ -26,7 +26,7 @@ const keyOf = ({ header, value }: NonNullable<Credential>) =>
   hash('sha256', JSON.stringify([header, value]), 'base64');
 
 /**
- * Creates a cache of what the SDK made of a credential, so that the next request with it does not verify it again.
+ * Creates a cache of verified sessions, so that the next request with the same credential does not verify it again.
  *
  * Reasons why this is safe:
  * - The SDK verifies a session token by its signature, its times and its parties, without a network call. The result is the

@@ -44,7 +44,7 @@ test.each([[{}], [{ keys: 'none' }], [{ keys: [{ kid: 'ins_1' }] }]])(
   'A response that is not a key set is an error: %j',
   async (body) => {
     respond(body);
-    await expect(keysOfSecretKey(1_000)).rejects.toThrow('something else than was asked for');
+    await expect(keysOfSecretKey(1_000)).rejects.toThrow('returns an unexpected response');
     await expect(keysOfPublishableKey(1_000)).rejects.toThrow('something else than keys');
   },
 );
