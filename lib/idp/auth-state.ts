@@ -23,7 +23,10 @@ export interface AuthState {
 export const SIGNED_IN = 'signed-in';
 
 const SDK_PARTS = ['status', 'token', 'signature'] as const;
-const sdkHeader = (part: (typeof SDK_PARTS)[number] | 'reason') => `x-clerk-auth-${part}`;
+const sdkHeader = (part: (typeof SDK_PARTS)[number]) => `x-clerk-auth-${part}`;
+/** In the response of the SDK's middleware: its own reason for a rejection. */
+const SDK_REASON = 'x-clerk-auth-reason';
+const REASON = 'x-identity-link-reason';
 const USER = 'x-identity-link-user';
 /** Proves that the middleware of this service, and not the client, set the user. */
 const PROOF = 'x-identity-link-proof';
@@ -36,7 +39,7 @@ const knownReason = (word: string | null): UnauthenticatedReason | undefined =>
 /** Continues a request in the SDK's middleware with the verdict about its session, for `readSdkAuthState` to read. */
 export function nextWithVerdict(verdict: Verdict): NextResponse {
   const response = NextResponse.next();
-  if (verdict.user === undefined) response.headers.set(REQUEST + sdkHeader('reason'), verdict.reason);
+  if (verdict.user === undefined) response.headers.set(REQUEST + REASON, verdict.reason);
   else response.headers.set(REQUEST + USER, encodeURIComponent(verdict.user));
   return response;
 }
@@ -52,8 +55,8 @@ export function readSdkAuthState({ headers }: Response): AuthState | undefined {
   // The SDK reports the reason of a rejected token in its own response.
   const reason =
     status === SIGNED_IN
-      ? (knownReason(headers.get(REQUEST + sdkHeader('reason'))) ?? 'not-verified')
-      : reasonOfSdk(headers.get(sdkHeader('reason')) ?? '');
+      ? (knownReason(headers.get(REQUEST + REASON)) ?? 'not-verified')
+      : reasonOfSdk(headers.get(SDK_REASON) ?? '');
   return { status, token, signature, user: undefined, reason };
 }
 
@@ -62,7 +65,7 @@ const PLAIN_WORD = /^[a-z-]{1,100}$/;
 
 /** Returns the SDK's reason for a rejection, so that a warning can log it. */
 export function sdkReasonOf({ headers }: Response): string | undefined {
-  const word = headers.get(sdkHeader('reason')) ?? '';
+  const word = headers.get(SDK_REASON) ?? '';
   return PLAIN_WORD.test(word) ? word : undefined;
 }
 
@@ -74,7 +77,7 @@ const proofOf = (user: string, token: string): Buffer =>
 /** Writes the auth state into the headers that the route receives. */
 export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthState): void {
   for (const part of SDK_PARTS) headers.set(sdkHeader(part), sdk[part]);
-  if (reason !== undefined) headers.set(sdkHeader('reason'), reason);
+  if (reason !== undefined) headers.set(REASON, reason);
   if (user === undefined) return;
   headers.set(USER, encodeURIComponent(user));
   headers.set(PROOF, proofOf(user, sdk.token).toString('base64'));
@@ -88,7 +91,7 @@ export function readVerdict(headers: Headers): Verdict {
   const user = headers.get(USER);
   if (user === null) {
     const reason = headers.has(sdkHeader('status'))
-      ? knownReason(headers.get(sdkHeader('reason')))
+      ? knownReason(headers.get(REASON))
       : undefined;
     return { user: undefined, reason: reason ?? 'no-auth-state' };
   }

@@ -254,7 +254,7 @@ test('it does not begin over what is wrong, and says what, without a secret', as
     [['--since', 'yesterday'], {}, 2, '--since is a date'],
     [['--patience', '1.5'], {}, 2, '--patience is a whole number'],
     [[], none, 2, missing],
-    [[], { IDP_SECRET_KEY: 'sk_test_of_another_instance' }, 1, 'refuses IDP_SECRET_KEY'],
+    [[], { IDP_SECRET_KEY: 'sk_test_of_another_instance' }, 1, 'rejects IDP_SECRET_KEY'],
   ];
   for (const [args, variables, exit, words] of wrong) {
     const refused = await backfillIn(environment(variables), ...args);

@@ -231,7 +231,7 @@ describe('the SDK is asked once for a credential', () => {
     ] as const) {
       const { state, route } = await pass(api(headers));
       expect(state).toEqual(signedOut);
-      expect(route.get('x-clerk-auth-reason')).toBe(reason);
+      expect(route.get('x-identity-link-reason')).toBe(reason);
     }
     expect(sdk).toHaveBeenCalledTimes(1);
   });

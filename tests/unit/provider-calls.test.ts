@@ -45,7 +45,7 @@ test.each([[{}], [{ keys: 'none' }], [{ keys: [{ kid: 'ins_1' }] }]])(
   async (body) => {
     respond(body);
     await expect(keysOfSecretKey(1_000)).rejects.toThrow('returns an unexpected response');
-    await expect(keysOfPublishableKey(1_000)).rejects.toThrow('something else than keys');
+    await expect(keysOfPublishableKey(1_000)).rejects.toThrow('does not return a key set');
   },
 );
 
