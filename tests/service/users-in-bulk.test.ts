@@ -110,7 +110,7 @@ test('everybody is linked once, beside a rate limit, faults, resets, sign-ups an
   expect(joiners).toHaveLength(4);
   expect(exit).toBe(1); // over the id that the service would not take
   expect(stderr).toContain(`identityProviderUserId must have at most 255 characters`);
-  expect(stderr).toContain('asks for a pause; again in 1 s');
+  expect(stderr).toContain('limits the rate of requests; again in 1 s');
   expect(stdout + stderr).not.toMatch(/@|sk_test/);
   const there = provider.store.users.all().map(({ id }) => id);
   const linked = new Set(await database.users());
@@ -170,7 +170,7 @@ test('a provider that does not come back ends the run with its state, and the ne
   const broken = await backfill('--patience', '1');
   expect(broken.exit).toBe(1);
   expect(broken.stdout).toBe('500 seen, 500 linked, 0 already linked, 0 failed\n');
-  expect(broken.stderr).toContain('Ended early: the identity provider answers with status 503');
+  expect(broken.stderr).toContain('Ended early: the identity provider responds with status 503');
   front.answer = forward;
   expect(await backfill()).toMatchObject({
     exit: 0,
