@@ -1,0 +1,139 @@
+import { type CostAddress, ordinaryRequest } from './addresses';
+import { DIMENSIONS, type Dimension, sizesOf } from './dimensions';
+import { brokenLimits, type CostLimits, growthExponent, ORDINARY_LIMITS, type Point, peak } from './growth';
+import { type Effort, measureCost, type Server } from './measure';
+import type { CostRequest } from './request';
+
+interface MeasuredPoint extends Point {
+  /** Status of the response. */
+  readonly status: number;
+}
+
+/** A dimension of an address that costs more than it may. */
+export interface Finding {
+  /** Method and path. */
+  readonly address: string;
+  readonly dimension: string;
+  readonly worst: MeasuredPoint;
+  readonly exponent: number | undefined;
+  readonly broken: readonly string[];
+}
+
+/** A request to an address, and every dimension in which it can grow. */
+export interface Target {
+  readonly address: string;
+  readonly ordinary: CostRequest;
+  readonly dimensions: readonly Dimension[];
+}
+
+const METHODS = ['GET', 'POST'] as const;
+
+/** Returns the targets. `only` is matched against method, path and dimension, separated by spaces. */
+export function costTargets(addresses: readonly CostAddress[], token: string, only: RegExp): Target[] {
+  return addresses
+    .flatMap((each) =>
+      METHODS.map((method) => {
+        const address = `${method} ${each.path}`;
+        const ordinary = ordinaryRequest(each, method, token);
+        const dimensions = DIMENSIONS.filter(
+          (dimension) => dimension.appliesTo(ordinary) && only.test(`${address} ${dimension.name}`),
+        );
+        return { address, ordinary, dimensions };
+      }),
+    )
+    .filter(({ dimensions }) => dimensions.length > 0);
+}
+
+/** Enough for the compiler of V8: before, an address costs several times as much. */
+const WARM_UP: Effort = { requests: 60, milliseconds: 600 };
+const ORDINARY: Effort = { requests: 20, milliseconds: 200 };
+const SCREENING: Effort = { requests: 3, milliseconds: 100 };
+const CONFIRMATION: Effort = { requests: 10, milliseconds: 150 };
+const CONFIRMATIONS = 3;
+/** A cost so high is no noise, and would take long to measure again. */
+const BEYOND_DOUBT_MS = 240;
+
+const limitsOf = ({ control }: Dimension): CostLimits => control?.limits ?? ORDINARY_LIMITS;
+
+/** Measures a dimension of an address at growing sizes. */
+async function measureSeries(
+  server: Server,
+  { ordinary }: Target,
+  dimension: Dimension,
+  sizes: readonly number[],
+  effort: Effort,
+  ordinaryCost: number,
+): Promise<MeasuredPoint[]> {
+  const points: MeasuredPoint[] = [];
+  for (const bytes of sizes) {
+    const { milliseconds, status } = await measureCost(server, dimension.grow(ordinary, bytes), effort);
+    const control = dimension.control?.grow(ordinary, bytes);
+    const reference = control ? (await measureCost(server, control, effort)).milliseconds : ordinaryCost;
+    points.push({ bytes, milliseconds, reference, status });
+  }
+  return points;
+}
+
+/** Returns of each size the lowest figures: other processes of the machine can only add to a cost. */
+function lowest(rounds: readonly (readonly MeasuredPoint[])[]): MeasuredPoint[] {
+  const [first = []] = rounds;
+  return first.map((point, index) => {
+    const same = rounds.flatMap((round) => round[index] ?? []);
+    return {
+      ...point,
+      milliseconds: Math.min(...same.map(({ milliseconds }) => milliseconds)),
+      reference: Math.min(...same.map(({ reference }) => reference)),
+    };
+  });
+}
+
+/** Measures a suspect again, at more sizes and with more requests. */
+async function confirm(server: Server, target: Target, dimension: Dimension): Promise<MeasuredPoint[]> {
+  const rounds: MeasuredPoint[][] = [];
+  for (let round = 0; round < CONFIRMATIONS; round += 1) {
+    const { milliseconds } = await measureCost(server, target.ordinary, CONFIRMATION);
+    const sizes = sizesOf(dimension, 2, 8);
+    rounds.push(await measureSeries(server, target, dimension, sizes, CONFIRMATION, milliseconds));
+  }
+  return lowest(rounds);
+}
+
+async function findIn(
+  server: Server,
+  target: Target,
+  dimension: Dimension,
+  ordinaryCost: number,
+  quick: boolean,
+): Promise<Finding | undefined> {
+  const sizes = sizesOf(dimension, quick ? 8 : 4, quick ? 2 : 5);
+  const screened = await measureSeries(server, target, dimension, sizes, SCREENING, ordinaryCost);
+  const limits = limitsOf(dimension);
+  if (brokenLimits(screened, limits).length === 0) return undefined;
+  const beyondDoubt = (peak(screened)?.milliseconds ?? 0) > BEYOND_DOUBT_MS;
+  const points = beyondDoubt ? screened : await confirm(server, target, dimension);
+  const broken = brokenLimits(points, limits);
+  const worst = peak(points);
+  if (!worst || broken.length === 0) return undefined;
+  const exponent = growthExponent(points);
+  return { address: target.address, dimension: dimension.name, worst, exponent, broken };
+}
+
+/** Measures every dimension of every target and resolves with those that cost too much. */
+export async function findCosts(
+  server: Server,
+  targets: readonly Target[],
+  quick: boolean,
+  onTarget: (target: Target, ordinaryCost: number) => void,
+): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const target of targets) {
+    await measureCost(server, target.ordinary, WARM_UP);
+    const { milliseconds } = await measureCost(server, target.ordinary, ORDINARY);
+    onTarget(target, milliseconds);
+    for (const dimension of target.dimensions) {
+      const finding = await findIn(server, target, dimension, milliseconds, quick);
+      if (finding) findings.push(finding);
+    }
+  }
+  return findings;
+}
