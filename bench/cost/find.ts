@@ -46,7 +46,8 @@ export function costTargets(addresses: readonly CostAddress[], token: string, on
 
 /** Enough for the compiler of V8: before, an address costs several times as much. */
 const WARM_UP: Effort = { requests: 60, milliseconds: 600 };
-const ORDINARY: Effort = { requests: 20, milliseconds: 200 };
+const ORDINARY: Effort = { requests: 8, milliseconds: 100 };
+const ORDINARY_ROUNDS = 3;
 const SCREENING: Effort = { requests: 3, milliseconds: 100 };
 const CONFIRMATION: Effort = { requests: 10, milliseconds: 150 };
 const CONFIRMATIONS = 3;
@@ -62,13 +63,13 @@ async function measureSeries(
   dimension: Dimension,
   sizes: readonly number[],
   effort: Effort,
-  ordinaryCost: number,
+  ordinaryMs: number,
 ): Promise<MeasuredPoint[]> {
   const points: MeasuredPoint[] = [];
   for (const bytes of sizes) {
     const { milliseconds, status } = await measureCost(server, dimension.grow(ordinary, bytes), effort);
     const control = dimension.control?.grow(ordinary, bytes);
-    const reference = control ? (await measureCost(server, control, effort)).milliseconds : ordinaryCost;
+    const reference = control ? (await measureCost(server, control, effort)).milliseconds : ordinaryMs;
     points.push({ bytes, milliseconds, reference, status });
   }
   return points;
@@ -102,11 +103,11 @@ async function findIn(
   server: Server,
   target: Target,
   dimension: Dimension,
-  ordinaryCost: number,
+  ordinaryMs: number,
   quick: boolean,
 ): Promise<Finding | undefined> {
   const sizes = sizesOf(dimension, quick ? 8 : 4, quick ? 2 : 5);
-  const screened = await measureSeries(server, target, dimension, sizes, SCREENING, ordinaryCost);
+  const screened = await measureSeries(server, target, dimension, sizes, SCREENING, ordinaryMs);
   const limits = limitsOf(dimension);
   if (brokenLimits(screened, limits).length === 0) return undefined;
   const beyondDoubt = (peak(screened)?.milliseconds ?? 0) > BEYOND_DOUBT_MS;
@@ -118,17 +119,25 @@ async function findIn(
   return { address: target.address, dimension: dimension.name, worst, exponent, broken };
 }
 
+/** Resolves with the lowest of several figures: the reference of every dimension must not be high by accident. */
+async function ordinaryCost(server: Server, { ordinary }: Target): Promise<number> {
+  const costs: number[] = [];
+  while (costs.length < ORDINARY_ROUNDS)
+    costs.push((await measureCost(server, ordinary, ORDINARY)).milliseconds);
+  return Math.min(...costs);
+}
+
 /** Measures every dimension of every target and resolves with those that cost too much. */
 export async function findCosts(
   server: Server,
   targets: readonly Target[],
   quick: boolean,
-  onTarget: (target: Target, ordinaryCost: number) => void,
+  onTarget: (target: Target, ordinaryMs: number) => void,
 ): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const target of targets) {
     await measureCost(server, target.ordinary, WARM_UP);
-    const { milliseconds } = await measureCost(server, target.ordinary, ORDINARY);
+    const milliseconds = await ordinaryCost(server, target);
     onTarget(target, milliseconds);
     for (const dimension of target.dimensions) {
       const finding = await findIn(server, target, dimension, milliseconds, quick);

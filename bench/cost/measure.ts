@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { cpuMilliseconds } from '../process-figures';
+import { processCpuMilliseconds } from '../process-figures';
 import { type CostRequest, send, serialize } from './request';
 
 /** The server under measurement. */
@@ -27,10 +27,10 @@ const IDLE_MS = 0.5;
 
 /** Resolves with the processor time of a process once it does nothing: it may work on after its response. */
 async function cpuWhenIdle(pid: number): Promise<number> {
-  let before = cpuMilliseconds(pid);
+  let before = processCpuMilliseconds(pid);
   for (;;) {
     await pause(LOOK_EVERY_MS);
-    const now = cpuMilliseconds(pid);
+    const now = processCpuMilliseconds(pid);
     if (now - before < IDLE_MS) return now;
     before = now;
   }
@@ -45,6 +45,6 @@ export async function measureCost(server: Server, request: CostRequest, effort: 
   do {
     status = await send(server.url, bytes);
     sent += 1;
-  } while (sent < effort.requests && cpuMilliseconds(server.pid) - before < effort.milliseconds);
+  } while (sent < effort.requests && processCpuMilliseconds(server.pid) - before < effort.milliseconds);
   return { milliseconds: ((await cpuWhenIdle(server.pid)) - before) / sent, status };
 }
