@@ -8,8 +8,8 @@ export interface Point {
 
 /** Limits of what a request may cost. */
 export interface CostLimits {
-  /** As a multiple of its reference. */
-  readonly factor: number;
+  /** As a multiple of its reference. Absent: no such limit. */
+  readonly factor?: number;
   /** In milliseconds, whatever the reference costs. Absent: no such limit. */
   readonly ceiling?: number;
   /** In milliseconds above its reference: a request that costs less is never a finding. */
@@ -65,7 +65,9 @@ export function brokenLimits(points: readonly Point[], limits: CostLimits): stri
   if (!highest || extra(highest) < negligible) return [];
   const exponent = growthExponent(points) ?? 0;
   return [
-    ...(highest.milliseconds > factor * highest.reference ? [`over ${factor} times`] : []),
+    ...(factor !== undefined && highest.milliseconds > factor * highest.reference
+      ? [`over ${factor} times`]
+      : []),
     ...(ceiling !== undefined && highest.milliseconds > ceiling ? [`over ${ceiling} ms`] : []),
     ...(exponent > MAX_EXPONENT ? ['superlinear'] : []),
   ];

@@ -61,6 +61,7 @@ test.each([
     points: series(linear(100), 30),
     limits: { factor: 5, negligible: 12 },
   },
+  { name: 'A linear cost without a factor', points: series(linear(100)), limits: { negligible: 12 } },
 ])('$name is acceptable', ({ points, limits }) => {
   expect(brokenLimits(points, limits)).toEqual([]);
 });
