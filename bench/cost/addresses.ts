@@ -4,11 +4,11 @@ import { PAGES } from '../../lib/roots.mjs';
 import { HOOK } from '../../tests/harness/requests';
 import type { CostRequest } from './request';
 
-/** A path of the service, and what a valid request to it carries. */
+/** A path of the service, and the parts of a valid request to it. */
 export interface CostAddress {
   readonly path: string;
   readonly needsSession: boolean;
-  /** Of a POST. */
+  /** Body of a valid POST request. */
   readonly body: string;
 }
 

@@ -3,7 +3,7 @@ import { isWebhook } from './addresses';
 import { type CostLimits, ORDINARY_LIMITS } from './growth';
 import type { CostRequest } from './request';
 
-/** What a caller can make larger about a request. */
+/** A part of a request that the caller can make larger. */
 export interface Dimension {
   readonly name: string;
   /** Size of the largest request, in bytes of the part that grows. */
@@ -32,7 +32,7 @@ export function fill(bytes: number, unit: (index: number) => string): string {
   }
 }
 
-/** Repeats a unit around a value: `open` before it, `close` behind it. */
+/** Repeats `open`, and `close` as often behind it. */
 const nest = (bytes: number, open: string, close: string) => {
   const depth = Math.floor(bytes / (open.length + close.length));
   return `${open.repeat(depth)}${close.repeat(depth)}`;
@@ -182,13 +182,13 @@ const webhook: readonly Dimension[] = [
 
 const CLERK_PARAMETERS = ['handshake', 'handshake_nonce', 'db_jwt', 'status', 'created_session', 'help'];
 
-/** JSON of a router state of Next.js, so deep or so wide. */
+/** Sends a value as the router state of Next.js. */
 const routerState = (name: string, value: (bytes: number) => string) =>
   head(`router state: ${name}`, (request, bytes) =>
     withHeader(request, 'next-router-state-tree', value(bytes), ['rsc', '1']),
   );
 
-/** Header values of which the service, Next.js or Node.js parses a list. */
+/** Headers with lists that the service, Next.js or Node.js parses. */
 const LISTS: readonly (readonly [name: string, unit: string])[] = [
   ['accept', 'a/a,'],
   ['accept-encoding', 'a,'],

@@ -44,14 +44,14 @@ export function costTargets(addresses: readonly CostAddress[], token: string, on
     .filter(({ dimensions }) => dimensions.length > 0);
 }
 
-/** Enough for the compiler of V8: before, an address costs several times as much. */
+/** An address costs several times as much before V8 has compiled its code. */
 const WARM_UP: Effort = { requests: 60, milliseconds: 600 };
 const ORDINARY: Effort = { requests: 8, milliseconds: 100 };
 const ORDINARY_ROUNDS = 3;
 const SCREENING: Effort = { requests: 3, milliseconds: 100 };
 const CONFIRMATION: Effort = { requests: 10, milliseconds: 150 };
 const CONFIRMATIONS = 3;
-/** A cost so high is no noise, and would take long to measure again. */
+/** Noise does not explain a higher cost. Measuring it again would take long. */
 const BEYOND_DOUBT_MS = 240;
 
 const limitsOf = ({ control }: Dimension): CostLimits => control?.limits ?? ORDINARY_LIMITS;
@@ -75,7 +75,7 @@ async function measureSeries(
   return points;
 }
 
-/** Returns of each size the lowest figures: other processes of the machine can only add to a cost. */
+/** Returns the lowest figures of each size, because other processes of the machine can only add to a cost. */
 function lowest(rounds: readonly (readonly MeasuredPoint[])[]): MeasuredPoint[] {
   const [first = []] = rounds;
   return first.map((point, index) => {

@@ -1,4 +1,4 @@
-/** What one request of a size costs the server. */
+/** Cost of one request of a size. */
 export interface Point {
   readonly bytes: number;
   readonly milliseconds: number;
@@ -6,7 +6,7 @@ export interface Point {
   readonly reference: number;
 }
 
-/** Limits of what a request may cost. */
+/** Limits of the cost of a request. */
 export interface CostLimits {
   /** As a multiple of its reference. Absent: no such limit. */
   readonly factor?: number;
@@ -17,8 +17,8 @@ export interface CostLimits {
 }
 
 /**
- * Limits of a dimension that is compared with the ordinary request of its address. What is negligible is about the cost of an
- * ordinary page: an attacker gains nothing from a request that costs no more.
+ * Limits of a dimension that is compared with the ordinary request of its address. The negligible cost is about that of an
+ * ordinary page, which an attacker can request as well.
  */
 export const ORDINARY_LIMITS: CostLimits = { factor: 5, ceiling: 60, negligible: 12 };
 
@@ -40,9 +40,9 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
 
 /**
  * Returns the exponent of growth: the least-squares slope of the logarithm of the cost above the reference over the
- * logarithm of the size, for the peak and the sizes right below it. Sizes beyond the peak are left out, because there the
- * server rejects the request early. A cost too small to measure counts as the smallest measurable cost, and only the
- * largest such size is used: the exponent is then a lower bound. Undefined: there is nothing to fit.
+ * logarithm of the size. The fit includes the peak and the sizes right below it. Sizes beyond the peak are left out,
+ * because there the server rejects the request early. A cost too small to measure counts as the smallest measurable
+ * cost, and only the largest such size is used: the exponent is then a lower bound. Undefined: there is nothing to fit.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {
   const highest = peak(points);

@@ -8,15 +8,15 @@ export interface Server {
   readonly pid: number;
 }
 
-/** How many requests a figure is the mean of: until either is reached. */
+/** Number of requests in a mean. A measurement ends when it reaches one of the two limits. */
 export interface Effort {
   readonly requests: number;
   readonly milliseconds: number;
 }
 
-/** What a request costs the server. */
+/** Cost of a request. */
 export interface Cost {
-  /** Of processor time, by all threads of the server. */
+  /** Processor time of all threads of the server. */
   readonly milliseconds: number;
   readonly status: number;
 }
@@ -25,7 +25,7 @@ const LOOK_EVERY_MS = 4;
 /** The timers of an idle server take less than this between two looks. */
 const IDLE_MS = 0.5;
 
-/** Resolves with the processor time of a process once it does nothing: it may work on after its response. */
+/** Resolves with the processor time of a process once it is idle. A server may still work after its response. */
 async function cpuWhenIdle(pid: number): Promise<number> {
   let before = processCpuMilliseconds(pid);
   for (;;) {

@@ -32,7 +32,7 @@ export function worstRequest(
 }
 
 /**
- * Sends a request again and again, one at a time, for a few seconds. Resolves with the median time that GET /health/ready
+ * Repeats a request during a few seconds, one at a time. Resolves with the median time that GET /health/ready
  * takes meanwhile, in milliseconds.
  */
 export async function readinessUnder(serviceUrl: string, request: CostRequest): Promise<number> {

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 
-/** A request of which one part can grow. */
+/** A request before it is serialized. */
 export interface CostRequest {
   readonly method: 'GET' | 'POST';
   /** Path and query. */

@@ -10,7 +10,7 @@ import {
 
 const ORDINARY_MS = 5;
 
-/** Points at doubling sizes, of which each costs so much above an ordinary request. */
+/** Returns points at doubling sizes, with a cost above an ordinary request. */
 const series = (extra: (bytes: number) => number, reference = ORDINARY_MS): Point[] =>
   [125, 250, 500, 1_000, 2_000, 4_000, 8_000].map((bytes) => ({
     bytes,

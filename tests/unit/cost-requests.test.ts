@@ -9,7 +9,7 @@ import { HOOK, ME, REGISTER } from '../harness/requests';
 
 /** As long as a session token of the identity provider. */
 const TOKEN = 'a'.repeat(800);
-/** What Node.js accepts of request line and headers. */
+/** Limit of Node.js for the request line and the headers together. */
 const MAX_HEAD = 16_384;
 
 const addresses = costAddresses('/_next/static/chunks/a.js');
