@@ -7,18 +7,38 @@ import { withService } from './with-service';
  * `npm run attack`: sends generated hostile requests over raw sockets to the production build. No answer may be a 5xx,
  * nothing that a request holds may be printed, no connection may stay open, nobody may be registered.
  * `-- --requests 20000 --seed 7` sends others; the same seed sends the same ones.
+ *
+ * `npm run attack -- --cost`: measures what requests of growing size cost the server. No request may cost more than 60 ms,
+ * more than 5 times an ordinary one of its address, or grow faster than its size. Needs Linux.
+ * `--only '/sign-in query'` is a regular expression over method, path and dimension. `--quick` measures fewer sizes.
  */
 const { values } = parseArgs({
-  options: { requests: { type: 'string', default: '10000' }, seed: { type: 'string' } },
+  options: {
+    requests: { type: 'string', default: '10000' },
+    seed: { type: 'string' },
+    cost: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    quick: { type: 'boolean', default: false },
+  },
 });
-const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed);
-console.log(`seed ${seed}`);
 
-await withService({ environment: { CLERK_FAPI_URL: '' } }, async (service) => {
-  const problems = await attack(service, hostileRequests(Number(values.requests), seed), (sent) =>
-    process.stdout.write(`${sent} sent\r`),
-  );
-  for (const problem of problems) console.log(problem);
-  console.log(`${values.requests} requests, ${problems.length} problems`);
-  process.exitCode = problems.length === 0 ? 0 : 1;
-});
+async function attackAnswers(): Promise<void> {
+  const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed);
+  console.log(`seed ${seed}`);
+  await withService({ environment: { CLERK_FAPI_URL: '' } }, async (service) => {
+    const problems = await attack(service, hostileRequests(Number(values.requests), seed), (sent) =>
+      process.stdout.write(`${sent} sent\r`),
+    );
+    for (const problem of problems) console.log(problem);
+    console.log(`${values.requests} requests, ${problems.length} problems`);
+    process.exitCode = problems.length === 0 ? 0 : 1;
+  });
+}
+
+if (values.cost) {
+  // Reads /proc at import time.
+  const { attackCosts } = await import('./cost/main');
+  await attackCosts({ only: values.only, quick: values.quick });
+} else {
+  await attackAnswers();
+}

@@ -22,14 +22,16 @@ function processTree(root: number): number[] {
   return below(root);
 }
 
-/** Processor time that the threads of a process tree have used so far, user and system. */
-export function cpuMilliseconds(root: number): number {
-  const threads = processTree(root).flatMap((pid) =>
-    readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}/schedstat`),
-  );
-  // The first field: nanoseconds on a processor.
-  return threads.reduce((sum, file) => sum + Number(readFileSync(file, 'utf8').split(' ')[0]) / 1e6, 0);
-}
+/** Processor time that the threads of a process have used so far, user and system. */
+export const processCpuMilliseconds = (pid: number): number =>
+  readdirSync(`/proc/${pid}/task`)
+    .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
+    // The first field: nanoseconds on a processor.
+    .reduce((sum, schedstat) => sum + Number(schedstat.split(' ')[0]) / 1e6, 0);
+
+/** Processor time that a process and all its descendants have used so far. */
+export const cpuMilliseconds = (root: number): number =>
+  processTree(root).reduce((sum, pid) => sum + processCpuMilliseconds(pid), 0);
 
 /** The value below which a share of the values lies; 0 without values. */
 export function percentile(values: readonly number[], share: number): number {

@@ -1,0 +1,76 @@
+import * as z from 'zod/mini';
+import openapi from '../../lib/api/openapi.json';
+import { PAGES } from '../../lib/roots.mjs';
+import { HOOK } from '../../tests/harness/requests';
+import type { CostRequest } from './request';
+
+/** A path of the service, and the parts of a valid request to it. */
+export interface CostAddress {
+  readonly path: string;
+  readonly needsSession: boolean;
+  /** Body of a valid POST request. */
+  readonly body: string;
+}
+
+const Operation = z.object({
+  security: z.optional(z.array(z.record(z.string(), z.unknown()))),
+  requestBody: z.optional(
+    z.object({
+      content: z.object({
+        'application/json': z.object({
+          examples: z.record(z.string(), z.object({ value: z.unknown() })),
+        }),
+      }),
+    }),
+  ),
+});
+const Paths = z.record(z.string(), z.record(z.string(), Operation));
+
+function documentedAddress([path, operations]: [string, Record<string, z.infer<typeof Operation>>]) {
+  const all = Object.values(operations);
+  const [example] = all.flatMap(({ requestBody }) =>
+    Object.values(requestBody?.content['application/json'].examples ?? {}),
+  );
+  return {
+    path: path.replace(/\{[^}]+\}/g, 'x'),
+    needsSession: all.some(({ security = [] }) => security.some((scheme) => 'bearer' in scheme)),
+    body: JSON.stringify(example?.value ?? {}),
+  };
+}
+
+const page = (path: string): CostAddress => ({ path, needsSession: false, body: '{}' });
+
+/** Returns every documented path, every page, two paths that do not exist, and files of both kinds: generated and static. */
+export function costAddresses(staticFile: string): CostAddress[] {
+  return [
+    ...Object.entries(Paths.parse(openapi.paths)).map(documentedAddress),
+    page('/users/v1/not-found'),
+    ...['/', '/sign-in', '/sign-up', ...PAGES.map((name) => `/${name}`)].map(page),
+    page('/not-found'),
+    page('/robots.txt'),
+    page(staticFile),
+  ];
+}
+
+/**
+ * Returns the ordinary request to an address, which every dimension extends. A request to the webhook is unsigned, because an
+ * attacker cannot sign.
+ */
+export function ordinaryRequest(
+  { path, needsSession, body }: CostAddress,
+  method: CostRequest['method'],
+  token: string,
+): CostRequest {
+  return {
+    method,
+    target: path,
+    headers: [
+      ...(needsSession ? [['authorization', `Bearer ${token}`] as const] : []),
+      ...(method === 'POST' ? [['content-type', 'application/json'] as const] : []),
+    ],
+    ...(method === 'POST' ? { body } : {}),
+  };
+}
+
+/** True for the only address that verifies signatures. */
+export const isWebhook = ({ target }: CostRequest): boolean => target === HOOK;

@@ -1,0 +1,148 @@
+import { type CostAddress, ordinaryRequest } from './addresses';
+import { DIMENSIONS, type Dimension, sizesOf } from './dimensions';
+import { brokenLimits, type CostLimits, growthExponent, ORDINARY_LIMITS, type Point, peak } from './growth';
+import { type Effort, measureCost, type Server } from './measure';
+import type { CostRequest } from './request';
+
+interface MeasuredPoint extends Point {
+  /** Status of the response. */
+  readonly status: number;
+}
+
+/** A dimension of an address that costs more than it may. */
+export interface Finding {
+  /** Method and path. */
+  readonly address: string;
+  readonly dimension: string;
+  readonly worst: MeasuredPoint;
+  readonly exponent: number | undefined;
+  readonly broken: readonly string[];
+}
+
+/** A request to an address, and every dimension in which it can grow. */
+export interface Target {
+  readonly address: string;
+  readonly ordinary: CostRequest;
+  readonly dimensions: readonly Dimension[];
+}
+
+const METHODS = ['GET', 'POST'] as const;
+
+/** Returns the targets. `only` is matched against method, path and dimension, separated by spaces. */
+export function costTargets(addresses: readonly CostAddress[], token: string, only: RegExp): Target[] {
+  return addresses
+    .flatMap((each) =>
+      METHODS.map((method) => {
+        const address = `${method} ${each.path}`;
+        const ordinary = ordinaryRequest(each, method, token);
+        const dimensions = DIMENSIONS.filter(
+          (dimension) => dimension.appliesTo(ordinary) && only.test(`${address} ${dimension.name}`),
+        );
+        return { address, ordinary, dimensions };
+      }),
+    )
+    .filter(({ dimensions }) => dimensions.length > 0);
+}
+
+/** An address costs several times as much before V8 has compiled its code. */
+const WARM_UP: Effort = { requests: 60, milliseconds: 600 };
+const ORDINARY: Effort = { requests: 8, milliseconds: 100 };
+const ORDINARY_ROUNDS = 3;
+const SCREENING: Effort = { requests: 3, milliseconds: 100 };
+const CONFIRMATION: Effort = { requests: 10, milliseconds: 150 };
+const CONFIRMATIONS = 3;
+/** Noise does not explain a higher cost. Measuring it again would take long. */
+const BEYOND_DOUBT_MS = 240;
+
+const limitsOf = ({ control }: Dimension): CostLimits => control?.limits ?? ORDINARY_LIMITS;
+
+/** Measures a dimension of an address at growing sizes. */
+async function measureSeries(
+  server: Server,
+  { ordinary }: Target,
+  dimension: Dimension,
+  sizes: readonly number[],
+  effort: Effort,
+  ordinaryMs: number,
+): Promise<MeasuredPoint[]> {
+  const points: MeasuredPoint[] = [];
+  for (const bytes of sizes) {
+    const { milliseconds, status } = await measureCost(server, dimension.grow(ordinary, bytes), effort);
+    const control = dimension.control?.grow(ordinary, bytes);
+    const reference = control ? (await measureCost(server, control, effort)).milliseconds : ordinaryMs;
+    points.push({ bytes, milliseconds, reference, status });
+  }
+  return points;
+}
+
+/** Returns the lowest figures of each size, because other processes of the machine can only add to a cost. */
+function lowest(rounds: readonly (readonly MeasuredPoint[])[]): MeasuredPoint[] {
+  const [first = []] = rounds;
+  return first.map((point, index) => {
+    const same = rounds.flatMap((round) => round[index] ?? []);
+    return {
+      ...point,
+      milliseconds: Math.min(...same.map(({ milliseconds }) => milliseconds)),
+      reference: Math.min(...same.map(({ reference }) => reference)),
+    };
+  });
+}
+
+/** Measures a suspect again, at more sizes and with more requests. */
+async function confirm(server: Server, target: Target, dimension: Dimension): Promise<MeasuredPoint[]> {
+  const rounds: MeasuredPoint[][] = [];
+  for (let round = 0; round < CONFIRMATIONS; round += 1) {
+    const { milliseconds } = await measureCost(server, target.ordinary, CONFIRMATION);
+    const sizes = sizesOf(dimension, 2, 8);
+    rounds.push(await measureSeries(server, target, dimension, sizes, CONFIRMATION, milliseconds));
+  }
+  return lowest(rounds);
+}
+
+async function findIn(
+  server: Server,
+  target: Target,
+  dimension: Dimension,
+  ordinaryMs: number,
+  quick: boolean,
+): Promise<Finding | undefined> {
+  const sizes = sizesOf(dimension, quick ? 8 : 4, quick ? 2 : 5);
+  const screened = await measureSeries(server, target, dimension, sizes, SCREENING, ordinaryMs);
+  const limits = limitsOf(dimension);
+  if (brokenLimits(screened, limits).length === 0) return undefined;
+  const beyondDoubt = (peak(screened)?.milliseconds ?? 0) > BEYOND_DOUBT_MS;
+  const points = beyondDoubt ? screened : await confirm(server, target, dimension);
+  const broken = brokenLimits(points, limits);
+  const worst = peak(points);
+  if (!worst || broken.length === 0) return undefined;
+  const exponent = growthExponent(points);
+  return { address: target.address, dimension: dimension.name, worst, exponent, broken };
+}
+
+/** Resolves with the lowest of several figures: the reference of every dimension must not be high by accident. */
+async function ordinaryCost(server: Server, { ordinary }: Target): Promise<number> {
+  const costs: number[] = [];
+  while (costs.length < ORDINARY_ROUNDS)
+    costs.push((await measureCost(server, ordinary, ORDINARY)).milliseconds);
+  return Math.min(...costs);
+}
+
+/** Measures every dimension of every target and resolves with those that cost too much. */
+export async function findCosts(
+  server: Server,
+  targets: readonly Target[],
+  quick: boolean,
+  onTarget: (target: Target, ordinaryMs: number) => void,
+): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const target of targets) {
+    await measureCost(server, target.ordinary, WARM_UP);
+    const milliseconds = await ordinaryCost(server, target);
+    onTarget(target, milliseconds);
+    for (const dimension of target.dimensions) {
+      const finding = await findIn(server, target, dimension, milliseconds, quick);
+      if (finding) findings.push(finding);
+    }
+  }
+  return findings;
+}

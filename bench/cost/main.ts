@@ -1,0 +1,78 @@
+import { largestFile } from '../../tests/harness/build';
+import { now, tokenFor } from '../../tests/harness/requests';
+import { SIGNING_SECRET, type TestService } from '../../tests/harness/service';
+import { withService } from '../with-service';
+import { costAddresses } from './addresses';
+import { costTargets, type Finding, findCosts } from './find';
+import { readinessUnder, WORST_SHAPES, worstRequest } from './readiness';
+
+export interface CostOptions {
+  /** Measures only what it matches: method, path and dimension, separated by spaces. Absent: everything. */
+  readonly only: string | undefined;
+  /** Measures two sizes of each dimension in place of five. */
+  readonly quick: boolean;
+}
+
+/** Limit of the median of GET /health/ready while one attacker sends requests. */
+const MAX_READY_MS = 250;
+/** Verified before the one of the sender, as during a rotation. */
+const NEW_SIGNING_SECRET = `whsec_${Buffer.from('a new signing secret for tests..').toString('base64')}`;
+
+/** Prints one row for each dimension with a finding: the address where it costs most. */
+function printFindings(findings: readonly Finding[]): void {
+  const byCost = findings.toSorted((one, other) => other.worst.milliseconds - one.worst.milliseconds);
+  const worstOfEach = byCost.filter(
+    ({ dimension }, index) => byCost.findIndex((other) => other.dimension === dimension) === index,
+  );
+  const rows = worstOfEach.map(({ dimension, address, worst, exponent, broken }) => ({
+    dimension,
+    'worst address': address,
+    bytes: worst.bytes,
+    ms: Math.round(worst.milliseconds),
+    'reference ms': Number(worst.reference.toFixed(1)),
+    exponent: exponent === undefined ? '' : Number(exponent.toFixed(1)),
+    status: worst.status,
+    broken: broken.join(', '),
+    addresses: findings.filter((other) => other.dimension === dimension).length,
+  }));
+  if (rows.length > 0) console.table(rows);
+}
+
+async function countSlowShapes(service: TestService, token: string): Promise<number> {
+  let slow = 0;
+  for (const shape of WORST_SHAPES) {
+    const milliseconds = await readinessUnder(service.url, worstRequest(shape, token));
+    if (milliseconds >= MAX_READY_MS) slow += 1;
+    console.log(
+      `GET /health/ready: median ${Math.round(milliseconds)} ms during ${shape.dimension}, ${shape.method} ${shape.path}`,
+    );
+  }
+  return slow;
+}
+
+/**
+ * Sends requests that grow in every dimension to every address, and compares the processor time that they cost the server
+ * with an ordinary request of the address. Sets the exit code to 1 if one is superlinear or costs too much, or if one attacker
+ * makes the service slow for others.
+ */
+export async function attackCosts({ only, quick }: CostOptions): Promise<void> {
+  const environment = {
+    CLERK_FAPI_URL: '',
+    IDP_WEBHOOK_SIGNING_SECRET: `${NEW_SIGNING_SECRET} ${SIGNING_SECRET}`,
+  };
+  await withService({ environment }, async (service) => {
+    const [server] = service.processes;
+    if (!server) throw new Error('The service has no process');
+    const token = tokenFor(service.idp, 'user_cost', { exp: now() + 3_600 });
+    const targets = costTargets(costAddresses(largestFile()), token, new RegExp(only ?? '', 'i'));
+    const dimensions = new Set(targets.flatMap((target) => target.dimensions));
+    const findings = await findCosts(server, targets, quick, ({ address }, milliseconds) =>
+      console.log(`${address}: an ordinary request costs ${milliseconds.toFixed(1)} ms`),
+    );
+    const slow = only === undefined ? await countSlowShapes(service, token) : 0;
+    printFindings(findings);
+    const addresses = new Set(targets.map(({ ordinary }) => ordinary.target)).size;
+    console.log(`${addresses} addresses, ${dimensions.size} dimensions, ${findings.length} findings`);
+    if (findings.length + slow > 0) process.exitCode = 1;
+  });
+}

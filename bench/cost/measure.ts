@@ -1,0 +1,50 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { processCpuMilliseconds } from '../process-figures';
+import { type CostRequest, send, serialize } from './request';
+
+/** The server under measurement. */
+export interface Server {
+  readonly url: string;
+  readonly pid: number;
+}
+
+/** Number of requests in a mean. A measurement ends when it reaches one of the two limits. */
+export interface Effort {
+  readonly requests: number;
+  readonly milliseconds: number;
+}
+
+/** Cost of a request. */
+export interface Cost {
+  /** Processor time of all threads of the server. */
+  readonly milliseconds: number;
+  readonly status: number;
+}
+
+const LOOK_EVERY_MS = 4;
+/** The timers of an idle server take less than this between two looks. */
+const IDLE_MS = 0.5;
+
+/** Resolves with the processor time of a process once it is idle. A server may still work after its response. */
+async function cpuWhenIdle(pid: number): Promise<number> {
+  let before = processCpuMilliseconds(pid);
+  for (;;) {
+    await pause(LOOK_EVERY_MS);
+    const now = processCpuMilliseconds(pid);
+    if (now - before < IDLE_MS) return now;
+    before = now;
+  }
+}
+
+/** Sends a request several times, one after another, and resolves with its mean cost. */
+export async function measureCost(server: Server, request: CostRequest, effort: Effort): Promise<Cost> {
+  const bytes = serialize(request);
+  const before = await cpuWhenIdle(server.pid);
+  let sent = 0;
+  let status = 0;
+  do {
+    status = await send(server.url, bytes);
+    sent += 1;
+  } while (sent < effort.requests && processCpuMilliseconds(server.pid) - before < effort.milliseconds);
+  return { milliseconds: ((await cpuWhenIdle(server.pid)) - before) / sent, status };
+}

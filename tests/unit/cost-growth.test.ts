@@ -1,0 +1,91 @@
+import { expect, test } from 'vitest';
+import {
+  brokenLimits,
+  type CostLimits,
+  growthExponent,
+  ORDINARY_LIMITS,
+  type Point,
+  peak,
+} from '../../bench/cost/growth';
+
+const ORDINARY_MS = 5;
+
+/** Returns points at doubling sizes, with a cost above an ordinary request. */
+const series = (extra: (bytes: number) => number, reference = ORDINARY_MS): Point[] =>
+  [125, 250, 500, 1_000, 2_000, 4_000, 8_000].map((bytes) => ({
+    bytes,
+    milliseconds: reference + extra(bytes),
+    reference,
+  }));
+
+const linear = (milliseconds: number) => (bytes: number) => (milliseconds * bytes) / 8_000;
+const quadratic = (milliseconds: number) => (bytes: number) => milliseconds * (bytes / 8_000) ** 2;
+
+test.each([
+  { name: 'linear', extra: linear(40), exponent: 1 },
+  { name: 'quadratic', extra: quadratic(1_500), exponent: 2 },
+  { name: 'cubic', extra: (bytes: number) => 900 * (bytes / 8_000) ** 3, exponent: 3 },
+])('The exponent of $name growth is $exponent', ({ extra, exponent }) => {
+  expect(growthExponent(series(extra))).toBeCloseTo(exponent, 1);
+});
+
+test('The linear part of a quadratic cost does not hide its growth', () => {
+  const mixed = (bytes: number) => linear(20)(bytes) + quadratic(180)(bytes);
+  expect(growthExponent(series(mixed))).toBeGreaterThan(1.5);
+});
+
+test('Sizes that the server rejects early do not flatten the growth', () => {
+  const limited = (bytes: number) => (bytes > 2_000 ? 0 : quadratic(1_600)(bytes));
+  expect(peak(series(limited))).toMatchObject({ bytes: 2_000, milliseconds: 105 });
+  expect(growthExponent(series(limited))).toBeCloseTo(2, 1);
+});
+
+test('A cost that is too small to measure counts as the smallest measurable cost', () => {
+  const sudden = (bytes: number) => (bytes === 8_000 ? 40 : 0);
+  expect(growthExponent(series(sudden))).toBeCloseTo(Math.log2(40), 1);
+});
+
+test.each([{ points: [] }, { points: series(() => 0) }, { points: series(linear(40)).slice(-1) }])(
+  'Nothing is fitted to $points.length points without growth',
+  ({ points }) => {
+    expect(growthExponent(points)).toBeUndefined();
+  },
+);
+
+test.each([
+  { name: 'A constant cost', points: series(() => 0), limits: ORDINARY_LIMITS },
+  { name: 'A linear cost below 5 times the reference', points: series(linear(19)), limits: ORDINARY_LIMITS },
+  { name: 'A negligible quadratic cost', points: series(quadratic(11), 1), limits: ORDINARY_LIMITS },
+  {
+    name: 'A linear cost without a ceiling',
+    points: series(linear(100), 30),
+    limits: { factor: 5, negligible: 12 },
+  },
+  { name: 'A linear cost without a factor', points: series(linear(100)), limits: { negligible: 12 } },
+])('$name is acceptable', ({ points, limits }) => {
+  expect(brokenLimits(points, limits)).toEqual([]);
+});
+
+const signature: CostLimits = { factor: 1.6, negligible: 4 };
+
+test.each([
+  { name: 'A linear cost of 25 ms over 5 ms', points: series(linear(25)), broken: ['over 5 times'] },
+  { name: 'A linear cost of 70 ms', points: series(linear(50), 20), broken: ['over 60 ms'] },
+  {
+    name: 'A quadratic cost of 20 ms over 10 ms',
+    points: series(quadratic(20), 10),
+    broken: ['superlinear'],
+  },
+  {
+    name: 'A quadratic cost of a second',
+    points: series(quadratic(1_000)),
+    broken: ['over 5 times', 'over 60 ms', 'superlinear'],
+  },
+])('$name breaks the limits: $broken', ({ points, broken }) => {
+  expect(brokenLimits(points, ORDINARY_LIMITS)).toEqual(broken);
+});
+
+test('A signature that doubles the cost of a body breaks its limit', () => {
+  expect(brokenLimits(series(linear(10), 10), signature)).toEqual(['over 1.6 times']);
+  expect(brokenLimits(series(linear(5), 10), signature)).toEqual([]);
+});

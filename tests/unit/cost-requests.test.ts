@@ -1,0 +1,138 @@
+import { parse } from 'node:querystring';
+import { expect, test } from 'vitest';
+import { costAddresses, ordinaryRequest } from '../../bench/cost/addresses';
+import { DIMENSIONS, fill, sizesOf } from '../../bench/cost/dimensions';
+import { costTargets } from '../../bench/cost/find';
+import { WORST_SHAPES, worstRequest } from '../../bench/cost/readiness';
+import { type CostRequest, serialize } from '../../bench/cost/request';
+import { HOOK, ME, REGISTER } from '../harness/requests';
+
+/** As long as a session token of the identity provider. */
+const TOKEN = 'a'.repeat(800);
+/** Limit of Node.js for the request line and the headers together. */
+const MAX_HEAD = 16_384;
+
+const addresses = costAddresses('/_next/static/chunks/a.js');
+const targets = costTargets(addresses, TOKEN, /(?:)/);
+
+const largest = (dimensionName: string, path: string, method: CostRequest['method'] = 'GET'): CostRequest => {
+  const dimension = DIMENSIONS.find(({ name }) => name === dimensionName);
+  const address = addresses.find((each) => each.path === path);
+  if (!dimension || !address) throw new Error(`There is no ${dimensionName} of ${path}`);
+  return dimension.grow(ordinaryRequest(address, method, TOKEN), dimension.maxBytes);
+};
+
+const headerOf = ({ headers }: CostRequest, wanted: string) =>
+  headers.filter(([name]) => name === wanted).map(([, value]) => value);
+
+test('The addresses include every documented path, every page and addresses of files', () => {
+  const paths = addresses.map(({ path }) => path);
+  expect(paths).toEqual(expect.arrayContaining([ME, REGISTER, HOOK, '/health/ready', '/openapi.json']));
+  expect(paths).toEqual(expect.arrayContaining(['/', '/sign-in', '/sign-up', '/account', '/docs']));
+  expect(paths).toContain('/_next/static/chunks/a.js');
+  expect(new Set(paths).size).toBe(paths.length);
+});
+
+test('An ordinary request carries a session only where the document requires one', () => {
+  const withSession = addresses.filter(({ needsSession }) => needsSession).map(({ path }) => path);
+  expect(withSession).toEqual([ME, REGISTER]);
+});
+
+test('The ordinary request to the register route has a valid body', () => {
+  const target = targets.find(({ address }) => address === `POST ${REGISTER}`);
+  expect(JSON.parse(target?.ordinary.body ?? '')).toEqual({
+    identityProviderUserId: expect.stringMatching(/^user_/),
+  });
+});
+
+test('Every dimension has a name of its own and applies to an address', () => {
+  const names = DIMENSIONS.map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+  expect(new Set(targets.flatMap(({ dimensions }) => dimensions.map(({ name }) => name)))).toEqual(
+    new Set(names),
+  );
+});
+
+test.each(DIMENSIONS)('Node.js accepts the head of the largest request: $name', (dimension) => {
+  for (const { ordinary, dimensions } of targets.filter((target) => target.dimensions.includes(dimension))) {
+    expect(dimensions).toContain(dimension);
+    const head = serialize(dimension.grow(ordinary, dimension.maxBytes))
+      .toString('latin1')
+      .split('\r\n\r\n')[0];
+    expect(head?.length).toBeLessThan(MAX_HEAD);
+  }
+});
+
+test.each(DIMENSIONS)('A request grows with its size: $name', (dimension) => {
+  const target = targets.find(({ dimensions }) => dimensions.includes(dimension));
+  if (!target) throw new Error('No address has it');
+  const lengths = sizesOf(dimension, 4, 5).map(
+    (bytes) => serialize(dimension.grow(target.ordinary, bytes)).length,
+  );
+  expect(lengths).toEqual(lengths.toSorted((one, other) => one - other));
+  const growth = (lengths.at(-1) ?? 0) - (lengths[0] ?? 0);
+  expect(growth).toBeGreaterThan(0.85 * dimension.maxBytes);
+});
+
+test('A unit is repeated only as often as it fits', () => {
+  expect(fill(7, () => 'ab')).toBe('ababab');
+  expect(fill(6, (index) => `${index}`.repeat(index + 1))).toBe('011222');
+});
+
+test('Sizes ascend to the maximum of the dimension', () => {
+  const [dimension] = DIMENSIONS;
+  expect(dimension && sizesOf(dimension, 4, 3)).toEqual([937, 3_750, 15_000]);
+});
+
+test('One repeated query parameter comes 7,500 times', () => {
+  expect(largest('query: one name repeated', '/').target).toBe(`/?${'a&'.repeat(7_500)}`);
+});
+
+test('Different query parameters come more than 2,400 times', () => {
+  const [, search] = largest('query: different names', '/').target.split('?');
+  expect(Object.keys(parse(search ?? '', '&', '=', { maxKeys: 0 })).length).toBeGreaterThan(2_400);
+});
+
+test('Different cookies come more than 1,800 times', () => {
+  const [cookie = ''] = headerOf(largest('cookies: different names', ME), 'cookie');
+  expect(new Set(cookie.split('; ').filter(Boolean)).size).toBeGreaterThan(1_800);
+});
+
+test('Each byte of a chunked body is a chunk, also beside the id of an action', () => {
+  const request = largest('body: one-byte chunks with next-action', '/sign-in', 'POST');
+  expect(headerOf(request, 'next-action')).toEqual([expect.stringMatching(/^[0-9a-f]{40}$/)]);
+  const [, framed = ''] = serialize(request)
+    .toString('latin1')
+    .split(/\r\n\r\n/, 2);
+  expect(framed.match(/1\r\na/g)).toHaveLength(100_000);
+});
+
+test('A forged delivery has a current timestamp and a signature of the right length', () => {
+  const request = largest('webhook: body size, any svix-signature', HOOK, 'POST');
+  expect(headerOf(request, 'svix-signature')).toEqual([`v1,${'A'.repeat(43)}=`]);
+  expect(Math.abs(Number(headerOf(request, 'svix-timestamp')[0]) - Date.now() / 1_000)).toBeLessThan(200);
+  expect(request.body?.length).toBeGreaterThan(1_048_000);
+});
+
+test('JSON of every width and depth can be parsed', () => {
+  for (const name of ['body: JSON depth', 'body: JSON width'])
+    for (const bytes of [2, 7, 1_000]) {
+      const dimension = DIMENSIONS.find((each) => each.name === name);
+      const target = targets.find(({ address }) => address === `POST ${REGISTER}`);
+      if (!dimension || !target) throw new Error(`There is no ${name}`);
+      expect(() => JSON.parse(dimension.grow(target.ordinary, bytes).body ?? '')).not.toThrow();
+    }
+});
+
+test('Targets are limited to those that a pattern matches', () => {
+  const found = costTargets(addresses, TOKEN, /GET \/sign-in query: different/);
+  expect(found.map(({ address, dimensions }) => [address, dimensions.map(({ name }) => name)])).toEqual([
+    ['GET /sign-in', ['query: different names', 'query: different __clerk_ names']],
+  ]);
+});
+
+test.each(WORST_SHAPES)('There is a request for the worst shape $dimension', (shape) => {
+  const request = worstRequest(shape, TOKEN);
+  expect(request.method).toBe(shape.method);
+  expect(serialize(request).length).toBeGreaterThan(shape.bytes);
+});
