@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import openapi from '../../lib/api/openapi.json';
-import { PAGES } from '../../lib/roots.mjs';
+import { PAGES } from '../../lib/routing/roots';
 import { HOOK } from '../../tests/harness/requests';
 import type { CostRequest } from './request';
 
