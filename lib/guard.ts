@@ -57,7 +57,7 @@ export function guard<S extends RouteContext>(handler: GuardedHandler<S>, path?:
     const context = await withSpan(
       'guard',
       () => authenticate(request),
-      (passed) => (passed ? 'passed' : 'refused'),
+      (passed) => (passed ? 'passed' : 'rejected'),
     );
     return context ? handler(request, context, segment) : json({ message: 'Unauthorized' }, 401);
   }, path);

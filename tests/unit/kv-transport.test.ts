@@ -123,13 +123,13 @@ describe('An invalid response', () => {
       answer = ({ response }) =>
         response.writeHead(status).end('{"error":"ERR max requests limit exceeded"}');
       await expect(kv.get('key')).rejects.toMatchObject({
-        message: 'KV store refuses',
+        message: 'KV store rejected the request',
         cause: { message: 'ERR max requests limit exceeded' },
       });
     },
   );
 
-  test('A call rejects if the store refuses the connection', async () => {
+  test('A call rejects if the connection is refused', async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
     await expect(kv.get('key')).rejects.toThrow('ECONNREFUSED');
