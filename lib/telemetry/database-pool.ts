@@ -7,5 +7,5 @@ interface PoolCounts {
   readonly waitingCount: number;
 }
 
-/** The database pool of this process, for the metrics. lib/storage/database.ts sets it with the first statement. */
+/** The database pool whose counts the metrics report. lib/storage/database.ts sets it before the first statement. */
 export const databasePool = processState('database-pool', (): { current?: PoolCounts | undefined } => ({}));
