@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
-import { type Reading, readPublicKey } from './crypto/public-key';
+import { type ParseResult, parsePublicKey } from './crypto/public-key';
+import { processState } from './process-state';
 
 const MIN_SIGNING_SECRET_BYTES = 24;
 const MAX_SIGNING_SECRET_BYTES = 64;
@@ -12,7 +13,7 @@ const PRINTABLE = /^[\x21-\x7e]+$/;
 const required = z.string({ error: 'is missing' }).check(z.trim(), z.minLength(1, 'is empty'));
 
 /** A publishable key and what it names: the instance's Frontend API, which also serves the browser SDK. */
-function readPublishableKey(key: string): Reading<{ key: string; frontendApi: string }> {
+function readPublishableKey(key: string): ParseResult<{ key: string; frontendApi: string }> {
   const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1] ?? '';
   const host = /^([a-z0-9.-]+\.[a-z0-9-]+)\$$/i.exec(Buffer.from(encoded, 'base64').toString())?.[1];
   return host === undefined
@@ -57,7 +58,7 @@ const listOf = (isMember: (word: string) => boolean, problem: string) =>
   z.pipe(required, z.transform(words)).check(z.refine((list) => list.every(isMember), problem));
 
 /** What `read` makes of a value. */
-const readBy = <T>(read: (value: string) => Reading<T>) =>
+const readBy = <T>(read: (value: string) => ParseResult<T>) =>
   z.pipe(
     required,
     z.transform((value, context) => {
@@ -78,7 +79,7 @@ export const variables = z.object({
     isSigningSecret,
     `must hold signing secrets (whsec_…) of ${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes, separated by white space`,
   ),
-  IDP_JWT_KEY: z.optional(readBy(readPublicKey)),
+  IDP_JWT_KEY: z.optional(readBy(parsePublicKey)),
   IDP_AUTHORIZED_PARTIES: z.optional(
     listOf(isOrigin, 'must hold origins (https://app.example.com), separated by white space'),
   ),
@@ -149,13 +150,15 @@ export function parseEnvironmentSubset<T>(part: z.ZodMiniType<T>): T {
   return parseBy(part, process.env);
 }
 
-declare global {
-  /** Next.js bundles start-up, middleware and routes apart: a variable of this module would not be the same in all. */
-  var parsedEnvironment: Environment | undefined;
+const state = processState('environment', (): { current?: Environment | undefined } => ({}));
+
+/** Returns the environment of this process. It is parsed on first use and does not change afterwards (contract 8.2). */
+export function environment(): Environment {
+  state.current ??= parseEnvironment(process.env);
+  return state.current;
 }
 
-/** The environment of this process, parsed on first use and the same ever after (contract 8.2). */
-export function environment(): Environment {
-  globalThis.parsedEnvironment ??= parseEnvironment(process.env);
-  return globalThis.parsedEnvironment;
+/** Replaces the parsed environment. With undefined, the next use parses it again. Only tests call this function. */
+export function setEnvironment(environment: Environment | undefined): void {
+  state.current = environment;
 }

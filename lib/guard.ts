@@ -39,7 +39,7 @@ export function guard<C extends RouteContext>(handler: GuardedHandler<C>, path?:
     const context = await withSpan(
       'guard',
       () => authenticate(request),
-      (passed) => (passed ? 'passed' : 'refused'),
+      (passed) => (passed ? 'passed' : 'rejected'),
     );
     return context ? handler(request, context, routeContext) : json({ message: 'Unauthorized' }, 401);
   }, path);

@@ -2,14 +2,21 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import type { UnauthenticatedReason } from './errors/unauthenticated-reason';
+import { processState } from './process-state';
+
+const trace = processState('trace', (): { spanIds?: () => object | undefined } => ({}));
+
+/** Sets the function that returns the ids of the current span. Each log line contains them. */
+export function setSpanIds(spanIds: () => object | undefined): void {
+  trace.spanIds = spanIds;
+}
 
 /** Structured log lines on standard output, one JSON object each. Never a credential, e-mail or body. */
 export const log = pino({
   base: null,
   timestamp: pino.stdTimeFunctions.isoTime,
   formatters: { level: (level) => ({ level }) },
-  // By these, a line is found beside its trace.
-  mixin: () => globalThis.telemetry?.spanIds() ?? {},
+  mixin: () => trace.spanIds?.() ?? {},
 });
 
 const WARN_EVERY_MS = 60_000;

@@ -45,15 +45,15 @@ const sharedFindOrCreate = singleFlight((identityProviderUserId: string) =>
  *
  * The unique key decides every race, also between processes and at any isolation level. An existing user takes one statement,
  * a new one two, a lost race three. Concurrent calls for a user in one process share the result or the error. Under load, one
- * statement looks up many users. Rejects after 8 s or with the error of the database. A rejected call leaves nothing half
- * done and can be repeated.
+ * statement looks up many users. Rejects after 8 s or with the error of the database. A rejected call
+ * can be repeated, because each statement is atomic.
  */
 export function registerByIdentityProviderUserId(identityProviderUserId: string): Promise<Registration> {
   return withSpan(
     'register',
     async () => {
-      const { result, own } = await sharedFindOrCreate(identityProviderUserId);
-      return { userId: result.userId, created: result.created && own };
+      const { result, isLeader } = await sharedFindOrCreate(identityProviderUserId);
+      return { userId: result.userId, created: result.created && isLeader };
     },
     ({ created }) => (created ? 'created' : 'existing'),
   );
@@ -74,7 +74,7 @@ async function readOrRegister(identityProviderUserId: string): Promise<ResolvedU
   const { userId, created } = await registerByIdentityProviderUserId(identityProviderUserId);
   const caller = created ? 'created' : 'existing';
   // Writing to a cache that has just failed would make this request wait a second time.
-  if (cached.outcome === 'fault') return { userId, facts: { cache: 'bypass', caller } };
+  if (cached.outcome === 'error') return { userId, facts: { cache: 'bypass', caller } };
   await withSpan(
     'cache write',
     () => cacheUserId(identityProviderUserId, userId),
@@ -91,9 +91,9 @@ const sharedReadOrRegister = singleFlight(readOrRegister);
  * error is never passed on.
  */
 export async function resolveUserId(identityProviderUserId: string): Promise<string> {
-  const { result, own } = await sharedReadOrRegister(identityProviderUserId);
+  const { result, isLeader } = await sharedReadOrRegister(identityProviderUserId);
   const { userId, facts } = result;
-  // Of the requests that share a registration, one created the user.
-  addLogFields(own || facts.caller === undefined ? facts : { ...facts, caller: 'existing' });
+  // If several requests share a registration, only one of them is logged as the one that created the user.
+  addLogFields(isLeader || facts.caller === undefined ? facts : { ...facts, caller: 'existing' });
   return userId;
 }

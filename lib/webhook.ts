@@ -7,7 +7,7 @@ import { parseJson } from './http/body';
 import { HttpError } from './http/error';
 import { addLogFields } from './log';
 import { registerByIdentityProviderUserId } from './register';
-import { withSpan } from './telemetry/with-span';
+import { telemetry, withSpan } from './telemetry/with-span';
 
 /** Public message for every signature error. It does not tell the client which check failed (contract 7). */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';
@@ -46,7 +46,7 @@ export async function receiveWebhook(payload: string, headers: Headers): Promise
   const messageId = await withSpan(
     'verify webhook',
     async () => verifyWebhookSignature(payload, headers, signingKeys()),
-    (verifiedId) => (verifiedId === undefined ? 'refused' : 'verified'),
+    (verifiedId) => (verifiedId === undefined ? 'rejected' : 'verified'),
   );
   if (messageId === undefined) throw new HttpError(400, INVALID_SIGNATURE);
   addLogFields({ messageId: messageId.slice(0, 64) });
@@ -61,6 +61,6 @@ export async function receiveWebhook(payload: string, headers: Headers): Promise
     addLogFields({ registered: created ? 'created' : 'existing' });
   }
   const time = EventTime.safeParse(body);
-  if (time.success) globalThis.telemetry?.eventHandled(time.data.timestamp);
+  if (time.success) telemetry()?.recordEvent(time.data.timestamp);
   return { received: true, eventType: type };
 }

@@ -3,7 +3,7 @@ import { variables } from '#lib/env';
 import { findLinks, type Link } from '#lib/users/rows';
 import { UsageError } from '../command';
 
-/** What a command over one user needs of the environment. */
+/** Variables that the commands for one user need. */
 export const VARIABLES = z.pick(variables, {
   IDP_SECRET_KEY: true,
   DATABASE_URL: true,
@@ -12,21 +12,21 @@ export const VARIABLES = z.pick(variables, {
   CLERK_API_URL: true,
 });
 
-/** The one id that a command was given. */
+/** Returns the only argument of a command. Throws a UsageError if it is missing, not the only one, or not a possible id. */
 export function onlyId(words: readonly string[]): string {
   const [id, ...more] = words;
   if (id === undefined || id === '' || more.length > 0)
-    throw new UsageError('One id is needed, of either kind.');
-  if (id.includes('\0') || !id.isWellFormed()) throw new UsageError('Nobody can have such an id.');
+    throw new UsageError('Pass one id: the internal id or the id at the identity provider.');
+  if (id.includes('\0') || !id.isWellFormed()) throw new UsageError('Invalid id.');
   return id;
 }
 
-/** The link of an id of either kind; undefined where there is none. Refuses to guess between two. */
+/** Returns the link of an id of either kind, or undefined if there is none. Throws if the id belongs to two users. */
 export async function linkOf(eitherId: string): Promise<Link | undefined> {
   const [link, other] = await findLinks(eitherId);
   if (other !== undefined)
     throw new Error(
-      "This is the internal id of one user and the provider's id of another: give the other id.",
+      "This is the internal id of one user and the provider's id of another user. Pass the other id.",
     );
   return link;
 }

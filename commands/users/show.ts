@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { retry } from '#lib/concurrency/retry';
+import { retry, TransientError } from '#lib/concurrency/retry';
 import { parseEnvironmentSubset } from '#lib/env';
 import { listUsersById } from '#lib/idp/backend-api';
 import { readCachedUserId } from '#lib/linking/user-id-cache';
@@ -8,29 +8,33 @@ import { linkOf, onlyId, VARIABLES } from './one-user';
 
 const USAGE = `npm run users:show -- <internal id or identity provider's id>
 
-  Tells what is known of one user: the link, the cache entry, and whether the identity provider has the user.
-  Needs IDP_SECRET_KEY, DATABASE_URL, KV_REST_API_URL and KV_REST_API_TOKEN. Exit code: 0 the user is linked, 1 not, or a
-  part fails, 2 it did not begin.`;
+  Shows the link and the cache entry of one user, and whether the identity provider has the user.
+  Needs IDP_SECRET_KEY, DATABASE_URL, KV_REST_API_URL and KV_REST_API_TOKEN.
+  Exit code: 0 the user is linked, 1 the user is not linked or an error occurred, 2 the command did not start.`;
 
-const PATIENCE = { seconds: 5 };
+const RETRY = { seconds: 5 };
+/** A single call has a short timeout, and the first call also opens the connection. */
+const CACHE_RETRY = { seconds: 3 };
 
-/** When a UUID v7 was made: its first 48 bits. */
-function madeAt(userId: string): string {
+/** Returns the creation time of a UUID v7, which its first 48 bits contain. */
+function createdAt(userId: string): string {
   const milliseconds = Number.parseInt(userId.replaceAll('-', '').slice(0, 12), 16);
-  return userId[14] === '7' ? new Date(milliseconds).toISOString() : 'unknown: the row was imported';
+  return userId[14] === '7' ? new Date(milliseconds).toISOString() : 'unknown, because the row was imported';
 }
 
 async function cacheLine(identityProviderUserId: string, userId: string | undefined): Promise<string> {
-  let answer = await readCachedUserId(identityProviderUserId);
-  // Its bound is short, and the first call opens the connection as well.
-  for (let again = 0; again < 3 && answer.outcome === 'fault'; again += 1)
-    answer = await readCachedUserId(identityProviderUserId);
-  if (answer.outcome !== 'hit') return answer.outcome === 'miss' ? 'no entry' : 'does not answer';
-  return answer.userId === userId ? 'holds this id' : `HOLDS ANOTHER ID: ${answer.userId}`;
+  const cached = await retry(CACHE_RETRY, async () => {
+    const result = await readCachedUserId(identityProviderUserId);
+    if (result.outcome === 'error') throw new TransientError('The cache does not respond');
+    return result;
+  }).catch(() => undefined);
+  if (cached === undefined) return 'does not respond';
+  if (cached.outcome !== 'hit') return 'no entry';
+  return cached.userId === userId ? 'contains this id' : `CONTAINS ANOTHER ID: ${cached.userId}`;
 }
 
 async function providerLine(identityProviderUserId: string): Promise<string> {
-  const [user] = await retry(PATIENCE, () => listUsersById([identityProviderUserId]));
+  const [user] = await retry(RETRY, () => listUsersById([identityProviderUserId]));
   return user ? `has this user since ${new Date(user.createdAt).toISOString()}` : 'has no such user';
 }
 
@@ -41,7 +45,7 @@ async function main(): Promise<ExitCode> {
   const identityProviderUserId = link?.identityProviderUserId ?? id;
   const lines = [
     ['internal id', link?.userId ?? 'none: not linked'],
-    ...(link ? [['linked', madeAt(link.userId)]] : []),
+    ...(link ? [['linked', createdAt(link.userId)]] : []),
     ["provider's id", shown(identityProviderUserId)],
     ['cache', await cacheLine(identityProviderUserId, link?.userId)],
     ['provider', await providerLine(identityProviderUserId)],

@@ -14,17 +14,17 @@ const State = z.strictObject({
   figures: z.object({ seen: Count, linked: Count, alreadyLinked: Count, failed: Count }),
 });
 
-/** Progress of a backfill that did not end. Holds no secret, and of the users only ids of the last two milliseconds. */
+/** Progress of an interrupted backfill. Contains no secret, and only the ids of users of the last two milliseconds. */
 export type State = z.infer<typeof State>;
 
-/** Stores the state in a file that only its owner can read. The file is replaced, so it is complete at any time. */
+/** A state file that only its owner can read. It is replaced on each write, so it is always complete. */
 export interface StateFile {
   read(): State | undefined;
   write(state: Omit<State, 'version' | 'run'>): void;
   remove(): void;
 }
 
-/** Throws a UsageError over a file that is of another run, or no such file at all. */
+/** Returns the state file at a path. `read` throws a UsageError for the state of another run and for any other file. */
 export function stateFile(path: string, run: string): StateFile {
   const temporary = `${path}.${process.pid}.tmp`;
   return {
@@ -32,10 +32,10 @@ export function stateFile(path: string, run: string): StateFile {
       if (!existsSync(path)) return undefined;
       const state = parsed(path);
       if (state === undefined)
-        throw new UsageError(`${path} is no state of a backfill: name another by --state`);
+        throw new UsageError(`${path} is not the state of a backfill. Pass another file with --state.`);
       if (state.run === run) return state;
       throw new UsageError(
-        `${path} is of a backfill of another instance, database or --since: finish that one, delete the file, or name another by --state`,
+        `${path} belongs to a backfill of another instance, database or --since. Finish that backfill, delete the file, or pass another file with --state.`,
       );
     },
     write(state) {

@@ -1,47 +1,50 @@
-interface Waiting<V> {
-  readonly resolve: (value: V | undefined) => void;
-  readonly reject: (fault: unknown) => void;
-}
+import { withTimeout } from './with-timeout';
 
-/** So long a look-up waits at most for others to go with it: one that is under way may never end. */
+/** Maximum wait for the lookup in flight, which may never settle. */
 const MAX_WAIT_MS = 5;
 const MAX_KEYS = 100;
 
+interface Batch<V> {
+  readonly keys: Set<string>;
+  readonly values: Promise<ReadonlyMap<string, V>>;
+}
+
+const nextIteration = () => new Promise((resolve) => setImmediate(resolve));
+
 /**
- * Makes look-ups that come while another is under way go together, as one: under load, many cost little more than one.
- * A look-up that comes alone goes at once. A fault is that of all that went together.
+ * Returns a function that looks up one key. Concurrent calls share one `lookUp` of up to 100 keys, because a lookup of many
+ * keys costs little more than a lookup of one.
+ *
+ * A batch collects keys until the previous lookup settles, for at most 5 ms. If no lookup is in flight, it collects the keys
+ * of one event loop iteration. A failed lookup rejects all its keys.
  */
 export function batchLoader<V>(
   lookUp: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>,
 ): (key: string) => Promise<V | undefined> {
-  let waiting = new Map<string, Waiting<V>[]>();
-  let underWay = 0;
-  let timer: NodeJS.Timeout | undefined;
+  /** The batch that accepts keys. */
+  let open: Batch<V> | undefined;
+  let lastLookup: Promise<unknown> | undefined;
 
-  const go = async () => {
-    clearTimeout(timer);
-    timer = undefined;
-    if (waiting.size === 0) return;
-    const batch = waiting;
-    waiting = new Map();
-    underWay += 1;
+  async function sendWhenDue(keys: ReadonlySet<string>): Promise<ReadonlyMap<string, V>> {
+    await (lastLookup ? withTimeout(MAX_WAIT_MS, lastLookup).catch(() => undefined) : nextIteration());
+    if (open?.keys === keys) open = undefined;
+    const lookup = lookUp([...keys]);
+    lastLookup = lookup;
     try {
-      const found = await lookUp([...batch.keys()]);
-      for (const [key, callers] of batch) for (const { resolve } of callers) resolve(found.get(key));
-    } catch (fault) {
-      for (const { reject } of [...batch.values()].flat()) reject(fault);
+      return await lookup;
+    } finally {
+      if (lastLookup === lookup) lastLookup = undefined;
     }
-    underWay -= 1;
-    void go();
-  };
+  }
 
-  return (key) =>
-    new Promise((resolve, reject) => {
-      waiting.set(key, [...(waiting.get(key) ?? []), { resolve, reject }]);
-      if (waiting.size >= MAX_KEYS) void go();
-      else if (waiting.size === 1) {
-        if (underWay === 0) setImmediate(() => void go());
-        else timer = setTimeout(() => void go(), MAX_WAIT_MS);
-      }
-    });
+  function openBatch(): Batch<V> {
+    const keys = new Set<string>();
+    return { keys, values: sendWhenDue(keys) };
+  }
+
+  return async (key) => {
+    if (open === undefined || open.keys.size === MAX_KEYS) open = openBatch();
+    open.keys.add(key);
+    return (await open.values).get(key);
+  };
 }

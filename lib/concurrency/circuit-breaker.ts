@@ -1,70 +1,70 @@
-/** What a breaker stands in front of, and when it gives that up. */
+/** Thresholds of a circuit breaker and how it checks its dependency. */
 export interface BreakerOptions {
-  /** So many faults in a row open it. Faults of calls that were under way together count once. */
+  /** Number of consecutive failures that opens the breaker. Failures of concurrent calls count as one. */
   readonly failureThreshold: number;
-  /** How long it stays open before it asks whether the part is back. */
+  /** Time that the breaker stays open before it runs a probe. */
   readonly resetTimeoutMs: number;
-  /** Asks the part; resolves if it is back. */
+  /** Calls the dependency. Resolves if the dependency is available again. */
   readonly probe: () => Promise<unknown>;
   /** Milliseconds since any fixed time. */
   readonly now: () => number;
-  /** Called once an outage, with the fault that opened it. */
-  readonly onOpen: (fault: unknown) => void;
+  /** Called once per outage, with the error that opened the breaker. */
+  readonly onOpen: (error: unknown) => void;
   readonly onClose: () => void;
 }
 
-/** Runs a call, or rejects at once while the part is given up. */
+/** Runs a call, or rejects immediately while the breaker is open. */
 export type Breaker = <T>(call: () => Promise<T>) => Promise<T>;
 
 /**
- * Keeps calls from a part that has been failing: each would only wait for its time-out. While it is open, a probe in the
- * background asks for the part, one at a time and only while there are calls; no call waits for it.
+ * Creates a circuit breaker. While it is open, calls fail immediately instead of waiting for a timeout. A background probe
+ * checks the dependency, one at a time and only while there are calls. No call waits for the probe.
  *
- * A busy machine times out a whole burst of calls to a healthy part: that is one fault, not many.
+ * Failures of concurrent calls count as one, because a busy machine can time out many calls to a healthy dependency at once.
  */
 export function circuitBreaker(options: BreakerOptions): Breaker {
   const { failureThreshold, resetTimeoutMs, probe, now, onOpen, onClose } = options;
-  let faultsInARow = 0;
-  let lastFaultAt = Number.NEGATIVE_INFINITY;
-  /** Undefined: closed. */
+  let consecutiveFailures = 0;
+  let lastFailureAt = Number.NEGATIVE_INFINITY;
+  /** Undefined if the breaker is closed. */
   let openSince: number | undefined;
-  let probing = false;
+  let isProbing = false;
 
-  const noteFault = (startedAt: number, fault: unknown) => {
-    if (openSince !== undefined || startedAt < lastFaultAt) return;
-    lastFaultAt = now();
-    faultsInARow += 1;
-    if (faultsInARow < failureThreshold) return;
-    openSince = lastFaultAt;
-    onOpen(fault);
+  const recordFailure = (startedAt: number, error: unknown) => {
+    if (openSince !== undefined || startedAt < lastFailureAt) return;
+    lastFailureAt = now();
+    consecutiveFailures += 1;
+    if (consecutiveFailures < failureThreshold) return;
+    openSince = lastFailureAt;
+    onOpen(error);
   };
 
-  const ask = async () => {
-    probing = true;
+  const runProbe = async () => {
+    isProbing = true;
     try {
       await probe();
       openSince = undefined;
-      faultsInARow = 0;
+      consecutiveFailures = 0;
       onClose();
     } catch {
       openSince = now();
     }
-    probing = false;
+    isProbing = false;
   };
 
   return async (call) => {
     const startedAt = now();
     if (openSince !== undefined) {
-      if (!probing && startedAt - openSince >= resetTimeoutMs) void ask();
-      throw new Error('Not called: it has been failing');
+      if (!isProbing && startedAt - openSince >= resetTimeoutMs) void runProbe();
+      throw new Error('Circuit breaker is open');
     }
     try {
       const result = await call();
-      faultsInARow = 0;
+      consecutiveFailures = 0;
       return result;
-    } catch (fault) {
-      noteFault(startedAt, fault);
-      throw fault;
+    } catch (error) {
+      recordFailure(startedAt, error);
+      throw error;
     }
   };
 }

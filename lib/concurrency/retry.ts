@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A fault that may pass by itself. Its message is for a person, and quotes nothing. */
+/** An error that a later attempt may not have. Its message is shown to operators and contains no value of a request. */
 export class TransientError extends Error {
   constructor(
     message: string,
-    /** So long the other side asks to be left alone. */
+    /** Pause that the server requested, as in a `Retry-After` header. */
     readonly retryAfterSeconds?: number,
   ) {
     super(message);
@@ -12,50 +12,64 @@ export class TransientError extends Error {
   }
 }
 
-/** How long somebody waits for parts that do not answer. */
+/** Limits and callbacks of `retry`. */
 export interface RetryOptions {
+  /** Time limit for a failing operation. Requested pauses do not count. */
   readonly seconds: number;
-  /** Told of every wait. */
-  readonly onWait?: (why: string, seconds: number) => void;
+  /** Called before each delay. */
+  readonly onWait?: (reason: string, seconds: number) => void;
   readonly sleep?: (milliseconds: number) => Promise<unknown>;
   /** Milliseconds since any fixed time. */
   readonly now?: () => number;
 }
 
-const FIRST_WAIT_SECONDS = 0.5;
-const LONGEST_WAIT_SECONDS = 15;
-/** Of one call: a part that asks so often to be left alone will not answer. */
-const MAX_REQUESTED_WAITS = 60;
-const MAX_REQUESTED_SECONDS = 300;
+const FIRST_DELAY_SECONDS = 0.5;
+const MAX_DELAY_SECONDS = 15;
+/** Limits for the pauses that a server may request during one call of `retry`. */
+const MAX_PAUSES = 60;
+const MAX_PAUSE_SECONDS = 300;
 
 /**
- * What the work comes to, which is begun again over a TransientError: after as long as the other side asks for, or after waits
- * that double. Ends with the last fault once the work has failed for as long as `patience` says, in which requested waits do
- * not count; their number and length have bounds of their own. Any other error is thrown at once.
+ * Calls `work` and retries it when it throws a TransientError. The delay is the one that the server requested. Otherwise it
+ * starts at 0.5 s and doubles up to 15 s.
+ *
+ * Throws the last error when the next delay would exceed the time limit, and when the server requests too many or too long
+ * pauses. Throws any other error immediately.
  */
 export async function retry<T>(
   { seconds, onWait, sleep: wait = sleep, now = () => performance.now() }: RetryOptions,
   work: () => Promise<T>,
 ): Promise<T> {
-  let givenUpAt = now() + seconds * 1000;
-  let nextWait = FIRST_WAIT_SECONDS;
-  for (let requested = 0; ; ) {
+  const startedAt = now();
+  let backoff = FIRST_DELAY_SECONDS;
+  let pauses = 0;
+  let pausedSeconds = 0;
+
+  function requestedDelay(pause: number): number | undefined {
+    if (pauses === MAX_PAUSES || pause > MAX_PAUSE_SECONDS) return undefined;
+    pauses += 1;
+    pausedSeconds += pause;
+    return pause;
+  }
+
+  function backoffDelay(): number | undefined {
+    const delay = backoff;
+    const failingSeconds = (now() - startedAt) / 1000 - pausedSeconds;
+    if (failingSeconds + delay > seconds) return undefined;
+    backoff = Math.min(delay * 2, MAX_DELAY_SECONDS);
+    return delay;
+  }
+
+  for (;;) {
     try {
       return await work();
-    } catch (fault) {
-      if (!(fault instanceof TransientError)) throw fault;
-      const { retryAfterSeconds } = fault;
-      if (retryAfterSeconds === undefined) {
-        if (now() + nextWait * 1000 > givenUpAt) throw fault;
-      } else {
-        requested += 1;
-        if (requested > MAX_REQUESTED_WAITS || retryAfterSeconds > MAX_REQUESTED_SECONDS) throw fault;
-        givenUpAt += retryAfterSeconds * 1000;
-      }
-      const pause = retryAfterSeconds ?? nextWait;
-      if (retryAfterSeconds === undefined) nextWait = Math.min(nextWait * 2, LONGEST_WAIT_SECONDS);
-      onWait?.(fault.message, pause);
-      await wait(pause * 1000);
+    } catch (error) {
+      if (!(error instanceof TransientError)) throw error;
+      const pause = error.retryAfterSeconds;
+      const delay = pause === undefined ? backoffDelay() : requestedDelay(pause);
+      if (delay === undefined) throw error;
+      onWait?.(error.message, delay);
+      await wait(delay * 1000);
     }
   }
 }

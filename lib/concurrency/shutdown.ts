@@ -32,10 +32,10 @@ export function beginShutdown(): boolean {
   return isFirst;
 }
 
-/** True if the process still responds to requests, but should not get any more. */
+/** Returns true if the process still responds to requests, but should not get new ones. */
 export const isShuttingDown = (): boolean => state.isShuttingDown;
 
-/** Registers a function that closes a dependency when no request is in flight any more. */
+/** Registers a function that closes a dependency. It runs when no request is in flight. */
 export function onShutdown(hook: () => Promise<void>): void {
   state.hooks.add(hook);
 }

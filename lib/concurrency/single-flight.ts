@@ -1,17 +1,16 @@
 /**
- * Makes concurrent calls for one key share one run of `work`, failure included; nothing outlives the run.
- *
- * `own` is true for the one call that began the run.
+ * Returns a function that runs `work` once for concurrent calls with the same key. All of them get its result or its error.
+ * `isLeader` is true for the call that started the run. Results are not cached.
  */
 export function singleFlight<T>(
   work: (key: string) => Promise<T>,
-): (key: string) => Promise<{ readonly result: T; readonly own: boolean }> {
-  const underWay = new Map<string, Promise<T>>();
+): (key: string) => Promise<{ readonly result: T; readonly isLeader: boolean }> {
+  const inFlight = new Map<string, Promise<T>>();
   return async (key) => {
-    const joined = underWay.get(key);
-    if (joined !== undefined) return { result: await joined, own: false };
-    const run = work(key).finally(() => underWay.delete(key));
-    underWay.set(key, run);
-    return { result: await run, own: true };
+    const joined = inFlight.get(key);
+    if (joined !== undefined) return { result: await joined, isLeader: false };
+    const run = work(key).finally(() => inFlight.delete(key));
+    inFlight.set(key, run);
+    return { result: await run, isLeader: true };
   };
 }

@@ -57,7 +57,7 @@ function explain(error: unknown): Finding {
   const code = codeOf(error);
   if (code === 'HTTP_401' || code === 'HTTP_403')
     return failure('the store refuses KV_REST_API_TOKEN', TOKEN);
-  if (code === 'KV store does not answer')
+  if (code === 'KV store did not respond')
     return failure(
       'does not answer within 500 ms, which is how long the service waits',
       'Choose a store in the region of the functions; until then every request is answered from the database',

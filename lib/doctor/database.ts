@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { type MigrationRow, migrationState } from '../migrations/deploy';
-import { MAX_CONNECTIONS, withSession } from '../storage/database';
+import { MAX_CONNECTIONS, withConnection } from '../storage/database';
 import {
   attempt,
   check,
@@ -77,7 +77,7 @@ const Rows = z.array(
 );
 
 const readFacts = (): Promise<Facts> =>
-  withSession(async ({ announcedProcess, rows }) => {
+  withConnection(async ({ announcedProcess, rows }) => {
     const facts = Facts.parse((await rows(FACTS))[0]);
     const migrations = facts.mayReadRecord
       ? Rows.parse(
@@ -208,8 +208,8 @@ async function pooled({ announcedProcess, process, maxConnections }: Facts): Pro
 const Process = z.tuple([z.object({ pid: z.number() })]);
 
 const lendsProcess = (): Promise<boolean> =>
-  withSession((one) =>
-    withSession(async (other) => {
+  withConnection((one) =>
+    withConnection(async (other) => {
       const processOf = async (session: typeof one) =>
         Process.parse(await session.rows('SELECT pg_backend_pid() AS pid'))[0].pid;
       const first = await processOf(one);

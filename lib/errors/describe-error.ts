@@ -1,10 +1,10 @@
 import { sqlStateOf } from './sql-state';
 
-/** What the log says of an error. */
+/** The log fields of an error. */
 export interface ErrorDescription {
   name: string;
   code?: string;
-  /** PostgreSQL's own code, where an error of Prisma stands for one of the database. */
+  /** SQLSTATE of the database error behind a Prisma error. */
   sqlState?: string;
   message?: string;
   frames?: string[];
@@ -13,10 +13,10 @@ export interface ErrorDescription {
 
 const MAX_CAUSES = 3;
 
-/** Where an error was made. Its stack begins with its name and message as they were then, whose lines may look like frames. */
+/** Returns up to six stack frames. Skips the name and the message, whose lines may look like frames. */
 function framesOf({ stack = '', message }: Error): string[] {
   const start = stack.indexOf(message);
-  // A message that was changed afterwards leaves no way to tell where it ended.
+  // The message has changed since the stack was created, so its end is unknown.
   if (start === -1) return [];
   const lines = stack.slice(start + message.length).match(/^ +at .*/gm) ?? [];
   return lines.slice(0, 6).map((line) => line.trim());
@@ -24,12 +24,12 @@ function framesOf({ stack = '', message }: Error): string[] {
 
 const WORDS = /^[A-Za-z ,.'-]{1,100}$/;
 
-/** Under `next dev` the log is the developer's own. */
+/** Under `next dev`, only the developer reads the log. */
 const mayBeQuoted = (message: string) => process.env.NODE_ENV === 'development' || WORDS.test(message);
 
 /**
- * Describes an error without quoting what it is about: drivers put statements, keys and values into their messages,
- * so a message is kept only if it is made of words alone, or under `next dev`.
+ * Returns the log fields of an error. Drivers put statements, keys and values into messages. The result therefore contains a
+ * message only if it consists of words, or under `next dev`.
  */
 export function describeError(error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { name: typeof error };

@@ -8,7 +8,7 @@ const FromPostgres = z.object({
   }),
 });
 
-/** The code that PostgreSQL gave (its SQLSTATE, such as 42501), behind an error of Prisma; undefined if it gave none. */
+/** Returns the SQLSTATE (such as 42501) of the database error behind a Prisma error, or undefined if there is none. */
 export function sqlStateOf(error: unknown): string | undefined {
   return FromPostgres.safeParse(error).data?.meta.driverAdapterError.cause.originalCode;
 }

@@ -1,6 +1,6 @@
 /**
- * Why the guard found no verified session: for its log line, never for the caller. Alerts may rely on these words; the
- * README says what to do about each.
+ * Reasons for a 401 of the guard. They appear in the log and never in a response. Alerts may rely on these values. The README
+ * describes how to handle each of them.
  */
 export const UNAUTHENTICATED_REASONS = [
   'no-credential',
@@ -17,5 +17,4 @@ export const UNAUTHENTICATED_REASONS = [
   'no-auth-state',
 ] as const;
 
-/** One of these words. */
 export type UnauthenticatedReason = (typeof UNAUTHENTICATED_REASONS)[number];

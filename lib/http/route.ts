@@ -4,6 +4,7 @@ import { trackInFlight } from '../concurrency/shutdown';
 import { describeError } from '../errors/describe-error';
 import { log, type RequestLogFields, requestIdOf, withLogFields } from '../log';
 import { apiRootOf } from '../routing/paths';
+import { telemetry } from '../telemetry/with-span';
 
 import { HttpError } from './error';
 
@@ -75,7 +76,7 @@ export function route<S extends RouteContext>(
     const named = path ?? apiRootOf(request.nextUrl.pathname);
     const ms = performance.now() - started;
     const { status } = response;
-    globalThis.telemetry?.answered({ method, route: named, status, seconds: ms / 1_000, facts });
+    telemetry()?.recordRequest({ method, route: named, status, seconds: ms / 1_000, logFields: facts });
     log[quiet && cause === undefined ? 'debug' : status < 500 ? 'info' : 'error'](
       {
         requestId,

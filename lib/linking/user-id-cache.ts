@@ -4,21 +4,21 @@ import { withKv } from '../storage/kv';
 
 const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
 
-/** How the store says that our key holds a list, a set or the like: it answers, so that is no fault. */
+/** Error of the store if the key holds a list, a set or another type. The store has responded, so this is not a failure. */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
 
-/** What the cache said. `fault`: it did not answer within its bound, or not sensibly, and is best left alone. */
-export type CacheAnswer =
+/** Result of a cache read. After an `error`, the caller should not use the cache again for this request. */
+export type CacheResult =
   | { readonly outcome: 'hit'; readonly userId: string }
-  | { readonly outcome: 'miss' | 'fault' };
+  | { readonly outcome: 'miss' | 'error' };
 
 /**
- * Looks up the internal id of an identity-provider user; never throws (contract 5.2).
+ * Reads the internal id of an identity-provider user. Never rejects (contract 5.2).
  *
- * A value that this service could not have stored, of whatever type, is a miss: it is overwritten next. One round
- * trip, at most 500 ms.
+ * A value that this service cannot have stored is a miss, and the next write replaces it. Takes one round trip and at most
+ * 500 ms.
  */
-export async function readCachedUserId(identityProviderUserId: string): Promise<CacheAnswer> {
+export async function readCachedUserId(identityProviderUserId: string): Promise<CacheResult> {
   try {
     const value = await withKv((kv) =>
       kv.get(cacheKey(identityProviderUserId)).catch((error: unknown) => {
@@ -29,31 +29,31 @@ export async function readCachedUserId(identityProviderUserId: string): Promise<
     const userId = InternalUserId.safeParse(value);
     return userId.success ? { outcome: 'hit', userId: userId.data } : { outcome: 'miss' };
   } catch {
-    return { outcome: 'fault' };
+    return { outcome: 'error' };
   }
 }
 
 /**
- * Deletes the cached id of an identity-provider user; throws where it cannot say that the entry is gone.
+ * Deletes the cached id of an identity-provider user. Rejects if the store does not confirm the deletion.
  *
- * A look-up that is under way may store it again: lib/users/forget.ts waits that out.
+ * A lookup in flight can store the id again. lib/users/forget.ts waits until no such lookup is left.
  */
 export async function deleteCachedUserId(identityProviderUserId: string): Promise<void> {
   await withKv((kv) => kv.del(cacheKey(identityProviderUserId)));
 }
 
 /**
- * Stores the internal id for 10 minutes, or for USER_ID_CACHE_TTL_SECONDS (contract 5.2, 8.1); never throws.
+ * Stores the internal id for 10 minutes, or for USER_ID_CACHE_TTL_SECONDS (contract 5.2, 8.1). Never rejects.
  *
- * A fault loses nothing but the entry. One round trip, at most 500 ms.
+ * Takes one round trip and at most 500 ms. After an error, the entry is missing.
  */
 export async function cacheUserId(
   identityProviderUserId: string,
   userId: string,
-): Promise<'stored' | 'fault'> {
+): Promise<'stored' | 'error'> {
   const ex = environment().USER_ID_CACHE_TTL_SECONDS;
   return withKv((kv) => kv.set(cacheKey(identityProviderUserId), userId, { ex })).then(
     () => 'stored',
-    () => 'fault',
+    () => 'error',
   );
 }

@@ -16,10 +16,10 @@ export interface MigrationRow {
   readonly finished_at: Date | null;
 }
 
-/** The key under which Prisma's own migrate locks a database; never another one. */
+/** The advisory lock key of `prisma migrate`, so that both exclude each other. */
 const migrateLock = 72707369;
 const lockWaitSeconds = 60;
-const createRecord = `CREATE TABLE _prisma_migrations (
+const createTable = `CREATE TABLE _prisma_migrations (
   id                  VARCHAR(36) PRIMARY KEY NOT NULL,
   checksum            VARCHAR(64) NOT NULL,
   finished_at         TIMESTAMPTZ,
@@ -32,17 +32,21 @@ const createRecord = `CREATE TABLE _prisma_migrations (
 const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', import.meta.url));
 
 /**
- * Applies every pending migration, each one wholly or not at all, and returns the names of those applied now.
- * Keeps the table, the checksums and the lock of `prisma migrate deploy`, which then finds nothing left to do.
+ * Applies every pending migration, each in its own transaction, and returns the names of the applied ones. Uses the table, the
+ * checksums and the lock of `prisma migrate deploy`, which then has no migration to apply.
  *
- * Rejects when a migration fails (what went before it stays applied, the failure is recorded as Prisma records it),
- * when one failed earlier and is not resolved, when one was edited after it was applied, and when another instance
- * holds the lock for longer than a minute. A role that may only read what was applied is enough where nothing is pending.
+ * Rejects if
+ * - a migration fails. Earlier migrations stay applied, and the failure is recorded in the format of Prisma;
+ * - a migration has failed before and is not resolved;
+ * - a migration was edited after it was applied;
+ * - another instance holds the lock for longer than a minute.
  *
- * Several instances may run it at once: each migration is applied by one of them. Lock and migration are parts of one
- * transaction, so a transaction pooler may stand in between. Hence a migration cannot hold what PostgreSQL refuses
- * inside a transaction or a function, such as CREATE INDEX CONCURRENTLY, COPY … FROM STDIN or a last SELECT … INTO, nor
- * end the transaction itself. Settings that it makes end with it.
+ * If no migration is pending, a role needs only the privilege to read `_prisma_migrations`.
+ *
+ * Several instances may run it at the same time. Each migration is applied by one of them. The lock and the migration belong
+ * to one transaction, so the function works with a transaction pooler. A migration therefore cannot contain statements that
+ * PostgreSQL does not allow in a transaction or a function, such as CREATE INDEX CONCURRENTLY, COPY … FROM STDIN, a final
+ * SELECT … INTO or COMMIT. Settings that a migration changes are reset after it.
  */
 export async function deployMigrations(databaseUrl: string, folder = committedMigrations): Promise<string[]> {
   const migrations = readMigrations(folder);
@@ -57,8 +61,8 @@ export async function deployMigrations(databaseUrl: string, folder = committedMi
 }
 
 /**
- * The names of the migrations that were not applied to a database, or undefined where its role may not read which were.
- * Changes nothing and waits for no lock. Rejects when the database cannot be used.
+ * Returns the names of the migrations that are not applied, or undefined if the role may not read `_prisma_migrations`. Only
+ * reads, and does not wait for a lock. Rejects if the database cannot be used.
  */
 export async function pendingMigrations(
   databaseUrl: string,
@@ -71,7 +75,7 @@ export async function pendingMigrations(
     );
     const readable = rights[0]?.readable;
     if (readable === false) return undefined;
-    if (!readable) return names; // no such table: nothing was ever applied
+    if (!readable) return names; // The table does not exist, so no migration has been applied.
     const { rows } = await client.query<Pick<MigrationRow, 'migration_name'>>(
       'SELECT migration_name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
     );
@@ -80,7 +84,7 @@ export async function pendingMigrations(
   });
 }
 
-/** What `_prisma_migrations` says of the committed migrations, by their names. */
+/** Names of the committed migrations by their state in `_prisma_migrations`. */
 interface MigrationState {
   readonly pending: readonly string[];
   readonly failed: readonly string[];
@@ -108,15 +112,15 @@ async function withClient<T>(databaseUrl: string, use: (client: Client) => Promi
   const client = new Client({
     connectionString: databaseUrl,
     connectionTimeoutMillis: 15_000,
-    query_timeout: 15 * 60_000, // ends the wait for a server gone dark; a migration may take its time
+    query_timeout: 15 * 60_000, // Long, because a migration may rewrite a table. It ends the wait for an unreachable server.
     keepAlive: true,
   });
-  client.on('error', () => {}); // a connection that breaks shows in the query under way
+  client.on('error', () => {}); // If the connection breaks, the query in flight rejects as well.
   try {
     await client.connect();
     return await use(client);
   } finally {
-    await client.end(); // also rolls back and frees the lock after an error
+    await client.end(); // After an error, this also rolls back and releases the lock.
   }
 }
 
@@ -127,7 +131,7 @@ function readMigrations(folder: string): Migration[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Applies the first pending migration in a transaction of its own; undefined: nothing is pending. */
+/** Applies the first pending migration in its own transaction. Returns undefined if none is pending. */
 async function applyNext(client: Client, migrations: readonly Migration[]): Promise<string | undefined> {
   await client.query('BEGIN');
   await takeLock(client);
@@ -165,14 +169,14 @@ async function applyNext(client: Client, migrations: readonly Migration[]): Prom
 }
 
 /**
- * The migration as the body of a block: there PostgreSQL itself refuses every statement that would begin or end a
- * transaction, however it is written, and takes back what went before it.
+ * Wraps the migration in a DO block. PostgreSQL rejects every statement that would begin or end a transaction there, in any
+ * notation, and rolls back the statements before it.
  */
 function insideTransaction({ sql }: Migration): string {
   return `DO ${escapeLiteral(`BEGIN EXECUTE ${escapeLiteral(sql)}; END`)}`;
 }
 
-/** Held until the transaction ends; it excludes Prisma's session-wide lock of the same key as well. */
+/** Takes the lock until the transaction ends. It conflicts with Prisma's session lock on the same key. */
 async function takeLock(client: Client): Promise<void> {
   await client.query(`SET LOCAL lock_timeout = '${lockWaitSeconds}s'`);
   try {
@@ -188,11 +192,11 @@ async function takeLock(client: Client): Promise<void> {
 }
 
 async function recordedMigrations(client: Client): Promise<MigrationRow[]> {
-  // PostgreSQL asks for the right to create before it looks whether there is a table: not for nothing, then.
+  // CREATE TABLE IF NOT EXISTS requires the CREATE privilege even if the table exists.
   const { rows: found } = await client.query<{ exists: boolean }>(
     `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists`,
   );
-  if (!found[0]?.exists) await client.query(createRecord);
+  if (!found[0]?.exists) await client.query(createTable);
   const { rows } = await client.query<MigrationRow>(
     'SELECT migration_name, checksum, finished_at FROM _prisma_migrations WHERE rolled_back_at IS NULL',
   );
@@ -217,7 +221,7 @@ function checksum(sql: string): string {
   return createHash('sha256').update(sql).digest('hex');
 }
 
-/** As Prisma compares them: a checkout with other line endings holds the same migration. */
+/** Compares a checksum like Prisma, which ignores the difference between line endings. */
 function matches(sql: string, recorded: string): boolean {
   const unix = sql.replaceAll('\r\n', '\n');
   return [sql, unix, unix.replaceAll('\n', '\r\n')].some((text) => checksum(text) === recorded);
@@ -230,7 +234,7 @@ function howToResolve({ name }: { readonly name: string }): string {
   );
 }
 
-/** Returns the message of an error. A connection to a name with several addresses fails with an AggregateError without one. */
+/** Returns the message of an error. A failed connection to a host with several addresses is an AggregateError without a message. */
 export function messageOfError(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0)
     return error.errors.map(messageOfError).join(', ');

@@ -3,6 +3,7 @@ import { environment, InvalidEnvironmentError } from '../env';
 import { describeError } from '../errors/describe-error';
 import { log } from '../log';
 import { telemetrySettings } from '../telemetry/settings';
+import { enableTelemetry } from '../telemetry/with-span';
 import { redactConsole } from './redact-console';
 
 /**
@@ -27,7 +28,7 @@ async function startTelemetry(): Promise<void> {
   if (!settings) return;
   try {
     const telemetry = (await import('../telemetry/sdk')).startTelemetry(settings);
-    globalThis.telemetry = telemetry;
+    enableTelemetry(telemetry);
     onShutdown(() => telemetry.flush());
   } catch (error) {
     log.warn({ error: describeError(error) }, 'telemetry could not be started');

@@ -7,6 +7,8 @@ import { parseEnvironmentSubset, variables } from '../env';
 import { describeError } from '../errors/describe-error';
 import { PrismaClient } from '../generated/prisma/client';
 import { log } from '../log';
+import { processState } from '../process-state';
+import { databasePool } from '../telemetry/database-pool';
 
 /**
  * Maximum wait for a connection: to open one, or in a burst for a free one. A compute that scales to zero accepts the
@@ -33,52 +35,49 @@ function connect() {
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     max: MAX_CONNECTIONS,
   });
-  // An idle connection that breaks is replaced on next use; without a listener it would end the process.
+  // The pool replaces an idle connection that breaks. Without a listener, the error would end the process.
   pool.on('error', (error) => log.warn({ error: describeError(error) }, 'idle database connection lost'));
   attachDatabasePool(pool);
   onShutdown(closeDatabase);
+  databasePool.current = pool;
   return { pool, prisma: new PrismaClient({ adapter: new PrismaPg(pool) }) };
 }
 
-declare global {
-  /** Next.js bundles the start-up apart from the routes: a variable of this module would not be the same in both. */
-  var databaseConnection: ReturnType<typeof connect> | undefined;
-}
+const state = processState('database', (): { connection?: ReturnType<typeof connect> | undefined } => ({}));
 
 function connection(): ReturnType<typeof connect> {
-  globalThis.databaseConnection ??= connect();
-  return globalThis.databaseConnection;
+  state.connection ??= connect();
+  return state.connection;
 }
 
 /**
- * This process's one Prisma client, made on first use. Every query ends within the time-outs above, or fails.
- * It works behind a transaction pooler: no session settings, no named statements.
+ * Returns the Prisma client of this process and creates it on first use. Every query fails if it exceeds the timeouts above.
+ * The client works with a transaction pooler, because it uses no session settings and no named statements.
  */
 export function database(): PrismaClient {
   return connection().prisma;
 }
 
 /**
- * Resolves if the database answers. Waits for a connection as every query does, then holds it so many milliseconds at most;
- * rejects if either takes longer.
+ * Resolves if the database responds. Waits for a connection like any query, and then at most the given time for the response.
  */
 export async function pingDatabase(milliseconds: number): Promise<void> {
-  // Heeded for one query as well, which the driver's types do not tell.
-  const question = { text: 'SELECT 1', query_timeout: milliseconds };
-  await connection().pool.query(question);
+  // The driver applies `query_timeout` to a single query as well, but its types do not declare it.
+  const query = { text: 'SELECT 1', query_timeout: milliseconds };
+  await connection().pool.query(query);
 }
 
-/** One connection, for questions of an operator that one and the same has to answer. */
-interface Session {
-  /** The id of the server's process, as it was said when the connection was opened; a pooler says one of its own. */
+/** One connection, for statements that must run on the same connection. */
+interface Connection {
+  /** The server process id of the connection start-up message. A pooler sends an id of its own. */
   readonly announcedProcess: number | undefined;
   rows(statement: string): Promise<unknown[]>;
 }
 
 const Announced = z.object({ processID: z.number() });
 
-/** Lends a connection, and closes it afterwards. It was opened, and answers, within the time-outs above. */
-export async function withSession<T>(use: (session: Session) => Promise<T>): Promise<T> {
+/** Calls `use` with a connection and closes the connection afterwards. The timeouts above apply. */
+export async function withConnection<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
   const client = await connection().pool.connect();
   try {
     return await use({
@@ -90,9 +89,10 @@ export async function withSession<T>(use: (session: Session) => Promise<T>): Pro
   }
 }
 
-/** Closes the connections, each once the query on it is done. A request that still comes opens one of its own. */
+/** Closes each connection when its query ends. A later request opens a new pool. */
 export async function closeDatabase(): Promise<void> {
-  const leaving = globalThis.databaseConnection;
-  globalThis.databaseConnection = undefined;
-  await leaving?.pool.end();
+  const closing = state.connection;
+  state.connection = undefined;
+  databasePool.current = undefined;
+  await closing?.pool.end();
 }

@@ -4,12 +4,13 @@ import { circuitBreaker } from '../concurrency/circuit-breaker';
 import { parseEnvironmentSubset, variables } from '../env';
 import { describeError } from '../errors/describe-error';
 import { log } from '../log';
+import { telemetry } from '../telemetry/with-span';
 import { kvRequester } from './kv-transport';
 
-/** How long a call ever takes; a request makes two at most. */
+/** Time limit of one call. A request makes at most two. */
 const TIMEOUT_MS = 500;
-const FAULTS_UNTIL_OPEN = 5;
-const PROBE_AFTER_MS = 1_000;
+const FAILURE_THRESHOLD = 5;
+const RESET_TIMEOUT_MS = 1_000;
 
 function connect() {
   const { KV_REST_API_URL: url, KV_REST_API_TOKEN: token } = parseEnvironmentSubset(
@@ -17,17 +18,17 @@ function connect() {
   );
   const client = new VercelKV(kvRequester({ url, token, timeoutMs: TIMEOUT_MS }));
   const breaker = circuitBreaker({
-    failureThreshold: FAULTS_UNTIL_OPEN,
-    resetTimeoutMs: PROBE_AFTER_MS,
-    // A read, as requests send it: a store whose quota is used up may still respond to PING.
+    failureThreshold: FAILURE_THRESHOLD,
+    resetTimeoutMs: RESET_TIMEOUT_MS,
+    // A read, because a store whose quota is used up may still respond to PING.
     probe: () => client.get('auth:probe'),
     now: () => performance.now(),
-    onOpen: (fault) => {
-      globalThis.telemetry?.breakerOpened();
-      log.warn({ error: describeError(fault) }, 'cache skipped');
+    onOpen: (error) => {
+      telemetry()?.breakerOpened();
+      log.warn({ error: describeError(error) }, 'cache skipped');
     },
     onClose: () => {
-      globalThis.telemetry?.breakerClosed();
+      telemetry()?.breakerClosed();
       log.info('cache in use again');
     },
   });
@@ -37,10 +38,10 @@ function connect() {
 let connection: ReturnType<typeof connect> | undefined;
 
 /**
- * Runs a command against the KV store, by this process's one client, and ends within 500 ms; rejects over any fault.
+ * Runs a command with the KV client of this process. Rejects with any error of the store, and after 500 ms.
  *
- * After five faults in a row the store is not called any more and the rejection comes at once; a background probe, at
- * most one a second and only while there are requests, ends that. Safe under any concurrency.
+ * After five consecutive failures it rejects immediately, without a call. A background probe, at most one a second and only
+ * while there are commands, detects when the store is available again.
  */
 export async function withKv<T>(command: (kv: VercelKV) => Promise<T>): Promise<T> {
   connection ??= connect();

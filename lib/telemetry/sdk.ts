@@ -13,13 +13,13 @@ import type { TelemetrySettings } from './settings';
 import { redactingExporter, registerRoute, SCOPE } from './spans';
 import type { Telemetry } from './with-span';
 
-/** How long one export may take. */
+/** Time limit of one export. */
 const EXPORT_MS = 5_000;
-/** How long what waits for a flush may be kept: a function that is to be suspended, a process that is to end. */
+/** Maximum delay that a flush adds before a function is suspended or a process exits. */
 const FLUSH_MS = 1_500;
 
-/** Says that an exporter fails, at most once a minute; its own words may quote an address or a header. */
-function warnOfFaults(): void {
+/** Logs failed exports at most once a minute, without the message of the SDK, which may contain a URL or a header. */
+function warnOfFailedExports(): void {
   const warn = rateLimitedWarning('telemetry could not be sent');
   const ignore = () => undefined;
   diag.setLogger(
@@ -50,25 +50,25 @@ function metricReader(url: string): PeriodicExportingMetricReader {
   });
 }
 
-/** Resolves when the work is done, has failed, or has taken too long for those who wait. */
-const bounded = (work: Promise<unknown>): Promise<void> =>
+/** Resolves when `work` settles, but at the latest after the flush timeout. */
+const withFlushTimeout = (work: Promise<unknown>): Promise<void> =>
   withTimeout(FLUSH_MS, work).then(
     () => undefined,
     () => undefined,
   );
 
-/** Starts the SDK with what the settings ask for; spans leave as lib/telemetry/spans.ts lets them. */
+/** Starts the SDK for the signals of the settings. lib/telemetry/spans.ts redacts the spans. */
 export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySettings): Telemetry {
-  // Any value of it disables the library, also `false`.
+  // The library is disabled by any value of this variable, even by `false`.
   delete process.env['OTEL_SDK_DISABLED'];
-  // A function is suspended between requests, and with it the timer by which metrics leave.
+  // A function is suspended between requests, and so is the timer that exports metrics.
   const isSuspended = process.env['VERCEL'] !== undefined;
-  warnOfFaults();
+  warnOfFailedExports();
   const processor = traces === undefined ? undefined : spanProcessor(traces);
   const reader = metricsUrl === undefined ? undefined : metricReader(metricsUrl);
   registerOTel({
     serviceName: 'identity-link',
-    // The library says that everything runs at the platform of its makers.
+    // Without these entries, the library reports Vercel as the platform everywhere.
     attributes: {
       'service.instance.id': randomUUID(),
       ...(isSuspended ? {} : { 'cloud.provider': undefined, 'vercel.runtime': undefined }),
@@ -78,20 +78,20 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
     ...(reader ? { metricReaders: [reader] } : {}),
     instrumentationConfig: {
       fetch: {
-        // What a caller's headers say is not passed on.
+        // Does not forward the trace headers of clients.
         dontPropagateContextUrls: ['*'],
       },
     },
   });
   const tracer = trace.getTracer(SCOPE);
-  const told = instruments(metrics.getMeter(SCOPE));
+  const recorder = instruments(metrics.getMeter(SCOPE));
 
   return {
     withSpan: (name, work, outcomeOf) =>
       tracer.startActiveSpan(name, async (span) => {
         const started = performance.now();
         const end = (outcome: string) => {
-          told.step(name, outcome, performance.now() - started);
+          recorder.recordSpan(name, outcome, performance.now() - started);
           span.setAttribute('identity_link.outcome', outcome).end();
         };
         try {
@@ -104,20 +104,20 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
           throw error;
         }
       }),
-    answered(answer) {
-      told.answered(answer);
-      registerRoute(answer.route);
-      // The library does the same for spans. Answers that come meanwhile share one delivery.
-      if (isSuspended && reader) waitUntil(bounded(reader.forceFlush()));
+    recordRequest(request) {
+      recorder.recordRequest(request);
+      registerRoute(request.route);
+      // The library does the same for spans. Concurrent responses share one export.
+      if (isSuspended && reader) waitUntil(withFlushTimeout(reader.forceFlush()));
     },
-    eventHandled: told.eventHandled,
-    breakerOpened: () => told.breaker(1),
-    breakerClosed: () => told.breaker(-1),
+    recordEvent: recorder.recordEvent,
+    breakerOpened: () => recorder.addOpenBreakers(1),
+    breakerClosed: () => recorder.addOpenBreakers(-1),
     spanIds() {
       const span = trace.getActiveSpan()?.spanContext();
       if (!span || !(span.traceFlags & TraceFlags.SAMPLED)) return undefined;
       return { trace_id: span.traceId, span_id: span.spanId };
     },
-    flush: () => bounded(Promise.all([processor?.forceFlush(), reader?.forceFlush()])),
+    flush: () => withFlushTimeout(Promise.all([processor?.forceFlush(), reader?.forceFlush()])),
   };
 }

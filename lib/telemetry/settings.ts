@@ -2,7 +2,7 @@ import { log } from '../log';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Where each signal goes; absent: it is not asked for. */
+/** The endpoint of each enabled signal. */
 export interface TelemetrySettings {
   readonly traces?: string;
   readonly metrics?: string;
@@ -18,13 +18,16 @@ function addressOf(signal: 'TRACES' | 'METRICS', variables: Variables): string |
   const address =
     given(`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`) || (common && `${common}/v1/${signal.toLowerCase()}`);
   if (address === '' || isAddress(address)) return address || undefined;
-  log.warn({ signal: signal.toLowerCase() }, 'the OTLP endpoint is no http(s):// URL: nothing is sent');
+  log.warn(
+    { signal: signal.toLowerCase() },
+    'the OTLP endpoint is not an http(s):// URL: the signal is disabled',
+  );
   return undefined;
 }
 
 /**
- * What the standard variables ask for; undefined for nothing. An endpoint of OTLP turns telemetry on,
- * `OTEL_SDK_DISABLED=true` turns it off. A malformed endpoint stops no start: it is told, and nothing is sent.
+ * Returns the settings of the standard variables, or undefined if no signal is enabled. An OTLP endpoint enables telemetry,
+ * and `OTEL_SDK_DISABLED=true` disables it. A malformed endpoint disables its signal and logs a warning.
  */
 export function telemetrySettings(variables: Variables): TelemetrySettings | undefined {
   if (variables['OTEL_SDK_DISABLED']?.trim().toLowerCase() === 'true') return undefined;

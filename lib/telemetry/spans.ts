@@ -6,26 +6,26 @@ import { API_ROOTS, PAGES } from '../routing/roots';
 export const SCOPE = 'identity-link';
 
 const METHOD = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$/;
-/** What is told of a request's method: whatever a caller makes up is one and the same. */
+/** Returns a standard HTTP method unchanged, and `_OTHER` for any other text. */
 export const methodOf = (method: string): string => (METHOD.test(method) ? method : '_OTHER');
-/** As code names things: a kind of span, a class of error, an outcome, a status. */
+/** A span type, an error class, an outcome or a status. */
 const WORD = /^(?:[A-Za-z]{1,40}(?:\.[A-Za-z]{1,40})?|\d{3})$/;
 const HOST = /^[A-Za-z0-9.:[\]-]{1,255}$/;
 
-/** With which an address of this service begins; the last two are the framework's way to say that there is none. */
+/** First segments of the paths of this service. Next.js reports `_not-found` for other paths. */
 const FIRST_SEGMENTS = new Set<string>(['', ...API_ROOTS, ...PAGES, 'sign-in', 'sign-up', '_not-found']);
 
-/** The routes that have answered, by the names that the code gives them. */
-const named = new Set<string>();
+/** Patterns of the routes that have responded. */
+const routes = new Set<string>();
 
-/** From now on spans may hold this name of a route, which is a folder's and never an address. */
+/** Allows the pattern of a route in spans. The pattern comes from the code, never from a request. */
 export function registerRoute(route: string): void {
-  named.add(route);
+  routes.add(route);
 }
 
-/** What may be told of a path: the framework gives the name of a route, or the address where it has none. */
+/** Returns a known pattern unchanged and only the first segment of any other path. Next.js reports both in `http.route`. */
 function routeOf(path: string): string {
-  if (named.has(path)) return path;
+  if (routes.has(path)) return path;
   const [, first = ''] = path.split('/', 2);
   return FIRST_SEGMENTS.has(first) ? `/${first}` : '/';
 }
@@ -37,7 +37,7 @@ const matching =
   (value) =>
     pattern.test(value) ? value : undefined;
 
-/** Every text that leaves. Whatever is not in here stays: addresses, queries, headers, messages. */
+/** The exported text attributes. All others are removed, such as URLs, query strings, headers and messages. */
 const TEXTS: Readonly<Record<string, Check>> = {
   'http.method': methodOf,
   'http.route': routeOf,
@@ -47,8 +47,8 @@ const TEXTS: Readonly<Record<string, Check>> = {
   'identity_link.outcome': matching(WORD),
 };
 const NUMBERS = new Set(['http.status_code', 'http.response_time']);
-/** Of a call that this service makes: of one that it gets, a host is what a header says. */
-const OF_CALLS: Readonly<Record<string, Check>> = {
+/** Attributes of outgoing calls only. In an incoming request, the client chooses the host. */
+const OUTGOING: Readonly<Record<string, Check>> = {
   'net.peer.name': matching(HOST),
   'net.peer.port': matching(/^\d{1,5}$/),
 };
@@ -56,8 +56,8 @@ const OF_CALLS: Readonly<Record<string, Check>> = {
 type Kept = Record<string, string | number>;
 
 function attributesOf({ kind, attributes }: ReadableSpan): Kept {
-  const checks = kind === SpanKind.CLIENT ? { ...TEXTS, ...OF_CALLS } : TEXTS;
-  // Where the middleware hands a request on, the framework ends a span before there is an answer, and says 200.
+  const checks = kind === SpanKind.CLIENT ? { ...TEXTS, ...OUTGOING } : TEXTS;
+  // When the middleware passes a request on, Next.js ends its span before the response and reports status 200.
   const numbers = attributes['next.bubble'] === true ? new Set() : NUMBERS;
   const kept: Kept = {};
   for (const [name, value] of Object.entries(attributes)) {
@@ -68,7 +68,7 @@ function attributesOf({ kind, attributes }: ReadableSpan): Kept {
   return kept;
 }
 
-/** The framework and the fetch instrumentation write addresses into names: they are made anew. */
+/** Builds the name from checked attributes, because Next.js and the fetch instrumentation use URLs in names. */
 function nameOf({ name, instrumentationScope }: ReadableSpan, attributes: Kept): string {
   if (instrumentationScope.name === SCOPE) return name;
   const { 'next.span_type': type, 'http.client.name': client, 'http.method': method } = attributes;
@@ -77,8 +77,8 @@ function nameOf({ name, instrumentationScope }: ReadableSpan, attributes: Kept):
   return String(type ?? ([client, method].filter(Boolean).join(' ') || instrumentationScope.name));
 }
 
-/** What is left of a span: where it stands, how long it took, and the attributes above. No event, no link, no message. */
-function discreetSpan(span: ReadableSpan): ReadableSpan {
+/** Returns a copy with the ids, the times and the attributes above, and without events, links and messages. */
+function redactSpan(span: ReadableSpan): ReadableSpan {
   const { traceId, spanId, traceFlags } = span.spanContext();
   const attributes = attributesOf(span);
   return {
@@ -102,10 +102,10 @@ function discreetSpan(span: ReadableSpan): ReadableSpan {
   };
 }
 
-/** Makes an exporter to which nothing of a request comes but what the lists above name. */
+/** Wraps an exporter. It receives only the attributes that the lists above allow. */
 export function redactingExporter(exporter: SpanExporter): SpanExporter {
   return {
-    export: (spans, done) => exporter.export(spans.map(discreetSpan), done),
+    export: (spans, done) => exporter.export(spans.map(redactSpan), done),
     shutdown: () => exporter.shutdown(),
   };
 }

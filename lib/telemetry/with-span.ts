@@ -1,55 +1,59 @@
-import type { RequestLogFields } from '../log';
+import { type RequestLogFields, setSpanIds } from '../log';
+import { processState } from '../process-state';
 
-/** The steps of a request that are told, and what each may come to, unless it fails. */
-export interface Steps {
-  readonly guard: 'passed' | 'refused';
-  readonly 'cache read': 'hit' | 'miss' | 'fault';
-  readonly 'cache write': 'stored' | 'fault';
+/** The spans of the service and the outcomes of each. The outcome of a span whose work throws is `failed`. */
+export interface SpanOutcomes {
+  readonly guard: 'passed' | 'rejected';
+  readonly 'cache read': 'hit' | 'miss' | 'error';
+  readonly 'cache write': 'stored' | 'error';
   readonly register: 'created' | 'existing';
-  readonly 'verify webhook': 'verified' | 'refused';
+  readonly 'verify webhook': 'verified' | 'rejected';
 }
 
-/** An answer, as its log line tells of it. */
-export interface Answered {
+/** A request that a route has responded to. */
+export interface CompletedRequest {
   readonly method: string;
-  /** The folder's name of the route, or the API root: never an address. */
+  /** The pattern of the route, or the API root. Never a path that a client sent. */
   readonly route: string;
   readonly status: number;
   readonly seconds: number;
-  readonly facts: RequestLogFields;
+  readonly logFields: RequestLogFields;
 }
 
-/** What the service tells of its work while telemetry is on (docs/telemetry.md). Nothing of it throws or waits. */
+/** Records spans and metrics (docs/telemetry.md). Its methods neither throw nor delay a request. */
 export interface Telemetry {
-  withSpan<S extends keyof Steps, T>(
+  withSpan<S extends keyof SpanOutcomes, T>(
     name: S,
     work: () => Promise<T>,
-    outcomeOf: (result: T) => Steps[S],
+    outcomeOf: (result: T) => SpanOutcomes[S],
   ): Promise<T>;
-  answered(answer: Answered): void;
-  /** A verified event was acknowledged that the provider had sent at this time (milliseconds since 1970). */
-  eventHandled(sentAt: number): void;
+  recordRequest(request: CompletedRequest): void;
+  /** Records the age of a verified event. `sentAt` is in milliseconds since 1970. */
+  recordEvent(sentAt: number): void;
   breakerOpened(): void;
   breakerClosed(): void;
-  /** Of the span under way, if it is recorded. */
+  /** Returns the ids of the current span if the span is sampled. */
   spanIds(): { readonly trace_id: string; readonly span_id: string } | undefined;
-  /** Sends what has not been sent, and resolves when that is done, has failed, or has taken 1.5 s. */
+  /** Exports what has not been exported. Resolves when the export has succeeded or failed, or after 1.5 s. */
   flush(): Promise<void>;
 }
 
-declare global {
-  /**
-   * Undefined while telemetry is off. Next.js bundles the start-up apart from the routes: a variable of this module would
-   * not be the same in both.
-   */
-  var telemetry: Telemetry | undefined;
+const state = processState('telemetry', (): { current?: Telemetry } => ({}));
+
+/** Returns the telemetry of this process, or undefined if it is disabled. */
+export const telemetry = (): Telemetry | undefined => state.current;
+
+/** Enables telemetry for all bundles of this process. From then on, log lines contain the ids of the current span. */
+export function enableTelemetry(enabled: Telemetry): void {
+  state.current = enabled;
+  setSpanIds(enabled.spanIds);
 }
 
-/** Runs a step of a request; while telemetry is on, as a span that ends with its outcome. */
-export function withSpan<S extends keyof Steps, T>(
+/** Runs `work` in a span that ends with its outcome. Only runs `work` if telemetry is disabled. */
+export function withSpan<S extends keyof SpanOutcomes, T>(
   name: S,
   work: () => Promise<T>,
-  outcomeOf: (result: T) => Steps[S],
+  outcomeOf: (result: T) => SpanOutcomes[S],
 ): Promise<T> {
-  return globalThis.telemetry ? globalThis.telemetry.withSpan(name, work, outcomeOf) : work();
+  return state.current ? state.current.withSpan(name, work, outcomeOf) : work();
 }

@@ -8,46 +8,47 @@ import { type Cursor, paginate } from './paginate';
 export interface BackfillOptions {
   /** Position where an earlier run ended, or creation time of the first user. Default: the first user of all. */
   readonly from?: Cursor | Date | undefined;
-  /** Counts, and links nobody. */
+  /** Only counts, and does not link users. */
   readonly dryRun?: boolean;
-  readonly patience: RetryOptions;
+  readonly retryOptions: RetryOptions;
 }
 
-/** What became of some users who follow each other; their rows are committed. */
+/** Result for one page of users. The rows are committed. */
 export interface BackfillStep {
   readonly seen: number;
   readonly linked: number;
   readonly alreadyLinked: number;
-  /** Those whose ids the service would not take (contract 2.7), and why. */
-  readonly failed: readonly { readonly id: string; readonly why: string }[];
+  /** Users whose ids the service does not accept (contract 2.7). */
+  readonly failed: readonly { readonly id: string; readonly reason: string }[];
   /** Position from which a later run continues. */
   readonly cursor: Cursor;
 }
 
 /**
- * Links every user of the identity provider who is not linked, beside live traffic: nobody who is there all the time is
- * missed, and nobody is linked twice. Each step is told once its rows are committed. Nothing is cached.
+ * Links every unlinked user of the identity provider and yields a step for each page whose rows are committed. Does not write
+ * to the cache. It can run during live traffic: users that exist during the whole run are not missed, and no user is linked
+ * twice.
  *
- * Holds one page of 500 users, whatever there are. Ends with an error when provider or database have failed for as long
- * as `patience` says, or refuse; what was told before stays done.
+ * Holds one page of 500 users in memory. Throws if the provider or the database rejects a request, or fails for longer than
+ * `retryOptions.seconds`. The yielded steps stay valid.
  */
 export async function* backfill({
   from,
   dryRun = false,
-  patience,
+  retryOptions,
 }: BackfillOptions): AsyncGenerator<BackfillStep> {
   const start = from instanceof Date ? { createdAt: from.getTime(), seen: [] } : from;
-  const pages = paginate((page) => retry(patience, () => listUsers(page)), {
+  const pages = paginate((page) => retry(retryOptions, () => listUsers(page)), {
     from: start,
     limit: MAX_USERS,
   });
   for await (const { users, cursor } of pages) {
-    const judged = users.map(({ id }) => ({ id, parsed: IdentityProviderUserId.safeParse(id) }));
-    const ids = judged.flatMap(({ parsed }) => (parsed.success ? [parsed.data] : []));
-    const failed = judged.flatMap(({ id, parsed: { error } }) =>
-      error === undefined ? [] : [{ id, why: error.issues[0]?.message ?? '' }],
+    const parsedUsers = users.map(({ id }) => ({ id, parsed: IdentityProviderUserId.safeParse(id) }));
+    const ids = parsedUsers.flatMap(({ parsed }) => (parsed.success ? [parsed.data] : []));
+    const failed = parsedUsers.flatMap(({ id, parsed: { error } }) =>
+      error === undefined ? [] : [{ id, reason: error.issues[0]?.message ?? '' }],
     );
-    const linked = await retry(patience, () =>
+    const linked = await retry(retryOptions, () =>
       asTransientError(dryRun ? linkedUserIds(ids).then((known) => ids.length - known.size) : linkMany(ids)),
     );
     yield { seen: users.length, linked, alreadyLinked: ids.length - linked, failed, cursor };

@@ -1,21 +1,21 @@
 import { TransientError } from '../concurrency/retry';
 import { describeError } from '../errors/describe-error';
 
-/** Wrong credentials, no such database, no right to do this, no such table or unique key: waiting changes nothing. */
-const LASTING = /^(?:28|3D|42|P1000|P1003|P1010|P2021|P2022)/;
+/** Errors that a retry cannot fix: credentials, a missing database, privilege, table or unique key. */
+const PERMANENT = /^(?:28|3D|42|P1000|P1003|P1010|P2021|P2022)/;
 
 /**
- * What the work comes to. What the database throws becomes an error in words without a value of a row: a TransientError, for
- * a failover ends and a pool is free again, unless waiting cannot help.
+ * Converts a database error to an error whose message contains no value of a row. Most become a TransientError, because a
+ * failover or a busy pool does not last. A permanent error becomes a plain Error.
  */
 export async function asTransientError<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
     const { name, code, sqlState } = describeError(error);
-    const said = sqlState ?? code ?? name;
-    if (said === '42501') throw new Error("The database's role may not do this (42501)");
-    if (LASTING.test(said)) throw new Error(`The database refuses (${said})`);
-    throw new TransientError(`the database fails (${said})`);
+    const reason = sqlState ?? code ?? name;
+    if (reason === '42501') throw new Error('The database role lacks a privilege (42501)');
+    if (PERMANENT.test(reason)) throw new Error(`The database rejected the statement (${reason})`);
+    throw new TransientError(`The database failed (${reason})`);
   }
 }

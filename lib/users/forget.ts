@@ -1,65 +1,68 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { retry, TransientError } from '../concurrency/retry';
 import { linkedUserIds } from '../linking/links';
 import { deleteCachedUserId } from '../linking/user-id-cache';
 import { asTransientError } from './database-error';
 import { deleteLink } from './rows';
 
 /**
- * `refused`: another table still refers to the row. `back`: a request with a live session has linked the user anew.
- * `uncertain`: the row is gone, but the cache does not say that its entry is.
+ * `referenced`: another table refers to the row, so it is not deleted. `relinked`: a request with a valid session has linked
+ * the user again. `uncertain`: the row is deleted, but the store has not confirmed that the cache entry is.
  */
-export type Forgotten = 'forgotten' | 'refused' | 'back' | 'uncertain';
+export type ForgetResult = 'forgotten' | 'referenced' | 'relinked' | 'uncertain';
 
 /**
  * Time after which no lookup that read the row still stores it in the cache. A lookup stores what its last statement
- * returned: at most 3 s for that statement (`QUERY_TIMEOUT_MS` in lib/storage/database.ts) and 500 ms for the cache (contract 8.3). The
- * rest is for a busy machine.
+ * returned: at most 3 s for that statement (`QUERY_TIMEOUT_MS` in lib/storage/database.ts) and 500 ms for the cache
+ * (contract 8.3). The rest is for a busy machine.
  */
-const LOOK_UPS_END_MS = 9_000;
+const LOOKUPS_END_MS = 9_000;
 
-async function isUncached(identityProviderUserId: string): Promise<boolean> {
-  // The bound of a call is short, and a busy machine misses it.
-  for (let attempt = 1; attempt <= 4; attempt += 1) {
-    try {
-      await deleteCachedUserId(identityProviderUserId);
-      return true;
-    } catch {
-      await sleep(attempt * 100);
-    }
-  }
-  return false;
+/** A single call has a short timeout, which a busy machine exceeds. */
+const CACHE_RETRY = { seconds: 3 };
+
+/** Deletes the cache entry. Returns false if the store does not confirm the deletion. */
+function tryUncache(identityProviderUserId: string): Promise<boolean> {
+  const uncache = () =>
+    deleteCachedUserId(identityProviderUserId).catch(() => {
+      throw new TransientError('The cache does not respond');
+    });
+  return retry(CACHE_RETRY, uncache).then(
+    () => true,
+    () => false,
+  );
 }
 
 /**
- * Deletes the link of a user, if there is one, and what refers to it as its foreign key says. When it resolves to `forgotten`, there is no row, and no
- * cached id without a row, nor will there be one.
+ * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. After `forgotten` there is no row, no cached
+ * id without a row, and no request that could store one.
  *
- * Cache, row, cache, and after a pause the cache again. Why that is enough:
- * - The first deletion is for a user who makes no requests any more: there is no moment with a cached id and no row.
- * - Requests that come nevertheless read the row before it is deleted, or after.
- * - Who read it before stores the old id, at the latest when the pause is over, for a look-up has a deadline. The last deletion
- *   takes it away. Until then, and only for this user, an id without a row may be handed out.
- * - Who reads after finds no row and links the user anew: `back`. What that one stores has a row; the last deletion costs it
- *   a look-up.
+ * Deletes the cache entry, the row, the entry again, and the entry once more after a pause:
+ * - The first deletion covers a user without requests: there is never a cached id without a row.
+ * - A request that read the row before its deletion stores the old id at the latest at the end of the pause, because a lookup
+ *   has a deadline. The last deletion removes that entry. Until then, requests of this user can get an id without a row.
+ * - A request that reads after the deletion links the user again, and the result is `relinked`. The entry that it stores has a
+ *   row. If the last deletion removes that entry, the next request reads the row.
  *
- * A process that is frozen between its look-up and its store, for longer than the pause, could still store the old id once it
- * goes on: for as long as an entry lives. Nobody is in a look-up when the provider has deleted the user and the tokens have run
- * out, which is why that comes first.
+ * One case remains: a process that is suspended between its lookup and its write for longer than the pause can store the old id
+ * for the lifetime of an entry. There is no such lookup if the user was deleted at the provider and the tokens have expired.
+ * The command therefore asks for that first.
  *
- * Throws, with nothing deleted, where the cache does not answer or the database fails.
+ * Rejects if the cache does not respond to the first deletion or if the database fails. The row then still exists, unless the
+ * last statement failed, which only checks whether the user is linked again.
  */
 export async function forget(
   identityProviderUserId: string,
   userId: string | undefined,
-  lookUpsEnd: () => Promise<unknown> = () => sleep(LOOK_UPS_END_MS),
-): Promise<Forgotten> {
-  if (!(await isUncached(identityProviderUserId)))
-    throw new Error('The cache does not answer: nothing is deleted');
-  if (userId !== undefined && (await deleteLink({ userId, identityProviderUserId })) === 'refused')
-    return 'refused';
-  await isUncached(identityProviderUserId);
-  await lookUpsEnd();
-  if (!(await isUncached(identityProviderUserId))) return 'uncertain';
+  lookupsEnd: () => Promise<unknown> = () => sleep(LOOKUPS_END_MS),
+): Promise<ForgetResult> {
+  if (!(await tryUncache(identityProviderUserId)))
+    throw new Error('The cache does not respond. Nothing was deleted.');
+  if (userId !== undefined && (await deleteLink({ userId, identityProviderUserId })) === 'referenced')
+    return 'referenced';
+  await tryUncache(identityProviderUserId);
+  await lookupsEnd();
+  if (!(await tryUncache(identityProviderUserId))) return 'uncertain';
   const linked = await asTransientError(linkedUserIds([identityProviderUserId]));
-  return linked.size === 0 ? 'forgotten' : 'back';
+  return linked.size === 0 ? 'forgotten' : 'relinked';
 }

@@ -35,7 +35,7 @@ function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cu
 
 /**
  * Yields the provider's users in pages, oldest first, each user once. Users that exist during the whole run are not
- * missed when others are created or deleted meanwhile. Passes errors of `read` through; a later run can continue from
+ * missed when others are created or deleted at the same time. Passes errors of `read` through; a later run can continue from
  * the last cursor. `limit` must be at least 2.
  *
  * Each request starts one millisecond before the last user, because other users can have the same creation time. The API

@@ -15,7 +15,7 @@ interface Row {
 
 const linkOf = ({ id, identityProviderUserId }: Row): Link => ({ userId: id, identityProviderUserId });
 
-/** Rows in the order of their internal ids, from behind one on. */
+/** Returns up to `limit` rows after an internal id, in the order of the ids. Without an id, starts at the first row. */
 export async function linksAfter(userId: string | undefined, limit: number): Promise<Link[]> {
   const rows = await asTransientError(
     database().user.findMany({
@@ -27,7 +27,7 @@ export async function linksAfter(userId: string | undefined, limit: number): Pro
   return rows.map(linkOf);
 }
 
-/** The row of an internal or an identity-provider user id. Two, if the id of one user is the other id of another. */
+/** Finds rows by internal or identity-provider user id. Returns two rows if the id belongs to two users, one of each kind. */
 export async function findLinks(eitherId: string): Promise<Link[]> {
   const internal = z.guid().safeParse(eitherId);
   const rows = await asTransientError(
@@ -41,23 +41,23 @@ export async function findLinks(eitherId: string): Promise<Link[]> {
   return rows.map(linkOf);
 }
 
-/** What another table says of a row that it refers to by a foreign key without ON DELETE CASCADE or SET NULL. */
-const StillReferredTo = z.object({ code: z.literal('P2003') });
+/** Prisma error of a row that another table refers to without ON DELETE CASCADE or SET NULL. */
+const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 
 /**
- * Deletes the row of a link, and what refers to it as its foreign key says. `refused`: a foreign key forbids it, and
- * nothing is deleted. `gone`: there is no such row. The role of the service need not be able to do this.
+ * Deletes the row of a link, if there is one, and the rows that refer to it by ON DELETE CASCADE. If another foreign key
+ * refers to the row, does not delete it and returns `referenced`. The role of the service does not need this privilege.
  */
 export async function deleteLink({
   userId,
   identityProviderUserId,
-}: Link): Promise<'deleted' | 'refused' | 'gone'> {
+}: Link): Promise<'deleted' | 'referenced'> {
   const deleting = database().user.deleteMany({ where: { id: userId, identityProviderUserId } });
   return asTransientError(
     deleting.then(
-      ({ count }) => (count === 1 ? 'deleted' : 'gone'),
+      () => 'deleted',
       (error: unknown) => {
-        if (StillReferredTo.safeParse(error).success) return 'refused';
+        if (ForeignKeyViolation.safeParse(error).success) return 'referenced';
         throw error;
       },
     ),

@@ -48,7 +48,7 @@ export function metricsTable(metrics: readonly ReceivedMetric[]): string {
     return `| ${cells.join(' | ')} |`;
   });
   return [
-    '| Metric | Kind | Unit | Attributes | What it tells | In Prometheus |',
+    '| Metric | Kind | Unit | Attributes | Description | In Prometheus |',
     '| --- | --- | --- | --- | --- | --- |',
     ...rows,
   ].join('\n');

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type NextFetchEvent, NextRequest } from 'next/server';
 import { vi } from 'vitest';
 import { z } from 'zod';
+import { setEnvironment } from '#lib/env';
 import { signingKey } from '../../dev/idp/instance/tokens';
 import { startIdentityProvider } from '../../dev/idp/server';
 import { BUILD_TIME_VALUES } from '../harness/build';
@@ -67,7 +68,7 @@ export async function loadService(environment: Readonly<Record<string, string>>)
   vi.stubGlobal('fetch', record);
   for (const [name, value] of Object.entries({ ...BUILD_TIME_VALUES, ...environment }))
     vi.stubEnv(name, value);
-  globalThis.parsedEnvironment = undefined;
+  setEnvironment(undefined);
   vi.resetModules();
   // Next.js returns the headers of the route that runs.
   const current = new AsyncLocalStorage<Headers>();

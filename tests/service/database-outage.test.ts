@@ -157,7 +157,7 @@ test.each([1, 3, 6])(
 
 test('A registration that waits for a connection and then for a statement ends at its deadline', async () => {
   const row = await holdRow(service.database, 'user_late');
-  const timeouts = () => service.linesWith('The time is up').length;
+  const timeouts = () => service.linesWith('Timed out').length;
   const before = timeouts();
   await service.database.proxy.treat('hold');
   const late = deliver(service.url, userCreated('user_late'));

@@ -90,7 +90,7 @@ describe('without the database', () => {
     await expect.poll(ready, { timeout: 30_000 }).toEqual(noDatabase);
     const lines = () => service.linesWith('"msg":"not ready"');
     await expect.poll(lines).toHaveLength(before + 1);
-    expect(lines().at(-1)).toContain('The time is up');
+    expect(lines().at(-1)).toContain('Timed out');
   });
 
   test('nor is it ready without the cache', async () => {

@@ -46,7 +46,7 @@ test('a user is shown by either id, without a name or an address', async () => {
   expect(byOwn).toMatchObject({ exit: 0, stderr: '' });
   expect(byOwn.stdout).toMatch(
     new RegExp(
-      `^internal id +${userId}\nlinked +20\\S+Z\nprovider's id +${user.id}\ncache +holds this id\nprovider +has this user since 20\\S+Z\n$`,
+      `^internal id +${userId}\nlinked +20\\S+Z\nprovider's id +${user.id}\ncache +contains this id\nprovider +has this user since 20\\S+Z\n$`,
     ),
   );
   expect(byProvider.stdout).toBe(byOwn.stdout);
@@ -57,7 +57,7 @@ test('a user of whom nobody knows is shown as none, and a stranger in the cache 
   const { exit, stdout } = await show('user_nobody');
   expect(exit).toBe(1);
   expect(stdout).toMatch(
-    /internal id +none.*\n.*\ncache +HOLDS ANOTHER ID: 019a\S+\nprovider +has no such user\n$/s,
+    /internal id +none.*\n.*\ncache +CONTAINS ANOTHER ID: 019a\S+\nprovider +has no such user\n$/s,
   );
 });
 
@@ -71,8 +71,8 @@ test('a forgotten user has neither row nor cached id, and is told to come back w
     rows: [],
     cached: null,
   });
-  expect(stdout).toContain('The identity provider still has this user: the next request makes a new link');
-  expect(stdout).toMatch(/Neither a row nor a cached id of this user is left\.\n$/);
+  expect(stdout).toContain('The identity provider still has this user. The next request creates a new link');
+  expect(stdout).toMatch(/The row and the cached id of this user are deleted\.\n$/);
   expect(stdout).not.toContain('@');
   expect(await visit(user.id)).not.toBe(userId);
 });
@@ -134,7 +134,7 @@ test('whoever comes meanwhile is linked anew, with a row behind the cached id, a
   const came = await forgetMeanwhile(id, userId, async () => {
     next = await visit(id);
   });
-  expect(came).toBe('back');
+  expect(came).toBe('relinked');
   expect(next).not.toBe(userId);
   expect(await database.rowsOf(id)).toMatchObject([{ id: next }]);
   expect([null, next]).toContain(await cached(id));
@@ -160,7 +160,7 @@ test('a foreign key decides: one refuses in words and nothing is lost, the other
   expect(refused).toMatchObject({
     exit: 1,
     stderr: '',
-    stdout: expect.stringMatching(/Nothing is deleted: another table .* ON DELETE/),
+    stdout: expect.stringMatching(/Nothing was deleted, because a foreign key .* ON DELETE/),
   });
   expect(await database.rowsOf(kept)).toHaveLength(1);
   expect(await visit(kept)).toBe(keptId);
@@ -176,13 +176,13 @@ test('without somebody to answer, without a cache, or with a word too many, noth
   const several = await forget(id, userId, '--yes');
   expect(unasked).toMatchObject({
     exit: 2,
-    stderr: expect.stringContaining('Nobody can answer here: say --yes.'),
+    stderr: expect.stringContaining('Not a terminal: pass --yes.'),
   });
-  expect(several).toMatchObject({ exit: 2, stderr: expect.stringContaining('One id is needed') });
+  expect(several).toMatchObject({ exit: 2, stderr: expect.stringContaining('Pass one id') });
   await service.kv.proxy.treat('refuse');
   const uncached = await forget(id, '--yes');
   await service.kv.proxy.treat('forward');
-  expect(uncached).toMatchObject({ exit: 1, stderr: 'The cache does not answer: nothing is deleted\n' });
+  expect(uncached).toMatchObject({ exit: 1, stderr: 'The cache does not respond. Nothing was deleted.\n' });
   expect(await database.rowsOf(id)).toMatchObject([{ id: userId }]);
 });
 
@@ -190,6 +190,6 @@ test('an id that is the internal id of one and the other id of another is not gu
   const userId = await visit('user_first_of_two');
   await register(service.url, tokenFor(idp, 'user_caller'), { identityProviderUserId: userId });
   const { exit, stderr } = await forget(userId, '--yes');
-  expect({ exit, stderr }).toEqual({ exit: 1, stderr: expect.stringContaining('give the other id') });
+  expect({ exit, stderr }).toEqual({ exit: 1, stderr: expect.stringContaining('Pass the other id') });
   expect(await database.rowsOf(userId)).toHaveLength(1);
 });

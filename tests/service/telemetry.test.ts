@@ -125,11 +125,11 @@ describe('with telemetry on', () => {
     await arrived();
     expect(points('identity_link.guard.requests')).toEqual({
       passed: expect.any(Number),
-      refused: expect.any(Number),
+      rejected: expect.any(Number),
       failed: expect.any(Number),
     });
     expect(Object.keys(points('identity_link.cache.operation.duration')).toSorted()).toEqual([
-      ...['read fault', 'read hit', 'read miss', 'write stored'],
+      ...['read error', 'read hit', 'read miss', 'write stored'],
     ]);
     expect(points('identity_link.registrations')).toEqual({
       'request created': 2,
@@ -141,7 +141,7 @@ describe('with telemetry on', () => {
     expect(points('identity_link.webhooks')).toEqual({
       'user.created acknowledged': 2,
       'other acknowledged': 1,
-      'none refused': 2,
+      'none rejected': 2,
     });
     expect(points('identity_link.webhook.event.age')).toEqual({ '': 1 });
     expect(points('identity_link.webhook.last_verified.age')['']).toBeGreaterThan(0);
@@ -162,9 +162,9 @@ describe('with telemetry on', () => {
       /^http\.request\.method=(?:GET|POST|DELETE|_OTHER)$/,
       /^http\.response\.status_code=\d{3}$/,
       /^http\.route=\/(?:users|users\/v1\/me|auth|auth\/v1\/register|webhooks|webhooks\/idp\/v1\/user-created)?$/,
-      /^identity_link\.outcome=(?:passed|refused|failed|hit|miss|fault|stored|created|existing|acknowledged)$/,
+      /^identity_link\.outcome=(?:passed|rejected|failed|hit|miss|error|stored|created|existing|acknowledged)$/,
       /^identity_link\.cache\.operation=(?:read|write)$/,
-      /^identity_link\.registration\.way=(?:request|register|webhook)$/,
+      /^identity_link\.registration\.source=(?:request|register|webhook)$/,
       /^identity_link\.webhook\.type=(?:user\.created|other|none)$/,
       /^db\.client\.connection\.(?:pool\.name=users|state=(?:used|idle))$/,
     ];
@@ -179,10 +179,10 @@ describe('with telemetry on', () => {
       own.map(({ name, attributes }) => `${name}: ${attributes['identity_link.outcome']}`),
     );
     expect([...seen].toSorted()).toEqual([
-      ...['cache read: fault', 'cache read: hit', 'cache read: miss', 'cache write: stored'],
-      ...['guard: failed', 'guard: passed', 'guard: refused'],
+      ...['cache read: error', 'cache read: hit', 'cache read: miss', 'cache write: stored'],
+      ...['guard: failed', 'guard: passed', 'guard: rejected'],
       ...['register: created', 'register: existing', 'register: failed'],
-      ...['verify webhook: refused', 'verify webhook: verified'],
+      ...['verify webhook: rejected', 'verify webhook: verified'],
     ]);
     const traces = new Set(
       receiver.spans().flatMap(({ name, traceId }) => (name === 'GET /users/v1/me' ? [traceId] : [])),
@@ -300,22 +300,22 @@ test('where functions are suspended, each answer keeps its function until what i
     Reflect.deleteProperty(globalThis, context);
   });
   const telemetry = startTelemetry({ metrics: `${own.url}/v1/metrics` });
-  const answer = { method: 'GET', route: '/users/v1/me', status: 200, seconds: 0.01, facts: {} };
+  const answer = { method: 'GET', route: '/users/v1/me', status: 200, seconds: 0.01, logFields: {} };
   const answered = () =>
     own.metrics().find(({ name }) => name === 'http.server.request.duration')?.points[0]?.value;
 
-  telemetry.answered(answer);
+  telemetry.recordRequest(answer);
   expect(kept).toHaveLength(1);
   await Promise.all(kept);
   expect(answered()).toBe(1);
 
-  for (let request = 0; request < 50; request += 1) telemetry.answered(answer);
+  for (let request = 0; request < 50; request += 1) telemetry.recordRequest(answer);
   await Promise.all(kept);
   expect(answered()).toBe(51);
   expect(own.calls.length, 'those of a burst share what is sent').toBeLessThan(5);
 
   own.treat('hang');
-  telemetry.answered(answer);
+  telemetry.recordRequest(answer);
   await Promise.all(kept);
 });
 
@@ -442,7 +442,7 @@ test.each([
 test('what cannot be read stops no start: it is told, and nothing leaves', async () => {
   const odd = await startProcess({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' });
   expect(await me(odd.url, token)).toMatchObject({ status: 200 });
-  expect(odd.output()).toContain('the OTLP endpoint is no http(s):// URL');
+  expect(odd.output()).toContain('the OTLP endpoint is not an http(s):// URL');
   const unknown = await startProcess({ OTEL_PROPAGATORS: 'carrier-pigeon' });
   expect(await me(unknown.url, token)).toMatchObject({ status: 200 });
   expect(unknown.output()).toContain('telemetry could not be started');

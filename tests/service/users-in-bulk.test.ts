@@ -110,7 +110,7 @@ test('everybody is linked once, beside a rate limit, faults, resets, sign-ups an
   expect(joiners).toHaveLength(4);
   expect(exit).toBe(1); // over the id that the service would not take
   expect(stderr).toContain(`identityProviderUserId must have at most 255 characters`);
-  expect(stderr).toContain('limits the rate of requests; again in 1 s');
+  expect(stderr).toContain('limits the rate of requests. Retry in 1 s');
   expect(stdout + stderr).not.toMatch(/@|sk_test/);
   const there = provider.store.users.all().map(({ id }) => id);
   const linked = new Set(await database.users());
@@ -167,10 +167,10 @@ test('a provider that does not come back ends the run with its state, and the ne
   const ids = signUp(1_200);
   front.answer = (request, response) =>
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
-  const broken = await backfill('--patience', '1');
+  const broken = await backfill('--retry-seconds', '1');
   expect(broken.exit).toBe(1);
   expect(broken.stdout).toBe('500 seen, 500 linked, 0 already linked, 0 failed\n');
-  expect(broken.stderr).toContain('Ended early: the identity provider responds with status 503');
+  expect(broken.stderr).toContain('Stopped early: the identity provider responds with status 503');
   front.answer = forward;
   expect(await backfill()).toMatchObject({
     exit: 0,
@@ -190,7 +190,7 @@ test('a database that fails for a while is waited for', async () => {
     exit: 0,
     stdout: '1200 seen, 1200 linked, 0 already linked, 0 failed\n',
   });
-  expect(stderr).toMatch(/the database fails \(\w+\); again in/);
+  expect(stderr).toMatch(/The database failed \(\w+\)\. Retry in/);
 });
 
 test('An import of 20,000 users at 100 a second is linked completely', async () => {
@@ -231,17 +231,21 @@ test('the state of another run is not gone on with', async () => {
   signUp(1_200);
   front.answer = (request, response) =>
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
-  await backfill('--patience', '0');
+  await backfill('--retry-seconds', '0');
   const kept = readFileSync(state, 'utf8');
   const elsewhere = environment({ DATABASE_URL: database.url.replace(/\/test_\w+/, '/elsewhere') });
   const others = [await backfill('--since', '2026-01-01'), await backfillIn(elsewhere)];
   for (const other of others)
-    expect(other).toMatchObject({ exit: 2, stdout: '', stderr: expect.stringContaining('of another') });
+    expect(other).toMatchObject({
+      exit: 2,
+      stdout: '',
+      stderr: expect.stringContaining('of another instance'),
+    });
   expect(readFileSync(state, 'utf8')).toBe(kept);
   writeFileSync(state, '{}');
   expect(await backfill()).toMatchObject({
     exit: 2,
-    stderr: expect.stringContaining('is no state of a backfill'),
+    stderr: expect.stringContaining('is not the state of a backfill'),
   });
 });
 
@@ -251,8 +255,8 @@ test('it does not begin over what is wrong, and says what, without a secret', as
   const missing = '  - IDP_SECRET_KEY is missing\n  - DATABASE_URL is missing\n';
   const wrong: [string[], Record<string, string>, number, string][] = [
     [['--fast'], {}, 2, "Unknown option '--fast'"],
-    [['--since', 'yesterday'], {}, 2, '--since is a date'],
-    [['--patience', '1.5'], {}, 2, '--patience is a whole number'],
+    [['--since', 'yesterday'], {}, 2, '--since must be a date'],
+    [['--retry-seconds', '1.5'], {}, 2, '--retry-seconds is a whole number'],
     [[], none, 2, missing],
     [[], { IDP_SECRET_KEY: 'sk_test_of_another_instance' }, 1, 'rejects IDP_SECRET_KEY'],
   ];
@@ -274,7 +278,10 @@ test('a role that may not insert is told so, at once', async () => {
   await database.pool.query(
     `REVOKE ALL ON users FROM ${escapeIdentifier(role)}; DROP ROLE ${escapeIdentifier(role)}`,
   );
-  expect(refused).toMatchObject({ exit: 1, stderr: expect.stringContaining('role may not do this (42501)') });
+  expect(refused).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining('role lacks a privilege (42501)'),
+  });
   expect(refused.stderr).not.toContain('hidden-password');
 });
 
@@ -286,15 +293,12 @@ test('a check finds what either side lacks, and tells the ids if it is asked to'
     stdout: `${ids
       .slice(0, 3)
       .map((id) => `not linked: ${id}\n`)
-      .join(
-        '',
-      )}1200 users at the provider, 3 of them not linked\n1197 rows, 0 of them of nobody at the provider\n`,
+      .join('')}1200 users at the provider, 3 of them not linked\n1197 rows, 0 of them not at the provider\n`,
   });
   await backfill();
   expect(await runCommand('users/check', [], environment())).toMatchObject({
     exit: 0,
-    stdout:
-      '1200 users at the provider, 0 of them not linked\n1200 rows, 0 of them of nobody at the provider\n',
+    stdout: '1200 users at the provider, 0 of them not linked\n1200 rows, 0 of them not at the provider\n',
   });
 
   // Anybody who is signed in may register any id: none of them is taken for an order to leave somebody out.
@@ -308,7 +312,7 @@ test('a check finds what either side lacks, and tells the ids if it is asked to'
   provider.deleteUser(ids[700] ?? '');
   const { exit, stdout } = await check('--ids');
   expect(exit).toBe(1);
-  expect(stdout).toContain('1206 rows, 7 of them of nobody at the provider\n');
+  expect(stdout).toContain('1206 rows, 7 of them not at the provider\n');
   expect(stdout).toMatch(new RegExp(`^not at the provider: ${ids[700]} \\([0-9a-f-]{36}\\)$`, 'm'));
   expect(stdout.match(/^not at the provider: /gm)).toHaveLength(7);
   expect(stdout).not.toContain('\u001b');

@@ -1,8 +1,8 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { type Breaker, circuitBreaker } from '#lib/concurrency/circuit-breaker';
 
-const FAULTS = 5;
-const REST_MS = 1_000;
+const FAILURE_THRESHOLD = 5;
+const RESET_TIMEOUT_MS = 1_000;
 
 let time = 0;
 const probe = vi.fn<() => Promise<unknown>>();
@@ -14,8 +14,8 @@ beforeEach(() => {
   vi.resetAllMocks();
   time = 0;
   breaker = circuitBreaker({
-    failureThreshold: FAULTS,
-    resetTimeoutMs: REST_MS,
+    failureThreshold: FAILURE_THRESHOLD,
+    resetTimeoutMs: RESET_TIMEOUT_MS,
     probe,
     now: () => time,
     onOpen,
@@ -23,10 +23,10 @@ beforeEach(() => {
   });
 });
 
-const fault = new Error('no response');
+const failure = new Error('no response');
 /** Starts a call that stays pending until the test settles it. */
-function underWay() {
-  let end: { resolve: (value: string) => void; reject: (fault: Error) => void } | undefined;
+function startCall() {
+  let end: { resolve: (value: string) => void; reject: (error: Error) => void } | undefined;
   const call = breaker(() => new Promise<string>((resolve, reject) => (end = { resolve, reject })));
   return { call: call.catch(() => undefined), end };
 }
@@ -38,7 +38,7 @@ async function isCalled(outcome: () => Promise<unknown>): Promise<boolean> {
   time += 1;
   return call.mock.calls.length > 0;
 }
-const fails = () => isCalled(() => Promise.reject(fault));
+const fails = () => isCalled(() => Promise.reject(failure));
 const succeeds = () => isCalled(() => Promise.resolve());
 async function failTimes(count: number): Promise<void> {
   for (let index = 0; index < count; index += 1) await fails();
@@ -46,22 +46,22 @@ async function failTimes(count: number): Promise<void> {
 
 test('A call settles with the result of the dependency', async () => {
   expect(await breaker(async () => 'stored')).toBe('stored');
-  await expect(breaker(() => Promise.reject(fault))).rejects.toBe(fault);
+  await expect(breaker(() => Promise.reject(failure))).rejects.toBe(failure);
 });
 
 test('The breaker stays closed after four consecutive failures and opens after the fifth', async () => {
-  await failTimes(FAULTS - 1);
+  await failTimes(FAILURE_THRESHOLD - 1);
   expect(onOpen).not.toHaveBeenCalled();
   expect(await fails(), 'the fifth').toBe(true);
-  expect(onOpen).toHaveBeenCalledExactlyOnceWith(fault);
+  expect(onOpen).toHaveBeenCalledExactlyOnceWith(failure);
   expect(await succeeds()).toBe(false);
-  await expect(breaker(async () => 'stored')).rejects.toThrow('Not called');
+  await expect(breaker(async () => 'stored')).rejects.toThrow('Circuit breaker is open');
 });
 
 test('A success resets the failure count', async () => {
-  await failTimes(FAULTS - 1);
+  await failTimes(FAILURE_THRESHOLD - 1);
   await succeeds();
-  await failTimes(FAULTS - 1);
+  await failTimes(FAILURE_THRESHOLD - 1);
   expect(onOpen).not.toHaveBeenCalled();
   await fails();
   expect(onOpen).toHaveBeenCalledTimes(1);
@@ -70,33 +70,33 @@ test('A success resets the failure count', async () => {
 test('Failures of concurrent calls count as one', async () => {
   const burst = Array.from({ length: 20 }, () => {
     time += 1;
-    return underWay();
+    return startCall();
   });
   time += 500;
-  for (const { end } of burst) end?.reject(fault);
+  for (const { end } of burst) end?.reject(failure);
   await Promise.all(burst.map(({ call }) => call));
   time += 1;
-  await failTimes(FAULTS - 2);
+  await failTimes(FAILURE_THRESHOLD - 2);
   expect(onOpen).not.toHaveBeenCalled();
   await fails();
   expect(onOpen).toHaveBeenCalledTimes(1);
 });
 
 test('An open breaker sends one probe at a time, after the reset timeout and only when there are calls', async () => {
-  await failTimes(FAULTS);
-  let endProbe = (_fault: Error) => {};
+  await failTimes(FAILURE_THRESHOLD);
+  let endProbe = (_error: Error) => {};
   probe.mockReturnValue(new Promise((_resolve, reject) => (endProbe = reject)));
-  time += REST_MS - 2;
+  time += RESET_TIMEOUT_MS - 2;
   await succeeds();
   expect(probe, 'too early').not.toHaveBeenCalled();
   time += 60_000;
   expect(probe, 'no call').not.toHaveBeenCalled();
   for (let call = 0; call < 3; call += 1) expect(await succeeds(), 'does not wait for the probe').toBe(false);
   expect(probe).toHaveBeenCalledTimes(1);
-  endProbe(fault);
+  endProbe(failure);
   await expect
     .poll(async () => {
-      time += REST_MS;
+      time += RESET_TIMEOUT_MS;
       await succeeds();
       return probe.mock.calls.length;
     })
@@ -106,19 +106,19 @@ test('An open breaker sends one probe at a time, after the reset timeout and onl
 });
 
 test('A successful probe closes the breaker and resets the failure count', async () => {
-  await failTimes(FAULTS);
+  await failTimes(FAILURE_THRESHOLD);
   probe.mockResolvedValue('PONG');
-  time += REST_MS;
+  time += RESET_TIMEOUT_MS;
   expect(await succeeds()).toBe(false);
   await expect.poll(() => onClose.mock.calls.length).toBe(1);
-  await failTimes(FAULTS - 1);
+  await failTimes(FAILURE_THRESHOLD - 1);
   expect(onOpen).toHaveBeenCalledTimes(1);
   expect(await succeeds()).toBe(true);
 });
 
 test('A call that started before the outage and succeeds during it does not close the breaker', async () => {
-  const early = underWay();
-  await failTimes(FAULTS);
+  const early = startCall();
+  await failTimes(FAILURE_THRESHOLD);
   early.end?.resolve('late');
   expect(await early.call).toBe('late');
   expect(await succeeds()).toBe(false);

@@ -15,7 +15,7 @@ interface Arrival {
 }
 
 /** Response of the store to each request. By default, the result of a command is its last argument. */
-let answer: (arrival: Arrival) => void;
+let respond: (arrival: Arrival) => void;
 const arrivals: Arrival[] = [];
 const server = createServer(async (request, response) => {
   const arrival = {
@@ -25,7 +25,7 @@ const server = createServer(async (request, response) => {
     response,
   };
   arrivals.push(arrival);
-  answer(arrival);
+  respond(arrival);
 });
 const echo = ({ commands, response }: Arrival) =>
   response.end(JSON.stringify(commands.map((command) => ({ result: [command].flat().at(-1) }))));
@@ -34,7 +34,7 @@ let kv: VercelKV;
 
 beforeEach(async () => {
   const port = await listen(server);
-  answer = echo;
+  respond = echo;
   arrivals.length = 0;
   kv = new VercelKV(
     kvRequester({ url: `http://127.0.0.1:${port}/`, token: 'the-token', timeoutMs: TIMEOUT_MS }),
@@ -76,14 +76,14 @@ test.each(['123', 'true', 'null', '"quoted"', '{"a":1}', '', 'ünïcode ☃', 'O
 );
 
 test('The client returns null and lists unchanged', async () => {
-  answer = ({ response }) => response.end('[{"result":null}]');
+  respond = ({ response }) => response.end('[{"result":null}]');
   expect(await kv.get('absent')).toBeNull();
-  answer = ({ response }) => response.end('[{"result":["a",1]}]');
+  respond = ({ response }) => response.end('[{"result":["a",1]}]');
   expect(await kv.get('list')).toEqual(['a', 1]);
 });
 
 test('A failed command does not affect the other commands of the request', async () => {
-  answer = ({ response }) => response.end('[{"error":"WRONGTYPE of that key"},{"result":"two"}]');
+  respond = ({ response }) => response.end('[{"error":"WRONGTYPE of that key"},{"result":"two"}]');
   const [one, two] = await Promise.allSettled([kv.get('one'), kv.get('two')]);
   expect(one).toMatchObject({ reason: { message: expect.stringContaining('WRONGTYPE of that key') } });
   expect(two).toMatchObject({ value: 'two' });
@@ -112,7 +112,7 @@ describe('An invalid response', () => {
       ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy()),
     ],
   ])('A call rejects and is not retried after an invalid response: %s', async (_what, behave) => {
-    answer = behave;
+    respond = behave;
     await expect(kv.get('key')).rejects.toThrow();
     expect(arrivals).toHaveLength(1);
   });
@@ -120,16 +120,16 @@ describe('An invalid response', () => {
   test.each([200, 400, 429])(
     'The error of a request that the store rejects with %i has the text of the store as its cause',
     async (status) => {
-      answer = ({ response }) =>
+      respond = ({ response }) =>
         response.writeHead(status).end('{"error":"ERR max requests limit exceeded"}');
       await expect(kv.get('key')).rejects.toMatchObject({
-        message: 'KV store refuses',
+        message: 'KV store rejected the request',
         cause: { message: 'ERR max requests limit exceeded' },
       });
     },
   );
 
-  test('A call rejects if the store refuses the connection', async () => {
+  test('A call rejects if the connection is refused', async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
     await expect(kv.get('key')).rejects.toThrow('ECONNREFUSED');
@@ -146,7 +146,7 @@ describe('A store that does not respond', () => {
     ['no response', () => undefined],
     ['an incomplete response', ({ response }) => response.write('[{"result":')],
   ])('A call rejects after 500 ms and is not retried: %s', async (_what, behave) => {
-    answer = behave;
+    respond = behave;
     const ended = vi.fn();
     const call = kv.get('key').catch(ended);
     while (arrivals.length === 0) await turn();
@@ -162,13 +162,13 @@ describe('A store that does not respond', () => {
   test('A timeout also closes the idle connections, because they may be dead as well', async () => {
     await Promise.all([kv.get('one'), turn().then(() => kv.get('two'))]);
     await turn();
-    answer = () => undefined;
+    respond = () => undefined;
     const call = kv.get('key').catch(() => undefined);
     while (arrivals.length === 2) await turn();
     expect(sockets(), 'one of the two is used, the other is idle').toBe(2);
     vi.advanceTimersByTime(TIMEOUT_MS);
     await call;
-    answer = echo;
+    respond = echo;
     expect(await kv.get('key')).toBe('key');
     expect(sockets(), 'a new connection').toBe(3);
   });
@@ -198,7 +198,7 @@ describe('A keep-alive connection', () => {
 
   test('A call on a reused connection is not retried if its response has started', async () => {
     await kv.get('key');
-    answer = ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy());
+    respond = ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy());
     await expect(kv.get('key')).rejects.toThrow();
     expect(arrivals).toHaveLength(2);
   });

@@ -70,13 +70,13 @@ test('describeError() omits a code that is not a single word', () => {
 });
 
 test('describeError() adds the SQLSTATE of a Prisma error if it is valid', () => {
-  const fault = (originalCode: unknown) =>
+  const prismaError = (originalCode: unknown) =>
     Object.assign(new Error('Raw query failed'), {
       code: 'P2010',
       meta: { driverAdapterError: { cause: { originalCode } } },
     });
-  expect(describeError(fault('42P10'))).toMatchObject({ code: 'P2010', sqlState: '42P10' });
+  expect(describeError(prismaError('42P10'))).toMatchObject({ code: 'P2010', sqlState: '42P10' });
   for (const other of ['alice@example.com', '42p10', undefined]) {
-    expect(describeError(fault(other))).not.toHaveProperty('sqlState');
+    expect(describeError(prismaError(other))).not.toHaveProperty('sqlState');
   }
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { retry, TransientError } from '#lib/concurrency/retry';
 
 /** Retries work that throws the given errors, one per attempt. Only the waits advance the clock. */
-async function waitsOf(seconds: number, faults: readonly unknown[]) {
+async function waitsOf(seconds: number, errors: readonly unknown[]) {
   let time = 0;
   let attempts = 0;
   const waits: number[] = [];
@@ -10,15 +10,15 @@ async function waitsOf(seconds: number, faults: readonly unknown[]) {
     {
       seconds,
       now: () => time,
-      onWait: (_why, wait) => waits.push(wait),
+      onWait: (_reason, wait) => waits.push(wait),
       sleep: async (milliseconds) => {
         time += milliseconds;
       },
     },
     async () => {
-      const fault = faults[attempts];
+      const error = errors[attempts];
       attempts += 1;
-      if (fault !== undefined) throw fault;
+      if (error !== undefined) throw error;
       return 'done';
     },
   ).catch((error: unknown) => error);
@@ -27,7 +27,7 @@ async function waitsOf(seconds: number, faults: readonly unknown[]) {
 
 const down = new TransientError('is down');
 const limited = (seconds: number) => new TransientError('requests a pause', seconds);
-const many = <T>(count: number, fault: T): T[] => Array.from({ length: count }, () => fault);
+const many = <T>(count: number, value: T): T[] => Array.from({ length: count }, () => value);
 
 test('retry() retries a transient error after 0.5 s and doubles the delay up to 15 s', async () => {
   expect(await waitsOf(60, many(6, down))).toEqual({ outcome: 'done', waits: [0.5, 1, 2, 4, 8, 15] });
@@ -40,8 +40,8 @@ test('retry() throws a persistent error when the time limit is reached, and neve
 });
 
 test('A requested pause has the requested length and does not count towards the time limit', async () => {
-  const faults = [limited(7), limited(30), down, limited(1)];
-  expect(await waitsOf(1, faults)).toEqual({ outcome: 'done', waits: [7, 30, 0.5, 1] });
+  const errors = [limited(7), limited(30), down, limited(1)];
+  expect(await waitsOf(1, errors)).toEqual({ outcome: 'done', waits: [7, 30, 0.5, 1] });
 });
 
 test('The length and the number of requested pauses are limited', async () => {

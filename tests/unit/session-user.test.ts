@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { type NextFetchEvent, NextRequest } from 'next/server';
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { parseEnvironment } from '#lib/env';
+import { parseEnvironment, setEnvironment } from '#lib/env';
 import { guard } from '#lib/guard';
 import { json } from '#lib/http/route';
 import { sessionUserOf } from '#lib/idp/session-user';
@@ -26,12 +26,9 @@ const event: NextFetchEvent = Object.create(null);
 const guarded = guard((_request, { identityProviderUserId }) => json({ identityProviderUserId }));
 
 beforeAll(() => {
-  globalThis.parsedEnvironment = parseEnvironment({
-    ...BUILD_TIME_VALUES,
-    IDP_JWT_KEY: instance.signingKey.publicKeyPem,
-  });
+  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_JWT_KEY: instance.signingKey.publicKeyPem }));
   return () => {
-    globalThis.parsedEnvironment = undefined;
+    setEnvironment(undefined);
     vi.unstubAllEnvs();
   };
 });

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { singleFlight } from '#lib/concurrency/single-flight';
 
-test('Concurrent calls with the same key share one run, and one of the calls owns it', async () => {
+test('Concurrent calls with the same key share one run, and one of the calls is its leader', async () => {
   let finish = (_value: string) => {};
   const work = vi.fn(
     () =>
@@ -14,7 +14,7 @@ test('Concurrent calls with the same key share one run, and one of the calls own
   finish('done');
   const results = await Promise.all(calls);
   expect(results.map(({ result }) => result)).toEqual(['done', 'done', 'done']);
-  expect(results.filter(({ own }) => own)).toHaveLength(1);
+  expect(results.filter(({ isLeader }) => isLeader)).toHaveLength(1);
   expect(work).toHaveBeenCalledTimes(1);
 });
 
@@ -22,7 +22,7 @@ test('A different key or a later call starts a separate run', async () => {
   const work = vi.fn(async (key: string) => key);
   const shared = singleFlight(work);
   await Promise.all([shared('a'), shared('b')]);
-  expect(await shared('a')).toEqual({ result: 'a', own: true });
+  expect(await shared('a')).toEqual({ result: 'a', isLeader: true });
   expect(work).toHaveBeenCalledTimes(3);
 });
 

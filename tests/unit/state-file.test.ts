@@ -16,9 +16,9 @@ test.each([false, true])(
   (existed) => {
     const file = path.join(folder, randomUUID());
     if (existed) writeFileSync(file, '', { mode: 0o644 });
-    const kept = stateFile(file, 'run');
-    kept.write(state);
+    const stored = stateFile(file, 'run');
+    stored.write(state);
     expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
-    expect(kept.read()).toMatchObject(state);
+    expect(stored.read()).toMatchObject(state);
   },
 );

@@ -7,14 +7,14 @@ const rows = [...readFileSync('docs/telemetry.md', 'utf8').matchAll(/^\| `.*\|$/
   .map(([row]) => row.split(' | '))
   .filter((cells) => cells.length === 6);
 
-/** As Prometheus has them. The receiver's test holds the table to what is sent. */
+/** Names in Prometheus. tests/service/telemetry.test.ts compares the table with the exported metrics. */
 const METRICS = rows.flatMap((cells) => codes(cells[5]));
 const LABELS = ['le', ...rows.flatMap((cells) => codes(cells[3])).map((name) => name.replaceAll('.', '_'))];
 
 const WORDS = new Set(['by', 'and', 'unless']);
 const names = (text: string) => [...text.matchAll(/(?<![\w.$])[a-z_]\w*/gi)].map(([name]) => name);
 
-/** The metrics and the labels of an expression in PromQL, as far as the expressions here go. */
+/** Returns the metrics and labels of a PromQL expression. Parses only the syntax that the two files use. */
 function namesIn(expression: string): { metrics: string[]; labels: string[] } {
   const ranges = expression.replaceAll(/\[[^\]]*\]/g, '');
   const selectors = [...ranges.matchAll(/\{([^}]*)\}/g)].map(([, inside = '']) =>
@@ -40,23 +40,23 @@ const targets = Dashboard.parse(
   JSON.parse(readFileSync('docs/telemetry/dashboard.json', 'utf8')),
 ).panels.flatMap((panel) => panel.targets);
 
-/** What stands behind `expr:`, in the line or indented below it. */
+/** The values of `expr:`, either on the same line or indented below it. */
 const rules = [
   ...readFileSync('docs/telemetry/alerts.yaml', 'utf8').matchAll(
     /^( *)expr: (?:\|\n((?:\1 {2}.*\n)+)|(.*)\n)/gm,
   ),
 ].map(([, , block, line]) => block ?? line ?? '');
 
-test('an expression is read as Prometheus reads it', () => {
+test('namesIn() returns the metrics and the labels of an expression', () => {
   expect(
     namesIn('sum by (le, a) (rate(x_total{b=~"5..", c="d"}[$__rate_interval])) / y unless max(z) > 0'),
   ).toEqual({ metrics: ['x_total', 'y', 'z'], labels: ['b', 'c', 'le', 'a'] });
 });
 
 test.each([
-  ['the dashboard', targets.map(({ expr }) => expr), 12],
-  ['the alert rules', rules, 5],
-])('%s: made of metrics and labels that exist, and of nothing else', (_what, expressions, count) => {
+  ['The queries of the dashboard', targets.map(({ expr }) => expr), 12],
+  ['The alert rules', rules, 5],
+])('%s use only metrics and labels of docs/telemetry.md', (_what, expressions, count) => {
   expect(METRICS.length).toBeGreaterThan(10);
   expect(expressions.length).toBeGreaterThanOrEqual(count);
   for (const expression of expressions) {
@@ -67,14 +67,14 @@ test.each([
   }
 });
 
-test('the dashboard shows every metric', () => {
+test('The dashboard shows every metric', () => {
   const shown = targets.flatMap(({ expr }) => namesIn(expr).metrics);
   const families = (of: readonly string[]) =>
     new Set(of.map((name) => name.replace(/_(?:bucket|count|sum)$/, '')));
   expect(families(shown)).toEqual(families(METRICS));
 });
 
-test('what names a line of the dashboard is a label that exists', () => {
+test('Every legend of the dashboard uses labels of docs/telemetry.md', () => {
   const named = targets.flatMap(({ legendFormat }) => [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)]);
   expect(named.map(([, name]) => name).filter((name) => !LABELS.includes(name ?? ''))).toEqual([]);
 });

@@ -41,7 +41,7 @@ test('A malformed endpoint disables its signal, and the warning does not contain
   warn.mockRestore();
 });
 
-test('step() only runs the work if telemetry is disabled', () => {
+test('withSpan() only runs the work if telemetry is disabled', () => {
   const work = Promise.resolve('done');
   const outcomeOf = vi.fn();
   expect(withSpan('guard', () => work, outcomeOf)).toBe(work);

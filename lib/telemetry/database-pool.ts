@@ -1,0 +1,11 @@
+import { processState } from '../process-state';
+
+/** The counts of a `pg` pool. */
+interface PoolCounts {
+  readonly totalCount: number;
+  readonly idleCount: number;
+  readonly waitingCount: number;
+}
+
+/** The database pool whose counts the metrics report. lib/storage/database.ts sets it before the first statement. */
+export const databasePool = processState('database-pool', (): { current?: PoolCounts | undefined } => ({}));
