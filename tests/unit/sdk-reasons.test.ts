@@ -67,8 +67,8 @@ test.each(['', 'a-word-of-a-later-version', '__proto__'])(
   },
 );
 
-test('the README says what to do about each reason, and about no other', () => {
-  const [, table = ''] = readFileSync('README.md', 'utf8').split('| `reason` |');
+test('docs/troubleshooting.md has a remedy for each reason, in the same order', () => {
+  const [, table = ''] = readFileSync('docs/troubleshooting.md', 'utf8').split('| `reason` |');
   const rows = [...(table.split('\n\n')[0] ?? '').matchAll(/^\| `([a-z-]+)` \|/gm)].map(
     ([, reason]) => reason,
   );
