@@ -1,9 +1,9 @@
 'use client';
 
 import { useAuth } from '#lib/idp/browser';
+import { CopyButton } from '../_ui/copy-button';
 import ui from '../_ui/ui.module.css';
 import styles from './account.module.css';
-import { CopyButton } from './copy-button';
 import { provenance } from './provenance';
 import { type LinkState, useLink } from './use-link';
 
@@ -114,7 +114,7 @@ export function LinkPanel() {
       <div className={styles['panelHead']}>
         <h2 id="link">The link</h2>
         {state.status === 'linked' ? (
-          <button className={`button ${styles['copy']}`} type="button" aria-disabled={busy} onClick={check}>
+          <button className={`button ${ui['copy']}`} type="button" aria-disabled={busy} onClick={check}>
             Ask again
           </button>
         ) : null}

@@ -57,10 +57,19 @@ test('every operation and every answer of the document is on the page, at its ow
     expect(operations().length).toBeGreaterThan(5);
     for (const { id, statuses } of operations()) {
       expect(found.filter((heading) => heading.startsWith(`${id} `))).toHaveLength(1);
-      for (const status of statuses) {
-        expect(found.filter((heading) => heading.startsWith(`${id}-${status} ${status} `))).toHaveLength(1);
-      }
+      const shown = await page
+        .locator(`article[aria-labelledby="${id}"] :is(h4, p) a:has([data-status])`)
+        .evaluateAll((links) => links.map((link) => link.querySelector('b')?.textContent));
+      expect(shown.toSorted()).toEqual(statuses.toSorted());
     }
+    const responses = found.map((heading) => heading.replace(/^\S+ /, '')).filter((name) => /^\d/.test(name));
+    const repeated = ['408', '413', '417', '431'].map((status) =>
+      responses.filter((name) => name.startsWith(status)),
+    );
+    expect(
+      repeated.map(({ length }) => length),
+      'shared responses are described once',
+    ).toEqual([1, 1, 1, 1]);
     const ids = await page.locator('[id]').evaluateAll((elements) => elements.map(({ id }) => id));
     expect(new Set(ids).size).toBe(ids.length);
     const links = await page
@@ -95,11 +104,12 @@ test('nothing that the document says of the API is left out', () =>
     expect(shown).toContain('1 to 255 characters');
   }));
 
-/** What a shell makes of a command: what curl printed. */
+/** Runs a command in a shell that has the variables of the page, and returns its output. */
 async function run(command: string): Promise<string> {
   const { stdout } = await promisify(execFile)('sh', ['-c', command], {
     env: {
       ...process.env,
+      API: service.url,
       TOKEN: tokenFor(service.idp, 'user_reader'),
       WEBHOOK_SECRET: SIGNING_SECRET,
     },
@@ -108,8 +118,8 @@ async function run(command: string): Promise<string> {
   return stdout;
 }
 
-test('each command, run as it is selected by a click, has a success that the document tells of', () =>
-  visit(browser, service, {}, async (page) => {
+test('each command, run as it is copied by its button, has a success that the document tells of', () =>
+  visit(browser, service, { permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
     await open(page);
     for (const { id, isWebhook, statuses } of operations()) {
       const command = page.locator(`article[aria-labelledby="${id}"] figure code`);
@@ -117,38 +127,34 @@ test('each command, run as it is selected by a click, has a success that the doc
         expect(await command.count()).toBe(0);
         continue;
       }
-      await command.click();
-      const selected = await page.evaluate(() => String(getSelection()));
-      expect(selected).toBe(await command.textContent());
-      const [, status = ''] = /^HTTP\/1\.1 (\d+) /.exec(await run(selected)) ?? [];
-      expect(status, selected).toMatch(/^20[01]$/);
+      const figure = page.locator('figure').filter({ has: command });
+      await figure.getByRole('button', { name: 'Copy' }).click();
+      await figure.getByText('Copied', { exact: true }).waitFor();
+      const copied = await page.evaluate(() => navigator.clipboard.readText());
+      expect(copied).toBe(await command.textContent());
+      const [, status = ''] = /^HTTP\/1\.1 (\d+) /.exec(await run(copied)) ?? [];
+      expect(status, copied).toMatch(/^20[01]$/);
       expect(statuses).toContain(status);
     }
     // The commands did what they say: a call, and the webhook behind it, of one and the same user.
     expect(await service.database.rowsOf('user_2abcDEFghiJKLmnoPQRstuVWXyz')).toHaveLength(1);
   }));
 
-/** The addresses that the commands ask, on the page as it is answered to a request with these headers. */
-async function asked(headers: Record<string, string>): Promise<string[]> {
-  const request = http.get(`${service.url}/docs`, { headers });
-  const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
-    request.once('response', resolve).once('error', reject);
-  });
-  const html = await text(response);
-  return [...html.matchAll(/<code>[^<]*curl -i ([^\s<]+)/g)].map(([, address = '']) => address);
-}
-
-test('the commands ask where the page was asked for, and no host that a shell would take for more', async () => {
-  const paths = Object.keys(document.paths);
-  expect(await asked({ host: 'api.example.com', 'x-forwarded-proto': 'https' })).toEqual(
-    paths.map((path) => `https://api.example.com${path}`),
-  );
-  for (const host of ['$(id)', 'x;id', '-x', "x'id"]) {
-    expect(await asked({ host }), host).toEqual(paths.map((path) => `http://localhost:3000${path}`));
-  }
+test('the page is the same for every Host, and its sections do not need scripts', async () => {
+  const mainOf = async (headers: Record<string, string>) => {
+    const request = http.get(`${service.url}/docs`, { headers });
+    const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+      request.once('response', resolve).once('error', reject);
+    });
+    return /<main[\s\S]*<\/main>/.exec(await text(response))?.[0] ?? '';
+  };
+  const main = await mainOf({});
+  for (const path of Object.keys(document.paths)) expect(main).toContain(`curl -i &quot;$API${path}&quot;`);
+  expect(await mainOf({ host: 'api.example.com', 'x-forwarded-proto': 'https' })).toBe(main);
+  expect(await mainOf({ host: '$(id)' })).toBe(main);
 });
 
-test('the page has no script that the start page has not', () =>
+test('the only script of the page that the start page has not is that of the copy buttons', () =>
   visit(browser, service, {}, async (page) => {
     const scripts = async (path: string) => {
       const response = await page.goto(path);
@@ -160,7 +166,23 @@ test('the page has no script that the start page has not', () =>
     const home = await scripts('/');
     const docs = await scripts('/docs');
     expect(docs.length).toBeGreaterThan(3);
-    expect(docs.filter((script) => !home.includes(script))).toEqual([]);
+    const own = docs.filter((script) => !home.includes(script));
+    expect(own).toHaveLength(1);
+    expect(await (await page.request.get(own[0] ?? '')).text()).toContain('navigator.clipboard');
+  }));
+
+test('the contents mark the section that is in view', () =>
+  visit(browser, service, {}, async (page) => {
+    await open(page);
+    const marked = () =>
+      page
+        .locator('nav[aria-label="Contents"] a:target-current')
+        .evaluateAll((links) => links.map((link) => link.getAttribute('href')));
+    await expect.poll(marked).toEqual(['#first-call']);
+    await page.getByRole('heading', { name: 'Register a user' }).evaluate((heading) => {
+      heading.scrollIntoView({ behavior: 'instant' });
+    });
+    await expect.poll(marked).toEqual(['#post-auth-v1-register']);
   }));
 
 test('the start page leads to an operation, and every page to the whole', () =>
