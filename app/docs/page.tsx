@@ -116,9 +116,19 @@ const contentsLink = ({ id, title }: { id: string; title: ReactNode }) => (
   </li>
 );
 
+/**
+ * Marks the contents link of the section in view, in browsers that support it. This rule is not in the CSS file, because
+ * the CSS compiler of Next.js does not know `:target-current` and would print a warning.
+ */
+const currentLink = `nav a:target-current {
+  border-inline-start-color: var(--brand);
+  background: var(--brand-wash);
+}`;
+
 /** The whole page. It depends only on the document and not on the visitor, so it is made once per process. */
 const page = (
   <div className={`shell ${styles['docs']}`}>
+    <style>{currentLink}</style>
     <div className={styles['intro']}>
       <h1>The API</h1>
       {prose(summary)}

@@ -174,7 +174,7 @@ export function responseList(responses: readonly Response[], level: 'h3' | 'h4')
       )}
       {others.length > 0 && (
         <p className={styles['others']}>
-          {here.length > 0 ? 'Also:' : 'Described above:'}
+          {here.length > 0 ? 'See also:' : 'See:'}
           {others.map((response) => (
             <a key={response.id} href={`#${anchorOf(response)}`}>
               {statusText(response.status)}

@@ -129,7 +129,7 @@ test('each command, run as it is copied by its button, has a success that the do
       }
       const figure = page.locator('figure').filter({ has: command });
       await figure.getByRole('button', { name: 'Copy' }).click();
-      await figure.getByText('Copied', { exact: true }).waitFor();
+      await figure.getByRole('button', { name: /^Copied/ }).waitFor();
       const copied = await page.evaluate(() => navigator.clipboard.readText());
       expect(copied).toBe(await command.textContent());
       const [, status = ''] = /^HTTP\/1\.1 (\d+) /.exec(await run(copied)) ?? [];
