@@ -27,8 +27,8 @@ async function breakOffBefore(page: Page, words: string): Promise<void> {
 
 async function failToOpenAccount(page: Page): Promise<void> {
   await signInWithoutForm(page, 'errors@example.com', '/');
-  await breakOffBefore(page, 'Your link');
-  await page.getByRole('link', { name: 'See your link' }).click();
+  await breakOffBefore(page, 'Your account');
+  await page.getByRole('link', { name: 'Open your account' }).click();
   await page.getByRole('heading', { name: 'This page could not be shown.' }).waitFor();
 }
 
@@ -40,7 +40,7 @@ test('a page whose answer breaks off says so, and is asked for anew by its butto
 
     await page.unroute(ROUTER_REQUEST);
     await page.getByRole('button', { name: 'Try again' }).click();
-    await page.getByRole('heading', { name: 'Your link' }).waitFor();
+    await page.getByRole('heading', { name: 'Your account' }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/account');
   }));
 
@@ -55,6 +55,6 @@ test('when the frame of all pages breaks off, what is left says so and leads to 
     expect(await axeViolations(page)).toEqual([]);
 
     // By keyboard, as `next dev` lays a window of its own over the page.
-    await page.getByRole('link', { name: 'Load the start page' }).press('Enter');
-    await page.getByText('You are signed in.').waitFor();
+    await page.getByRole('link', { name: 'Load the home page' }).press('Enter');
+    await page.getByRole('link', { name: 'Open your account' }).waitFor();
   }));

@@ -15,7 +15,7 @@ const NO_PAGE = /status of 404 .*\/no-such-page/;
 
 /** Each page, and what tells that it is complete. */
 const signedOutPages = [
-  ['/', (page: Page) => page.getByText('You are signed out.').waitFor()],
+  ['/', (page: Page) => page.getByRole('link', { name: 'Create an account' }).waitFor()],
   ['/docs', (page: Page) => page.getByRole('heading', { name: 'The API' }).waitFor()],
   ['/sign-in', (page: Page) => page.getByLabel('Email address').waitFor()],
   ['/sign-up', (page: Page) => page.getByLabel('Email address').waitFor()],
@@ -67,7 +67,7 @@ test('no page moves while it loads, fails axe in light or dark, or scrolls sidew
     await page.getByRole('region', { name: 'Response' }).waitFor();
     expect(await problemsOf(page), '/account').toEqual(NONE);
     await page.goto('/');
-    await page.getByText('You are signed in.').waitFor();
+    await page.getByRole('link', { name: 'Open your account' }).waitFor();
     expect(await problemsOf(page), '/ signed in').toEqual(NONE);
   }));
 
@@ -90,6 +90,6 @@ test('when the browser SDK does not come, the sign-in page admits it, and then s
     await page.clock.runFor(7_000);
     await page.getByText('Still loading').waitFor();
     await page.clock.runFor(60_000);
-    await page.getByRole('heading', { name: 'The sign-in service did not answer' }).waitFor();
+    await page.getByRole('heading', { name: 'The form could not be loaded' }).waitFor();
     expect(await axeViolations(page)).toEqual([]);
   }));
