@@ -1,2 +1,2 @@
-/** The one door to what pages use of the provider's SDK in the browser. */
-export { UserButton, useAuth } from '@clerk/nextjs';
+/** The only module through which pages use the provider's browser SDK. */
+export { UserButton, useAuth, useUser } from '@clerk/nextjs';
