@@ -3,16 +3,14 @@ import type { ReactNode } from 'react';
 import styles from './docs.module.css';
 import * as api from './document';
 import {
+  anchor,
   command,
-  credentialId,
-  headerId,
   heading,
   operationTitle,
   operationView,
   prose,
   responseList,
   rows,
-  valueId,
   valueText,
 } from './parts';
 
@@ -21,20 +19,18 @@ export const metadata: Metadata = {
   description: 'Every operation of the service with its credentials, its request and its responses.',
 };
 
-interface Section {
-  readonly id: string;
-  readonly title: string;
-  readonly content: ReactNode;
-}
-
-const section = ({ id, title, content }: Section) => (
+const section = ({ id, title, content }: { id: string; title: string; content: ReactNode }) => (
   <section key={id} aria-labelledby={id}>
     {heading('h2', id, title)}
     {content}
   </section>
 );
 
-const firstCall: Section = {
+const PREPARATION =
+  'API=http://localhost:3000\nnpm run -s local create-user\nTOKEN=$(npm run -s local token)';
+const SECRET = `WEBHOOK_SECRET=$(node -p "require('./.local/keys.json').webhookSecret")`;
+
+const firstCall = {
   id: 'first-call',
   title: 'Your first call',
   content: (
@@ -43,19 +39,13 @@ const firstCall: Section = {
         Create a user on the local stack and get a session token. A token is valid for 60 seconds. If a call
         returns 401, get a new one.
       </p>
-      {command(
-        'Prepare the shell',
-        'API=http://localhost:3000\nnpm run -s local create-user\nTOKEN=$(npm run -s local token)',
-      )}
+      {command('Prepare the shell', PREPARATION)}
       {command('Call the API', 'curl -i "$API/users/v1/me" -H "authorization: Bearer $TOKEN"')}
       <p>
         All commands on this page use these variables. In your own pages, <code>await getToken()</code> from{' '}
         <code>useAuth()</code> returns a token. The webhook command also needs the endpoint’s signing secret:
       </p>
-      {command(
-        'Get the signing secret of the local stack',
-        `WEBHOOK_SECRET=$(node -p "require('./.local/keys.json').webhookSecret")`,
-      )}
+      {command('Get the signing secret of the local stack', SECRET)}
     </>
   ),
 };
@@ -74,7 +64,7 @@ const groups = api.tags.map(({ name, description }) => {
 const credentials = Object.entries(api.securitySchemes).map(([name, scheme], _, schemes) => {
   const same = schemes.find(([, { description }]) => description === scheme.description)?.[0];
   return {
-    ...{ id: credentialId(name), name },
+    ...{ id: anchor('credential', name), name },
     kind: [scheme.type === 'http' ? `authorization: ${scheme.scheme} …` : `${scheme.in} ${scheme.name}`],
     text: prose(same === name ? scheme.description : `The same as \`${same}\`.`),
   };
@@ -85,7 +75,7 @@ const values = Object.entries(api.schemas)
   .map(([name, schema]) => {
     const { type, minLength = 0, maxLength } = schema;
     const kind = [type, maxLength === undefined ? undefined : `${minLength} to ${maxLength} characters`];
-    return { id: valueId(name), name, kind, text: valueText(schema.description, [schema]) };
+    return { id: anchor('value', name), name, kind, text: valueText(schema.description, [schema]) };
   });
 
 const requestHeaders = api.parameters.map(({ name, in: place, description, schema }) => ({
@@ -93,14 +83,14 @@ const requestHeaders = api.parameters.map(({ name, in: place, description, schem
 }));
 
 const responseHeaders = api.responseHeaders.map(({ name, description, isEverywhere, schemas }) => ({
-  ...{ id: headerId(name), name, kind: ['string', isEverywhere ? 'always' : 'optional'] },
+  ...{ id: anchor('header', name), name, kind: ['string', isEverywhere ? 'always' : 'optional'] },
   text: valueText(description, schemas),
 }));
 
 /** The first paragraph introduces the API. The others are rules, which a reader needs later. */
 const [summary, ...rules] = api.info.description.split('\n\n');
 
-const reference: readonly Section[] = [
+const reference = [
   { id: 'shared-responses', title: 'Shared responses', content: responseList(api.shared, 'h3') },
   { id: 'x-elsewhere', title: 'Other paths and methods', content: responseList(api.elsewhere, 'h3') },
   { id: 'credentials', title: 'Credentials', content: rows(credentials) },

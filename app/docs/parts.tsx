@@ -87,9 +87,9 @@ export const valueText = (description: string | undefined, forms: readonly Schem
   );
 };
 
-export const valueId = (name: string) => fragment(`value ${name}`);
-export const headerId = (name: string) => fragment(`header ${name}`);
-export const credentialId = (name: string) => fragment(`credential ${name}`);
+type Kind = 'credential' | 'header' | 'value';
+
+export const anchor = (kind: Kind, name: string) => fragment(`${kind} ${name}`);
 
 type Field = readonly [name: string, schema: Schema, isRequired: boolean];
 
@@ -103,20 +103,18 @@ function fieldsOf({ properties, required, anyOf }: Schema, prefix = ''): Field[]
   return [...own, ...oneOf.map(([name, field]): Field => [name, field, false])];
 }
 
-const valueLink = (name: string) => <a href={`#${valueId(name)}`}>{name}</a>;
-
 const fieldRows = (schema: Schema): Row[] =>
   fieldsOf(schema).map(([name, field, isRequired]) => {
     const type = field.type ?? (field.anyOf.length > 0 ? 'object' : 'any JSON');
-    const text = field.ref ? valueLink(field.ref) : valueText(field.description, [field]);
+    const text = field.ref ? links('value', [field.ref]) : valueText(field.description, [field]);
     return { name, kind: [type, isRequired ? undefined : 'optional'], text };
   });
 
-const links = (names: readonly string[], idOf: (name: string) => string, separator: string) =>
+const links = (kind: Kind, names: readonly string[], separator = ', ') =>
   names.map((name, index) => (
     <Fragment key={name}>
       {index > 0 && separator}
-      <a href={`#${idOf(name)}`}>
+      <a href={`#${anchor(kind, name)}`}>
         <code>{name}</code>
       </a>
     </Fragment>
@@ -139,8 +137,8 @@ function responseView(response: Response, level: 'h3' | 'h4') {
   const body = response.content?.['application/json'];
   const [example] = Object.values(body?.examples ?? {});
   const isConstant = body && fieldsOf(body.schema).every(([, field]) => 'const' in field);
-  const headers = responseHeaders.filter(
-    ({ name, isEverywhere }) => name in response.headers && !isEverywhere,
+  const headers = responseHeaders.flatMap(({ name, isEverywhere }) =>
+    name in response.headers && !isEverywhere ? [name] : [],
   );
   return (
     <li key={response.id} className={styles['response']}>
@@ -149,16 +147,7 @@ function responseView(response: Response, level: 'h3' | 'h4') {
       {prose(body?.schema.description)}
       {body && !(example && isConstant) && rows(fieldRows(body.schema))}
       {example && <pre>{jsonText(example.value)}</pre>}
-      {headers.length > 0 && (
-        <p>
-          Headers:{' '}
-          {links(
-            headers.map(({ name }) => name),
-            headerId,
-            ', ',
-          )}
-        </p>
-      )}
+      {headers.length > 0 && <p>Headers: {links('header', headers)}</p>}
     </li>
   );
 }
@@ -207,7 +196,7 @@ export function operationView(operation: Operation) {
         {security.map((each, index) => (
           <Fragment key={Object.keys(each).join()}>
             {index > 0 && ', or '}
-            {links(Object.keys(each), credentialId, ' and ')}
+            {links('credential', Object.keys(each), ' and ')}
           </Fragment>
         ))}
       </p>
