@@ -1,15 +1,28 @@
 'use client';
 
-import { usePathname } from 'next/navigation';
+import { useSyncExternalStore } from 'react';
 import styles from './sign-in-frame.module.css';
+
+const isCodeStep = () => window.location.pathname.includes('/verify');
+
+/**
+ * Calls back after each navigation. The provider's form changes the address in a way that Next.js does not notice. In a
+ * browser without the Navigation API, the banner keeps its first text.
+ */
+function onNavigation(callback: () => void): () => void {
+  if (!('navigation' in window)) return () => {};
+  const { navigation } = window;
+  navigation.addEventListener('currententrychange', callback);
+  return () => navigation.removeEventListener('currententrychange', callback);
+}
 
 /** Says where to find the codes on the local stack, which does not send mail. */
 export function MailBanner({ consoleAddress }: { consoleAddress: string }) {
-  const isCodeStep = usePathname().includes('/verify');
+  const needsCode = useSyncExternalStore(onNavigation, isCodeStep, () => false);
   return (
     <aside aria-label="Local stack" className={styles['banner']}>
       <p>
-        {isCodeStep ? (
+        {needsCode ? (
           <>
             <strong>Your code is on the console.</strong> The local stack does not send mail.
           </>
@@ -20,7 +33,7 @@ export function MailBanner({ consoleAddress }: { consoleAddress: string }) {
         )}
       </p>
       <a
-        className={isCodeStep ? 'button primary' : 'button'}
+        className={needsCode ? 'button primary' : 'button'}
         href={consoleAddress}
         target="_blank"
         rel="noreferrer"

@@ -127,7 +127,7 @@ test('each command, run as it is copied by its button, has a success that the do
         expect(await command.count()).toBe(0);
         continue;
       }
-      const figure = page.locator('figure').filter({ has: command });
+      const figure = page.locator(`article[aria-labelledby="${id}"] figure`);
       await figure.getByRole('button', { name: 'Copy' }).click();
       await figure.getByRole('button', { name: /^Copied/ }).waitFor();
       const copied = await page.evaluate(() => navigator.clipboard.readText());

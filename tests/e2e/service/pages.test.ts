@@ -71,6 +71,32 @@ test('no page moves while it loads, fails axe in light or dark, or scrolls sidew
     expect(await problemsOf(page), '/ signed in').toEqual(NONE);
   }));
 
+test('The header leads to the API page and, on the local stack, to the console', () =>
+  visit(browser, service, {}, async (page) => {
+    await page.goto('/');
+    const navigation = page.getByRole('navigation', { name: 'Main' });
+    expect(await navigation.getByRole('link', { name: 'Console' }).getAttribute('href')).toBe(
+      environment.IDP_CONSOLE_URL,
+    );
+    await navigation.getByRole('link', { name: 'API' }).click();
+    await page.getByRole('heading', { name: 'The API' }).waitFor();
+  }));
+
+test('At every step of the sign-up, a banner on the local stack leads to the console that shows the code', () =>
+  visit(browser, service, {}, async (page) => {
+    const banner = page.getByRole('complementary', { name: 'Local stack' });
+    await page.goto('/sign-up');
+    await banner.getByText('It does not send mail.').waitFor();
+    await page.getByLabel('Email address').fill('banner@example.com');
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+    await page.getByRole('button', { name: 'Continue' }).press('Enter');
+    await banner.getByText('Your code is on the console.').waitFor();
+    expect(await banner.getByRole('link', { name: 'Open the console' }).getAttribute('href')).toBe(
+      environment.IDP_CONSOLE_URL,
+    );
+    expect(await axeViolations(page)).toEqual([]);
+  }));
+
 test('the keyboard reaches the content past the header', () =>
   visit(browser, service, {}, async (page) => {
     await page.goto('/');
