@@ -118,7 +118,7 @@ async function run(command: string): Promise<string> {
   return stdout;
 }
 
-test('each command, run as it is copied by its button, has a success that the document tells of', () =>
+test('Each command that a copy button copies gets a success response that the document describes', () =>
   visit(browser, service, { permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
     await open(page);
     for (const { id, isWebhook, statuses } of operations()) {
@@ -140,7 +140,7 @@ test('each command, run as it is copied by its button, has a success that the do
     expect(await service.database.rowsOf('user_2abcDEFghiJKLmnoPQRstuVWXyz')).toHaveLength(1);
   }));
 
-test('the page is the same for every Host, and its sections do not need scripts', async () => {
+test('The HTML has every command and is the same for every Host header', async () => {
   const mainOf = async (headers: Record<string, string>) => {
     const request = http.get(`${service.url}/docs`, { headers });
     const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
@@ -154,7 +154,7 @@ test('the page is the same for every Host, and its sections do not need scripts'
   expect(await mainOf({ host: '$(id)' })).toBe(main);
 });
 
-test('the only script of the page that the start page has not is that of the copy buttons', () =>
+test('The only script of the page that the home page does not have is that of the copy buttons', () =>
   visit(browser, service, {}, async (page) => {
     const scripts = async (path: string) => {
       const response = await page.goto(path);
@@ -171,7 +171,7 @@ test('the only script of the page that the start page has not is that of the cop
     expect(await (await page.request.get(own[0] ?? '')).text()).toContain('navigator.clipboard');
   }));
 
-test('the contents mark the section that is in view', () =>
+test('The contents mark the section that is in view', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
     const marked = () =>

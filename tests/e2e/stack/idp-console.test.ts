@@ -316,7 +316,7 @@ test('A payload shows a long data URI shortened, and its button copies all of it
 
 test('The console links to the application that has the webhook endpoint', () =>
   open({}, async (page) => {
-    const link = page.getByRole('navigation').getByRole('link', { name: 'Application' });
+    const link = page.getByRole('banner').getByRole('link', { name: 'Open the application' });
     expect(await link.getAttribute('href')).toBe(new URL(endpoint.url).origin);
   }));
 

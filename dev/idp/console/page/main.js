@@ -33,7 +33,10 @@ function draw() {
   }
   // The endpoint is part of the application, so its origin is the address of the application.
   const { url } = model.endpoint;
-  render(url && html`<a href=${new URL(url).origin}>Application</a>`, byId('application', HTMLSpanElement));
+  render(
+    url && html`<a href=${new URL(url).origin}>Open the application</a>`,
+    byId('application', HTMLParagraphElement),
+  );
 }
 
 /**
