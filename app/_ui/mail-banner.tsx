@@ -12,8 +12,10 @@ const isCodeStep = () => window.location.pathname.includes('/verify');
 function onNavigation(callback: () => void): () => void {
   if (!('navigation' in window)) return () => {};
   const { navigation } = window;
-  navigation.addEventListener('currententrychange', callback);
-  return () => navigation.removeEventListener('currententrychange', callback);
+  // Next.js navigates while React commits an update, and React rejects state changes at that time.
+  const onChange = () => queueMicrotask(callback);
+  navigation.addEventListener('currententrychange', onChange);
+  return () => navigation.removeEventListener('currententrychange', onChange);
 }
 
 /** Says where to find the codes on the local stack, which does not send mail. */
