@@ -3,7 +3,7 @@
 import Link from 'next/link';
 import { Failure } from './_ui/failure';
 
-/** Shown in place of a page that failed. */
+/** Replaces a page that failed. */
 export default function PageError({
   error,
   retry,
@@ -17,7 +17,7 @@ export default function PageError({
         Try again
       </button>
       <Link className="button" href="/">
-        Go to the start page
+        Go to the home page
       </Link>
     </Failure>
   );

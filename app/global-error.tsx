@@ -3,7 +3,7 @@
 import './globals.css';
 import { Failure } from './_ui/failure';
 
-/** The last resort: replaces the whole document when the layout itself failed, so it leans on nothing but CSS. */
+/** Replaces the whole document when the layout failed, so it depends only on CSS. */
 export default function GlobalError({ error }: { error: Error & { digest?: string } }) {
   return (
     <html lang="en">
@@ -13,9 +13,9 @@ export default function GlobalError({ error }: { error: Error & { digest?: strin
       <body>
         <main>
           <Failure title="The site could not be shown." digest={error.digest}>
-            {/* A full load, as the router is gone with the layout. */}
+            {/* A plain link, because the router failed together with the layout. */}
             <a className="button primary" href="/">
-              Load the start page
+              Load the home page
             </a>
           </Failure>
         </main>

@@ -11,7 +11,7 @@ import './globals.css';
 export const metadata: Metadata = {
   title: { default: 'Identity link', template: '%s · Identity link' },
   description:
-    'One internal user id for every identity-provider user, whichever comes first: the first request or the webhook.',
+    'One internal id for every user of your identity provider, created once by the first request or the webhook.',
   applicationName: 'Identity link',
   formatDetection: { telephone: false, email: false, address: false },
 };
@@ -24,7 +24,7 @@ export const viewport: Viewport = {
   ],
 };
 
-/** Every page is rendered per request: the provider's keys and the nonce are known at run time only. */
+/** Makes every page dynamic, because the provider's keys and the nonce are known only at run time. */
 export default async function RootLayout({ children }: { children: ReactNode }) {
   const nonce = (await headers()).get('x-nonce') ?? '';
   return (

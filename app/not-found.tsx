@@ -4,7 +4,7 @@ import styles from './_ui/ui.module.css';
 
 export const metadata: Metadata = { title: 'Page not found', robots: { index: false } };
 
-/** Shown for a path that is no page. Below an API root the answer is JSON instead. */
+/** Shown for an unknown path. Unknown paths below an API root get a JSON response instead. */
 export default function NotFound() {
   return (
     <div className={`shell ${styles['statement']}`}>
@@ -12,7 +12,7 @@ export default function NotFound() {
       <h1>There is no page here.</h1>
       <p>The address may be mistyped, or the page may have moved.</p>
       <Link className="button primary" href="/">
-        Go to the start page
+        Go to the home page
       </Link>
     </div>
   );

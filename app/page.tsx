@@ -2,41 +2,31 @@ import Link from 'next/link';
 import { Show } from '#lib/idp/components';
 import styles from './home.module.css';
 
-function SignedInState() {
+function Actions() {
   return (
     <Show
       when="signed-in"
       fallback={
-        <div className={styles['state']}>
-          <p>
-            <strong>You are signed out.</strong> Create an account and watch both ways meet in one link.
-          </p>
-          <div className="actions">
-            <Link className="button primary" href="/sign-up">
-              Create an account
-            </Link>
-            <Link className="button" href="/sign-in">
-              Sign in
-            </Link>
-          </div>
+        <div className="actions">
+          <Link className="button primary" href="/sign-up">
+            Create an account
+          </Link>
+          <Link className="button" href="/sign-in">
+            Sign in
+          </Link>
         </div>
       }
     >
-      <div className={styles['state']}>
-        <p>
-          <strong>You are signed in.</strong> Your account page shows your two ids and how they were linked.
-        </p>
-        <div className="actions">
-          <Link className="button primary" href="/account">
-            See your link
-          </Link>
-        </div>
+      <div className="actions">
+        <Link className="button primary" href="/account">
+          Open your account
+        </Link>
       </div>
     </Show>
   );
 }
 
-/** Two arrivals, one row: what the service does, as a drawing that reads in order without its lines. */
+/** Draws how two arrivals lead to one link. */
 function TwoWays() {
   return (
     <figure className={styles['ways']}>
@@ -56,23 +46,23 @@ function TwoWays() {
           </span>
         </li>
       </ol>
-      <figcaption>In either order, at once, or many times over: the link is made once.</figcaption>
+      <figcaption>The order does not matter. Repeated arrivals find the same link.</figcaption>
     </figure>
   );
 }
 
 const steps = [
   {
-    title: 'Somebody signs up',
-    text: 'The identity provider keeps the password and the session. Your data should not depend on its ids.',
+    title: 'A user signs up',
+    text: 'The identity provider stores the password and the sessions. Your own data refers only to the internal id.',
   },
   {
-    title: 'Whichever comes first, registers',
-    text: 'The first request with a valid session, or the signed webhook: either one creates the internal user.',
+    title: 'The first arrival creates the id',
+    text: 'This is either the first request with a valid session or the signed webhook.',
   },
   {
-    title: 'Everyone after finds the same id',
-    text: 'From a cache for ten minutes, from the database after that. A repeated webhook changes nothing.',
+    title: 'Later arrivals find the same id',
+    text: 'The cache has it for ten minutes, and the database keeps it. Repeated webhooks do not change it.',
   },
 ] as const;
 
@@ -81,40 +71,40 @@ const endpoints = [
     method: 'GET',
     path: '/users/v1/me',
     id: 'get-users-v1-me',
-    text: 'Who is calling: both ids of the signed-in user.',
+    text: 'Returns both ids of the signed-in user.',
   },
   {
     method: 'POST',
     path: '/auth/v1/register',
     id: 'post-auth-v1-register',
-    text: 'Creates or resolves the link: 201 if new, 200 if known.',
+    text: 'Creates a link (201) or returns the existing one (200).',
   },
   {
     method: 'POST',
     path: '/webhooks/idp/v1/user-created',
     id: 'post-webhooks-idp-v1-user-created',
-    text: 'Receives the provider’s signed events.',
+    text: 'Receives signed events from the identity provider.',
   },
 ] as const;
 
-/** What this is, and whether you are signed in; for everybody. */
+/** The home page, which every visitor may see. */
 export default function HomePage() {
   return (
     <div className={`shell ${styles['home']}`}>
       <section className={styles['hero']}>
         <div className={styles['pitch']}>
-          <h1>One user, one id, whichever comes first.</h1>
+          {/* No-break spaces keep "one id" and "exactly once" together. */}
+          <h1>One user, one&nbsp;id, exactly&nbsp;once.</h1>
           <p className={styles['lead']}>
-            When somebody signs up at your identity provider, your service hears of it twice: by that person’s
-            first request and by the provider’s webhook. This service turns both into one internal user id,
-            exactly once.
+            A new user of your identity provider reaches your service twice: with the first request and with a
+            webhook. This service gives the user one internal id, even if both arrive at the same time.
           </p>
-          <SignedInState />
+          <Actions />
         </div>
         <TwoWays />
       </section>
       <section aria-labelledby="how">
-        <h2 id="how">How a link comes about</h2>
+        <h2 id="how">How it works</h2>
         <ol className={styles['steps']}>
           {steps.map(({ title, text }) => (
             <li key={title}>
@@ -125,14 +115,14 @@ export default function HomePage() {
         </ol>
       </section>
       <section aria-labelledby="api">
-        <h2 id="api">The API it comes with</h2>
+        <h2 id="api">API</h2>
         <dl className={styles['endpoints']}>
           {endpoints.map(({ method, path, id, text }) => (
             <div key={path}>
               <dt>
                 <Link href={`/docs#${id}`} prefetch={false}>
                   <code>
-                    <b>{method}</b> {path}
+                    <b data-method={method}>{method}</b> {path}
                   </code>
                 </Link>
               </dt>
@@ -141,7 +131,7 @@ export default function HomePage() {
           ))}
         </dl>
         <Link className={`button ${styles['more']}`} href="/docs" prefetch={false}>
-          Read the whole API
+          Read the API reference
         </Link>
       </section>
     </div>

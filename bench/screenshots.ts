@@ -25,7 +25,7 @@ const looks: Readonly<Record<string, BrowserContextOptions>> = {
 const pages: Readonly<Record<string, (page: Page, consoleUrl: string) => Promise<unknown>>> = {
   home: async (page) => {
     await page.goto('/');
-    await page.getByText('You are signed out.').waitFor();
+    await page.getByRole('link', { name: 'Create an account' }).waitFor();
   },
   docs: async (page) => {
     await page.goto('/docs');

@@ -4,7 +4,7 @@ import Link from 'next/link';
 import { UserButton, useAuth } from '#lib/idp/browser';
 import styles from './ui.module.css';
 
-/** What a visitor can do next: sign in or up; or, signed in, see the account and leave. */
+/** Links to sign in and to sign up or, with a session, to the account. */
 export function AccountMenu() {
   const { userId } = useAuth();
   if (!userId) {

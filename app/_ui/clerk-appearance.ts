@@ -1,4 +1,4 @@
-// The components' own outline of a field is too faint to be seen by everybody (WCAG 1.4.11), and hard to outweigh.
+// The components' own field outline has too little contrast (WCAG 1.4.11). Overriding it needs high specificity.
 const field = {
   '&&[data-variant]': { boxShadow: '0 0 0 1px var(--line-strong)' },
   '&&[data-variant]:focus': { boxShadow: '0 0 0 2px var(--brand)' },
@@ -6,7 +6,7 @@ const field = {
   '&&[data-variant][aria-invalid="true"]': { boxShadow: '0 0 0 2px var(--danger)' },
 };
 
-/** One flat colour, as the site's own buttons have. */
+/** A flat color like that of the site's own buttons. */
 const primaryButton = {
   minHeight: '2.5rem',
   '&&[data-variant]': { boxShadow: 'none', '@media (forced-colors: active)': { border: '1px solid' } },
@@ -14,8 +14,8 @@ const primaryButton = {
 };
 
 /**
- * Dresses the provider's components in this site's own tokens, which follow the colour scheme. The components set
- * variables of their own on their elements, `--accent` among them: the site's names must differ.
+ * Applies the site's color variables, which follow the color scheme, to the provider's components. The components define
+ * variables such as `--accent` on their own elements, so the site's variables must have other names.
  */
 export const clerkAppearance = {
   variables: {
@@ -44,7 +44,7 @@ export const clerkAppearance = {
   },
 };
 
-/** For a form that fills its room, where the component's own would take the width of the window. */
+/** Makes a form fill its container instead of the window. */
 export const fillingAppearance = {
   elements: { rootBox: { width: '100%' }, cardBox: { width: '100%', maxWidth: '100%' } },
 };

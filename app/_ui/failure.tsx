@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import styles from './ui.module.css';
 
-/** What a page shows that failed. The failure itself is in the server's log, under the reference. */
+/** Replaces a page that failed. The server's log has the error under the same reference. */
 export function Failure({
   title,
   digest,
@@ -15,7 +15,7 @@ export function Failure({
     <div className={`shell ${styles['statement']}`} role="alert">
       <p className={styles['code']}>Error</p>
       <h1>{title}</h1>
-      <p>Something failed on our side. Nothing was changed; it is safe to try again.</p>
+      <p>The server failed to create this page. Your data was not changed, and it is safe to try again.</p>
       {digest ? (
         <p>
           Reference: <code>{digest}</code>

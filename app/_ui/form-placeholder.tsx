@@ -4,14 +4,14 @@ import { useEffect, useState } from 'react';
 import { ReloadButton } from './reload-button';
 import styles from './sign-in-frame.module.css';
 
-const PATIENCE_MS = 6_000;
+const SLOW_AFTER_MS = 6_000;
 
-/** Stands where a form of the provider will; admits it when the form takes long. */
+/** Reserves the place of a form of the identity provider. After six seconds it says that loading is slow. */
 export function FormPlaceholder({ title }: { title: string }) {
   const [late, setLate] = useState(false);
 
   useEffect(() => {
-    const timer = setTimeout(() => setLate(true), PATIENCE_MS);
+    const timer = setTimeout(() => setLate(true), SLOW_AFTER_MS);
     return () => clearTimeout(timer);
   }, []);
 
@@ -19,9 +19,7 @@ export function FormPlaceholder({ title }: { title: string }) {
     <div className={`card ${styles['placeholder']}`}>
       <h1>{title}</h1>
       <p role="status">
-        {late
-          ? 'Still loading: the identity provider, which serves the form, is slow today.'
-          : 'Loading the form…'}
+        {late ? 'Still loading. The identity provider is slow to send the form.' : 'Loading the form…'}
       </p>
       {late ? <ReloadButton /> : null}
     </div>

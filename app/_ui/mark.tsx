@@ -1,4 +1,4 @@
-/** Two rings that hold each other: the sign of the site, in the colour of the text around it. */
+/** The logo: two linked rings in the current text color. */
 export function Mark() {
   return (
     <svg aria-hidden="true" width="30" height="18" viewBox="0 0 30 18" fill="none" stroke="currentColor">

@@ -1,6 +1,6 @@
 'use client';
 
-/** Loads the document afresh, for scripts that did not come the first time. */
+/** Reloads the page, because scripts that failed to load are not requested again otherwise. */
 export function ReloadButton() {
   return (
     <button className="button" type="button" onClick={() => window.location.reload()}>

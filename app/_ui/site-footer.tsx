@@ -1,14 +1,13 @@
 import Link from 'next/link';
 import styles from './ui.module.css';
 
-/** The foot of every page. */
+/** The footer of every page. */
 export function SiteFooter() {
   return (
     <footer className={styles['footer']}>
       <div className="shell">
         <div className={styles['foot']}>
           <p>Identity link: one internal id for every user of your identity provider.</p>
-          {/* Seldom followed: not worth a request on every page. */}
           <Link href="/docs" prefetch={false}>
             API
           </Link>

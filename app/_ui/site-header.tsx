@@ -1,17 +1,30 @@
 import Link from 'next/link';
+import { mailsOnConsole } from '#lib/idp/browser-settings';
 import { AccountMenu } from './account-menu';
 import { Mark } from './mark';
 import styles from './ui.module.css';
 
-/** The banner of every page: where one is, and who one is. */
+/** The header of every page. Only the local stack has a console to link to. */
 export function SiteHeader() {
+  const consoleAddress = mailsOnConsole();
   return (
     <header>
       <div className={`shell ${styles['bar']}`}>
         <Link className={styles['wordmark']} href="/">
           <Mark />
-          Identity link
+          <span>Identity link</span>
         </Link>
+        <nav aria-label="Main" className={`${styles['menu']} ${styles['main']}`}>
+          {/* Few visitors follow this link, so it is not worth a request on every page. */}
+          <Link className={styles['menuLink']} href="/docs" prefetch={false}>
+            API
+          </Link>
+          {consoleAddress ? (
+            <a className={styles['menuLink']} href={consoleAddress}>
+              Console
+            </a>
+          ) : null}
+        </nav>
         <AccountMenu />
       </div>
     </header>

@@ -6,7 +6,7 @@ import { type ApiRequest, callApi, type Exchange } from './api';
 import styles from './console.module.css';
 import { ExchangeView } from './exchange-view';
 
-/** Lets the user call the API by hand and shows what goes out and what comes back, as it is. */
+/** Lets the user call the API, and shows the request and the response. */
 export function ApiConsole({ identityProviderUserId }: { identityProviderUserId: string }) {
   const session = useAuth();
   const [id, setId] = useState(identityProviderUserId);
@@ -26,31 +26,31 @@ export function ApiConsole({ identityProviderUserId }: { identityProviderUserId:
   const sendRegister = send({
     method: 'POST',
     path: '/auth/v1/register',
-    body: JSON.stringify({ identityProviderUserId: id }),
+    body: JSON.stringify({ identityProviderUserId: id }, null, 2),
   });
 
   return (
     <section aria-labelledby="console" className={styles['console']}>
       <div className={styles['intro']}>
         <h2 id="console">Call the API</h2>
-        <p>With your own session. Nothing here is simulated.</p>
+        <p>These forms send real requests with your session.</p>
       </div>
       <div className={styles['calls']}>
         <form className={`card ${styles['call']}`} onSubmit={sendMe}>
           <h3>
             <code>
-              <b>GET</b> /users/v1/me
+              <b data-method="GET">GET</b> /users/v1/me
             </code>
           </h3>
-          <p>Who am I? Creates the link if there is none yet.</p>
-          <button className="button" type="submit" aria-disabled={busy}>
-            Send<span className="visually-hidden"> GET /users/v1/me</span>
+          <p>Returns your ids. The first call creates the link.</p>
+          <button className="button primary" type="submit" aria-disabled={busy}>
+            Send GET<span className="visually-hidden"> /users/v1/me</span>
           </button>
         </form>
         <form className={`card ${styles['call']}`} onSubmit={sendRegister}>
           <h3>
             <code>
-              <b>POST</b> /auth/v1/register
+              <b data-method="POST">POST</b> /auth/v1/register
             </code>
           </h3>
           <label>
@@ -65,7 +65,7 @@ export function ApiConsole({ identityProviderUserId }: { identityProviderUserId:
             />
           </label>
           <button className="button" type="submit" aria-disabled={busy}>
-            Send<span className="visually-hidden"> POST /auth/v1/register</span>
+            Send POST<span className="visually-hidden"> /auth/v1/register</span>
           </button>
         </form>
       </div>

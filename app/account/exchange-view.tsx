@@ -5,16 +5,16 @@ import styles from './console.module.css';
 import { isFirstSight } from './provenance';
 
 const meanings: Readonly<Record<number, string>> = {
-  200: 'The link existed.',
-  201: 'Created: nobody had linked this id before.',
-  400: 'The request was refused as malformed.',
+  200: 'The link already existed.',
+  201: 'The link was created.',
+  400: 'The request was rejected as malformed.',
   401: 'The session has ended. Sign in again.',
-  413: 'The request was too large.',
-  500: 'The service failed. Nothing was half done; it is safe to send again.',
+  413: 'The request body is too large.',
+  500: 'The service failed. It is safe to send the request again.',
 };
 
-/** The headers that tell something about this service; a browser shows the rest. */
-const HEADERS_OF_INTEREST = ['content-type', 'cache-control', 'server-timing', 'x-request-id'];
+/** The headers that are specific to this service. The browser's developer tools show the others. */
+const SHOWN_HEADERS = ['content-type', 'cache-control', 'server-timing', 'x-request-id'];
 
 function requestText({ method, path, body }: ApiRequest): string {
   const head = [`${method} ${path}`, 'cookie: __session=(your session token)'];
@@ -23,43 +23,55 @@ function requestText({ method, path, body }: ApiRequest): string {
     : [...head, 'content-type: application/json', '', body].join('\n');
 }
 
+function indented(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2);
+  } catch {
+    return body;
+  }
+}
+
 function answerText({ status, statusText, headers, body }: ApiAnswer): string {
-  const shown = HEADERS_OF_INTEREST.flatMap((name) => {
+  const shown = SHOWN_HEADERS.flatMap((name) => {
     const value = headers.get(name);
     return value === null ? [] : [`${name}: ${value}`];
   });
-  return [`${status} ${statusText}`.trim(), ...shown, '', body].join('\n');
+  return [`${status} ${statusText}`.trim(), ...shown, '', indented(body)].join('\n');
 }
 
 function Message({ title, text }: { title: string; text: string }) {
   return (
     <div className={styles['message']}>
       <h3>{title}</h3>
-      <section aria-label={title} className={`card ${styles['text']}`}>
+      {/* Lines do not wrap inside an id, so the box scrolls sideways, also with the keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable with the keyboard */}
+      <section aria-label={title} className={`card ${styles['text']}`} tabIndex={0}>
         <pre>{text}</pre>
       </section>
     </div>
   );
 }
 
-function outcome({ request, answer }: Exchange): string {
-  if (!answer) return 'No answer came. Check your connection and send again.';
+function Outcome({ request, answer }: Exchange) {
+  if (!answer) return 'There was no response. Check your connection and send the request again.';
   const { status, statusText, headers, milliseconds } = answer;
-  const madeTheLink = status === 200 && request.method === 'GET' && isFirstSight(headers);
-  const meaning = madeTheLink ? 'This request made the link.' : (meanings[status] ?? statusText);
-  return `${status}: ${meaning} ${milliseconds} ms.`;
+  const isNewLink = status === 200 && request.method === 'GET' && isFirstSight(headers);
+  const meaning = isNewLink ? 'This request created the link.' : (meanings[status] ?? statusText);
+  return (
+    <>
+      <b data-status={String(status).charAt(0)}>{status}</b> {meaning} {milliseconds} ms.
+    </>
+  );
 }
 
-/** The last call: method, path and body as sent; status, body and the headers of interest as received. */
+/** Shows the last request and its response. */
 export function ExchangeView({ exchange, busy }: { exchange: Exchange | undefined; busy: boolean }) {
   return (
     <div aria-busy={busy} className={styles['exchange']}>
-      <p className={(exchange?.answer?.status ?? 400) < 400 ? styles['good'] : undefined} role="status">
-        {busy
-          ? 'Waiting for the answer…'
-          : exchange
-            ? outcome(exchange)
-            : 'Nothing sent yet. The request and its answer appear here.'}
+      <p role="status">
+        {busy ? 'Waiting for the response…' : null}
+        {!busy && exchange ? <Outcome {...exchange} /> : null}
+        {busy || exchange ? null : 'Send a request to see it here together with its response.'}
       </p>
       {exchange ? (
         <div className={styles['messages']}>

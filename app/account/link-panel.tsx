@@ -1,18 +1,42 @@
 'use client';
 
-import { useAuth } from '#lib/idp/browser';
+import { useAuth, useUser } from '#lib/idp/browser';
+import { CopyButton } from '../_ui/copy-button';
 import ui from '../_ui/ui.module.css';
 import styles from './account.module.css';
-import { CopyButton } from './copy-button';
 import { provenance } from './provenance';
 import { type LinkState, useLink } from './use-link';
 
 const announcements = {
-  loading: 'Asking the service for your link.',
-  linked: 'Your link is shown.',
+  loading: 'Loading your ids.',
+  linked: 'Your ids are shown.',
   ended: 'Your session has ended.',
-  down: 'The service does not answer. It is asked again by itself.',
+  down: 'The service failed. This page tries again automatically.',
 } as const;
+
+const Skeleton = () => <span aria-hidden="true" className={styles['skeleton']} />;
+
+const day = new Intl.DateTimeFormat('en', { dateStyle: 'long' });
+
+/** The person as the identity provider knows them. */
+function Person() {
+  const { user } = useUser();
+  return (
+    <div className={`card ${styles['person']}`}>
+      {user ? (
+        <>
+          <strong>{user.primaryEmailAddress?.emailAddress ?? user.id}</strong>
+          <span>{user.createdAt ? `Signed up on ${day.format(user.createdAt)}` : null}</span>
+        </>
+      ) : (
+        <>
+          <Skeleton />
+          <Skeleton />
+        </>
+      )}
+    </div>
+  );
+}
 
 function Id({ name, value }: { name: string; value: string | undefined }) {
   return (
@@ -20,7 +44,7 @@ function Id({ name, value }: { name: string; value: string | undefined }) {
       <dt>{name}</dt>
       <dd>
         {value === undefined ? (
-          <span aria-hidden="true" className={styles['skeleton']} />
+          <Skeleton />
         ) : (
           <>
             <code>{value}</code>
@@ -34,24 +58,27 @@ function Id({ name, value }: { name: string; value: string | undefined }) {
 
 function Ids({ state }: { state: Extract<LinkState, { status: 'loading' | 'linked' }> }) {
   const { link, answer } = state.status === 'linked' ? state : { link: undefined, answer: undefined };
-  const origin = answer && provenance(answer.headers);
+  const source = answer && provenance(answer.headers);
   return (
-    <dl className={`card ${styles['ids']}`}>
-      <Id name="Identity-provider user id" value={link?.identityProviderUserId} />
-      <Id name="Internal user id" value={link?.userId} />
-      <div className={styles['origin']}>
-        <dt>How this answer came about</dt>
-        <dd>
-          {origin ? (
-            <>
-              <strong>{origin.title}.</strong> {origin.text}
-            </>
-          ) : (
-            <span aria-hidden="true" className={styles['skeleton']} />
-          )}
-        </dd>
-      </div>
-    </dl>
+    <div className={styles['link']}>
+      <Person />
+      <dl className={`card ${styles['ids']}`}>
+        <Id name="Identity-provider user id" value={link?.identityProviderUserId} />
+        <Id name="Internal user id" value={link?.userId} />
+        <div className={styles['source']}>
+          <dt>Source</dt>
+          <dd>
+            {source ? (
+              <>
+                <strong>{source.title}.</strong> {source.text}
+              </>
+            ) : (
+              <Skeleton />
+            )}
+          </dd>
+        </div>
+      </dl>
+    </div>
   );
 }
 
@@ -59,12 +86,9 @@ function Ended() {
   return (
     <div className={`card ${ui['notice']}`}>
       <h3>Your session has ended</h3>
-      <p>
-        You were signed out, here or elsewhere. Your link is kept: sign in to the same account to see it
-        again.
-      </p>
+      <p>You were signed out in this browser or on another device. Your internal id stays the same.</p>
       <div className="actions">
-        {/* A full load: what the browser SDK still remembers of the session is dropped with the page. */}
+        {/* A plain link reloads the page, so the browser SDK drops its cached session. */}
         <a className="button primary" href="/sign-in?redirect_url=%2Faccount">
           Sign in again
         </a>
@@ -86,11 +110,11 @@ function Down({
   const requestId = answer?.headers.get('x-request-id');
   return (
     <div className={`card ${ui['notice']} ${ui['trouble']}`}>
-      <h3>{answer ? 'The service has trouble' : 'The service cannot be reached'}</h3>
+      <h3>{answer ? 'The service failed' : 'The service cannot be reached'}</h3>
       <p>
         {answer
-          ? `It answered with status ${answer.status}. You are still signed in, and this page asks again by itself.`
-          : 'No answer came. Check your connection; this page asks again by itself.'}
+          ? `It returned status ${answer.status}. You are still signed in. This page tries again automatically.`
+          : 'There was no response. Check your connection. This page tries again automatically.'}
       </p>
       {requestId ? (
         <p>
@@ -98,24 +122,24 @@ function Down({
         </p>
       ) : null}
       <div className="actions">
-        <button className="button primary" type="button" aria-disabled={busy} onClick={check}>
-          {busy ? 'Asking…' : 'Ask now'}
+        <button className="button" type="button" aria-disabled={busy} onClick={check}>
+          {busy ? 'Loading…' : 'Try again'}
         </button>
       </div>
     </div>
   );
 }
 
-/** Both ids of the signed-in user and how the service came by them; or why they cannot be shown, and what to do. */
+/** Shows both ids of the signed-in user and where the service found them, or an error and what to do about it. */
 export function LinkPanel() {
   const { state, busy, check } = useLink(useAuth());
   return (
-    <section aria-labelledby="link" aria-busy={busy} className={styles['panel']}>
+    <section aria-labelledby="ids" aria-busy={busy} className={styles['panel']}>
       <div className={styles['panelHead']}>
-        <h2 id="link">The link</h2>
+        <h2 id="ids">Your ids</h2>
         {state.status === 'linked' ? (
-          <button className={`button ${styles['copy']}`} type="button" aria-disabled={busy} onClick={check}>
-            Ask again
+          <button className={`button ${ui['copy']}`} type="button" aria-disabled={busy} onClick={check}>
+            Refresh
           </button>
         ) : null}
       </div>

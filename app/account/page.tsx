@@ -7,21 +7,21 @@ import { LinkPanel } from './link-panel';
 
 export const metadata: Metadata = {
   title: 'Account',
-  description: 'Which internal user id your account is linked to, and how that came about.',
+  description: 'Your e-mail address, both of your ids, and a form to call the API.',
   robots: { index: false },
 };
 
-/** Shown to a verified session only; everybody else is sent to sign in. */
+/** Shown only with a verified session. Other visitors are redirected to the sign-in page. */
 export default async function AccountPage() {
   const { isAuthenticated, userId } = await auth();
   if (!isAuthenticated) redirect('/sign-in?redirect_url=%2Faccount');
   return (
     <div className={`shell ${styles['account']}`}>
       <div className={styles['intro']}>
-        <h1>Your link</h1>
+        <h1>Your account</h1>
         <p>
-          The identity provider knows you by one id, this service by another. This page asks the service for
-          both, as any client would.
+          The identity provider has one id for you, and this service has another. This page requests both from
+          the API with your session.
         </p>
       </div>
       <LinkPanel />

@@ -1,4 +1,4 @@
-/** One way by which an answer came about, in words for its reader. */
+/** Where the service found a link, in words for the user. */
 export interface Provenance {
   readonly title: string;
   readonly text: string;
@@ -7,33 +7,36 @@ export interface Provenance {
 const entry = (headers: Headers, name: string) =>
   new RegExp(`(?:^|,)\\s*${name}\\s*;\\s*desc="?(\\w+)`).exec(headers.get('server-timing') ?? '')?.[1];
 
-/** True for the one answer to the request that linked its caller. */
+/** Returns true for the response to the request that created the caller's link. */
 export function isFirstSight(headers: Headers): boolean {
   return entry(headers, 'caller') === 'created';
 }
 
-/** How an answer came about, read from its `server-timing` header. */
+/** Reads from the `server-timing` header of a response where the service found the link. */
 export function provenance(headers: Headers): Provenance {
   if (isFirstSight(headers)) {
     return {
       title: 'Registered by this request',
-      text: 'It came before the webhook, which will find the link made and change nothing.',
+      text: 'It arrived before the webhook, which will find this link.',
     };
   }
   switch (entry(headers, 'cache')) {
     case 'hit':
-      return { title: 'Read from the cache', text: 'The link was known, and the database was not asked.' };
+      return { title: 'Read from the cache', text: 'The service did not query the database.' };
     case 'miss':
       return {
         title: 'Found in the database',
-        text: 'The webhook or an earlier request had made the link. From now on it is in the cache.',
+        text: 'The webhook or an earlier request created the link. The cache has it now.',
       };
     case 'bypass':
       return {
         title: 'Found in the database',
-        text: 'The cache did not answer, so the service went without it.',
+        text: 'The cache did not respond, so the service queried the database.',
       };
     default:
-      return { title: 'Answered by the service', text: 'It did not say by which way it found the link.' };
+      return {
+        title: 'Returned by the service',
+        text: 'The response does not say where the link was found.',
+      };
   }
 }

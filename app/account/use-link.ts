@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import type { UserLink } from '#lib/api/schemas';
 import { type ApiAnswer, callApi, type Session } from './api';
 
-/** What is known of the link; `ended`: there is no session any more, `down`: the service failed or is out of reach. */
+/** The state of the link. `ended`: the session has ended. `down`: the service failed or cannot be reached. */
 export type LinkState =
   | { readonly status: 'loading' }
   | {
@@ -15,7 +15,10 @@ export type LinkState =
   | { readonly status: 'ended' }
   | { readonly status: 'down'; readonly answer: ApiAnswer | undefined };
 
-/** Both ids of a user, as GET /users/v1/me tells them. By hand: a validation library probes for `eval`, which the page's policy forbids and reports. */
+/**
+ * Parses the response of GET /users/v1/me. It does not use zod, because zod tests whether `eval` is available and the
+ * page's Content-Security-Policy reports that.
+ */
 function readLink(text: string): UserLink | undefined {
   const body: unknown = JSON.parse(text);
   if (typeof body !== 'object' || body === null) return undefined;
@@ -40,26 +43,26 @@ const FIRST_RETRY_MS = 2_000;
 const LAST_RETRY_MS = 30_000;
 
 /**
- * The signed-in user's link as the service tells it. While the service is down it is asked again, less and less
- * often, and at once when the machine is back online or `check` is called.
+ * Loads the signed-in user's link. While the service is down, it retries after increasing delays. It retries at once when
+ * the browser is online again or when `check` is called.
  */
 export function useLink(session: Session): { state: LinkState; busy: boolean; check: () => void } {
   const [state, setState] = useState<LinkState>({ status: 'loading' });
   const [busy, setBusy] = useState(false);
-  const underWay = useRef(false);
+  const inFlight = useRef(false);
   const latestSession = useRef(session);
   useEffect(() => {
     latestSession.current = session;
   });
 
   const check = useCallback(() => {
-    if (underWay.current) return;
-    underWay.current = true;
+    if (inFlight.current) return;
+    inFlight.current = true;
     setBusy(true);
     void callApi({ method: 'GET', path: '/users/v1/me' }, latestSession.current)
       .then(({ answer }) => setState(linkState(answer)))
       .finally(() => {
-        underWay.current = false;
+        inFlight.current = false;
         setBusy(false);
       });
   }, []);

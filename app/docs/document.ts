@@ -3,53 +3,48 @@ import json from '../../lib/api/openapi.json';
 
 const Dictionary = z.record(z.string(), z.unknown());
 
-/** What a JSON pointer (RFC 6901) leads to, and the last word of it, which is its name. */
-function pointedAt(pointer: string): { name: string; part: unknown } {
-  const words = pointer
-    .slice('#/'.length)
+/** Returns the value at a JSON pointer (RFC 6901) of the document. */
+const valueAt = (pointer: string): unknown =>
+  pointer
     .split('/')
-    .map((word) => word.replaceAll('~1', '/').replaceAll('~0', '~'));
-  const part = words.reduce<unknown>((value, word) => Dictionary.parse(value)[word], json);
-  return { name: words.at(-1) ?? '', part };
-}
+    .slice(1)
+    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce<unknown>((value, token) => Dictionary.parse(value)[token], json);
 
-const Reference = z.looseObject({ $ref: z.string() });
-
-/** A part of the document with what it refers to in its place, which keeps its name as `refersTo`. */
-function resolved(part: unknown): unknown {
-  if (Array.isArray(part)) return part.map(resolved);
-  const dictionary = Dictionary.safeParse(part);
-  if (!dictionary.success) return part;
-  const reference = Reference.safeParse(part);
-  if (!reference.success) {
-    return Object.fromEntries(Object.entries(dictionary.data).map(([key, value]) => [key, resolved(value)]));
+/** Replaces each `$ref` with its target. The name of the target becomes the property `ref`. */
+function resolve(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(resolve);
+  const parsed = Dictionary.safeParse(value);
+  if (!parsed.success) return value;
+  const { $ref, ...rest } = parsed.data;
+  if (typeof $ref === 'string') {
+    return { ...Dictionary.parse(resolve(valueAt($ref))), ...rest, ref: $ref.split('/').at(-1) };
   }
-  const { $ref, ...own } = reference.data;
-  const { name, part: referred } = pointedAt($ref);
-  return { ...Dictionary.parse(resolved(referred)), ...own, refersTo: name };
+  return Object.fromEntries(Object.entries(parsed.data).map(([key, each]) => [key, resolve(each)]));
 }
+
+const text = z.optional(z.string());
 
 const Schema = z.object({
-  refersTo: z.optional(z.string()),
-  description: z.optional(z.string()),
-  type: z.optional(z.string()),
+  ref: text,
+  description: text,
+  type: text,
   const: z.optional(z.unknown()),
   enum: z._default(z.array(z.unknown()), []),
-  pattern: z.optional(z.string()),
+  pattern: text,
   minLength: z.optional(z.number()),
   maxLength: z.optional(z.number()),
   required: z._default(z.array(z.string()), []),
   get properties() {
-    return z.optional(z.record(z.string(), Schema));
+    return z._default(z.record(z.string(), Schema), {});
   },
-  /** Objects, of which it is one. */
   get anyOf() {
     return z._default(z.array(Schema), []);
   },
 });
 export type Schema = z.infer<typeof Schema>;
 
-/** What is sent one way or the other: all of it is JSON. */
+/** Every body of this API is JSON. */
 const Content = z.object({
   'application/json': z.object({
     schema: Schema,
@@ -57,92 +52,109 @@ const Content = z.object({
   }),
 });
 
-const Header = z.object({
-  description: z.optional(z.string()),
-  required: z._default(z.boolean(), false),
-  schema: Schema,
-});
+const Header = z.object({ description: text, required: z._default(z.boolean(), false), schema: Schema });
 
 const Response = z.object({
-  refersTo: z.optional(z.string()),
+  ref: text,
   description: z.string(),
   headers: z._default(z.record(z.string(), Header), {}),
   content: z.optional(Content),
 });
-
-const Parameter = z.object({ name: z.string(), in: z.string(), description: z.string(), schema: Schema });
 
 const Operation = z.object({
   tags: z.array(z.string()),
   summary: z.string(),
   description: z.string(),
   security: z.array(z.record(z.string(), z.array(z.string()))),
-  parameters: z._default(z.array(Parameter), []),
+  parameters: z._default(
+    z.array(z.object({ name: z.string(), in: z.string(), description: z.string(), schema: Schema })),
+    [],
+  ),
   requestBody: z.optional(z.object({ description: z.string(), content: Content })),
   responses: z.record(z.string(), Response),
 });
-
 const Operations = z.record(z.string(), z.record(z.string(), Operation));
 
-const Document = z.object({
-  info: z.object({ version: z.string(), description: z.string() }),
-  tags: z.array(z.object({ name: z.string(), description: z.string() })),
-  paths: Operations,
-  webhooks: Operations,
-  'x-elsewhere': z.array(z.object({ status: z.number(), response: Response })),
-  components: z.object({
-    schemas: z.record(z.string(), Schema),
-    securitySchemes: z.record(
-      z.string(),
-      z.object({
-        type: z.string(),
-        description: z.string(),
-        scheme: z.optional(z.string()),
-        in: z.optional(z.string()),
-        name: z.optional(z.string()),
-      }),
-    ),
-  }),
-});
+const document = z
+  .object({
+    info: z.object({ version: z.string(), description: z.string() }),
+    tags: z.array(z.object({ name: z.string(), description: z.string() })),
+    paths: Operations,
+    webhooks: Operations,
+    'x-elsewhere': z.array(z.object({ status: z.number(), response: Response })),
+    components: z.object({
+      schemas: z.record(z.string(), Schema),
+      securitySchemes: z.record(
+        z.string(),
+        z.object({ type: z.string(), description: z.string(), scheme: text, in: text, name: text }),
+      ),
+    }),
+  })
+  .parse(resolve(json));
 
-/** A text as the fragment of an address: `POST /auth/v1/register` is `post-auth-v1-register`. */
-export const fragment = (text: string): string =>
-  text
+export const { info, tags } = document;
+export const { schemas, securitySchemes } = document.components;
+
+/** Returns a URL fragment: `post-auth-v1-register` for `POST /auth/v1/register`. */
+export const fragment = (name: string): string =>
+  name
     .replace(/([a-z])([A-Z])/g, '$1-$2')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '');
 
-/** Those of a section of the document, each with its anchor and with its answers, which have theirs. */
-const operationsOf = (given: z.infer<typeof Operations>, kind: 'path' | 'webhook') =>
-  Object.entries(given).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([name, { responses, ...operation }]) => {
-      const method = name.toUpperCase();
+const operationsIn = (paths: z.infer<typeof Operations>, kind: 'path' | 'webhook') =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([key, operation]) => {
+      const method = kind === 'path' ? key.toUpperCase() : 'event';
       const id = fragment(`${kind === 'path' ? method : kind} ${path}`);
-      const answers = Object.entries(responses).map(([status, answer]) => ({
-        ...answer,
-        status,
-        id: `${id}-${status}`,
+      const responses = Object.entries(operation.responses).map(([status, response]) => ({
+        ...{ ...response, status, id: `${id}-${status}` },
       }));
-      return { ...operation, kind, method, path, id, answers };
+      return { ...operation, kind, method, path, id, responses };
     }),
   );
 
-const document = Document.parse(resolved(json));
-
-export const { info, tags } = document;
-export const { schemas, securitySchemes } = document.components;
 export const operations = [
-  ...operationsOf(document.paths, 'path'),
-  ...operationsOf(document.webhooks, 'webhook'),
+  ...operationsIn(document.paths, 'path'),
+  ...operationsIn(document.webhooks, 'webhook'),
 ];
 export type Operation = (typeof operations)[number];
-/** A status that an operation answers with, and all about it. */
-export type Answer = Operation['answers'][number];
+/** A response with its status and its anchor. */
+export type Response = Operation['responses'][number];
 
-/** What comes to no operation is answered with. */
-export const elsewhere: readonly Answer[] = document['x-elsewhere'].map(({ status, response }) => ({
-  ...response,
-  status: String(status),
-  id: fragment(`elsewhere ${status} ${response.refersTo ?? ''}`),
+/** Responses to paths and methods that are not operations. */
+export const elsewhere: readonly Response[] = document['x-elsewhere'].map(({ status, response }) => ({
+  ...{ ...response, status: String(status), id: fragment(`elsewhere ${status} ${response.ref ?? ''}`) },
 }));
+
+const calls = operations.filter(({ kind }) => kind === 'path');
+const responses = calls.flatMap((operation) => operation.responses);
+/** Responses that several operations have, each described once. */
+export const shared: readonly Response[] = responses
+  .filter((response) => {
+    const uses = responses.filter(({ ref }) => ref !== undefined && ref === response.ref);
+    return uses.length > 1 && uses[0] === response;
+  })
+  .map((response) => ({ ...response, id: fragment(`response ${response.ref}`) }))
+  .toSorted((one, other) => Number(one.status) - Number(other.status));
+
+/** Returns the anchor of the full description of a response. */
+export const anchorOf = ({ id, ref }: Response): string =>
+  (ref && [...shared, ...responses].find((other) => other.ref === ref)?.id) || id;
+
+/** The request parameters. Every operation has the same ones. */
+export const parameters = calls[0]?.parameters ?? [];
+
+const headers = [...responses, ...elsewhere].flatMap((response) => Object.entries(response.headers));
+
+/** The response headers, each with the distinct schemas that it has. */
+export const responseHeaders = [...new Set(headers.map(([name]) => name))].map((name) => {
+  const uses = headers.flatMap(([other, header]) => (other === name ? [header] : []));
+  return {
+    name,
+    description: uses[0]?.description,
+    isEverywhere: responses.every((response) => name in response.headers),
+    schemas: [...new Map(uses.map(({ schema }) => [schema.pattern, schema])).values()],
+  };
+});

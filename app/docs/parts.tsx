@@ -1,170 +1,216 @@
-import type { ReactNode } from 'react';
+import { STATUS_CODES } from 'node:http';
+import { createElement, Fragment, type ReactNode } from 'react';
+import { CopyButton } from '../_ui/copy-button';
+import { curl } from './curl';
 import styles from './docs.module.css';
-import { fragment, type Schema } from './document';
+import { anchorOf, fragment, type Operation, type Response, responseHeaders, type Schema } from './document';
 
-/** A text of the document: paragraphs, in which what stands between backticks is code. */
-export function Prose({ children = '' }: { children?: string | undefined }) {
-  const paragraphs = children.split('\n\n').filter(Boolean);
-  return paragraphs.map((paragraph) => (
-    <p key={paragraph}>
-      {paragraph
-        .split(/(`[^`]+`)/)
-        .map((piece) => (piece.startsWith('`') ? <code key={piece}>{piece.slice(1, -1)}</code> : piece))}
-    </p>
-  ));
-}
+/*
+ * These functions are called once per process, when the page's module is loaded. They are functions and not components
+ * because React would call a component again for every request.
+ */
 
-interface HeadingProps {
-  readonly level: 'h2' | 'h3' | 'h5';
-  readonly id: string;
-  readonly children: ReactNode;
-}
+/** Returns paragraphs in which text between backticks is code. */
+export const prose = (text = ''): ReactNode[] =>
+  text
+    .split('\n\n')
+    .filter(Boolean)
+    .map((paragraph) =>
+      // As arguments, the children need no keys. Keys made from the text would not be unique.
+      createElement(
+        'p',
+        { key: paragraph },
+        ...paragraph
+          .split(/`([^`]+)`/)
+          .map((piece, index) => (index % 2 === 1 ? createElement('code', null, piece) : piece)),
+      ),
+    );
 
-/** A heading that leads to itself, so that its address can be had by mouse and by keyboard. */
-export function Heading({ level: Level, id, children }: HeadingProps) {
-  return (
-    <Level className={styles['heading']} id={id}>
-      <a href={`#${id}`}>{children}</a>
-    </Level>
-  );
-}
+/** Returns a heading that is a link to itself. */
+export const heading = (Level: 'h2' | 'h3' | 'h4', id: string, content: ReactNode) => (
+  <Level className={styles['heading']} id={id}>
+    <a href={`#${id}`}>{content}</a>
+  </Level>
+);
 
-/** A command for a shell; a click selects it as it stands. */
-export function Command({ title, children }: { title: string; children: string }) {
-  return (
-    <figure className={styles['command']}>
-      <figcaption>{title}</figcaption>
-      <pre>
-        <code>{children}</code>
-      </pre>
-    </figure>
-  );
-}
-
-/** Up to this length a value stands on one line. */
-const ONE_LINE = 64;
-
-/** A value as JSON. */
-export function Example({ value }: { value: unknown }) {
-  const line = JSON.stringify(value);
-  return (
-    <pre className={styles['example']}>
-      <code>{line.length <= ONE_LINE ? line : JSON.stringify(value, null, 2)}</code>
+/** Returns a shell command with a button that copies it. */
+export const command = (title: string, text: string) => (
+  <figure className={styles['command']}>
+    <figcaption>
+      {title}
+      <CopyButton name={`command: ${title}`} value={text} />
+    </figcaption>
+    <pre>
+      <code>{text}</code>
     </pre>
-  );
-}
+  </figure>
+);
 
-/** One thing of many: its name, in few words of what kind it is, and what is to be said of it. */
 export interface Row {
-  /** Where it can be linked. */
   readonly id?: string;
   readonly name: string;
   readonly kind: readonly (string | undefined)[];
   readonly text: ReactNode;
 }
 
-/** A list that is a table where there is room for one. */
-export function Rows({ rows }: { rows: readonly Row[] }) {
-  if (rows.length === 0) return null;
-  return (
+/** Returns a definition list that looks like a table on wide screens. */
+export const rows = (list: readonly Row[]) =>
+  list.length > 0 && (
     <dl className={styles['rows']}>
-      {rows.map(({ id, name, kind, text }) => (
+      {list.map(({ id, name, kind, text }) => (
         <div key={name} id={id}>
           <dt>
-            <code>{name}</code>
-            <span>{kind.filter(Boolean).join(' · ')}</span>
+            <code>{name}</code> <span>{kind.filter(Boolean).join(' · ')}</span>
           </dt>
           <dd>{text}</dd>
         </div>
       ))}
     </dl>
   );
-}
 
-const typeOf = ({ type, anyOf }: Schema): string => type ?? (anyOf.length > 0 ? 'object' : 'any JSON');
-
-/** How long a text may be. */
-export function lengthOf({ minLength: least, maxLength: most }: Schema): string | undefined {
-  if (least === undefined) return most === undefined ? undefined : `at most ${most} characters`;
-  return most === undefined ? `at least ${least} characters` : `${least} to ${most} characters`;
-}
-
-function Choice({ word, texts }: { word: string; texts: readonly string[] }) {
-  if (texts.length === 0) return null;
+/** Returns the description of a value, and the values or the form that its schemas require. */
+export const valueText = (description: string | undefined, forms: readonly Schema[]) => {
+  const limits = forms.flatMap((form) => [
+    ...('const' in form ? [['always', JSON.stringify(form.const)]] : []),
+    ...form.enum.map((value, index) => [index === 0 ? 'one of' : 'or', JSON.stringify(value)]),
+    ...(form.pattern ? [['matches', form.pattern]] : []),
+  ]);
   return (
-    <ul aria-label={word} className={styles['choice']}>
-      {texts.map((text, index) => (
-        <li key={text}>
-          {index === 0 ? word : 'or'} <code>{text}</code>
-        </li>
+    <>
+      {prose(description)}
+      {limits.map(([word, code]) => (
+        <div key={code}>
+          {word} <code>{code}</code>
+        </div>
       ))}
-    </ul>
+    </>
+  );
+};
+
+type Kind = 'credential' | 'header' | 'value';
+
+export const anchor = (kind: Kind, name: string) => fragment(`${kind} ${name}`);
+
+type Field = readonly [name: string, schema: Schema, isRequired: boolean];
+
+/** Lists the fields of a body. A nested field has both names: `errors.database`. */
+function fieldsOf({ properties, required, anyOf }: Schema, prefix = ''): Field[] {
+  const own = Object.entries(properties).flatMap(([key, field]): Field[] => [
+    [prefix + key, field, required.includes(key)],
+    ...fieldsOf(field, `${prefix}${key}.`),
+  ]);
+  const oneOf = anyOf.flatMap((each) => fieldsOf(each, prefix));
+  return [...own, ...oneOf.map(([name, field]): Field => [name, field, false])];
+}
+
+const fieldRows = (schema: Schema): Row[] =>
+  fieldsOf(schema).map(([name, field, isRequired]) => {
+    const type = field.type ?? (field.anyOf.length > 0 ? 'object' : 'any JSON');
+    const text = field.ref ? links('value', [field.ref]) : valueText(field.description, [field]);
+    return { name, kind: [type, isRequired ? undefined : 'optional'], text };
+  });
+
+const links = (kind: Kind, names: readonly string[], separator = ', ') =>
+  names.map((name, index) => (
+    <Fragment key={name}>
+      {index > 0 && separator}
+      <a href={`#${anchor(kind, name)}`}>
+        <code>{name}</code>
+      </a>
+    </Fragment>
+  ));
+
+const statusText = (status: string) => (
+  <>
+    <b data-status={status.charAt(0)}>{status}</b> {STATUS_CODES[status]}
+  </>
+);
+
+/** Returns JSON on one line if it is short, and indented otherwise. */
+function jsonText(value: unknown): string {
+  const line = JSON.stringify(value);
+  return line.length < 64 ? line : JSON.stringify(value, null, 2);
+}
+
+/** Returns the description of a response: its body, an example and the headers that not every response has. */
+function responseView(response: Response, level: 'h3' | 'h4') {
+  const body = response.content?.['application/json'];
+  const [example] = Object.values(body?.examples ?? {});
+  const isConstant = body && fieldsOf(body.schema).every(([, field]) => 'const' in field);
+  const headers = responseHeaders.flatMap(({ name, isEverywhere }) =>
+    name in response.headers && !isEverywhere ? [name] : [],
+  );
+  return (
+    <li key={response.id} className={styles['response']}>
+      {heading(level, response.id, statusText(response.status))}
+      {prose(response.description)}
+      {prose(body?.schema.description)}
+      {body && !(example && isConstant) && rows(fieldRows(body.schema))}
+      {example && <pre>{jsonText(example.value)}</pre>}
+      {headers.length > 0 && <p>Headers: {links('header', headers)}</p>}
+    </li>
   );
 }
 
-/** What a value must be, other than its type and length; it may have several forms. */
-export function Limits({ forms }: { forms: readonly Schema[] }) {
-  const constants = forms.flatMap((form) => (form.const === undefined ? [] : [JSON.stringify(form.const)]));
-  const choices = forms.flatMap((form) => form.enum.map((each) => JSON.stringify(each)));
+/** Returns the responses that are described here, and links to those that are described elsewhere on the page. */
+export function responseList(responses: readonly Response[], level: 'h3' | 'h4') {
+  const here = responses.filter((response) => anchorOf(response) === response.id);
+  const others = responses.filter((response) => !here.includes(response));
   return (
     <>
-      <Choice texts={constants} word="always" />
-      <Choice texts={choices} word="one of" />
-      <Choice texts={forms.flatMap(({ pattern }) => pattern ?? [])} word="matches" />
+      {here.length > 0 && (
+        <ol className={styles['responses']}>{here.map((each) => responseView(each, level))}</ol>
+      )}
+      {others.length > 0 && (
+        <p className={styles['others']}>
+          {here.length > 0 ? 'See also:' : 'See:'}
+          {others.map((response) => (
+            <a key={response.id} href={`#${anchorOf(response)}`}>
+              {statusText(response.status)}
+            </a>
+          ))}
+        </p>
+      )}
     </>
   );
 }
 
-export const valueId = (name: string) => fragment(`value ${name}`);
+/** Returns the method and the path of an operation. */
+export const operationTitle = ({ method, path }: Operation) => (
+  <code>
+    <b data-method={method}>{method}</b> <span>{path}</span>
+  </code>
+);
 
-/** What is sent, field by field, in full. */
-export function sentRows(schema: Schema): Row[] {
-  return fieldsOf(schema).map(({ name, field, isRequired }) => ({
-    name,
-    kind: [typeOf(field), isRequired ? 'required' : 'optional', lengthOf(field)],
-    text: (
-      <>
-        <Prose>{field.description}</Prose>
-        <Limits forms={[field]} />
-      </>
-    ),
-  }));
-}
-
-/** What is answered, field by field: a value that has a name is described among the values. */
-export function answeredRows(schema: Schema): Row[] {
-  return fieldsOf(schema).map(({ name, field, isRequired }) => ({
-    name,
-    kind: [typeOf(field), isRequired ? undefined : 'may be missing'],
-    text: field.refersTo ? (
-      <a href={`#${valueId(field.refersTo)}`}>{field.refersTo}</a>
-    ) : (
-      <>
-        <Prose>{field.description}</Prose>
-        <Limits forms={[field]} />
-      </>
-    ),
-  }));
-}
-
-/** True if every such body is the same. */
-export const isConstant = (schema: Schema): boolean =>
-  fieldsOf(schema).every(({ field }) => field.const !== undefined);
-
-interface Field {
-  readonly name: string;
-  readonly field: Schema;
-  readonly isRequired: boolean;
-}
-
-/** The fields of a body; those within another by both names: `errors.database`. */
-function fieldsOf({ properties = {}, required, anyOf }: Schema, within = ''): Field[] {
-  const own = Object.entries(properties).flatMap(([key, field]) => {
-    const name = `${within}${key}`;
-    return [{ name, field, isRequired: required.includes(key) }, ...fieldsOf(field, `${name}.`)];
-  });
-  return [
-    ...own,
-    ...anyOf.flatMap((one) => fieldsOf(one, within).map((field) => ({ ...field, isRequired: false }))),
-  ];
+/** Returns an operation: its credentials, a command that calls it, the request and the responses. */
+export function operationView(operation: Operation) {
+  const { id, kind, method, path, summary, security, requestBody, responses } = operation;
+  const body = requestBody?.content['application/json'].schema;
+  return (
+    <article key={id} aria-labelledby={id} className={styles['operation']}>
+      {heading('h3', id, summary)}
+      <p className={styles['address']}>{operationTitle(operation)}</p>
+      {prose(operation.description)}
+      <p>
+        <strong>Credentials:</strong> {security.length === 0 && 'none'}
+        {security.map((each, index) => (
+          <Fragment key={Object.keys(each).join()}>
+            {index > 0 && ', or '}
+            {links('credential', Object.keys(each), ' and ')}
+          </Fragment>
+        ))}
+      </p>
+      {kind === 'path' && command(`${method} ${path}`, curl(operation))}
+      {body && (
+        <>
+          <h4>Request</h4>
+          {prose(requestBody?.description)}
+          {prose(body.description)}
+          {rows(fieldRows(body))}
+        </>
+      )}
+      <h4>Responses</h4>
+      {responseList(responses, 'h4')}
+    </article>
+  );
 }

@@ -90,9 +90,7 @@ export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthS
 export function readVerdict(headers: Headers): Verdict {
   const user = headers.get(USER);
   if (user === null) {
-    const reason = headers.has(sdkHeader('status'))
-      ? knownReason(headers.get(REASON))
-      : undefined;
+    const reason = headers.has(sdkHeader('status')) ? knownReason(headers.get(REASON)) : undefined;
     return { user: undefined, reason: reason ?? 'no-auth-state' };
   }
   const decoded = decodeURIComponent(user);

@@ -9,7 +9,14 @@ import { startKvServer } from '../../dev/kv/server';
 import { connectToRedis, missingMigrations, requireStore } from '../../dev/stack/external-services';
 import { readSettings } from '../../dev/stack/settings';
 import { freePort, listen } from '../../dev/system/listen';
-import { codeOnConsole, shownLink, signUp, visit } from '../harness/browser/browser';
+import {
+  codeOnConsole,
+  PASSWORD,
+  shownLink,
+  signInWithoutForm,
+  signUp,
+  visit,
+} from '../harness/browser/browser';
 import { launchBrowser } from '../harness/browser/chromium';
 import { createTestDatabase, serverOfThisRun } from '../harness/parts/database';
 import { createLocalStack, type Details } from '../harness/stack';
@@ -125,10 +132,10 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     await visit(browser, { url: new URL(printedUrl('Console')).origin }, {}, (console) =>
       visit(browser, { url: printedUrl('Application') }, {}, async (page) => {
         await page.goto('/');
-        await page.getByText('You are signed out.').waitFor();
+        await page.getByRole('link', { name: 'Create an account' }).waitFor();
         await signUp(page, email, async () => {
           expect(new URL(page.url()).pathname).toBe('/sign-up/verify-email-address');
-          const link = page.getByRole('link', { name: 'identity provider’s console' });
+          const link = page.getByRole('link', { name: 'Open the console' });
           expect(await link.getAttribute('href')).toBe(printedUrl('Console'));
           await console.goto(printedUrl('Console'));
           return codeOnConsole(console, email);
@@ -139,14 +146,42 @@ describe('Without environment variables, and with port 3000 in use', async () =>
           identityProviderUserId,
         });
 
-        const delivery = console.locator('.deliveries > li').filter({ hasText: email });
-        expect(await delivery.locator('summary').innerText()).toContain('user.created');
+        const group = console.locator('.groups > li').filter({ hasText: email });
+        const delivery = group.locator('.deliveries > li').filter({ hasText: 'user.created' });
         await delivery.getByText('Delivered').waitFor();
         await delivery.locator('summary').getByText('HTTP 200').waitFor();
         await delivery.locator('summary').click();
         await delivery.getByText('{"received":true,"eventType":"user.created"}').waitFor();
       }),
     );
+  });
+
+  test('No page shows an issue in the overlay of next dev or logs an error to the console', async () => {
+    const browser = await launchBrowser();
+    onTestFinished(() => browser.close());
+    const email = 'overlay@example.com';
+    const { app, identityProvider } = stack.details;
+    const created = await fetch(`${identityProvider.consoleUrl}/api/users`, {
+      method: 'POST',
+      headers: { origin: identityProvider.consoleUrl, 'content-type': 'application/json' },
+      body: JSON.stringify({ email, password: PASSWORD }),
+    });
+    expect(created.status).toBe(201);
+    await visit(browser, { url: app }, { expected: [/status of 404 .*\/no-such-page/] }, async (page) => {
+      const expectNoIssues = async (path: string) => {
+        // The browser SDK starts after React has hydrated the page.
+        await page.waitForFunction('window.Clerk?.loaded');
+        await page.locator('nextjs-portal').waitFor({ state: 'attached' });
+        expect(await page.locator('nextjs-portal [data-issues-open]').allInnerTexts(), path).toEqual([]);
+      };
+      for (const path of ['/', '/docs', '/sign-in', '/sign-up', '/no-such-page']) {
+        await page.goto(path);
+        await expectNoIssues(path);
+      }
+      await signInWithoutForm(page, email);
+      await shownLink(page);
+      await expectNoIssues('/account');
+    });
   });
 
   test('All processes end when the local stack is killed or receives Ctrl-C, and the users survive a restart', async () => {

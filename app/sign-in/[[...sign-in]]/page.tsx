@@ -5,10 +5,10 @@ import { SignInFrame } from '../../_ui/sign-in-frame';
 
 export const metadata: Metadata = {
   title: 'Sign in',
-  description: 'Sign in to see which internal user id your account is linked to.',
+  description: 'Sign in to see your internal user id.',
 };
 
-/** The provider's own sign-in, which leads on to the account or to where the user was headed. */
+/** The provider's sign-in form. It continues to the account or to the page that required the session. */
 export default function SignInPage() {
   return (
     <SignInFrame title="Sign in" size="sign-in">

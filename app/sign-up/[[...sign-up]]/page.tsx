@@ -5,10 +5,10 @@ import { SignInFrame } from '../../_ui/sign-in-frame';
 
 export const metadata: Metadata = {
   title: 'Sign up',
-  description: 'Create an account and see it linked to an internal user id.',
+  description: 'Create an account and see its internal user id.',
 };
 
-/** The provider's own sign-up, which leads on to the account. */
+/** The provider's sign-up form. It continues to the account. */
 export default function SignUpPage() {
   return (
     <SignInFrame title="Sign up" size="sign-up">

@@ -42,7 +42,7 @@ test('The first request registers the user before the webhook, and the late webh
     const late = await service.idp.webhooks.settled(delivery?.id ?? '');
     expect(late).toMatchObject({ status: 'delivered', attempts: [{ status: 200 }] });
     expect(await service.database.rowsOf(first.identityProviderUserId)).toEqual(registered);
-    await page.getByRole('button', { name: 'Ask again' }).click();
+    await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByText('Read from the cache.').waitFor();
     expect((await shownLink(page)).userId).toBe(first.userId);
   }));
@@ -52,10 +52,10 @@ test('The account page shows an error while the database is down, and recovers w
     await service.database.proxy.treat('refuse');
     try {
       await signInUnknownUser(page, 'outage@example.com');
-      await page.getByRole('heading', { name: 'The service has trouble' }).waitFor();
-      await page.getByText('It answered with status 500.').waitFor();
+      await page.getByRole('heading', { name: 'The service failed' }).waitFor();
+      await page.getByText('It returned status 500.').waitFor();
       await page.getByText('Request id:').waitFor();
-      await page.getByRole('status').getByText('asked again by itself').waitFor({ state: 'attached' });
+      await page.getByRole('status').getByText('tries again').waitFor({ state: 'attached' });
       expect(await axeViolations(page)).toEqual([]);
     } finally {
       await service.database.proxy.treat('forward');
@@ -71,7 +71,7 @@ test('The account page shows an error while the service is unreachable, and its 
     expect(await axeViolations(page)).toEqual([]);
     await page.unroute('/users/v1/me');
     // The page also retries automatically, so the label of the button may change at any time.
-    await page.getByRole('button', { name: /^Ask (?:now|again)$/ }).click();
+    await page.getByRole('button', { name: /^(?:Try again|Refresh)$/ }).click();
     await shownLink(page);
   }));
 
@@ -86,7 +86,7 @@ test('The account page links to the sign-in page if the session was revoked', ()
     await page.route('/users/v1/me', (route) =>
       route.fulfill({ status: 401, json: { message: 'Unauthorized' } }),
     );
-    await page.getByRole('button', { name: 'Ask again' }).click();
+    await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
     expect(await axeViolations(page)).toEqual([]);
     await page.unroute('/users/v1/me');
@@ -107,7 +107,7 @@ test('The account page retries a 401 once with a new token before it shows an er
       (route) => route.fulfill({ status: 401, json: { message: 'Unauthorized' } }),
       { times: 1 },
     );
-    await page.getByRole('button', { name: 'Ask again' }).click();
+    await page.getByRole('button', { name: 'Refresh' }).click();
     expect((await renewed).status()).toBe(200);
     await page.getByText('Read from the cache.').waitFor();
   }));
@@ -120,10 +120,10 @@ test('The account page sends API requests and shows the exact request and respon
     const received = page.getByRole('region', { name: 'Response' });
 
     await page.getByRole('button', { name: 'Send GET /users/v1/me' }).click();
-    await page.getByText('200: The link existed.').waitFor();
+    await page.getByText('200 The link already existed.').waitFor();
     expect(await sent.innerText()).toMatch(/^GET \/users\/v1\/me\n/);
     const context = { isAuthenticated: true, userId, identityProviderUserId: id };
-    expect((await received.innerText()).split('\n\n').at(-1)).toBe(JSON.stringify(context));
+    expect((await received.innerText()).split('\n\n').at(-1)).toBe(JSON.stringify(context, null, 2));
     expect(await received.innerText()).toMatch(
       /^200 OK\n(?:.+\n)*cache-control: no-store\n(?:.+\n)*x-request-id: /,
     );
@@ -132,13 +132,15 @@ test('The account page sends API requests and shows the exact request and respon
     expect(await field.inputValue()).toBe(id);
     await field.fill('user_another');
     await page.getByRole('button', { name: 'Send POST /auth/v1/register' }).click();
-    await page.getByText('201: Created').waitFor();
-    expect((await sent.innerText()).split('\n\n').at(-1)).toBe('{"identityProviderUserId":"user_another"}');
+    await page.getByText('201 The link was created.').waitFor();
+    expect((await sent.innerText()).split('\n\n').at(-1)).toBe(
+      JSON.stringify({ identityProviderUserId: 'user_another' }, null, 2),
+    );
     expect(await service.database.rowsOf('user_another')).toHaveLength(1);
 
     await field.fill('');
     await field.press('Enter');
-    await page.getByText('400: The request was refused').waitFor();
+    await page.getByText('400 The request was rejected').waitFor();
     expect(await received.innerText()).toContain('"message"');
   }));
 

@@ -58,10 +58,19 @@ test('The docs page shows every operation and response of the OpenAPI document w
     expect(listOperations().length).toBeGreaterThan(5);
     for (const { id, statuses } of listOperations()) {
       expect(found.filter((heading) => heading.startsWith(`${id} `))).toHaveLength(1);
-      for (const status of statuses) {
-        expect(found.filter((heading) => heading.startsWith(`${id}-${status} ${status} `))).toHaveLength(1);
-      }
+      const shown = await page
+        .locator(`article[aria-labelledby="${id}"] :is(h4, p) a:has([data-status])`)
+        .evaluateAll((links) => links.map((link) => link.querySelector('b')?.textContent));
+      expect(shown.toSorted()).toEqual(statuses.toSorted());
     }
+    const responses = found.map((heading) => heading.replace(/^\S+ /, '')).filter((name) => /^\d/.test(name));
+    const repeated = ['408', '413', '417', '431'].map((status) =>
+      responses.filter((name) => name.startsWith(status)),
+    );
+    expect(
+      repeated.map(({ length }) => length),
+      'shared responses are described once',
+    ).toEqual([1, 1, 1, 1]);
     const ids = await page.locator('[id]').evaluateAll((elements) => elements.map(({ id }) => id));
     expect(new Set(ids).size).toBe(ids.length);
     const links = await page
@@ -96,11 +105,12 @@ test('The docs page contains all descriptions and values of the OpenAPI document
     expect(shown).toContain('1 to 255 characters');
   }));
 
-/** Runs a command in a shell and returns its output. */
+/** Runs a command in a shell that has the variables of the page, and returns its output. */
 async function runInShell(command: string): Promise<string> {
   const { stdout } = await promisify(execFile)('sh', ['-c', command], {
     env: {
       ...process.env,
+      API: service.url,
       TOKEN: tokenFor(service.idp, 'user_reader'),
       WEBHOOK_SECRET: SIGNING_SECRET,
     },
@@ -109,8 +119,8 @@ async function runInShell(command: string): Promise<string> {
   return stdout;
 }
 
-test('A click selects the whole curl command, and each command gets a documented success status', () =>
-  visit(browser, service, {}, async (page) => {
+test('Each command that a copy button copies gets a success response that the document describes', () =>
+  visit(browser, service, { permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
     await open(page);
     for (const { id, isWebhook, statuses } of listOperations()) {
       const command = page.locator(`article[aria-labelledby="${id}"] figure code`);
@@ -118,40 +128,34 @@ test('A click selects the whole curl command, and each command gets a documented
         expect(await command.count()).toBe(0);
         continue;
       }
-      await command.click();
-      const selected = await page.evaluate(() => String(getSelection()));
-      expect(selected).toBe(await command.textContent());
-      const [, status = ''] = /^HTTP\/1\.1 (\d+) /.exec(await runInShell(selected)) ?? [];
-      expect(status, selected).toMatch(/^20[01]$/);
+      const figure = page.locator(`article[aria-labelledby="${id}"] figure`);
+      await figure.getByRole('button', { name: 'Copy' }).click();
+      await figure.getByRole('button', { name: /^Copied/ }).waitFor();
+      const copied = await page.evaluate(() => navigator.clipboard.readText());
+      expect(copied).toBe(await command.textContent());
+      const [, status = ''] = /^HTTP\/1\.1 (\d+) /.exec(await runInShell(copied)) ?? [];
+      expect(status, copied).toMatch(/^20[01]$/);
       expect(statuses).toContain(status);
     }
     // The register and webhook commands use the same user, so there is exactly one row.
     expect(await service.database.rowsOf('user_2abcDEFghiJKLmnoPQRstuVWXyz')).toHaveLength(1);
   }));
 
-/** Returns the URLs of the curl commands on the page for a request with the given headers. */
-async function fetchCommandUrls(headers: Record<string, string>): Promise<string[]> {
-  const request = http.get(`${service.url}/docs`, { headers });
-  const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
-    request.once('response', resolve).once('error', reject);
-  });
-  const html = await text(response);
-  return [...html.matchAll(/<code>[^<]*curl -i ([^\s<]+)/g)].map(([, url = '']) => url);
-}
-
-test('The curl commands use the host of the page, unless the host contains shell syntax', async () => {
-  const paths = Object.keys(document.paths);
-  expect(await fetchCommandUrls({ host: 'api.example.com', 'x-forwarded-proto': 'https' })).toEqual(
-    paths.map((path) => `https://api.example.com${path}`),
-  );
-  for (const host of ['$(id)', 'x;id', '-x', "x'id"]) {
-    expect(await fetchCommandUrls({ host }), host).toEqual(
-      paths.map((path) => `http://localhost:3000${path}`),
-    );
-  }
+test('The HTML has every command and is the same for every Host header', async () => {
+  const mainOf = async (headers: Record<string, string>) => {
+    const request = http.get(`${service.url}/docs`, { headers });
+    const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+      request.once('response', resolve).once('error', reject);
+    });
+    return /<main[\s\S]*<\/main>/.exec(await text(response))?.[0] ?? '';
+  };
+  const main = await mainOf({});
+  for (const path of Object.keys(document.paths)) expect(main).toContain(`curl -i &quot;$API${path}&quot;`);
+  expect(await mainOf({ host: 'api.example.com', 'x-forwarded-proto': 'https' })).toBe(main);
+  expect(await mainOf({ host: '$(id)' })).toBe(main);
 });
 
-test('The docs page loads only scripts that the start page also loads', () =>
+test('The only script of the page that the home page does not have is that of the copy buttons', () =>
   visit(browser, service, {}, async (page) => {
     const scripts = async (path: string) => {
       const response = await page.goto(path);
@@ -163,7 +167,23 @@ test('The docs page loads only scripts that the start page also loads', () =>
     const home = await scripts('/');
     const docs = await scripts('/docs');
     expect(docs.length).toBeGreaterThan(3);
-    expect(docs.filter((script) => !home.includes(script))).toEqual([]);
+    const own = docs.filter((script) => !home.includes(script));
+    expect(own).toHaveLength(1);
+    expect(await (await page.request.get(own[0] ?? '')).text()).toContain('navigator.clipboard');
+  }));
+
+test('The contents mark the section that is in view', () =>
+  visit(browser, service, {}, async (page) => {
+    await open(page);
+    const marked = () =>
+      page
+        .locator('nav[aria-label="Contents"] a:target-current')
+        .evaluateAll((links) => links.map((link) => link.getAttribute('href')));
+    await expect.poll(marked).toEqual(['#first-call']);
+    await page.getByRole('heading', { name: 'Register a user' }).evaluate((heading) => {
+      heading.scrollIntoView({ behavior: 'instant' });
+    });
+    await expect.poll(marked).toEqual(['#post-auth-v1-register']);
   }));
 
 test('The start page links to operations, and every page links to the docs page', () =>

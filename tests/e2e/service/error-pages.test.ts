@@ -27,8 +27,8 @@ async function truncateResponses(page: Page, text: string): Promise<void> {
 
 async function failToOpenAccount(page: Page): Promise<void> {
   await signInWithoutForm(page, 'errors@example.com', '/');
-  await truncateResponses(page, 'Your link');
-  await page.getByRole('link', { name: 'See your link' }).click();
+  await truncateResponses(page, 'Your account');
+  await page.getByRole('link', { name: 'Open your account' }).click();
   await page.getByRole('heading', { name: 'This page could not be shown.' }).waitFor();
 }
 
@@ -40,7 +40,7 @@ test('A page with a truncated response shows an error, and its button loads the 
 
     await page.unroute(ROUTER_REQUEST);
     await page.getByRole('button', { name: 'Try again' }).click();
-    await page.getByRole('heading', { name: 'Your link' }).waitFor();
+    await page.getByRole('heading', { name: 'Your account' }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/account');
   }));
 
@@ -55,6 +55,6 @@ test('A truncated response for the root layout shows an error page that links to
     expect(await axeViolations(page)).toEqual([]);
 
     // Uses the keyboard, because the error overlay of `next dev` covers the page.
-    await page.getByRole('link', { name: 'Load the start page' }).press('Enter');
-    await page.getByText('You are signed in.').waitFor();
+    await page.getByRole('link', { name: 'Load the home page' }).press('Enter');
+    await page.getByRole('link', { name: 'Open your account' }).waitFor();
   }));

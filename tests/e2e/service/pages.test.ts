@@ -15,7 +15,7 @@ const NO_PAGE = /status of 404 .*\/no-such-page/;
 
 /** Each page, with a function that waits until the page is complete. */
 const signedOutPages = [
-  ['/', (page: Page) => page.getByText('You are signed out.').waitFor()],
+  ['/', (page: Page) => page.getByRole('link', { name: 'Create an account' }).waitFor()],
   ['/docs', (page: Page) => page.getByRole('heading', { name: 'The API' }).waitFor()],
   ['/sign-in', (page: Page) => page.getByLabel('Email address').waitFor()],
   ['/sign-up', (page: Page) => page.getByLabel('Email address').waitFor()],
@@ -67,8 +67,34 @@ test('Pages have no layout shifts, no axe violations and no horizontal scrolling
     await page.getByRole('region', { name: 'Response' }).waitFor();
     expect(await findProblems(page), '/account').toEqual(NONE);
     await page.goto('/');
-    await page.getByText('You are signed in.').waitFor();
+    await page.getByRole('link', { name: 'Open your account' }).waitFor();
     expect(await findProblems(page), '/ signed in').toEqual(NONE);
+  }));
+
+test('The header leads to the API page and, on the local stack, to the console', () =>
+  visit(browser, service, {}, async (page) => {
+    await page.goto('/');
+    const navigation = page.getByRole('navigation', { name: 'Main' });
+    expect(await navigation.getByRole('link', { name: 'Console' }).getAttribute('href')).toBe(
+      environment.IDP_CONSOLE_URL,
+    );
+    await navigation.getByRole('link', { name: 'API' }).click();
+    await page.getByRole('heading', { name: 'The API' }).waitFor();
+  }));
+
+test('At every step of the sign-up, a banner on the local stack leads to the console that shows the code', () =>
+  visit(browser, service, {}, async (page) => {
+    const banner = page.getByRole('complementary', { name: 'Local stack' });
+    await page.goto('/sign-up');
+    await banner.getByText('It does not send mail.').waitFor();
+    await page.getByLabel('Email address').fill('banner@example.com');
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+    await page.getByRole('button', { name: 'Continue' }).press('Enter');
+    await banner.getByText('Your code is on the console.').waitFor();
+    expect(await banner.getByRole('link', { name: 'Open the console' }).getAttribute('href')).toBe(
+      environment.IDP_CONSOLE_URL,
+    );
+    expect(await axeViolations(page)).toEqual([]);
   }));
 
 test('The skip link moves the keyboard focus to the content', () =>
@@ -90,6 +116,6 @@ test('The sign-in page shows that it is still loading and then an error if the b
     await page.clock.runFor(7_000);
     await page.getByText('Still loading').waitFor();
     await page.clock.runFor(60_000);
-    await page.getByRole('heading', { name: 'The sign-in service did not answer' }).waitFor();
+    await page.getByRole('heading', { name: 'The form could not be loaded' }).waitFor();
     expect(await axeViolations(page)).toEqual([]);
   }));

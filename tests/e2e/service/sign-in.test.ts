@@ -72,7 +72,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       await page.getByRole('button', { name: 'Open user menu' }).click();
       await page.getByRole('button', { name: 'Sign out' }).click();
       await page.waitForURL('/');
-      await page.getByText('You are signed out.').waitFor();
+      await page.getByRole('link', { name: 'Create an account' }).waitFor();
       await page
         .getByRole('navigation', { name: 'Account' })
         .getByRole('link', { name: 'Sign in' })
@@ -91,7 +91,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       await page.getByRole('button', { name: 'Open user menu' }).waitFor();
       const answered = page.waitForResponse('/users/v1/me');
       // In one breath: the SDK writes a good token back within seconds.
-      await page.getByRole('button', { name: 'Ask again' }).evaluate(
+      await page.getByRole('button', { name: 'Refresh' }).evaluate(
         (button: HTMLElement, cookies) => {
           // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API would let time pass
           for (const { name, value } of cookies) document.cookie = `${name}=${value}; path=/`;

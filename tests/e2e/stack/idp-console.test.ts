@@ -54,6 +54,10 @@ async function open(
   });
 }
 
+const userHeading = (page: Page, email: string) =>
+  page.locator('.user').getByRole('heading', { name: email });
+/** Opens the folded form that creates a user. */
+const openUserForm = (page: Page) => page.getByText('Create a user', { exact: true }).click();
 const announced = (page: Page, text: string) =>
   page.getByRole('log').getByText(text).waitFor({ state: 'attached' });
 const deliveries = (page: Page) => page.locator('.deliveries > li');
@@ -64,18 +68,19 @@ test('a user created in the console is listed with the delivery that the endpoin
   open({}, async (page) => {
     await page.getByText('No users yet.').waitFor();
     await page.getByText('No deliveries yet.').waitFor();
+    await openUserForm(page);
     const email = await page.getByLabel('E-mail').inputValue();
     expect(email).toMatch(/@example\.com$/);
     await page.getByRole('button', { name: 'Create user' }).click();
 
-    await page.getByRole('heading', { name: email }).waitFor();
+    await userHeading(page, email).waitFor();
     const delivery = deliveries(page).filter({ hasText: 'user.created' });
     await delivery.getByText('Delivered').waitFor();
     await delivery.locator('summary').click();
     await delivery.getByText('{"received":true}').waitFor();
     await delivery.getByRole('region', { name: 'Payload of user.created' }).getByText(email).waitFor();
     expect(await page.getByLabel('E-mail').inputValue()).not.toBe(email);
-    await announced(page, 'user.created delivered, answered 200');
+    await announced(page, 'user.created delivered, status 200');
   }));
 
 test('a mailed code comes up by itself, newest first, and is copied by its button', () =>
@@ -139,7 +144,8 @@ test('a broken signature shows the refusal and the next try; redelivery with a g
   open({}, async (page) => {
     const broken = page.getByRole('switch', { name: 'Break signatures' });
     await broken.click();
-    await page.getByText('Every attempt carries a signature that does not fit.').waitFor();
+    await page.getByText('Every attempt has an invalid signature.').waitFor();
+    await openUserForm(page);
     await page.getByRole('button', { name: 'Create user' }).click();
     const delivery = deliveries(page).first();
     await delivery.locator('summary').getByText('HTTP 400').waitFor();
@@ -148,7 +154,7 @@ test('a broken signature shows the refusal and the next try; redelivery with a g
     await delivery.getByText('{"message":"Invalid webhook signature"}').first().waitFor();
 
     await broken.click();
-    await page.getByText('Every attempt carries').waitFor({ state: 'hidden' });
+    await page.getByText('Every attempt has').waitFor({ state: 'hidden' });
     await delivery.getByRole('button', { name: 'Redeliver' }).click();
     await delivery.getByText('Delivered').waitFor();
     await delivery.getByText('{"received":true}').waitFor();
@@ -157,11 +163,12 @@ test('a broken signature shows the refusal and the next try; redelivery with a g
 test('what is open, focused and half typed stays so while the page goes on', () =>
   open({}, async (page) => {
     provider.createUser({ email: 'opened@example.com' });
-    const opened = deliveries(page).filter({ hasText: 'opened@example.com' });
+    const opened = page.locator('.groups > li').filter({ hasText: 'opened@example.com' });
     await opened.locator('summary').click();
+    await openUserForm(page);
     await page.getByLabel('E-mail').fill('half-typ');
     for (const name of ['one', 'two', 'three']) provider.createUser({ email: `${name}@example.com` });
-    await page.getByRole('heading', { name: 'three@example.com' }).waitFor();
+    await userHeading(page, 'three@example.com').waitFor();
     expect(await opened.locator('details').getAttribute('open')).not.toBeNull();
     expect(await page.getByLabel('E-mail').inputValue()).toBe('half-typ');
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('new-user-email');
@@ -169,7 +176,7 @@ test('what is open, focused and half typed stays so while the page goes on', () 
     const copy = opened.getByRole('button', { name: 'Copy payload' });
     await copy.focus();
     provider.createUser({ email: 'four@example.com' });
-    await page.getByRole('heading', { name: 'four@example.com' }).waitFor();
+    await userHeading(page, 'four@example.com').waitFor();
     expect(await copy.evaluate((button) => button === document.activeElement)).toBe(true);
   }));
 
@@ -232,7 +239,7 @@ test('the sessions of a user are folded, and those that have ended once more', (
 test.each([1280, 360])('each section is reached from the top at %i px, the webhook endpoint too', (width) =>
   open({ viewport: { width, height: 700 } }, async (page) => {
     for (let count = 0; count < 10; count += 1) provider.createUser({ email: `user-${count}@example.com` });
-    await page.getByRole('heading', { name: 'user-9@example.com' }).waitFor();
+    await userHeading(page, 'user-9@example.com').waitFor();
     for (const link of ['Users', 'Endpoint', 'Deliveries', 'Mails']) {
       const name = link === 'Endpoint' ? 'Webhook endpoint' : link;
       await page.getByRole('navigation').getByRole('link', { name: link }).click();
@@ -253,19 +260,64 @@ test('deliveries are shown of one type, and those that are done are cleared', ()
     await provider.webhooks.idle();
     provider.webhooks.pause();
     provider.webhooks.send('user.created', { id: 'waiting' });
-    await expect.poll(types).toEqual(['user.created', 'session.created', 'user.created']);
+    await expect.poll(types).toEqual(['user.created', 'user.created', 'session.created']);
     const filter = page.getByLabel('Type of event');
     await filter.selectOption('user.created (2)');
     expect(await types()).toEqual(['user.created', 'user.created']);
 
     await filter.selectOption('session.created (1)');
     await page.getByRole('button', { name: 'Clear deliveries' }).click();
-    await page.getByRole('group', { name: 'Clear all that are done?' }).getByRole('button').first().click();
+    await page
+      .getByRole('group', { name: 'Clear all finished deliveries?' })
+      .getByRole('button')
+      .first()
+      .click();
     await expect.poll(types).toEqual(['user.created']);
     await deliveries(page).getByText('waiting').waitFor();
     expect(await filter.innerText()).toBe('All types (1)\nuser.created (1)');
     await announced(page, 'Cleared 2 deliveries');
     expect(provider.webhooks.list().map(({ status }) => status)).toEqual(['pending']);
+  }));
+
+test('The deliveries of a user are one group in which user.created is above the session events', () =>
+  open({}, async (page) => {
+    const ada = provider.createUser({ email: 'ada@example.com' });
+    await provider.webhooks.idle();
+    provider.createSession(ada.id);
+    provider.createSession(ada.id);
+    provider.createUser({ email: 'grace@example.com' });
+    provider.webhooks.send('organization.created', { id: 'org_1' });
+    await provider.webhooks.idle();
+    const groups = () =>
+      page.locator('.groups > li').evaluateAll((items) =>
+        items.map((item) => ({
+          name: item.querySelector('h3')?.textContent,
+          types: [...item.querySelectorAll('.type')].map((type) => type.textContent),
+        })),
+      );
+    await expect.poll(groups).toEqual([
+      { name: 'Other events', types: ['organization.created'] },
+      { name: 'grace@example.com', types: ['user.created'] },
+      { name: 'ada@example.com', types: ['user.created', 'session.created', 'session.created'] },
+    ]);
+  }));
+
+test('A payload shows a long data URI shortened, and its button copies all of it', () =>
+  open({ permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
+    const image = `data:image/svg+xml,${'x'.repeat(500)}`;
+    const { id } = provider.webhooks.send('user.updated', { id: 'user_1', image_url: image });
+    const delivery = deliveries(page).first();
+    await delivery.locator('summary').click();
+    await delivery.locator('pre').getByText('"data:image/svg+xml,… (519 characters)"').waitFor();
+    await delivery.getByRole('button', { name: `Copy payload of ${id}` }).click();
+    await delivery.getByRole('button', { name: /^Copied/ }).waitFor();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toContain(image);
+  }));
+
+test('The console links to the application that has the webhook endpoint', () =>
+  open({}, async (page) => {
+    const link = page.getByRole('banner').getByRole('link', { name: 'Open the application' });
+    expect(await link.getAttribute('href')).toBe(new URL(endpoint.url).origin);
   }));
 
 test('a redelivery that fails is told of, and what was delivered before remains so', () =>
@@ -279,11 +331,12 @@ test('a redelivery that fails is told of, and what was delivered before remains 
     await delivery.getByText(/2 attempts · last redelivery failed · next try in \d s/).waitFor();
     await delivery.locator('summary').getByText('HTTP 400').waitFor();
     await delivery.getByText('Delivered').waitFor();
-    await announced(page, 'user.deleted redelivery failed, answered 400');
+    await announced(page, 'user.deleted redelivery failed, status 400');
   }));
 
 test('a refusal is shown beside the control that caused it', () =>
   open({ expected: [/status of 422/] }, async (page) => {
+    await openUserForm(page);
     await page.getByLabel('Password').fill('short');
     await page.getByRole('button', { name: 'Create user' }).click();
     await page.locator('#new-user').getByText('Passwords must be 8 characters or more.').waitFor();
@@ -293,7 +346,7 @@ test('a refusal is shown beside the control that caused it', () =>
     await page.getByLabel('Type').fill('a.b');
     await page.getByLabel('Data').fill('{"id": ');
     await page.getByRole('button', { name: 'Send event' }).click();
-    await page.locator('#new-event').getByText('The data is no JSON').waitFor();
+    await page.locator('#new-event').getByText('The data is not valid JSON').waitFor();
     expect(provider.webhooks.list()).toEqual([]);
   }));
 
@@ -311,11 +364,12 @@ test('hostile event data is shown as text', () =>
 test('when the stack is gone the page says so, and it goes on when the stack is back', () =>
   open({ expected: [GONE] }, async (page) => {
     provider.createUser({ email: 'before@example.com' });
-    await page.getByRole('heading', { name: 'before@example.com' }).waitFor();
+    await userHeading(page, 'before@example.com').waitFor();
     const { port } = new URL(provider.consoleUrl ?? '');
     await provider.stop();
-    const banner = page.getByRole('alert').filter({ hasText: 'The local stack does not answer.' });
+    const banner = page.getByRole('alert').filter({ hasText: 'The local stack does not respond.' });
     await banner.waitFor();
+    await openUserForm(page);
     await page.getByRole('button', { name: 'Create user' }).click();
     await page.locator('#new-user').getByText('Is it still running?').waitFor();
     await page.getByRole('button', { name: 'New session' }).click();
@@ -325,7 +379,7 @@ test('when the stack is gone the page says so, and it goes on when the stack is 
     await banner.waitFor({ state: 'hidden' });
     await page.getByText('No users yet.').waitFor();
     provider.createUser({ email: 'after@example.com' });
-    await page.getByRole('heading', { name: 'after@example.com' }).waitFor();
+    await userHeading(page, 'after@example.com').waitFor();
   }));
 
 test.each([1280, 360])('axe finds nothing wrong at %i px, empty or full, and nothing is cut off', (width) =>
@@ -344,6 +398,7 @@ test.each([1280, 360])('axe finds nothing wrong at %i px, empty or full, and not
     const refused = provider.webhooks.send('organization.membership.created', {});
     await deliveries(page).first().locator('summary').getByText('HTTP 400').waitFor();
     provider.webhooks.pause();
+    await openUserForm(page);
     await page.getByText('Send an event', { exact: true }).click();
     await page.getByText('Sessions: 1 active').click();
     await page.getByText('1 ended').click();

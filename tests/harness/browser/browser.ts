@@ -143,13 +143,13 @@ export async function expiredSessionCookies(page: Page, { url, idp }: Pick<TestS
     .map((cookie) => ({ ...cookie, value: expired(cookie.value) }));
 }
 
-/** What /account says of the link, once it does. */
+/** Returns the link that /account shows. */
 export async function shownLink(page: Page) {
   const value = (term: string) => page.locator(`dt:text-is("${term}") + dd`);
   return {
     identityProviderUserId: await value('Identity-provider user id').locator('code').innerText(),
     userId: await value('Internal user id').locator('code').innerText(),
-    origin: await value('How this answer came about').locator('strong').innerText(),
+    origin: await value('Source').locator('strong').innerText(),
   };
 }
 

@@ -5,7 +5,7 @@ import { html, useLayoutEffect, useRef, useState } from './preact.js';
 const COPIED_MILLISECONDS = 2500;
 
 /**
- * A button that does something, with the error beside it if that fails.
+ * A button that runs an action and shows the error beside it if the action fails.
  * @param {{ label: string, about: string, run: () => Promise<unknown> }} props
  */
 export function ActionButton(props) {
@@ -13,7 +13,7 @@ export function ActionButton(props) {
 }
 
 /**
- * A button that asks before it does something that cannot be undone. Escape says no.
+ * A button that asks for confirmation before an action that cannot be undone. Escape cancels.
  * @param {{ label: string, about?: string, question: string, run: () => Promise<unknown> }} props
  */
 export function DestructiveButton({ label, about, question, run }) {
@@ -34,7 +34,7 @@ export function DestructiveButton({ label, about, question, run }) {
       ${
         isAsking
           ? confirm()
-          : html`<${Button} place=${focused} label=${label} about=${about} run=${async () => ask(true)} />`
+          : html`<${Button} kind="risky" place=${focused} label=${label} about=${about} run=${async () => ask(true)} />`
       }
       <span class="error" role="alert" />
     </span>
@@ -42,8 +42,7 @@ export function DestructiveButton({ label, about, question, run }) {
 }
 
 /**
- * A button that copies a text, which may have to be made first, and says so. Where the browser does not let it,
- * the text is shown, ready to be copied by hand.
+ * A button that copies a text. If the browser does not allow that, the text is shown in a field and selected.
  * @param {{ label: string, about: string, text: () => string | Promise<string> }} props
  */
 export function CopyButton({ label, about, text }) {
@@ -76,7 +75,7 @@ export function CopyButton({ label, about, text }) {
 }
 
 /**
- * `about` tells a screen reader what the button acts on, which the eye sees.
+ * `about` names the object of the action for screen readers.
  * @param {{ label: string, about?: string, kind?: string, place?: object, run: () => Promise<unknown> }} props
  */
 function Button({ label, about, kind = '', place, run }) {
@@ -90,7 +89,7 @@ function Button({ label, about, kind = '', place, run }) {
 }
 
 /**
- * Runs something once at a time on behalf of a control, and shows beside it why that failed.
+ * Runs an action unless it is already running, and shows its error beside the control.
  * @param {HTMLElement} control
  * @param {() => Promise<unknown>} run
  */

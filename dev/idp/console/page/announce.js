@@ -4,7 +4,7 @@ import { byId } from './dom.js';
 const REMEMBERED = 20;
 
 /**
- * Has a screen reader say something when it next falls silent.
+ * Announces a text to screen readers.
  * @param {string} text
  */
 export function announce(text) {

@@ -1,6 +1,6 @@
 // @ts-check
 
-/** What went wrong, in words for the person at the page; `parameter` names the field that is at fault. */
+/** An error with a message for the user. `parameter` names the invalid field. */
 export class CallError extends Error {
   /**
    * @param {string} message
@@ -12,10 +12,10 @@ export class CallError extends Error {
   }
 }
 
-const BOUND_MILLISECONDS = 10_000;
+const TIMEOUT_MILLISECONDS = 10_000;
 
 /**
- * Asks the console's server to do something and returns its answer. Throws a {@link CallError} if it refuses or is gone.
+ * Calls the console's server and returns the response body. Throws a {@link CallError} if the call fails.
  * @param {'GET' | 'POST' | 'PATCH' | 'DELETE'} method
  * @param {string} path
  * @param {unknown} [body]
@@ -26,11 +26,11 @@ export async function call(method, path, body = {}) {
   const response = await fetch(path, {
     method,
     ...init,
-    signal: AbortSignal.timeout(BOUND_MILLISECONDS),
+    signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
   }).catch(() => {
-    throw new CallError('The stack does not answer. Is it still running?');
+    throw new CallError('The stack does not respond. Is it still running?');
   });
-  const answer = await response.json().catch(() => ({ message: `The console answered ${response.status}.` }));
+  const answer = await response.json().catch(() => ({ message: `The console returned ${response.status}.` }));
   if (response.ok) return answer;
   throw new CallError(String(answer.message), answer.parameter);
 }

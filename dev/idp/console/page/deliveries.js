@@ -9,13 +9,22 @@ import { html, useMemo, useState } from './preact.js';
 /** @import { Delivery, DeliveryAttempt } from '../../instance/data' */
 /** @import { Model } from './live.js' */
 
+/**
+ * The deliveries about one user.
+ * @typedef {object} Group
+ * @property {string} name the user's e-mail address, or the id if the address is unknown
+ * @property {readonly Delivery[]} deliveries in the order of {@link List}
+ */
+
 const LABELS = { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' };
 const STATES = { pending: 'waiting', delivered: 'good', failed: 'bad' };
-const EMPTY =
-  'No deliveries yet. Create a user or send an event: each delivery is listed with what the endpoint answered.';
+const EMPTY = 'No deliveries yet. Create a user or send an event to see the response of the endpoint here.';
+const NO_USER = 'Other events';
+/** Longer `data:` URIs are shortened. */
+const MAX_DATA_URI_LENGTH = 60;
 
 /**
- * The deliveries, of all types or of one, each of which opens to its attempts and its payload.
+ * The deliveries by user, of all types or of one type. Each delivery opens to its attempts and its payload.
  * @param {Model} model
  */
 export function Deliveries(model) {
@@ -25,9 +34,18 @@ export function Deliveries(model) {
   const counts = new Map();
   for (const { type } of all) counts.set(type, 1 + (counts.get(type) ?? 0));
   const only = counts.has(chosen) ? chosen : '';
-  const rows = all.filter(({ type }) => only === '' || type === only);
-  const view = (/** @type {Delivery} */ delivery) =>
-    html`<${DeliveryItem} key=${delivery.id} delivery=${delivery} note=${whatNext(delivery, model)} />`;
+  const groups = groupByUser(
+    all.filter(({ type }) => only === '' || type === only),
+    model,
+  );
+  const deliveryItem = (/** @type {Delivery} */ delivery) =>
+    html`<${DeliveryItem} key=${delivery.id} delivery=${delivery} note=${nextStep(delivery, model)} />`;
+  const view = (/** @type {Group} */ { name, deliveries }) => html`
+    <li class="stack" key=${name}>
+      <h3>${name}</h3>
+      <${List} name="deliveries" empty=${EMPTY} pageLength=${10} rows=${deliveries} view=${deliveryItem} />
+    </li>
+  `;
   return html`
     ${
       all.length > 0 &&
@@ -41,11 +59,11 @@ export function Deliveries(model) {
             <option value="">All types (${all.length})</option>
             ${[...counts].sort().map(([type, count]) => html`<option key=${type} value=${type}>${type} (${count})</option>`)}
           </select>
-          <${DestructiveButton} label="Clear deliveries" question="Clear all that are done?" run=${clear} />
+          <${DestructiveButton} label="Clear deliveries" question="Clear all finished deliveries?" run=${clear} />
         </div>
       `
     }
-    <${List} name="deliveries" empty=${EMPTY} pageLength=${25} rows=${rows} view=${view} />
+    <${List} name="groups" empty=${EMPTY} pageLength=${10} rows=${groups} view=${view} />
   `;
 }
 
@@ -53,6 +71,50 @@ async function clear() {
   const { cleared } = await call('DELETE', '/api/deliveries');
   announce(cleared === 1 ? 'Cleared 1 delivery' : `Cleared ${cleared} deliveries`);
 }
+
+/**
+ * Groups deliveries by user. The group with the newest delivery is last, because a list shows the last row first. Within
+ * a group, events about the user come after those about sessions, so that `user.created` stays at the top.
+ * @param {readonly Delivery[]} all
+ * @param {Model} model
+ * @returns {Group[]}
+ */
+function groupByUser(all, { users }) {
+  /** @type {Map<string, Delivery[]>} */
+  const byUser = new Map();
+  /** @type {Map<string, string>} */
+  const addresses = new Map();
+  for (const delivery of all) {
+    const data = dataOf(delivery);
+    const id =
+      stringOf(data?.user_id) ?? (delivery.type.startsWith('user.') ? stringOf(data?.id) : undefined) ?? '';
+    const group = byUser.get(id) ?? [];
+    // Inserted again, so that the map is in the order of the newest deliveries.
+    byUser.delete(id);
+    byUser.set(id, group);
+    group.push(delivery);
+    const address = stringOf(data?.email_addresses?.[0]?.email_address);
+    if (address !== undefined) addresses.set(id, address);
+  }
+  return [...byUser].map(([id, deliveries]) => ({
+    name: (users.get(id)?.email ?? addresses.get(id) ?? id) || NO_USER,
+    deliveries: deliveries.toSorted(
+      (one, other) => Number(one.type.startsWith('user.')) - Number(other.type.startsWith('user.')),
+    ),
+  }));
+}
+
+/**
+ * Returns the data of an event. A sender may put any JSON value there.
+ * @param {Delivery} delivery
+ */
+const dataOf = ({ body }) => JSON.parse(body).data;
+
+/**
+ * @param {unknown} value
+ * @returns {string | undefined}
+ */
+const stringOf = (value) => (typeof value === 'string' ? value : undefined);
 
 /** @param {{ delivery: Delivery, note: string }} props */
 function DeliveryItem({ delivery, note }) {
@@ -67,7 +129,8 @@ function DeliveryItem({ delivery, note }) {
  * @param {boolean} isOpened
  * @param {() => void} open
  */
-function deliveryView({ id, type, status, body, attempts, createdAt }, note, isOpened, open) {
+function deliveryView(delivery, note, isOpened, open) {
+  const { id, type, status, body, attempts, createdAt } = delivery;
   const last = attempts.at(-1);
   const redeliver = () => call('POST', `/api/deliveries/${id}/redeliver`);
   return html`
@@ -77,19 +140,19 @@ function deliveryView({ id, type, status, body, attempts, createdAt }, note, isO
           <span class="status" data-state=${STATES[status]}>${LABELS[status]}</span>
           <code class="type">${type}</code>
           <span class="time soft"><${Moment} at=${createdAt} /></span>
-          <span class="subject soft">${subjectOf(body)}</span>
+          <span class="subject soft">${stringOf(dataOf(delivery)?.id) ?? ''}</span>
           <span class="outcome row soft">
-            ${last && html`<span class="status" data-state=${isSuccess(last) ? 'plain' : 'bad'}>${answerOf(last)}</span>`}
+            ${last && html`<span class="status" data-state=${isSuccess(last) ? 'good' : 'bad'}>${responseOf(last)}</span>`}
             ${note && html`<span>${note}</span>`}
           </span>
         </summary>
         <div class="delivery-body stack loose">
           <p class="id row apart"><code>${id}</code><${CopyButton} label="Copy" about="message id ${id}" text=${() => id} /></p>
-          <h3 class="soft">Attempts</h3>
+          <h4 class="soft">Attempts</h4>
           ${last ? html`<ol class="stack">${attempts.map(attemptView)}</ol>` : html`<p class="soft">None so far.</p>`}
-          <h3 class="soft">Payload</h3>
+          <h4 class="soft">Payload</h4>
           <pre class="code" tabindex="0" role="region" aria-label="Payload of ${type}">
-            ${isOpened && JSON.stringify(JSON.parse(body), null, 2)}
+            ${isOpened && JSON.stringify(JSON.parse(body), shortenDataUri, 2)}
           </pre>
           <div class="row">
             <${ActionButton} label="Redeliver" about="${type} ${id}" run=${redeliver} />
@@ -102,22 +165,22 @@ function deliveryView({ id, type, status, body, attempts, createdAt }, note, isO
 }
 
 /**
- * Whom or what an event is about: its address, or its id. The data may be anything that somebody sent.
- * @param {string} body
- * @returns {string}
+ * A replacer for `JSON.stringify` that shortens long `data:` URIs, such as profile images.
+ * @param {string} _key
+ * @param {unknown} value
  */
-function subjectOf(body) {
-  const { data } = JSON.parse(body);
-  const subject = data?.email_addresses?.[0]?.email_address ?? data?.id;
-  return typeof subject === 'string' ? subject : '';
+function shortenDataUri(_key, value) {
+  if (typeof value !== 'string' || !value.startsWith('data:') || value.length <= MAX_DATA_URI_LENGTH)
+    return value;
+  return `${value.slice(0, value.indexOf(',') + 1).slice(0, MAX_DATA_URI_LENGTH)}… (${value.length} characters)`;
 }
 
 /**
- * How often it was tried, whether that it was tried again has failed, and when it will be again.
+ * Returns the number of attempts, whether the last redelivery failed, and the time of the next attempt.
  * @param {Delivery} delivery
  * @param {Model} model
  */
-function whatNext({ status, attempts, nextTryAt }, { endpoint, now }) {
+function nextStep({ status, attempts, nextTryAt }, { endpoint, now }) {
   const last = attempts.at(-1);
   const notes = [
     attempts.length > 1 && `${attempts.length} attempts`,
@@ -133,8 +196,8 @@ export function isSuccess({ status }) {
 }
 
 /** @param {DeliveryAttempt} attempt */
-function answerOf({ status }) {
-  return status === null ? 'no answer' : `HTTP ${status}`;
+function responseOf({ status }) {
+  return status === null ? 'no response' : `HTTP ${status}`;
 }
 
 /**
@@ -161,10 +224,10 @@ function attemptView(attempt) {
   return html`
     <li>
       <p class="row">
-        <span class="status" data-state=${isSuccess(attempt) ? 'good' : 'bad'}>${answerOf(attempt)}</span>
+        <span class="status" data-state=${isSuccess(attempt) ? 'good' : 'bad'}>${responseOf(attempt)}</span>
         <span class="soft"><${Moment} at=${attempt.at} /> · ${Math.round(attempt.durationMilliseconds)} ms</span>
       </p>
-      <p class="soft"><code>${attempt.answer || '(empty answer)'}</code></p>
+      <p class="soft"><code>${attempt.answer || '(empty body)'}</code></p>
     </li>
   `;
 }

@@ -2,7 +2,7 @@
 import { html, useMemo } from './preact.js';
 
 /**
- * The element that the page has under an id. Throws if it has none of that kind.
+ * Returns the element with an id. Throws if there is no such element of that kind.
  * @template {HTMLElement} Kind
  * @param {string} id
  * @param {new () => Kind} kind
@@ -18,7 +18,7 @@ const clockTime = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const dayAndTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
 /**
- * A moment, in milliseconds: its time if it is today's, its date too if not.
+ * The time of a moment in milliseconds, with the date unless it is today.
  * @param {{ at: number }} props
  */
 export function Moment({ at }) {

@@ -6,36 +6,36 @@ import { html } from './preact.js';
 /** @import { Model } from './live.js' */
 
 /**
- * Where events go, and the two ways to make that go wrong.
+ * The address of the webhook endpoint, and two switches that disturb its deliveries.
  * @param {Model} model
  */
 export function Endpoint({ endpoint: { url, paused, signatureBroken }, deliveries }) {
   const waiting = [...deliveries.values()].filter(({ nextTryAt }) => nextTryAt !== null).length;
   const notes = [
     paused && `Paused: ${waiting === 1 ? '1 event waits' : `${waiting} events wait`}.`,
-    signatureBroken && 'Every attempt carries a signature that does not fit.',
+    signatureBroken && 'Every attempt has an invalid signature.',
   ].filter(Boolean);
   return html`
-    <p><code>${url ?? 'No endpoint is set: events wait for one.'}</code></p>
+    <p><code>${url ?? 'No endpoint is set. Events wait until there is one.'}</code></p>
     <div class="row switches">
       <${Switch} label="Pause deliveries" isOn=${paused} change=${{ paused: !paused }} />
-      <${Switch} label="Break signatures" isOn=${signatureBroken} change=${{ signatureBroken: !signatureBroken }} />
+      <${Switch} label="Break signatures" isRisky isOn=${signatureBroken} change=${{ signatureBroken: !signatureBroken }} />
     </div>
-    <p class="soft">While paused, events wait here and are sent on resume. The provider itself has no pause.</p>
-    ${notes.length > 0 && html`<p class="notice">${notes.join(' ')}</p>`}
+    <p class="soft">Paused events are sent when you resume. The real provider cannot be paused.</p>
+    ${notes.length > 0 && html`<p class="notice" data-state=${signatureBroken ? 'bad' : 'waiting'}>${notes.join(' ')}</p>`}
   `;
 }
 
 /**
- * A switch that shows what the stand-in says, not what was clicked.
- * @param {{ label: string, isOn: boolean, change: Record<string, boolean> }} props
+ * A switch that shows the state of the emulator.
+ * @param {{ label: string, isOn: boolean, isRisky?: boolean, change: Record<string, boolean> }} props
  */
-function Switch({ label, isOn, change }) {
+function Switch({ label, isOn, isRisky = false, change }) {
   const press = (/** @type {{ currentTarget: HTMLElement }} */ { currentTarget }) =>
     attempt(currentTarget, () => call('PATCH', '/api/endpoint', change));
   return html`
     <span class="action row">
-      <button class="switch" type="button" role="switch" aria-checked=${String(isOn)} onClick=${press}>
+      <button class="switch ${isRisky ? 'risky' : ''}" type="button" role="switch" aria-checked=${String(isOn)} onClick=${press}>
         <span class="track" aria-hidden="true" />${label}
       </button>
       <span class="error" role="alert" />

@@ -2,19 +2,18 @@
 import { attempt } from './actions.js';
 import { CallError } from './api.js';
 
-/** The server names an address as the provider does. */
+/** Maps the provider's field names to those of the form. */
 const FIELD_NAMES = new Map([['email_address', 'email']]);
 
 /**
- * Has a form do something when it is submitted. An error is shown in the form's own place for it, and the field that
- * it is about is marked and focused.
+ * Runs an action when a form is submitted. The form shows its error and focuses the invalid field.
  * @param {HTMLFormElement} form
  * @param {() => Promise<unknown>} run
  */
 export function onSubmit(form, run) {
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    void attempt(form, () => markFault(form, run));
+    void attempt(form, () => markInvalidField(form, run));
   });
 }
 
@@ -22,7 +21,7 @@ export function onSubmit(form, run) {
  * @param {HTMLFormElement} form
  * @param {() => Promise<unknown>} run
  */
-async function markFault(form, run) {
+async function markInvalidField(form, run) {
   for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid');
   try {
     const [invalid] = form.querySelectorAll(':is(input, select, textarea):invalid');

@@ -2,8 +2,8 @@
 import { html, useState } from './preact.js';
 
 /**
- * A list of rows, newest first, a page of them and more when asked. `view` makes of a row an `li` with the row's key,
- * so that what is open, focused or half typed stays so.
+ * A list that shows the last row first, one page at a time. `view` returns an `li` with the row's key, so that open,
+ * focused and edited elements keep their state.
  * @template Row
  * @param {{ name: string, empty: string, pageLength: number, rows: readonly Row[], view: (row: Row) => unknown }} props
  */

@@ -6,10 +6,10 @@ import { html } from './preact.js';
 
 /** @import { Model } from './live.js' */
 
-const EMPTY = 'No mail yet. When somebody signs up, or signs in by mailed code, the code appears here.';
+const EMPTY = 'No mail yet. Codes for sign-up and sign-in appear here.';
 
 /**
- * The mails that a real provider would have sent, each with the code that somebody waits for.
+ * The mails that a real provider would have sent, each with its code.
  * @param {Model} model
  */
 export function Mails({ mails }) {

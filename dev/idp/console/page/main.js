@@ -20,7 +20,7 @@ const sections = {
 /** @type {Model | undefined} */
 let model;
 
-/** Draws what is known now. Focus in what leaves goes to the heading of its section. */
+/** Draws the model. If the focused element disappears, the heading of its section gets the focus. */
 function draw() {
   if (model === undefined) return;
   const focused = document.activeElement;
@@ -31,6 +31,12 @@ function draw() {
   for (const [name, { size }] of Object.entries({ mails, users, deliveries })) {
     render(String(size), byId(`${name}-count`, HTMLSpanElement));
   }
+  // The endpoint is part of the application, so its origin is the address of the application.
+  const { url } = model.endpoint;
+  render(
+    url && html`<a href=${new URL(url).origin}>Open the application</a>`,
+    byId('application', HTMLParagraphElement),
+  );
 }
 
 /**
@@ -43,7 +49,7 @@ function drawSection(id, section) {
 
 eventForm();
 userForm();
-// The time to a next try is counted down.
+// Updates the countdown to the next attempt.
 setInterval(() => drawSection('delivery-list', Deliveries), 1000);
 follow({
   changed(next, news) {
@@ -60,7 +66,7 @@ follow({
     const since = lostSince?.toLocaleTimeString();
     render(
       since &&
-        `The local stack does not answer. Below is what was known at ${since}. It goes on once the stack is back.`,
+        `The local stack does not respond. This page shows its state at ${since} and updates when the stack is back.`,
       stale,
     );
   },

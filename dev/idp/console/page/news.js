@@ -4,11 +4,11 @@ import { isSuccess } from './deliveries.js';
 
 /** @import { Changes } from '../changes' */
 
-/** More than this at once would keep a screen reader talking. */
+/** Maximum number of sentences that are announced at once. */
 const MOST = 3;
 
 /**
- * Tells who cannot see it of new mails, and of deliveries that were answered.
+ * Announces new mails and attempted deliveries to screen readers.
  * @param {Changes} news
  */
 export function announceNews({ mails, deliveries }) {
@@ -20,7 +20,7 @@ export function announceNews({ mails, deliveries }) {
       const last = attempts.at(-1);
       if (last === undefined || (isSuccess(last) && nextTryAt !== null)) return `${type} is pending`;
       const outcome = status === 'delivered' && !isSuccess(last) ? 'redelivery failed' : status;
-      return `${type} ${outcome}, ${last.status === null ? 'no answer' : `answered ${last.status}`}`;
+      return `${type} ${outcome}, ${last.status === null ? 'no response' : `status ${last.status}`}`;
     }),
   ];
   for (const sentence of sentences.slice(-MOST)) announce(sentence);

@@ -5,7 +5,7 @@ import { CallError, call } from './api.js';
 import { byId } from './dom.js';
 import { onSubmit } from './forms.js';
 
-/** The form that sends any event: a sample to start from, a type, and data to edit. */
+/** The form that sends an event, which starts from a sample and can be edited. */
 export function eventForm() {
   const panel = byId('event-panel', HTMLDetailsElement);
   const form = byId('new-event', HTMLFormElement);
@@ -13,7 +13,7 @@ export function eventForm() {
   const type = byId('new-event-type', HTMLInputElement);
   const data = byId('new-event-data', HTMLTextAreaElement);
 
-  // What somebody types while a sample is being fetched stays.
+  // A sample that arrives late does not replace typed text.
   let typed = false;
   for (const field of [type, data]) {
     field.addEventListener('input', () => {
@@ -36,7 +36,7 @@ export function eventForm() {
     typed = false;
     void attempt(sample, fill);
   });
-  // Not before it is needed: a sample is about the newest user.
+  // The sample is loaded late, because it is about the newest user.
   panel.addEventListener('toggle', () => {
     if (panel.open && data.value === '') void attempt(sample, fill);
   });
@@ -54,6 +54,6 @@ function parsed(text) {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new CallError(`The data is no JSON: ${error instanceof Error ? error.message : ''}`, 'data');
+    throw new CallError(`The data is not valid JSON: ${error instanceof Error ? error.message : ''}`, 'data');
   }
 }

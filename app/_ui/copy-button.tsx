@@ -1,12 +1,12 @@
 'use client';
 
 import { useEffect, useState } from 'react';
-import styles from './account.module.css';
+import styles from './ui.module.css';
 
 const SHOWN_MS = 2_500;
 const labels = { idle: 'Copy', copied: 'Copied', failed: 'Not copied' } as const;
 
-/** Copies a value and says so, to the eye and to a screen reader; says too if the browser refuses. */
+/** Copies a value and announces whether the browser allowed it. Hidden where scripts are disabled. */
 export function CopyButton({ value, name }: { value: string; name: string }) {
   const [result, setResult] = useState<keyof typeof labels>('idle');
 
@@ -18,7 +18,7 @@ export function CopyButton({ value, name }: { value: string; name: string }) {
 
   const copy = async () => {
     try {
-      // Over plain HTTP from another machine there is no clipboard at all.
+      // `navigator.clipboard` is undefined on plain HTTP, except on localhost.
       await navigator.clipboard.writeText(value);
       setResult('copied');
     } catch {
