@@ -42,7 +42,7 @@ export default {
       name: 'production-never-imports-the-local-stack',
       severity: 'error',
       from: { path: '^(app|lib|prisma|commands|middleware|instrumentation|server)' },
-      to: { path: '^(dev|tests|bench)/' },
+      to: { path: '^(dev|tests|bench|tools)/' },
     },
     {
       name: 'lib-imports-no-app',

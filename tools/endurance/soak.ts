@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
-import type { TestService } from '../tests/harness/service';
+import { boundedHeap, memoryGrew, memoryLines, percentile, watchMemory } from '../../bench/process-figures';
+import { withService } from '../../bench/with-service';
+import type { TestService } from '../../tests/harness/service';
 import { type FaultLog, injectFaults, SHORTEST_SECONDS } from './fault-injection';
-import { boundedHeap, memoryGrew, memoryLines, percentile, watchMemory } from './process-figures';
 import { type Kind, prepareTraffic, type Traffic } from './traffic';
-import { withService } from './with-service';
 
 /**
  * `npm run soak`: sends mixed traffic at the highest possible rate while the cache and the database fail and recover.

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
-import { arrive } from '../tests/harness/arrivals';
-import { boundedHeap, memoryGrew, memoryLines, watchMemory } from './process-figures';
-import { withService } from './with-service';
+import { boundedHeap, memoryGrew, memoryLines, watchMemory } from '../../bench/process-figures';
+import { withService } from '../../bench/with-service';
+import { arrive } from '../../tests/harness/arrivals';
 
 /**
  * `npm run exactly-once`: sends each user through guard, register and webhook concurrently, to several processes, in
