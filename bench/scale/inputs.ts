@@ -21,7 +21,7 @@ const input = (name: string, value: number, unit: string, from: Source): Input =
 });
 
 const ASSUMPTION = at('assumption', '2026-11-23');
-const REQUESTS = at('[node-20.json](performance/node-20.json) at e555270', '2026-11-22');
+const REQUESTS = at('[performance.md](performance.md), Node.js 24, at 889066a', '2026-11-22');
 const STORAGE = at('`npm run bench -- --quick --sections storage` at 8c1ab7e', '2026-11-22');
 const BACKFILL = at('[endurance.md](endurance.md)', '2026-11-20');
 const POOL = at('`lib/storage/database.ts`', '2026-11-23');
@@ -52,12 +52,12 @@ export const INPUTS = {
   exchangeBytes: input('request and response, with headers and a session token', 2_500, 'bytes', ASSUMPTION),
   coresPerInstance: input('load of a function instance', 0.5, 'cores', ASSUMPTION),
   databaseCacheShare: input('memory of a database that caches data', 0.75, 'of all', ASSUMPTION),
-  hitCpu: input('processor time of a cache hit', 4.095, 'ms', REQUESTS),
-  missCpu: input('processor time of a cache miss', 3.556, 'ms', REQUESTS),
-  webhookCpu: input('processor time of a webhook that registers', 2.924, 'ms', REQUESTS),
-  hitTime: input('duration of a cache hit, with 1 ms for the round trip', 7.652, 'ms', REQUESTS),
-  missTime: input('cache miss, likewise for 3', 12.589, 'ms', REQUESTS),
-  webhookTime: input('webhook that registers, likewise for 2', 9.134, 'ms', REQUESTS),
+  hitCpu: input('processor time of a cache hit', 2.464, 'ms', REQUESTS),
+  missCpu: input('processor time of a cache miss', 2.328, 'ms', REQUESTS),
+  webhookCpu: input('processor time of a webhook that registers', 2.465, 'ms', REQUESTS),
+  hitTime: input('duration of a cache hit, with 1 ms for the round trip', 6.666, 'ms', REQUESTS),
+  missTime: input('cache miss, likewise for 3', 10.982, 'ms', REQUESTS),
+  webhookTime: input('webhook that registers, likewise for 2', 6.709, 'ms', REQUESTS),
   backfillPerSecond: input('`npm run users:backfill`', 1_398, 'users a second', BACKFILL),
   poolIdle: input('idle time of a database connection', 5, 's', POOL),
   defaultPoolIdle: input("pg's default idle time", 10, 's', PG),
