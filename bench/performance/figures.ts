@@ -109,7 +109,7 @@ export const Figures = z.object({
 export type Figures = z.infer<typeof Figures>;
 
 /** Returns the median. */
-export const median = (values: readonly number[]) => {
+const median = (values: readonly number[]) => {
   const sorted = [...values].sort((one, other) => one - other);
   const middle = Math.floor(sorted.length / 2);
   const [low = Number.NaN, high = Number.NaN] = [sorted[Math.ceil(sorted.length / 2) - 1], sorted[middle]];

@@ -27,8 +27,9 @@ import {
 /**
  * `npm run bench`: compares the service with a bare Next.js route, Next.js with an empty middleware, the design of common
  * tutorials, and Fastify. All of them use the same database and cache. Takes over an hour and writes
- * docs/performance.md, so it requires a clean work tree. `-- --quick` takes less than four minutes and only prints the results.
- * `-- --sections requests,coldStart` repeats two sections. `-- --report` writes the page from the stored figures. Requires Linux and redis-server.
+ * docs/performance.md, so it requires a clean work tree. `-- --quick` takes less than four minutes and only prints the
+ * results. `-- --sections requests,coldStart` repeats two sections. `-- --report` writes the page from the stored figures.
+ * Requires Linux and redis-server.
  */
 const SECTIONS = [
   'requests',

@@ -61,7 +61,6 @@ export function usage(users: number) {
     invocations: 2 * monthly(each.calls),
     cpuHours: monthly(each.cpuSeconds) / HOUR_SECONDS,
     coresAtPeak: atPeak(each.cpuSeconds),
-    inFlightAtPeak: atPeak(each.seconds),
     instancesAtPeak,
     connectionsAtPeak: instancesAtPeak * value('maxConnections'),
     memory: memoryGigabyteHours(users, value('poolIdle')),
