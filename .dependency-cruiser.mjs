@@ -124,7 +124,7 @@ export default {
   options: {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },
     // Pages hold JSX, which this parser does not read: biome.json restricts their imports.
-    // What the bench compares with is built on its own.
+    // The baselines of the benchmark have their own builds.
     exclude: { path: ['\\.tsx$', '^bench/performance/baselines/'] },
     tsPreCompilationDeps: true,
     parser: 'swc',

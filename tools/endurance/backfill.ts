@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { boundedHeap, percentile } from '../../bench/process-figures';
+import { limitedHeap, percentile } from '../../bench/process-figures';
 import { startCommand } from '../../tests/harness/commands';
 import { startProvider } from '../../tests/harness/identity-provider';
 import { createTestDatabase } from '../../tests/harness/parts/database';
@@ -72,7 +72,7 @@ const front = await startImpostor(async (request, response) => {
 });
 
 const environment = {
-  ...boundedHeap,
+  ...limitedHeap,
   IDP_SECRET_KEY: SECRET_KEY,
   DATABASE_URL: database.url,
   CLERK_API_URL: front.url,

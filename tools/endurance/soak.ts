@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { boundedHeap, memoryGrew, memoryLines, percentile, watchMemory } from '../../bench/process-figures';
+import { limitedHeap, memoryGrew, memoryLines, percentile, watchMemory } from '../../bench/process-figures';
 import { withService } from '../../bench/with-service';
 import type { TestService } from '../../tests/harness/service';
 import { type FaultLog, injectFaults, SHORTEST_SECONDS } from './fault-injection';
@@ -94,7 +94,7 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
   return unexplained;
 }
 
-await withService({ processes: Number(values.processes), environment: boundedHeap }, async (service) => {
+await withService({ processes: Number(values.processes), environment: limitedHeap }, async (service) => {
   const traffic = await prepareTraffic(service);
   // The heap reaches its normal size before its growth is measured.
   const warmUp = performance.now() + Number(values.seconds) * 100;
