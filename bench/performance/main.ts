@@ -56,7 +56,7 @@ const { values } = parseArgs({
     connections: { type: 'string', default: '32,1' },
     rounds: { type: 'string' },
     'no-build': { type: 'boolean', default: false },
-    /** Writes the page from the stored figures and measures nothing. */
+    /** Writes the page from the stored figures, without a measurement. */
     report: { type: 'boolean', default: false },
   },
 });

@@ -1,7 +1,7 @@
 /** Source of a number: a vendor's page, a file of this repository or an assumption. */
 interface Source {
   readonly source: string;
-  /** Day on which the source contained the number. */
+  /** Date of the version of the source that contains the number. */
   readonly date: string;
 }
 
