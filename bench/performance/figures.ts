@@ -1,24 +1,45 @@
 import { z } from 'zod';
 
-/** Number of connections of the main measurements. */
+/** Number of connections of the CPU measurements. */
 export const MAIN_CONNECTIONS = 32;
 
 const Spread = z.object({ median: z.number(), least: z.number(), most: z.number() });
 /** Median, minimum and maximum of several rounds. */
 export type Spread = z.infer<typeof Spread>;
 
-const RequestFigures = z.object({
+/** Measurements of one scenario on one target. */
+export interface RequestFigures {
+  readonly scenario: string;
+  readonly connections: number;
+  readonly target: string;
+  /** CPU time per request as a multiple of the bare route in the same round. */
+  readonly ratio: Spread;
+  readonly cpuMicroseconds: number;
+  readonly p50Milliseconds: number;
+  readonly p99Milliseconds: number;
+}
+
+/** CPU time per request with the main number of connections. */
+const Cpu = z.object({
+  scenario: z.string(),
+  ratios: z.record(z.string(), Spread),
+  /** Absent if the service was not measured. */
+  serviceMicroseconds: z.number().optional(),
+});
+/** Latency of the service. */
+const Latency = z.object({
   scenario: z.string(),
   connections: z.number(),
-  target: z.string(),
-  /** CPU time per request as a multiple of the bare route in the same round. */
-  ratio: Spread,
-  cpuMicroseconds: z.number(),
-  perSecond: z.number(),
   p50Milliseconds: z.number(),
   p99Milliseconds: z.number(),
 });
-export type RequestFigures = z.infer<typeof RequestFigures>;
+const Requests = z.object({
+  /** Minimum and maximum CPU time of the bare route. */
+  bareMicroseconds: z.object({ least: z.number(), most: z.number() }),
+  cpu: z.array(Cpu),
+  latency: z.array(Latency),
+});
+export type Requests = z.infer<typeof Requests>;
 
 const ColdStart = z.object({
   target: z.string(),
@@ -49,9 +70,6 @@ const Exchange = z.object({ sent: z.number(), received: z.number() });
 const Profiled = z.object({
   target: z.string(),
   scenario: z.string(),
-  connections: z.number(),
-  /** Median latency before the profiler starts. */
-  p50Milliseconds: z.number(),
   /** Main-thread time per request, by owner of the code. */
   microseconds: z.record(z.string(), z.number()),
 });
@@ -66,12 +84,11 @@ const Page = z.object({
 export const Figures = z.object({
   machine: z.string(),
   node: z.string(),
-  versions: z.record(z.string(), z.string()),
   /** Commit and date of each section. */
   measured: z.record(z.string(), z.object({ commit: z.string(), on: z.string() })),
-  requests: z.array(RequestFigures).optional(),
+  requests: Requests.optional(),
   coldStart: z.array(ColdStart).optional(),
-  growth: z.array(z.object({ users: z.number(), rows: z.array(RequestFigures) })).optional(),
+  growth: z.array(z.object({ users: z.number(), scenario: z.string(), ratio: Spread })).optional(),
   memory: z.object({ users: z.number(), targets: z.array(Memory) }).optional(),
   profile: z.array(Profiled).optional(),
   statements: z.array(Statement).optional(),
@@ -92,7 +109,7 @@ export const Figures = z.object({
 export type Figures = z.infer<typeof Figures>;
 
 /** Returns the median. */
-export const median = (values: readonly number[]) => {
+const median = (values: readonly number[]) => {
   const sorted = [...values].sort((one, other) => one - other);
   const middle = Math.floor(sorted.length / 2);
   const [low = Number.NaN, high = Number.NaN] = [sorted[Math.ceil(sorted.length / 2) - 1], sorted[middle]];
@@ -105,3 +122,31 @@ export const spreadOf = (values: readonly number[]): Spread => ({
   least: Math.min(...values),
   most: Math.max(...values),
 });
+
+/** Returns the part of the measurements that the report contains. */
+export function summarizeRequests(figures: readonly RequestFigures[]): Requests {
+  const main = figures.filter(({ connections }) => connections === MAIN_CONNECTIONS);
+  const bare = main
+    .filter(({ target }) => target === 'bare')
+    .map(({ cpuMicroseconds }) => Math.round(cpuMicroseconds));
+  return {
+    bareMicroseconds: { least: Math.min(...bare), most: Math.max(...bare) },
+    cpu: [...new Set(main.map(({ scenario }) => scenario))].map((scenario) => {
+      const measured = main.filter((each) => each.scenario === scenario && each.target !== 'bare');
+      const service = measured.find(({ target }) => target === 'service');
+      return {
+        scenario,
+        ratios: Object.fromEntries(measured.map(({ target, ratio }) => [target, ratio])),
+        ...(service ? { serviceMicroseconds: service.cpuMicroseconds } : {}),
+      };
+    }),
+    latency: figures
+      .filter(({ target }) => target === 'service')
+      .map(({ scenario, connections, p50Milliseconds, p99Milliseconds }) => ({
+        scenario,
+        connections,
+        p50Milliseconds,
+        p99Milliseconds,
+      })),
+  };
+}

@@ -2,9 +2,11 @@ import type { Figures } from './figures';
 import type { Fixtures } from './fixtures';
 import type { Server } from './launch';
 import { type Level, measureRequests } from './requests';
-import { service, type Target } from './targets';
+import { bare, service, type Target } from './targets';
 
 const CHUNK = 500_000;
+/** The scenarios that read or write the table. */
+const SCENARIOS = /cache miss|first request|register|webhook, (?:new|duplicate)/;
 
 /** Measures the service with tables of increasing size. */
 export async function measureGrowth(
@@ -27,14 +29,15 @@ export async function measureGrowth(
     rows = users;
     await pool.query('VACUUM ANALYZE users');
     process.stdout.write(`the table contains ${users} users\n`);
-    growth.push({
-      users,
-      rows: await measureRequests(fixtures, {
-        ...options,
-        targets: [{ ...service, name: `${service.name}_${users}` }],
-        rows: { count: users, name: (index) => `user_row_${index + 1}` },
-      }),
+    const figures = await measureRequests(fixtures, {
+      ...options,
+      wanted: SCENARIOS,
+      targets: [{ ...service, name: `${service.name}_${users}` }],
+      rows: { count: users, name: (index) => `user_row_${index + 1}` },
     });
+    for (const { scenario, target, ratio } of figures) {
+      if (target !== bare.name) growth.push({ users, scenario, ratio });
+    }
   }
   return growth;
 }

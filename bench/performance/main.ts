@@ -1,16 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { measureColdStart } from './cold-start';
-import { type Figures, MAIN_CONNECTIONS } from './figures';
+import { type Figures, MAIN_CONNECTIONS, summarizeRequests } from './figures';
 import { type Fixtures, withFixtures } from './fixtures';
 import { measureGrowth } from './growth';
 import type { Server } from './launch';
 import { measureMemory } from './memory';
 import { measureProfile } from './profile';
-import { printFigures, readFigures, writeReport } from './report';
+import { printFigures, readFigures, storeFigures, writeReport } from './report';
 import { type Level, measureRequests } from './requests';
 import { measureSizes } from './sizes';
 import { measureStatements } from './statements';
@@ -28,8 +27,9 @@ import {
 /**
  * `npm run bench`: compares the service with a bare Next.js route, Next.js with an empty middleware, the design of common
  * tutorials, and Fastify. All of them use the same database and cache. Takes over an hour and writes
- * docs/performance.md. `-- --quick` takes less than four minutes and only prints the results.
- * `-- --sections requests,coldStart` repeats two sections. Requires Linux and redis-server.
+ * docs/performance.md, so it requires a clean work tree. `-- --quick` takes less than four minutes and only prints the
+ * results. `-- --sections requests,coldStart` repeats two sections. `-- --report` writes the page from the stored figures.
+ * Requires Linux and redis-server.
  */
 const SECTIONS = [
   'requests',
@@ -53,9 +53,11 @@ const { values } = parseArgs({
     /** Pattern for the names of scenarios. With `only` or `targets`, the results are printed but not written. */
     only: { type: 'string' },
     targets: { type: 'string' },
-    connections: { type: 'string', default: '32,1,128' },
+    connections: { type: 'string', default: '32,1' },
     rounds: { type: 'string' },
     'no-build': { type: 'boolean', default: false },
+    /** Writes the page from the stored figures, without a measurement. */
+    report: { type: 'boolean', default: false },
   },
 });
 const quick = values.quick;
@@ -65,16 +67,11 @@ const wantedSections = z
   .parse(values.sections?.split(',') ?? (quick || values.only ? ['requests'] : SECTIONS));
 const rounds = Number(values.rounds ?? (quick ? 3 : 7));
 
-const Package = z.object({ dependencies: z.record(z.string(), z.string()) });
-
-function describeEnvironment(): Pick<Figures, 'machine' | 'node' | 'versions'> {
+function describeEnvironment(): Pick<Figures, 'machine' | 'node'> {
   const [cpu] = os.cpus();
-  const { dependencies } = Package.parse(JSON.parse(readFileSync('package.json', 'utf8')));
-  const named = ['next', 'react', '@clerk/nextjs', '@vercel/kv', '@prisma/client', 'pg'];
   return {
     machine: `${os.cpus().length} shared cores (${cpu?.model.trim()}), ${Math.round(os.totalmem() / 2 ** 30)} GB. The database, the cache and the load generator ran on the same machine`,
     node: process.version,
-    versions: Object.fromEntries(named.map((name) => [name, dependencies[name] ?? 'none'])),
   };
 }
 
@@ -100,16 +97,18 @@ function measurements(
         };
   return {
     requests: async () => ({
-      requests: await measureRequests(fixtures, {
-        targets: [
-          ...[emptyMiddleware, tutorial, fastify, service].filter(isWanted),
-          ...(values.targets ? [serviceWithTelemetry].filter(isWanted) : []),
-        ],
-        levels: (quick ? [MAIN_CONNECTIONS] : values.connections.split(',').map(Number)).map(level),
-        warmUp,
-        start,
-        ...(values.only === undefined ? {} : { wanted: new RegExp(values.only) }),
-      }),
+      requests: summarizeRequests(
+        await measureRequests(fixtures, {
+          targets: [
+            ...[emptyMiddleware, tutorial, fastify, service].filter(isWanted),
+            ...(values.targets ? [serviceWithTelemetry].filter(isWanted) : []),
+          ],
+          levels: (quick ? [MAIN_CONNECTIONS] : values.connections.split(',').map(Number)).map(level),
+          warmUp,
+          start,
+          ...(values.only === undefined ? {} : { wanted: new RegExp(values.only) }),
+        }),
+      ),
     }),
     profile: async () => ({ profile: await measureProfile(fixtures, start) }),
     coldStart: async () => ({ coldStart: await measureColdStart(fixtures, 15) }),
@@ -127,30 +126,46 @@ function measurements(
   };
 }
 
-await withFixtures(async (fixtures) => {
-  const wantsBuild = wantedSections.some((section) => !WITHOUT_BUILD.includes(section));
-  if (wantsBuild && !values['no-build']) await buildTargets(fixtures);
+async function measure(): Promise<void> {
   const commit = execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim();
-  const major = process.version.replace(/^v(\d+).*/, '$1');
-  let figures: Figures = { measured: {}, ...(isPartial ? {} : readFigures(major)), ...describeEnvironment() };
-  for (const section of wantedSections) {
-    const servers: Server[] = [];
-    const start = async (target: Target) => {
-      const server = await target.start(fixtures);
-      servers.push(server);
-      return server;
-    };
-    process.stdout.write(`measuring: ${section}\n`);
-    const measured = {
-      ...figures.measured,
-      [section]: { commit, on: new Date().toISOString().slice(0, 10) },
-    };
-    try {
-      figures = { ...figures, ...(await measurements(fixtures, start)[section]()), measured };
-    } finally {
-      for (const { stop } of servers) await stop();
-    }
-    if (!isPartial) writeReport(figures);
+  if (!isPartial && commit.endsWith('-dirty')) {
+    throw new Error('Commit your changes first, because docs/performance.md names the measured commit.');
   }
-  printFigures(figures);
-});
+
+  await withFixtures(async (fixtures) => {
+    const wantsBuild = wantedSections.some((section) => !WITHOUT_BUILD.includes(section));
+    if (wantsBuild && !values['no-build']) await buildTargets(fixtures);
+    const major = process.version.replace(/^v(\d+).*/, '$1');
+    let figures: Figures = {
+      measured: {},
+      ...(isPartial ? {} : readFigures(major)),
+      ...describeEnvironment(),
+    };
+    for (const section of wantedSections) {
+      const servers: Server[] = [];
+      const start = async (target: Target) => {
+        const server = await target.start(fixtures);
+        servers.push(server);
+        return server;
+      };
+      process.stdout.write(`measuring: ${section}\n`);
+      const measured = {
+        ...figures.measured,
+        [section]: { commit, on: new Date().toISOString().slice(0, 10) },
+      };
+      try {
+        figures = { ...figures, ...(await measurements(fixtures, start)[section]()), measured };
+      } finally {
+        for (const { stop } of servers) await stop();
+      }
+      if (!isPartial) {
+        storeFigures(figures);
+        writeReport();
+      }
+    }
+    printFigures(figures);
+  });
+}
+
+if (values.report) writeReport();
+else await measure();

@@ -1,4 +1,4 @@
-import type { RequestFigures } from './figures';
+import type { Requests } from './figures';
 
 interface Scheme {
   readonly ink: string;
@@ -30,14 +30,12 @@ const GROUP = 3 * BAR + 14;
 const TOP = 54;
 
 /** Returns an SVG bar chart with the CPU time of each scenario as a multiple of a bare Next.js route. */
-export function plot(
-  figures: readonly RequestFigures[],
-  titles: ReadonlyMap<string, string>,
-  scheme: Scheme,
-): string {
-  const names = [...new Set(figures.map(({ scenario }) => scenario))].filter((name) => name !== 'GET /hello');
+export function plot(cpu: Requests['cpu'], titles: ReadonlyMap<string, string>, scheme: Scheme): string {
+  const names = cpu.map(({ scenario }) => scenario).filter((name) => name !== 'GET /hello');
   const targets = Object.keys(scheme.bars);
-  const highest = Math.ceil(Math.max(...figures.map(({ ratio }) => ratio.median)));
+  const highest = Math.ceil(
+    Math.max(...cpu.flatMap(({ ratios }) => Object.values(ratios).map(({ median }) => median))),
+  );
   const x = (ratio: number) => LABELS + (ratio / highest) * (WIDTH - LABELS - 50);
   const height = TOP + names.length * GROUP + 30;
   const text = (left: number, top: number, content: string, rest = '') =>
@@ -65,9 +63,9 @@ export function plot(
       return [
         text(LABELS - 10, top + 1.5 * BAR + 4, name, `fill="${scheme.ink}" text-anchor="end"`),
         ...targets.map((target, index) => {
-          const found = figures.find((each) => each.scenario === name && each.target === target);
-          if (!found) return '';
-          const { median } = found.ratio;
+          const ratio = cpu.find(({ scenario }) => scenario === name)?.ratios[target];
+          if (!ratio) return '';
+          const { median } = ratio;
           const y = top + index * BAR;
           return (
             `<rect x="${LABELS}" y="${y}" width="${(x(median) - LABELS).toFixed(1)}" height="${BAR - 2}" fill="${scheme.bars[target]}"/>` +

@@ -4,11 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'undici';
 import { z } from 'zod';
 import { freePort } from '../../dev/system/listen';
-import { type Figures, median } from './figures';
+import type { Figures } from './figures';
 import type { Fixtures } from './fixtures';
 import type { Server } from './launch';
 import { openLoad } from './load';
-import { greeting, type Scenario, scenariosFor } from './scenarios';
+import { greeting, scenariosFor } from './scenarios';
 import { bare, emptyMiddleware, service, type Target } from './targets';
 
 const CONNECTIONS = 32;
@@ -16,13 +16,7 @@ const WARM_UP = 20_000;
 const SAMPLE = 3_000;
 const INTERVAL_MICROSECONDS = 200;
 
-const HIT = 'hit, bearer, known credential';
-const SCENARIOS = [
-  HIT,
-  'hit, bearer, each credential new',
-  'hit, cookie, each credential new',
-  '401, no credential',
-];
+const SCENARIOS = ['hit, bearer, known credential', 'hit, bearer, each credential new'];
 
 const Profile = z.object({
   nodes: z.array(
@@ -63,10 +57,9 @@ function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   const [, name] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(source) ?? [];
   if (name === 'next') return 'bundles: Next.js';
   if (name?.startsWith('@clerk/')) return 'bundles: the provider’s SDK';
-  if (name !== undefined || source.includes('/lib/generated/')) return 'bundles: other packages';
-  return /\/(?:lib|app|middleware|instrumentation)\b/.test(source)
-    ? 'bundles: this project'
-    : 'bundles: other';
+  const isOwn =
+    name === undefined && /\/(?:lib(?!\/generated)|app|middleware|instrumentation)\b/.test(source);
+  return isOwn ? 'bundles: this project' : 'bundles: other';
 }
 
 /** Returns the owner of the code of a stack frame. */
@@ -114,9 +107,7 @@ async function inspect(port: number): Promise<{ call(method: string, params?: ob
 }
 
 /**
- * Measures the main-thread time per request by owner of the code, and the median latency without the profiler. Other load
- * on the machine affects the wall-clock times, so the shares are more reliable than the microseconds. Starts and warms up
- * a new process for each measurement.
+ * Measures the main-thread time per request by owner of the code. Starts and warms up a new process for each measurement.
  */
 export async function measureProfile(
   fixtures: Fixtures,
@@ -125,20 +116,13 @@ export async function measureProfile(
   // A separate name, because another section may have created users for the service.
   const scenarios = await scenariosFor({ ...service, name: 'profiled' }, fixtures);
   const serviceScenarios = scenarios.filter(({ name }) => SCENARIOS.includes(name));
-  const columns = (connections: number, selected: readonly Scenario[]) => [
-    { target: bare, scenario: greeting, connections },
-    { target: emptyMiddleware, scenario: greeting, connections },
-    ...selected.map((scenario) => ({ target: service, scenario, connections })),
-  ];
   const profiled = [
-    ...columns(CONNECTIONS, serviceScenarios),
-    ...columns(
-      1,
-      serviceScenarios.filter(({ name }) => name === HIT),
-    ),
+    { target: bare, scenario: greeting },
+    { target: emptyMiddleware, scenario: greeting },
+    ...serviceScenarios.map((scenario) => ({ target: service, scenario })),
   ];
   const figures: NonNullable<Figures['profile']> = [];
-  for (const { target, scenario, connections } of profiled) {
+  for (const { target, scenario } of profiled) {
     const { name, prepare } = scenario;
     const port = await freePort();
     // The started process inherits the variable.
@@ -148,8 +132,7 @@ export async function measureProfile(
     const warmUp = openLoad(server, CONNECTIONS);
     await warmUp.send(await prepare(WARM_UP));
     await warmUp.close();
-    const load = openLoad(server, connections);
-    const p50Milliseconds = median((await load.send(await prepare(SAMPLE))).latencies);
+    const load = openLoad(server, CONNECTIONS);
     const requests = await prepare(SAMPLE);
     await call('Profiler.enable');
     await call('Profiler.setSamplingInterval', { interval: INTERVAL_MICROSECONDS });
@@ -159,7 +142,7 @@ export async function measureProfile(
     const microseconds = Object.fromEntries(
       [...sumByOwner(profile)].map(([owner, milliseconds]) => [owner, (milliseconds / SAMPLE) * 1000]),
     );
-    figures.push({ target: target.name, scenario: name, connections, microseconds, p50Milliseconds });
+    figures.push({ target: target.name, scenario: name, microseconds });
     await load.close();
     await server.stop();
   }

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { Figures, MAIN_CONNECTIONS, type RequestFigures, type Spread } from './figures';
+import { Figures, MAIN_CONNECTIONS, type Requests, type Spread } from './figures';
 import { plot, SCHEMES } from './plot';
 import { targets } from './targets';
 
@@ -18,92 +18,61 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
 const times = ({ median, least, most }: Spread) =>
   `${median.toFixed(2)} (${least.toFixed(2)}–${most.toFixed(2)})`;
 
-/** Returns a table with one row per scenario and one column per target. */
-function tableByTarget(
-  figures: readonly RequestFigures[],
-  cell: (figures: RequestFigures) => string,
-): string {
-  const names = [...new Set(figures.map(({ target }) => target))].filter((target) => target !== 'bare');
-  const scenarios = [...new Set(figures.map(({ scenario }) => scenario))];
-  return table(
-    ['', ...names.map(titleOf)],
-    scenarios.map((scenario) => [
-      scenario,
-      ...names.map((target) => {
-        const found = figures.find((each) => each.scenario === scenario && each.target === target);
-        return found ? cell(found) : '';
-      }),
-    ]),
-  );
-}
-
 const formatConnections = (count: number) => (count === 1 ? '1 connection' : `${count} connections`);
 
-function requestSections(requests: readonly RequestFigures[], major: string): string[] {
-  const at = (connections: number) => requests.filter((each) => each.connections === connections);
-  const references = at(MAIN_CONNECTIONS).filter(({ target }) => target === 'bare');
-  const microseconds = references.map(({ cpuMicroseconds }) => Math.round(cpuMicroseconds));
+function requestSections({ bareMicroseconds, cpu, latency }: Requests, major: string): string[] {
+  const names = [...new Set(cpu.flatMap(({ ratios }) => Object.keys(ratios)))];
+  const connectionCounts = [...new Set(latency.map(({ connections }) => connections))];
   return [
     '### CPU time per request',
-    `The values are multiples of the CPU time of a bare Next.js route in another application, which took ${Math.min(...microseconds)} to ${Math.max(...microseconds)} µs in this run. Each value is the median of the rounds with ${MAIN_CONNECTIONS} connections. Parentheses contain the minimum and the maximum.`,
+    `Median of the rounds with ${MAIN_CONNECTIONS} connections (minimum–maximum), as a multiple of a bare Next.js route. That route took ${bareMicroseconds.least} to ${bareMicroseconds.most} µs. The last column is the time of the service.`,
     `<picture><source media="(prefers-color-scheme: dark)" srcset="performance/node-${major}-dark.svg"><img alt="Bar chart of the CPU time of each kind of request" src="performance/node-${major}-light.svg"></picture>`,
-    tableByTarget(at(MAIN_CONNECTIONS), ({ ratio }) => times(ratio)),
-    ...[...new Set(requests.map(({ connections }) => connections))].flatMap((connections) => [
-      `### ${formatConnections(connections)}: requests per second; median and 99th percentile in milliseconds`,
-      tableByTarget(
-        at(connections),
-        ({ perSecond, p50Milliseconds, p99Milliseconds }) =>
-          `${Math.round(perSecond)}; ${p50Milliseconds.toFixed(1)}, ${p99Milliseconds.toFixed(1)}`,
-      ),
-      ...(connections === MAIN_CONNECTIONS
-        ? []
-        : [
-            'CPU time as a multiple of the bare route:',
-            tableByTarget(at(connections), ({ ratio }) => times(ratio)),
-          ]),
-    ]),
+    table(
+      ['', ...names.map(titleOf), 'µs'],
+      cpu.map(({ scenario, ratios, serviceMicroseconds }) => [
+        scenario,
+        ...names.map((name) => (ratios[name] ? times(ratios[name]) : '')),
+        serviceMicroseconds === undefined ? '' : String(Math.round(serviceMicroseconds)),
+      ]),
+    ),
+    '### Latency of the service',
+    'Median and 99th percentile in milliseconds.',
+    table(
+      ['', ...connectionCounts.map(formatConnections)],
+      [...new Set(latency.map(({ scenario }) => scenario))].map((scenario) => [
+        scenario,
+        ...connectionCounts.map((connections) => {
+          const found = latency.find(
+            (each) => each.scenario === scenario && each.connections === connections,
+          );
+          return found ? `${found.p50Milliseconds.toFixed(1)}, ${found.p99Milliseconds.toFixed(1)}` : '';
+        }),
+      ]),
+    ),
   ];
 }
 
 type Profiled = NonNullable<Figures['profile']>;
 
-function profileTable(profile: Profiled): string {
+function profileSection(profile: Profiled): string[] {
   const [reference] = profile;
   const owners = [...new Set(profile.flatMap(({ microseconds }) => Object.keys(microseconds)))].toSorted();
   const total = ({ microseconds }: Profiled[number]) =>
     Object.values(microseconds).reduce((sum, each) => sum + each, 0);
-  return table(
-    ['', ...profile.map(({ target, scenario }) => `${titleOf(target)}: ${scenario}`)],
-    [
-      ...owners.map((owner) => [
-        owner,
-        ...profile.map((each) => {
-          const own = each.microseconds[owner] ?? 0;
-          return `${Math.round(own)}; ${Math.round((own / total(each)) * 100)} %`;
-        }),
-      ]),
-      [
-        'total; × bare',
-        ...profile.map(
-          (each) => `${Math.round(total(each))}; ${(total(each) / total(reference ?? each)).toFixed(2)}`,
-        ),
-      ],
-      [
-        'median latency without the profiler',
-        ...profile.map(({ p50Milliseconds }) => `${p50Milliseconds.toFixed(1)} ms`),
-      ],
-    ],
-  );
-}
-
-function profileSection(profile: Profiled): string[] {
   return [
     '### CPU time by owner of the code',
-    'Main-thread time per request in microseconds, and its share of the total. A sampling profiler measured it and adds its own overhead. A bundled function counts for the package of its source file. “This project” is the project’s own code, or the code of the baseline.',
-    ...[...new Set(profile.map(({ connections }) => connections))].flatMap((count) => [
-      `With ${formatConnections(count)}:`,
-      profileTable(profile.filter(({ connections }) => connections === count)),
-    ]),
+    'Main-thread time per request in microseconds, with 32 connections. The sampling profiler adds its own overhead. A bundled function counts for the package of its source file.',
+    table(
+      ['', ...profile.map(({ target, scenario }) => `${titleOf(target)}: ${scenario}`)],
+      [
+        ...owners.map((owner) => [
+          owner,
+          ...profile.map(({ microseconds }) => String(Math.round(microseconds[owner] ?? 0))),
+        ]),
+        ['total', ...profile.map((each) => String(Math.round(total(each))))],
+        ['total × bare', ...profile.map((each) => (total(each) / total(reference ?? each)).toFixed(2))],
+      ],
+    ),
   ];
 }
 
@@ -136,11 +105,10 @@ function storageSection({ tables, cache }: NonNullable<Figures['storage']>): str
 
 function sections(figures: Figures, major: string): string[] {
   const { requests, profile, coldStart, growth, memory, statements, storage, sizes } = figures;
+  const tableSizes = [...new Set(growth?.map(({ users }) => users))];
   return [
     `## Node.js ${major}`,
-    `${figures.machine}; Node.js ${figures.node}; ${Object.entries(figures.versions)
-      .map(([name, version]) => `${name} ${version}`)
-      .join(', ')}. Measured: ${Object.entries(figures.measured)
+    `${figures.machine}; Node.js ${figures.node}. Measured: ${Object.entries(figures.measured)
       .map(([section, { commit, on }]) => `${section} at ${commit} on ${on}`)
       .join('; ')}.`,
     ...(requests ? requestSections(requests, major) : []),
@@ -163,18 +131,16 @@ function sections(figures: Figures, major: string): string[] {
     ...(growth
       ? [
           '### With more users',
-          'CPU time of the service as a multiple of the bare route, and median latency in milliseconds with 32 connections. The columns are numbers of users in the table.',
+          'CPU time of the service as a multiple of the bare route. The columns are numbers of users in the table.',
           table(
-            ['', ...growth.map(({ users }) => users.toLocaleString('en'))],
-            [...new Set(growth.flatMap(({ rows }) => rows.map(({ scenario }) => scenario)))].map(
-              (scenario) => [
-                scenario,
-                ...growth.map(({ rows }) => {
-                  const found = rows.find((each) => each.scenario === scenario && each.target !== 'bare');
-                  return found ? `${times(found.ratio)}; ${found.p50Milliseconds.toFixed(1)} ms` : '';
-                }),
-              ],
-            ),
+            ['', ...tableSizes.map((users) => users.toLocaleString('en'))],
+            [...new Set(growth.map(({ scenario }) => scenario))].map((scenario) => [
+              scenario,
+              ...tableSizes.map((users) => {
+                const found = growth.find((each) => each.scenario === scenario && each.users === users);
+                return found ? times(found.ratio) : '';
+              }),
+            ]),
           ),
         ]
       : []),
@@ -239,15 +205,31 @@ export function readFigures(major: string): Partial<Figures> {
   return existsSync(file) ? Figures.parse(JSON.parse(readFileSync(file, 'utf8'))) : {};
 }
 
+const DECIMALS = 6;
+
+/** Returns the figures as JSON with one line per measurement. */
+function formatFigures(figures: Figures): string {
+  const roundNumber = (_key: string, value: unknown) =>
+    typeof value === 'number' ? Number(value.toFixed(DECIMALS)) : value;
+  const format = (value: unknown, indent: string): string => {
+    if (Array.isArray(value)) {
+      return `[\n${value.map((each) => `${indent} ${JSON.stringify(each, roundNumber)}`).join(',\n')}\n${indent}]`;
+    }
+    const isNested =
+      typeof value === 'object' && value !== null && Object.values(value).some((each) => Array.isArray(each));
+    if (!isNested) return JSON.stringify(value, roundNumber);
+    const lines = Object.entries(value).map(
+      ([name, each]) => `${indent} ${JSON.stringify(name)}: ${format(each, `${indent} `)}`,
+    );
+    return `{\n${lines.join(',\n')}\n${indent}}`;
+  };
+  return `${format(figures, '')}\n`;
+}
+
 /** Updates the sentence between the markers in the README. */
-function updateReadme(requests: readonly RequestFigures[], node: string): void {
-  const figure = (scenario: string) =>
-    requests
-      .find(
-        (each) =>
-          each.scenario === scenario && each.target === 'service' && each.connections === MAIN_CONNECTIONS,
-      )
-      ?.ratio.median.toFixed(1);
+function updateReadme({ cpu }: Requests, node: string): void {
+  const figure = (name: string) =>
+    cpu.find(({ scenario }) => scenario === name)?.ratios['service']?.median.toFixed(1);
   const sentence = `CPU time as a multiple of a bare Next.js route in another application (Node.js ${node}, ${MAIN_CONNECTIONS} connections): a guarded request with a cache hit ${figure('hit, bearer, known credential')}, a request without a credential (401) ${figure('401, no credential')}, a registration of an existing user ${figure('register, existing')}.`;
   const readme = readFileSync('README.md', 'utf8');
   const marks = /(<!-- npm run bench -->\n)[^<]*(<!-- end -->)/;
@@ -256,19 +238,26 @@ function updateReadme(requests: readonly RequestFigures[], node: string): void {
   writeFileSync('README.md', readme.replace(marks, `$1${sentence}\n$2`));
 }
 
-/** Stores the figures, then updates the page, its plots and the README from all stored figures. */
-export function writeReport(figures: Figures): void {
-  const majorOf = (node: string) => node.replace(/^v?(\d+).*/, '$1');
+const majorOf = (node: string) => node.replace(/^v?(\d+).*/, '$1');
+
+export function storeFigures(figures: Figures): void {
   mkdirSync(FOLDER, { recursive: true });
-  writeFileSync(fileOf(majorOf(figures.node)), `${JSON.stringify(figures, undefined, 1)}\n`);
+  writeFileSync(fileOf(majorOf(figures.node)), formatFigures(figures));
+}
+
+/** Writes the page, its plots and the sentence in the README from the stored figures. */
+export function writeReport(): void {
   const all = readdirSync(FOLDER)
     .filter((name) => name.endsWith('.json'))
     .sort()
     .map((name) => Figures.parse(JSON.parse(readFileSync(path.join(FOLDER, name), 'utf8'))));
-  for (const { node, requests = [] } of all) {
-    const main = requests.filter(({ connections }) => connections === MAIN_CONNECTIONS);
+  for (const { node, requests } of all) {
+    if (!requests) continue;
     for (const [name, scheme] of Object.entries(SCHEMES)) {
-      writeFileSync(path.join(FOLDER, `node-${majorOf(node)}-${name}.svg`), plot(main, titles, scheme));
+      writeFileSync(
+        path.join(FOLDER, `node-${majorOf(node)}-${name}.svg`),
+        plot(requests.cpu, titles, scheme),
+      );
     }
   }
   const page = [

@@ -48,7 +48,7 @@ const merge = (all: readonly LoadFigures[]): LoadFigures => ({
 const cpuPerRequest = ({ cpuMilliseconds, requests }: LoadFigures) => cpuMilliseconds / requests;
 
 /**
- * Measures CPU time, throughput and latency of every scenario on every target. Each round measures the targets one after
+ * Measures CPU time and latency of every scenario on every target. Each round measures the targets one after
  * the other, and the reference before and after them, so that other load on the machine affects all of them equally.
  */
 export async function measureRequests(
@@ -119,7 +119,6 @@ export async function measureRequests(
             own.map((round, index) => cpuPerRequest(round) / cpuPerRequest(bases[index] ?? round)),
           ),
           cpuMicroseconds: cpuPerRequest(all) * 1000,
-          perSecond: (all.requests / all.milliseconds) * 1000,
           p50Milliseconds: percentile(all.latencies, 0.5),
           p99Milliseconds: percentile(all.latencies, 0.99),
         });

@@ -7,7 +7,7 @@ import type { Figures } from './figures';
 import type { Server } from './launch';
 import { service, type Target } from './targets';
 
-const PAGES = ['/', '/sign-in', '/sign-up', '/no-such-page'];
+const PAGES = ['/', '/sign-in'];
 const FUNCTIONS = {
   middleware: 'middleware.js',
   'GET /users/v1/me': 'app/users/v1/me/route.js',

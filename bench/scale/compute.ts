@@ -6,14 +6,14 @@ const HOUR_SECONDS = 3_600;
 const MONTH_HOURS = DAYS * 24;
 const MILLION = 1_000_000;
 const GIGABYTE = 1e9;
-/** `attachDatabasePool` waits this long after the last idle connection is due. */
+/** Extra time that `attachDatabasePool` waits after the idle timeout. */
 const POOL_MARGIN_SECONDS = 0.1;
-/** Seconds for which an id is cached. */
+/** Lifetime of a cached id. */
 const CACHE_SECONDS = 600;
 
 const value = <Key extends keyof typeof INPUTS>(key: Key): number => INPUTS[key].value;
 
-/** Usage of one daily user in a day. */
+/** Returns the usage of one daily user in a day. */
 function perUser() {
   const requests = value('requestsPerDay');
   const misses = value('sessionsPerDay');
@@ -33,7 +33,7 @@ function perUser() {
   };
 }
 
-/** Memory of the function instances in a month. An instance stays alive until its idle database connections close. */
+/** Returns the memory of the function instances in a month. An instance stays alive until its idle database connections close. */
 function memoryGigabyteHours(users: number, idleSeconds: number): number {
   const each = perUser();
   const aliveSeconds = each.seconds + each.statements * (idleSeconds + POOL_MARGIN_SECONDS);
@@ -42,7 +42,7 @@ function memoryGigabyteHours(users: number, idleSeconds: number): number {
   return Math.max(lone, busy) * MONTH_HOURS * value('instanceMemory');
 }
 
-/** Neon's compute sizes: 0.25, 0.5 and then whole units. */
+/** Returns the smallest compute size of Neon that suffices: 0.25, 0.5 or whole units. */
 const computeUnits = (needed: number): number => {
   if (needed <= 0.25) return 0.25;
   return needed <= 0.5 ? 0.5 : Math.ceil(needed);
@@ -61,7 +61,6 @@ export function usage(users: number) {
     invocations: 2 * monthly(each.calls),
     cpuHours: monthly(each.cpuSeconds) / HOUR_SECONDS,
     coresAtPeak: atPeak(each.cpuSeconds),
-    inFlightAtPeak: atPeak(each.seconds),
     instancesAtPeak,
     connectionsAtPeak: instancesAtPeak * value('maxConnections'),
     memory: memoryGigabyteHours(users, value('poolIdle')),
@@ -84,7 +83,7 @@ export function usage(users: number) {
 
 type Usage = ReturnType<typeof usage>;
 
-/** On-demand price or that of the first flat rate that suffices, whichever is lower. */
+/** Returns the on-demand price or the price of the smallest sufficient flat rate, whichever is lower. */
 function cdnCost({ requests, exchangeGigabytes }: Usage): number {
   const onDemand =
     (Math.max(0, requests - value('cdnIncludedRequests')) / MILLION) * value('cdnRequestPrice') +
@@ -93,7 +92,7 @@ function cdnCost({ requests, exchangeGigabytes }: Usage): number {
   return Math.min(onDemand, flat?.price ?? Number.POSITIVE_INFINITY);
 }
 
-/** The cheapest plan that takes the busiest second. */
+/** Returns the price of the cheapest plan for the load of the busiest second. */
 function storeCost({ commands, commandsPerSecond, storeGigabytes }: Usage): number {
   const busiest = commandsPerSecond * value('peakSecond');
   const perUse =
@@ -105,7 +104,7 @@ function storeCost({ commands, commandsPerSecond, storeGigabytes }: Usage): numb
   return Math.min(...prices, busiest <= value('upstashPerSecond') ? perUse : Number.POSITIVE_INFINITY);
 }
 
-/** Dollars a month at list prices. */
+/** Returns the cost in dollars a month at list prices. */
 export function cost(users: number) {
   const used = usage(users);
   const lines = {
@@ -125,7 +124,7 @@ export function cost(users: number) {
   return { ...lines, vercel, store, database, total: vercel + store + database };
 }
 
-/** The number of daily users at which the monthly allowance of a free plan is used up. */
+/** Returns the number of daily users at which the monthly allowance of a free plan is used up. */
 export function freePlanEnds() {
   const one = usage(1);
   const users = (allowance: number, used: number) => Math.floor(allowance / used);

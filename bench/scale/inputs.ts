@@ -1,7 +1,7 @@
-/** Where a number comes from: a vendor's page, a file of this repository or an assumption, and its date. */
+/** Source of a number: a vendor's page, a file of this repository or an assumption. */
 interface Source {
   readonly source: string;
-  /** The source had the number on this day. */
+  /** Date of the version of the source that contains the number. */
   readonly date: string;
 }
 
@@ -20,8 +20,8 @@ const input = (name: string, value: number, unit: string, from: Source): Input =
   ...from,
 });
 
-const ASSUMPTION = at('assumption', '2026-11-23');
-const REQUESTS = at('[node-20.json](performance/node-20.json) at e555270', '2026-11-22');
+export const ASSUMPTION = at('assumption', '2026-11-23');
+const REQUESTS = at('[performance.md](performance.md), Node.js 24, at 889066a', '2026-11-22');
 const STORAGE = at('`npm run bench -- --quick --sections storage` at 8c1ab7e', '2026-11-22');
 const BACKFILL = at('[endurance.md](endurance.md)', '2026-11-20');
 const POOL = at('`lib/storage/database.ts`', '2026-11-23');
@@ -36,12 +36,11 @@ const FLAT_RATE = at('https://vercel.com/docs/pricing/flat-rate-cdn', '2026-09-0
 const FIREWALL = at('https://vercel.com/docs/vercel-firewall/vercel-waf/usage-and-pricing', '2026-08-24');
 const UPSTASH = at('https://upstash.com/pricing/redis', '2026-09-20');
 const NEON = at('https://neon.com/docs/introduction/plans', '2026-11-12');
-const NEON_POOLER = at('https://neon.com/docs/connect/connection-pooling', '2026-01-24');
 
 /** The sizes of docs/scale.md, in daily users. */
 export const SIZES = [1_000, 100_000, 10_000_000] as const;
 
-/** Every number of docs/scale.md that is not computed. `npm run scale` writes the page. */
+/** The numbers of docs/scale.md that are not computed. `npm run scale` writes the page. */
 export const INPUTS = {
   requestsPerDay: input('guarded requests of a daily user', 30, 'a day', ASSUMPTION),
   sessionsPerDay: input('sessions, each shorter than 10 minutes', 3, 'a day', ASSUMPTION),
@@ -52,12 +51,12 @@ export const INPUTS = {
   exchangeBytes: input('request and response, with headers and a session token', 2_500, 'bytes', ASSUMPTION),
   coresPerInstance: input('load of a function instance', 0.5, 'cores', ASSUMPTION),
   databaseCacheShare: input('memory of a database that caches data', 0.75, 'of all', ASSUMPTION),
-  hitCpu: input('processor time of a cache hit', 4.095, 'ms', REQUESTS),
-  missCpu: input('processor time of a cache miss', 3.556, 'ms', REQUESTS),
-  webhookCpu: input('processor time of a webhook that registers', 2.924, 'ms', REQUESTS),
-  hitTime: input('duration of a cache hit, with 1 ms for the round trip', 7.652, 'ms', REQUESTS),
-  missTime: input('cache miss, likewise for 3', 12.589, 'ms', REQUESTS),
-  webhookTime: input('webhook that registers, likewise for 2', 9.134, 'ms', REQUESTS),
+  hitCpu: input('processor time of a cache hit', 2.464, 'ms', REQUESTS),
+  missCpu: input('processor time of a cache miss', 2.328, 'ms', REQUESTS),
+  webhookCpu: input('processor time of a webhook that registers', 2.465, 'ms', REQUESTS),
+  hitTime: input('duration of a cache hit, with 1 ms for the round trip', 6.666, 'ms', REQUESTS),
+  missTime: input('cache miss, likewise for 3', 10.982, 'ms', REQUESTS),
+  webhookTime: input('webhook that registers, likewise for 2', 6.709, 'ms', REQUESTS),
   backfillPerSecond: input('`npm run users:backfill`', 1_398, 'users a second', BACKFILL),
   poolIdle: input('idle time of a database connection', 5, 's', POOL),
   defaultPoolIdle: input("pg's default idle time", 10, 's', PG),
@@ -77,13 +76,12 @@ export const INPUTS = {
   cpuPrice: input('processor', 0.128, '$ an hour', FAIR_USE),
   memoryPrice: input('memory', 0.0106, '$ a GB-hour', FAIR_USE),
   instanceMemory: input('function instance', 2, 'GB', FUNCTIONS),
-  maxInFlight: input('requests in flight', 30_000, 'at most', FUNCTIONS),
   cdnRequestPrice: input('CDN requests on demand', 2, '$ per million', CDN),
   cdnIncludedRequests: input('included CDN requests', 10_000_000, 'a month', CDN_INCLUDED),
   cdnDataPrice: input('CDN data on demand', 0.15, '$ a GB', CDN),
   cdnIncludedData: input('included CDN data', 1_000, 'GB a month', CDN_INCLUDED),
   originDataPrice: input('data between CDN and functions', 0.06, '$ a GB', CDN),
-  rateLimitPrice: input('requests that a rate limit rule lets pass', 0.5, '$ per million', FIREWALL),
+  rateLimitPrice: input('requests that pass a rate limit rule', 0.5, '$ per million', FIREWALL),
   upstashFreeCommands: input('Free, commands', 500_000, 'a month', UPSTASH),
   upstashCommandPrice: input('pay as you go', 2, '$ per million commands', UPSTASH),
   upstashIncludedData: input('included data', 200, 'GB a month', UPSTASH),
@@ -93,7 +91,6 @@ export const INPUTS = {
   neonComputePrice: input('Launch, compute', 0.106, '$ a CU-hour', NEON),
   neonStoragePrice: input('Launch, storage', 0.35, '$ a GB-month', NEON),
   neonMemory: input('memory of 1 CU', 4, 'GB', NEON),
-  neonPooler: input('connections to the pooler', 10_000, 'at most', NEON_POOLER),
 } satisfies Record<string, Input>;
 
 /** A monthly price with its allowances. */
@@ -116,7 +113,7 @@ interface StorePlan extends Source {
   readonly gigabytes: number;
 }
 
-/** `gigabytes` is the data that is transferred in a month; the data that is stored is far below every plan's limit. */
+/** `gigabytes` is the monthly transfer. The stored data is far below the limit of every plan. */
 export const UPSTASH_FIXED: readonly StorePlan[] = [
   { price: 10, perSecond: 10_000, gigabytes: 50, ...UPSTASH },
   { price: 20, perSecond: 10_000, gigabytes: 100, ...UPSTASH },

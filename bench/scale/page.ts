@@ -1,7 +1,7 @@
 import { cost, freePlanEnds, usage } from './compute';
-import { FLAT_RATE_CDN, INPUTS, type Input, SIZES, UPSTASH_FIXED } from './inputs';
+import { ASSUMPTION, FLAT_RATE_CDN, INPUTS, type Input, SIZES, UPSTASH_FIXED } from './inputs';
 
-/** Whole numbers from 100, three significant digits below. */
+/** Formats a number: whole from 100 on, with three significant digits below. */
 const count = (value: number): string =>
   value.toLocaleString(
     'en-US',
@@ -24,7 +24,7 @@ function duration(seconds: number): string {
 
 type Row = readonly [name: string, ...cells: string[]];
 
-/** A Markdown table whose columns after the first are right-aligned. */
+/** Returns a Markdown table whose columns after the first are right-aligned. */
 function table(head: Row, rows: readonly Row[], align = '--:'): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   return [head, ['---', ...head.slice(1).map(() => align)], ...rows].map(line).join('\n');
@@ -50,7 +50,6 @@ const usageTable = () =>
       'processor hours a month; busy cores in the peak hour',
       ({ cpuHours, coresAtPeak }) => `${count(cpuHours)}; ${count(coresAtPeak)}`,
     ],
-    ['requests in flight in the peak hour', ({ inFlightAtPeak }) => count(inFlightAtPeak)],
     [
       'instances in the peak hour; their database connections',
       ({ instancesAtPeak, connectionsAtPeak }) => `${count(instancesAtPeak)}; ${count(connectionsAtPeak)}`,
@@ -63,7 +62,6 @@ const usageTable = () =>
       'cache commands a month; a second in the peak hour',
       ({ commands, commandsPerSecond }) => `${count(commands)}; ${count(commandsPerSecond)}`,
     ],
-    ['bytes to and from the cache a month', ({ storeGigabytes }) => bytes(storeGigabytes * 1e9)],
     [
       'cached ids in the peak hour',
       ({ cachedIds, cachedBytes }) => `${count(cachedIds)}; ${bytes(cachedBytes)}`,
@@ -132,41 +130,30 @@ function freePlanTable(): string {
   );
 }
 
-function inputList(): string {
-  const rows = [
-    ...Object.values<Input>(INPUTS).map(({ name, value, unit, ...from }) => ({
-      ...from,
-      text: `${name}: ${value.toLocaleString('en-US', { maximumFractionDigits: 4 })} ${unit}`,
-    })),
-    ...FLAT_RATE_CDN.map(({ price, requests, gigabytes, ...from }) => ({
-      ...from,
-      text: `$${price}: ${count(requests)} requests, ${bytes(gigabytes * 1e9)}`,
-    })),
-    ...UPSTASH_FIXED.map(({ price, perSecond, gigabytes, ...from }) => ({
-      ...from,
-      text: `$${price}: ${count(perSecond)} a second, ${bytes(gigabytes * 1e9)}`,
-    })),
-  ];
-  const bySource = new Map<string, string[]>();
-  for (const { source, date, text } of rows) {
-    const key = `${source} (${date})`;
-    bySource.set(key, [...(bySource.get(key) ?? []), text]);
-  }
-  return [...bySource].map(([key, texts]) => `- ${key}. ${texts.join('; ')}`).join('\n');
+/** Lists the assumptions with their values and the other sources with their dates. */
+function sourceList(): string {
+  const inputs = Object.values<Input>(INPUTS);
+  const assumptions = inputs
+    .filter(({ source }) => source === ASSUMPTION.source)
+    .map(({ name, value, unit }) => `${name}: ${value.toLocaleString('en-US')} ${unit}`);
+  const sources = [...inputs, ...FLAT_RATE_CDN, ...UPSTASH_FIXED]
+    .filter(({ source }) => source !== ASSUMPTION.source)
+    .map(({ source, date }) => `- ${source}, ${date}`);
+  return [`- Assumptions: ${assumptions.join('; ')}`, ...new Set(sources)].join('\n');
 }
 
 const SECTIONS = {
   usage: usageTable,
   cost: costTable,
   'free plans': freePlanTable,
-  inputs: inputList,
+  sources: sourceList,
 };
 
-/** The text of docs/scale.md with every generated section computed again. Throws if a section is missing. */
+/** Returns the text of docs/scale.md with newly computed sections. Throws if a section is missing. */
 export function withComputedSections(page: string): string {
   return Object.entries(SECTIONS).reduce((text, [name, compute]) => {
     const section = new RegExp(`(<!-- npm run scale: ${name} -->\n)[^]*?(<!-- end -->)`);
-    if (!section.test(text)) throw new Error(`docs/scale.md lacks the section "${name}".`);
+    if (!section.test(text)) throw new Error(`docs/scale.md does not contain the section "${name}".`);
     return text.replace(section, (_all, start: string, end: string) => `${start}${compute()}\n${end}`);
   }, page);
 }

@@ -4,55 +4,55 @@ import { cost, freePlanEnds, usage } from '../../bench/scale/compute';
 import { INPUTS } from '../../bench/scale/inputs';
 import { withComputedSections } from '../../bench/scale/page';
 
-test('docs/scale.md has the computed tables; `npm run scale` writes it', async () => {
+test('docs/scale.md contains the computed tables', async () => {
   const page = readFileSync('docs/scale.md', 'utf8');
   await expect(withComputedSections(page)).toMatchFileSnapshot('../../docs/scale.md');
 });
 
 test('A page without one of the computed sections is rejected', () => {
-  expect(() => withComputedSections('# How it scales\n')).toThrow('lacks the section "usage"');
+  expect(() => withComputedSections('# How it scales\n')).toThrow('does not contain the section "usage"');
 });
 
-describe('The cost model', () => {
-  test('counts two function calls for a request, because the middleware is a function', () => {
+describe('cost model', () => {
+  test('The model counts two function calls for a request, because the middleware is a function', () => {
     const { requests, invocations } = usage(1_000);
     expect(requests).toBe(900_300);
     expect(invocations).toBe(1_800_600);
   });
 
-  test("lets the free plan's function calls end at 555 daily users", () => {
+  test('The function calls of the free plan suffice for 555 daily users', () => {
     expect(freePlanEnds().invocations).toBe(555);
   });
 
-  test('bills the memory of an instance until its idle database connections close', () => {
+  test('The model bills the memory of an instance until its idle database connections close', () => {
     const { memory, memoryWithDefaultIdle } = usage(1_000);
     // 3,020 statements a day for 30 days. Each keeps 2 GB for 5 s longer with an idle time of 10 s instead of 5 s.
     expect(memoryWithDefaultIdle - memory).toBeCloseTo((3_020 * 5 * 30 * 2) / 3_600, 6);
   });
 
-  test('bills one instance at most for idle connections', () => {
+  test('The model bills at most one instance for idle connections', () => {
     expect(usage(100_000).memory).toBe(24 * 30 * 2);
   });
 
-  test('chooses the fixed plan of the store that takes the busiest second', () => {
+  test('The model chooses the fixed plan of the store for the load of the busiest second', () => {
     expect(cost(10_000_000).store).toBe(800);
   });
 
-  test('chooses the pay-as-you-go price of the store where that is cheaper', () => {
+  test('The model chooses the pay-as-you-go price of the store if it is cheaper', () => {
     expect(cost(1_000).store).toBeCloseTo(1.98, 6);
   });
 
-  test('charges no CDN request that the Pro plan includes', () => {
+  test('The model does not charge CDN requests that the Pro plan includes', () => {
     expect(cost(1_000).cdn).toBe(0);
   });
 
-  test('charges CDN requests on demand where no flat rate suffices', () => {
+  test('The model charges CDN requests on demand if all flat rates are too small', () => {
     const requests = 9_003_000_000 - 10_000_000;
     const gigabytes = (9_003_000_000 * INPUTS.exchangeBytes.value) / 1e9 - 1_000;
     expect(cost(10_000_000).cdn).toBeCloseTo((requests / 1e6) * 2 + gigabytes * 0.15, 4);
   });
 
-  test('subtracts the credit of the Pro plan, and charges the seat', () => {
+  test('The model subtracts the credit of the Pro plan, and charges the seat', () => {
     expect(cost(1_000).vercel).toBe(20);
   });
 });

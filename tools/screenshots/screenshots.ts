@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright';
-import { codeOnConsole, shownLink, signIn, signUp } from '../tests/harness/browser/browser';
-import { launchBrowser } from '../tests/harness/browser/chromium';
-import { createLocalStack, type Details } from '../tests/harness/stack';
+import { codeOnConsole, shownLink, signIn, signUp } from '../../tests/harness/browser/browser';
+import { launchBrowser } from '../../tests/harness/browser/chromium';
+import { createLocalStack, type Details } from '../../tests/harness/stack';
 
 /**
  * `npm run screenshots`: takes a screenshot of every page in light mode, in dark mode and at a width of 360 pixels, and

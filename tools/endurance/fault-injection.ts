@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Treatment } from '../tests/harness/parts/tcp-proxy';
-import type { TestService } from '../tests/harness/service';
+import type { Treatment } from '../../tests/harness/parts/tcp-proxy';
+import type { TestService } from '../../tests/harness/service';
 
 interface Fault {
   readonly dependency: 'cache' | 'database';

@@ -8,8 +8,8 @@ import {
   signatureHeaders,
   tokenFor,
   userCreated,
-} from '../tests/harness/requests';
-import type { TestService } from '../tests/harness/service';
+} from '../../tests/harness/requests';
+import type { TestService } from '../../tests/harness/service';
 
 /** A kind of request in the traffic mix. */
 export interface Kind {

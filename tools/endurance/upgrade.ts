@@ -4,11 +4,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { extract } from 'tar';
-import { arrive } from '../tests/harness/arrivals';
-import { build, withoutServiceVariables } from '../tests/harness/build';
-import { me, tokenFor } from '../tests/harness/requests';
-import { type ServiceProcess, startServiceProcess, type TestService } from '../tests/harness/service';
-import { withService } from './with-service';
+import { withService } from '../../bench/with-service';
+import { arrive } from '../../tests/harness/arrivals';
+import { build, withoutServiceVariables } from '../../tests/harness/build';
+import { me, tokenFor } from '../../tests/harness/requests';
+import { type ServiceProcess, startServiceProcess, type TestService } from '../../tests/harness/service';
 
 /**
  * `npm run upgrade`: runs the last release and this checkout together with one database and one cache. Tests an upgrade

@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { type BrowserContext, chromium } from 'playwright';
 import { z } from 'zod';
-import { freePort } from '../dev/system/listen';
-import { endProcess, killOnExit } from '../dev/system/processes';
-import { PASSWORD, shownLink, signIn } from '../tests/harness/browser/browser';
-import { chromiumOptions } from '../tests/harness/browser/chromium';
-import { withService } from './with-service';
+import { withService } from '../../bench/with-service';
+import { freePort } from '../../dev/system/listen';
+import { endProcess, killOnExit } from '../../dev/system/processes';
+import { PASSWORD, shownLink, signIn } from '../../tests/harness/browser/browser';
+import { chromiumOptions } from '../../tests/harness/browser/chromium';
 
 /**
  * `npm run lighthouse`: runs the accessibility and best-practices audits of Lighthouse on the pages of the production

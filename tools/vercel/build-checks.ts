@@ -6,7 +6,7 @@ import type { Deployment } from './deployment';
 import type { Check } from './report';
 
 /** Folders for developers and operators. Functions must not contain their files. */
-const NOT_DEPLOYED = ['dev', 'tests', 'bench', 'commands', 'prisma'] as const;
+const NOT_DEPLOYED = ['dev', 'tests', 'bench', 'tools', 'commands', 'prisma'] as const;
 
 const filesBelow = (folder: string) =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -44,7 +44,7 @@ export function buildChecks(
   return [
     {
       title:
-        'No function contains an environment file or a file of dev/, tests/, bench/, commands/ or prisma/',
+        'No function contains an environment file or a file of dev/, tests/, bench/, tools/, commands/ or prisma/',
       async run() {
         const notDeployed = new RegExp(`^(?:${NOT_DEPLOYED.join('|')})/|^\\.env(?!\\.example$)`);
         const found = functions.flatMap(({ name, files }) =>

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { memoryEngine } from '../dev/kv/memory';
-import { startKvServer } from '../dev/kv/server';
-import { brokenLinks, startBurst } from '../tests/harness/burst';
-import { inParallel } from '../tests/harness/parallel';
-import { startReplicatedPostgres } from '../tests/harness/parts/replicated-postgres';
-import { me, tokenFor } from '../tests/harness/requests';
-import { withService, withServiceOver } from './with-service';
+import { withService, withServiceOver } from '../../bench/with-service';
+import { memoryEngine } from '../../dev/kv/memory';
+import { startKvServer } from '../../dev/kv/server';
+import { brokenLinks, startBurst } from '../../tests/harness/burst';
+import { inParallel } from '../../tests/harness/parallel';
+import { startReplicatedPostgres } from '../../tests/harness/parts/replicated-postgres';
+import { me, tokenFor } from '../../tests/harness/requests';
 
 /**
  * `npm run failover`: measures what clients of two service processes see during two failovers under load: the synchronous

@@ -3,14 +3,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { startCommand } from '../tests/harness/commands';
-import { startProvider } from '../tests/harness/identity-provider';
-import { createTestDatabase } from '../tests/harness/parts/database';
-import { startImpostor } from '../tests/harness/parts/impostor';
-import { startOwnPostgres } from '../tests/harness/parts/own-postgres';
-import { residentMegabytes } from '../tests/harness/proc';
-import { SECRET_KEY } from '../tests/harness/service';
-import { boundedHeap, percentile } from './process-figures';
+import { limitedHeap, percentile } from '../../bench/process-figures';
+import { startCommand } from '../../tests/harness/commands';
+import { startProvider } from '../../tests/harness/identity-provider';
+import { createTestDatabase } from '../../tests/harness/parts/database';
+import { startImpostor } from '../../tests/harness/parts/impostor';
+import { startOwnPostgres } from '../../tests/harness/parts/own-postgres';
+import { residentMegabytes } from '../../tests/harness/proc';
+import { SECRET_KEY } from '../../tests/harness/service';
 
 /**
  * `npm run bench:backfill`: backfills the users of the emulator (`--users`, default 100,000). Two thirds of the users
@@ -28,7 +28,7 @@ const LONG_AGO = Date.parse('2026-01-01');
 const postgres = await startOwnPostgres();
 const database = await createTestDatabase(postgres);
 const provider = await startProvider();
-const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-bench-backfill-'));
+const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-backfill-'));
 
 const template = provider.createUser({ email: 'template@private.example' });
 provider.deleteUser(template.id);
@@ -72,7 +72,7 @@ const front = await startImpostor(async (request, response) => {
 });
 
 const environment = {
-  ...boundedHeap,
+  ...limitedHeap,
   IDP_SECRET_KEY: SECRET_KEY,
   DATABASE_URL: database.url,
   CLERK_API_URL: front.url,

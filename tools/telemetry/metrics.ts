@@ -1,6 +1,6 @@
-import { startOtlpReceiver } from '../tests/harness/parts/otlp-receiver';
-import { doEverything, metricsTable, otelVariables } from '../tests/harness/telemetry';
-import { withService } from './with-service';
+import { withService } from '../../bench/with-service';
+import { startOtlpReceiver } from '../../tests/harness/parts/otlp-receiver';
+import { doEverything, metricsTable, otelVariables } from '../../tests/harness/telemetry';
 
 /** `npm run telemetry:metrics`: prints the exported metrics in the format of the table in docs/telemetry.md. */
 const receiver = await startOtlpReceiver();

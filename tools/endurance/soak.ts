@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
-import type { TestService } from '../tests/harness/service';
+import { limitedHeap, memoryGrew, memoryLines, percentile, watchMemory } from '../../bench/process-figures';
+import { withService } from '../../bench/with-service';
+import type { TestService } from '../../tests/harness/service';
 import { type FaultLog, injectFaults, SHORTEST_SECONDS } from './fault-injection';
-import { boundedHeap, memoryGrew, memoryLines, percentile, watchMemory } from './process-figures';
 import { type Kind, prepareTraffic, type Traffic } from './traffic';
-import { withService } from './with-service';
 
 /**
  * `npm run soak`: sends mixed traffic at the highest possible rate while the cache and the database fail and recover.
@@ -94,7 +94,7 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
   return unexplained;
 }
 
-await withService({ processes: Number(values.processes), environment: boundedHeap }, async (service) => {
+await withService({ processes: Number(values.processes), environment: limitedHeap }, async (service) => {
   const traffic = await prepareTraffic(service);
   // The heap reaches its normal size before its growth is measured.
   const warmUp = performance.now() + Number(values.seconds) * 100;

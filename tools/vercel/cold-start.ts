@@ -1,7 +1,7 @@
+import { cpuMilliseconds, percentile } from '../../bench/process-figures';
 import { residentMegabytes } from '../../tests/harness/proc';
 import { ME, me, send, tokenFor } from '../../tests/harness/requests';
 import type { TestParts } from '../../tests/harness/service';
-import { cpuMilliseconds, percentile } from '../process-figures';
 import type { Deployment } from './deployment';
 import type { BuiltFunction } from './function';
 

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
-import { arrive } from '../tests/harness/arrivals';
-import { boundedHeap, memoryGrew, memoryLines, watchMemory } from './process-figures';
-import { withService } from './with-service';
+import { limitedHeap, memoryGrew, memoryLines, watchMemory } from '../../bench/process-figures';
+import { withService } from '../../bench/with-service';
+import { arrive } from '../../tests/harness/arrivals';
 
 /**
  * `npm run exactly-once`: sends each user through guard, register and webhook concurrently, to several processes, in
@@ -20,7 +20,7 @@ const { values } = parseArgs({
 const users = Number(values.users);
 const MIN_SECONDS_FOR_MEMORY_CHECK = 120;
 
-await withService({ processes: Number(values.processes), environment: boundedHeap }, async (service) => {
+await withService({ processes: Number(values.processes), environment: limitedHeap }, async (service) => {
   const options = { users, concurrency: Number(values.concurrency), seed: Number(values.seed) };
   await arrive(service, { ...options, users: Math.ceil(users / 10), seed: options.seed + 1 });
   const memoryUsed = watchMemory(service);
