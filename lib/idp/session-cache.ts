@@ -9,7 +9,7 @@ const MAX_AGE_MS = 60_000;
 const ENTRY_BYTES = 300;
 
 /** The result of verifying a session token. */
-export interface VerifiedSession {
+interface VerifiedSession {
   /** The SDK's own signature of the token, which its `auth()` expects. */
   readonly signature: string;
   readonly user: string;

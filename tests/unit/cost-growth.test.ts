@@ -6,7 +6,7 @@ import {
   ORDINARY_LIMITS,
   type Point,
   peak,
-} from '../../bench/cost/growth';
+} from '../../tools/attack/cost/growth';
 
 const ORDINARY_MS = 5;
 

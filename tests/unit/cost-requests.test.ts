@@ -1,10 +1,10 @@
 import { parse } from 'node:querystring';
 import { expect, test } from 'vitest';
-import { costAddresses, ordinaryRequest } from '../../bench/cost/addresses';
-import { DIMENSIONS, fill, sizesOf } from '../../bench/cost/dimensions';
-import { costTargets } from '../../bench/cost/find';
-import { WORST_SHAPES, worstRequest } from '../../bench/cost/readiness';
-import { type CostRequest, serialize } from '../../bench/cost/request';
+import { costAddresses, ordinaryRequest } from '../../tools/attack/cost/addresses';
+import { DIMENSIONS, fill, sizesOf } from '../../tools/attack/cost/dimensions';
+import { costTargets } from '../../tools/attack/cost/find';
+import { WORST_SHAPES, worstRequest } from '../../tools/attack/cost/readiness';
+import { type CostRequest, serialize } from '../../tools/attack/cost/request';
 import { HOOK, ME, REGISTER } from '../harness/requests';
 
 /** As long as a session token of the identity provider. */

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
-import openapi from '../../lib/api/openapi.json';
-import { PAGES } from '../../lib/routing/roots';
-import { HOOK } from '../../tests/harness/requests';
+import openapi from '../../../lib/api/openapi.json';
+import { PAGES } from '../../../lib/routing/roots';
+import { HOOK } from '../../../tests/harness/requests';
 import type { CostRequest } from './request';
 
 /** A path of the service, and the parts of a valid request to it. */

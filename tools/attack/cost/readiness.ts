@@ -1,4 +1,4 @@
-import { percentile } from '../process-figures';
+import { percentile } from '../../../bench/process-figures';
 import { costAddresses, ordinaryRequest } from './addresses';
 import { DIMENSIONS } from './dimensions';
 import { type CostRequest, send, serialize } from './request';

@@ -1,7 +1,7 @@
-import { largestFile } from '../../tests/harness/build';
-import { now, tokenFor } from '../../tests/harness/requests';
-import { SIGNING_SECRET, type TestService } from '../../tests/harness/service';
-import { withService } from '../with-service';
+import { withService } from '../../../bench/with-service';
+import { largestFile } from '../../../tests/harness/build';
+import { now, tokenFor } from '../../../tests/harness/requests';
+import { SIGNING_SECRET, type TestService } from '../../../tests/harness/service';
 import { costAddresses } from './addresses';
 import { costTargets, type Finding, findCosts } from './find';
 import { readinessUnder, WORST_SHAPES, worstRequest } from './readiness';

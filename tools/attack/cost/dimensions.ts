@@ -1,4 +1,4 @@
-import { signatureHeaders } from '../../tests/harness/requests';
+import { signatureHeaders } from '../../../tests/harness/requests';
 import { isWebhook } from './addresses';
 import { type CostLimits, ORDINARY_LIMITS } from './growth';
 import type { CostRequest } from './request';

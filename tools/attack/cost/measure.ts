@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { processCpuMilliseconds } from '../process-figures';
+import { processCpuMilliseconds } from '../../../bench/process-figures';
 import { type CostRequest, send, serialize } from './request';
 
 /** The server under measurement. */

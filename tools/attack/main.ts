@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
-import { attack } from '../tests/harness/hostile/attack';
-import { hostileRequests } from '../tests/harness/hostile/hostile-request';
-import { withService } from './with-service';
+import { withService } from '../../bench/with-service';
+import { attack } from '../../tests/harness/hostile/attack';
+import { hostileRequests } from '../../tests/harness/hostile/hostile-request';
 
 /**
  * `npm run attack`: sends generated hostile requests over raw sockets to the production build. No answer may be a 5xx,
