@@ -1,6 +1,6 @@
 import { notFound } from '#lib/http/route';
 
-/** What next.config.ts makes of an unknown path below an API root: JSON, as every answer there. */
+/** Responds to unknown paths below an API root with 404 in JSON. `rewrites` in next.config.ts leads here. */
 export {
   notFound as DELETE,
   notFound as GET,

@@ -4,8 +4,8 @@ import { json, route } from '#lib/http/route';
 /** GET /health/ready: 200 if requests should be sent to this process, else 503. */
 export const GET = route(
   async () => {
-    const answer = await readiness();
-    return json(answer, 'errors' in answer ? 503 : 200);
+    const result = await readiness();
+    return json(result, 'errors' in result ? 503 : 200);
   },
   '/health/ready',
   { quiet: true },
