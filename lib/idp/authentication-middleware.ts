@@ -2,9 +2,10 @@ import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextRespons
 import { withTimeout } from '../concurrency/with-timeout';
 import { describeError } from '../errors/describe-error';
 import { passForData } from '../http/content-security-policy';
-import { badRequest, methodNotAllowed, notFound, type RouteContext, type RouteHandler } from '../http/route';
+import { rejectWith } from '../http/route';
 import { rateLimitedWarning } from '../log';
-import { allowedMethods, hasTooManyParameters, isApi, isPage, isProxied } from '../routing/paths';
+import { isApi, isPage, isProxied } from '../routing/paths';
+import { postNotAllowed, type Rejection, rejectionForAddress } from '../routing/rejection-for-address';
 import {
   type AuthState,
   authStateMemory,
@@ -170,9 +171,9 @@ export interface Shielded {
   readonly authorizedParties: () => readonly string[];
 }
 
-/** An answer in JSON, made in front of every route. */
-async function answer(handler: RouteHandler<RouteContext>, request: NextRequest): Promise<Response> {
-  return handler(request, { params: Promise.resolve({}) });
+/** Responds with a rejection in JSON instead of a route. */
+async function reject(request: NextRequest, rejection: Rejection): Promise<Response> {
+  return rejectWith(rejection)(request, { params: Promise.resolve({}) });
 }
 
 /**
@@ -193,13 +194,17 @@ export function shield({
   return async (request: NextRequest, event: NextFetchEvent) => {
     const { method, nextUrl, headers } = request;
     const { pathname } = nextUrl;
-    if (hasTooManyParameters(nextUrl.search.slice(1))) return answer(badRequest, request);
-    const methods = headers.has(DATA_ALIAS) ? [] : allowedMethods(pathname);
-    if (methods.length === 0 || (isProxied(pathname) && !isProxy())) return answer(notFound, request);
-    if (!methods.includes(method)) return answer(methodNotAllowed, request);
+    const rejection = rejectionForAddress({
+      method,
+      pathname: headers.has(DATA_ALIAS) ? `/_next/data${pathname}` : pathname,
+      query: nextUrl.search.slice(1),
+      header: (name) => headers.get(name),
+      hasProxy: isProxy(),
+    });
+    if (rejection) return reject(request, rejection);
     if (isProxied(pathname)) return pages(request, event);
     if (method === 'POST' && !isApi(pathname) && !(await isSdkAction(request))) {
-      return answer(methodNotAllowed, request);
+      return reject(request, postNotAllowed(pathname));
     }
     if (isPage(pathname)) {
       return withoutInternalHeaders(await pageState(pages, sanitizePageRequest(request), event, warn));

@@ -1,5 +1,6 @@
 import { NextRequest } from 'next/server';
 import * as z from 'zod/mini';
+import { hasSdkActionHeaders, SDK_ACTION_BODY } from '../routing/sdk-action';
 import {
   type Credential,
   cookieHeader,
@@ -7,7 +8,6 @@ import {
   limitCookies,
   parseCookies,
 } from './extract-credential';
-import { hasSdkActionHeaders, SDK_ACTION_BODY } from './sdk-action';
 
 /**
  * What the SDK may see of an API request: its credential and nothing that makes the SDK answer in our place. A request

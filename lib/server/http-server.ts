@@ -2,13 +2,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { Server as NetServer, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { takesBody } from '../routing/paths';
+import { METHOD_NOT_ALLOWED, type Rejection } from '../routing/rejection-for-address';
 import { CombinedResponse, LimitedRequest } from './http-messages';
 import {
   EXPECTATION_FAILED,
   logRejected,
-  METHOD_NOT_ALLOWED,
   pathnameOf,
-  type Rejection,
   reject,
   rejectionOfError,
   rejectSocket,
