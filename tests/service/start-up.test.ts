@@ -24,14 +24,14 @@ describe('the start', () => {
     const { status, output } = await start({});
     expect(status).toBe(1);
     for (const name of Object.keys(BUILD_TIME_VALUES)) expect(output).toContain(`- ${name} is missing`);
-    expect(output.match(/The environment is not complete/g)).toHaveLength(1);
+    expect(output.match(/Invalid environment variables/g)).toHaveLength(1);
   });
 
   test('names a malformed variable and keeps its value to itself', async () => {
     const secret = 'whsec_c2hvcnQtYnV0LXNlY3JldA==';
     const { status, output } = await start({ ...BUILD_TIME_VALUES, IDP_WEBHOOK_SIGNING_SECRET: secret });
     expect(status).toBe(1);
-    expect(output).toContain('- IDP_WEBHOOK_SIGNING_SECRET must hold signing secrets');
+    expect(output).toContain('- IDP_WEBHOOK_SIGNING_SECRET must contain signing secrets');
     for (const value of [secret, ...Object.values(BUILD_TIME_VALUES)]) expect(output).not.toContain(value);
   });
 });
