@@ -39,7 +39,11 @@ describe(
   'RegisterUserRequest',
   'The user to register. Other fields and the content type are ignored.',
 );
-describe(schemas.UserLink, 'UserLink', 'The link between an identity-provider user and an internal user. Each user has exactly one.');
+describe(
+  schemas.UserLink,
+  'UserLink',
+  'The link between an identity-provider user and an internal user. Each user has exactly one.',
+);
 describe(schemas.AuthenticatedContext, 'AuthenticatedContext', 'The authenticated user of the request.');
 describe(
   schemas.WebhookEvent,
@@ -53,7 +57,11 @@ describe(
   'The event was verified and processed. `eventType` is its `type`.',
 );
 describe(schemas.Alive, 'Alive', 'The process responds.');
-describe(schemas.Ready, 'Ready', 'The service can process requests. `degraded` means that the cache does not respond.');
+describe(
+  schemas.Ready,
+  'Ready',
+  'The service can process requests. `degraded` means that the cache does not respond.',
+);
 describe(
   schemas.NotReady,
   'NotReady',
@@ -72,7 +80,10 @@ z.globalRegistry.add(plainRequestId, {
   description:
     "The client's `x-request-id` if it has this format, otherwise a new UUID. The log contains it too.",
 });
-z.globalRegistry.add(noStore, { header: { id: 'CacheControl' }, description: 'Responses must not be cached.' });
+z.globalRegistry.add(noStore, {
+  header: { id: 'CacheControl' },
+  description: 'Responses must not be cached.',
+});
 
 const allow = z.string();
 z.globalRegistry.add(allow, { description: 'The methods that this path supports, separated by commas.' });
@@ -117,16 +128,16 @@ const badRequest = failure(
     badRequest: 'Bad request',
   },
 );
-const unauthorized = failure('Unauthorized', 'There is no verified session. The service checks this before the body.', {
-  unauthorized: 'Unauthorized',
-});
-const notFound = failure(
-  'NotFound',
-  'There is no operation at this path. A path has only one spelling.',
+const unauthorized = failure(
+  'Unauthorized',
+  'There is no verified session. The service checks this before the body.',
   {
-    notFound: 'Not found',
+    unauthorized: 'Unauthorized',
   },
 );
+const notFound = failure('NotFound', 'There is no operation at this path. A path has only one spelling.', {
+  notFound: 'Not found',
+});
 const methodNotAllowed = failure(
   'MethodNotAllowed',
   'This path does not support the method.',
@@ -382,7 +393,8 @@ export const openApiDocument = () =>
             operationId: 'getReady',
             tags: ['service'],
             summary: 'Check that the service can process requests',
-            description: 'Queries the database with a timeout of 2 s, and the cache. Results are cached for 1 s.',
+            description:
+              'Queries the database with a timeout of 2 s, and the cache. Results are cached for 1 s.',
           },
           {
             200: {
@@ -460,7 +472,8 @@ export const openApiDocument = () =>
             'This path does not support a method that other paths support. Next.js sends this response without a body.',
         },
         Options: {
-          description: 'Response to `OPTIONS` at the path of an operation below an API root. No session is required.',
+          description:
+            'Response to `OPTIONS` at the path of an operation below an API root. No session is required.',
           headers: z.object({ allow }),
         },
       },
