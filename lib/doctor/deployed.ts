@@ -257,7 +257,7 @@ async function checkHeaders(site: Site): Promise<CheckResult> {
 const TOO_MANY_PARAMETERS = 101;
 const LONG_QUERY = Array.from({ length: TOO_MANY_PARAMETERS }, (_, index) => `p${index}=1`).join('&');
 
-/** Judges the response to too many query parameters. On a platform with functions they may reach Next.js. */
+/** Judges the response to too many query parameters, which may reach Next.js on a platform with functions. */
 export function judgeQueryLimit({ status, body }: Pick<SiteResponse, 'status' | 'body'>): CheckResult {
   if (status >= 500)
     return failure(

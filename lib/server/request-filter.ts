@@ -34,7 +34,7 @@ function hasValidRouterState({ headers }: IncomingMessage): boolean {
   }
 }
 
-/** Returns false for `*`, for the URL of another host, and for a request without Host (RFC 9112, 3.2). */
+/** Returns false if the target is `*` or the URL of another host, or if there is no Host header (RFC 9112, 3.2). */
 const hasValidTarget = ({ url = '', headers, httpVersion }: IncomingMessage): boolean =>
   url.startsWith('/') && (headers.host !== undefined || httpVersion === '1.0');
 

@@ -321,7 +321,7 @@ describe('a role that may only read and insert, by the statements of docs/deploy
   const owner = await newDatabase();
   const ofTheService = as(username, owner);
   const refusal =
-    /^The migrations were not deployed: the role of (MIGRATION_)?DATABASE_URL may not: permission denied for .+\. Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables \(docs\/deploy\.md\)\.\n$/;
+    /^The migrations were not deployed: the role of (MIGRATION_)?DATABASE_URL lacks a right: permission denied for .+\. Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables \(docs\/deploy\.md\)\.\n$/;
 
   test('applies no migration, and is told which variable is for that', async () => {
     await query(owner, `CREATE ROLE nobody_yet LOGIN PASSWORD '${password}'`);

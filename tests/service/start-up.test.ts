@@ -18,7 +18,7 @@ const start = async (environment: Record<string, string>, port?: number) => {
       timeout: 30_000,
     },
   );
-  return { status, output: stdout + stderr };
+  return { status, stderr, output: stdout + stderr };
 };
 
 describe('the start', () => {
@@ -44,10 +44,10 @@ test('The server exits with 1 and one line if its port is in use', async () => {
   await once(other, 'listening');
   const address = other.address();
   const port = typeof address === 'object' && address ? address.port : 0;
-  const { status, output } = await start(BUILD_TIME_VALUES, port);
-  expect({ status, output }).toEqual({
+  const { status, stderr } = await start(BUILD_TIME_VALUES, port);
+  expect({ status, stderr }).toEqual({
     status: 1,
-    output: `Port ${port} is in use. Choose another port with -p.\n`,
+    stderr: `Port ${port} is in use. Choose another port with -p.\n`,
   });
 });
 

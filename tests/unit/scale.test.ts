@@ -14,45 +14,45 @@ test('A page without one of the computed sections is rejected', () => {
 });
 
 describe('The cost model', () => {
-  test('counts two function calls for a request, because the middleware is a function', () => {
+  test('The cost model counts two function calls for a request, because the middleware is a function', () => {
     const { requests, invocations } = usage(1_000);
     expect(requests).toBe(900_300);
     expect(invocations).toBe(1_800_600);
   });
 
-  test("lets the free plan's function calls end at 555 daily users", () => {
+  test("The cost model lets the free plan's function calls end at 555 daily users", () => {
     expect(freePlanEnds().invocations).toBe(555);
   });
 
-  test('bills the memory of an instance until its idle database connections close', () => {
+  test('The cost model bills the memory of an instance until its idle database connections close', () => {
     const { memory, memoryWithDefaultIdle } = usage(1_000);
     // 3,020 statements a day for 30 days. Each keeps 2 GB for 5 s longer with an idle time of 10 s instead of 5 s.
     expect(memoryWithDefaultIdle - memory).toBeCloseTo((3_020 * 5 * 30 * 2) / 3_600, 6);
   });
 
-  test('bills one instance at most for idle connections', () => {
+  test('The cost model bills one instance at most for idle connections', () => {
     expect(usage(100_000).memory).toBe(24 * 30 * 2);
   });
 
-  test('chooses the fixed plan of the store that takes the busiest second', () => {
+  test('The cost model chooses the fixed plan of the store that takes the busiest second', () => {
     expect(cost(10_000_000).store).toBe(800);
   });
 
-  test('chooses the pay-as-you-go price of the store where that is cheaper', () => {
+  test('The cost model chooses the pay-as-you-go price of the store if it is cheaper', () => {
     expect(cost(1_000).store).toBeCloseTo(1.98, 6);
   });
 
-  test('charges no CDN request that the Pro plan includes', () => {
+  test('The cost model does not charge CDN requests that the Pro plan includes', () => {
     expect(cost(1_000).cdn).toBe(0);
   });
 
-  test('charges CDN requests on demand where no flat rate suffices', () => {
+  test('The cost model charges CDN requests on demand if no flat rate suffices', () => {
     const requests = 9_003_000_000 - 10_000_000;
     const gigabytes = (9_003_000_000 * INPUTS.exchangeBytes.value) / 1e9 - 1_000;
     expect(cost(10_000_000).cdn).toBeCloseTo((requests / 1e6) * 2 + gigabytes * 0.15, 4);
   });
 
-  test('subtracts the credit of the Pro plan, and charges the seat', () => {
+  test('The cost model subtracts the credit of the Pro plan, and charges the seat', () => {
     expect(cost(1_000).vercel).toBe(20);
   });
 });
