@@ -1,4 +1,4 @@
-/** Import rules: imports run downward only, and each external package has one place that imports it. */
+/** Import rules: a layer imports only lower layers, and only one folder imports each external package. */
 const only = (name, packages, homes) => ({
   name,
   severity: 'error',
@@ -51,7 +51,7 @@ export default {
       to: { path: '^(app|commands|middleware|instrumentation)' },
     },
     {
-      name: 'the-local-stack-imports-only-the-migrations-of-the-service',
+      name: 'local-stack-imports-only-migrations',
       severity: 'error',
       from: { path: '^dev/' },
       to: { path: '^(app|lib|tests)/', pathNot: '^lib/migrations/' },

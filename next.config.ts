@@ -3,37 +3,37 @@ import type { NextConfig } from 'next';
 import { PHASE_PRODUCTION_BUILD } from 'next/constants.js';
 import { API_ROOTS } from './lib/routing/roots.ts';
 
-/** Headers of every response. The Content-Security-Policy contains a nonce, so middleware.ts sets it. */
+/** Headers of every response. middleware.ts sets the Content-Security-Policy because it contains a nonce. */
 const securityHeaders = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
   'referrer-policy': 'strict-origin-when-cross-origin',
   'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=(), usb=(), browsing-topics=()',
   'cross-origin-opener-policy': 'same-origin-allow-popups',
-  // Browsers ignore it over http.
+  // Browsers ignore this header over http.
   'strict-transport-security': 'max-age=31536000',
 };
 
 const config: NextConfig = {
   poweredByHeader: false,
   reactStrictMode: true,
-  // No page uses the image optimizer, whose endpoint fetches and logs any address.
+  // Disables the endpoint of the image optimizer, which fetches and logs any URL. No page uses it.
   images: { unoptimized: true },
-  // A webhook sender counts a redirect as a failure, so an address with an extra slash is a 404, which shows the mistake.
+  // A path with a trailing slash gets a 404 instead of a redirect, because a webhook sender treats a redirect as a failure.
   skipTrailingSlashRedirect: true,
   experimental: {
-    // A process loads a route at its first request. Most processes never serve a page.
+    // Loads a route on its first request, because most processes never serve a page.
     preloadEntriesOnStart: false,
-    // Otherwise an API path responds with a redirect to a header of the Next.js client
+    // Otherwise an API path responds with a redirect if a request has a header of the Next.js client
     // (https://github.com/vercel/next.js/pull/82119).
     validateRSCRequestHeaders: false,
-    // The part of a body that Next.js buffers for the middleware: above the 1 MiB of a webhook, below the default of 10 MB.
+    // Maximum part of a body that Next.js buffers for the middleware. A webhook may have 1 MiB. The default is 10 MB.
     proxyClientMaxBodySize: '2mb',
     // After a restart of `next dev`, a stale entry of this cache can make a page reload in a loop.
     turbopackFileSystemCacheForDev: false,
   },
   ...(process.env['NEXT_DIST_DIR'] ? { distDir: process.env['NEXT_DIST_DIR'] } : {}),
-  // An API path that does not exist gets a response in JSON.
+  // Unknown API paths get a response in JSON.
   rewrites: async () => ({
     beforeFiles: [],
     afterFiles: [],
@@ -47,10 +47,10 @@ const config: NextConfig = {
 };
 
 export default function configure(phase: string): NextConfig {
-  // The build tool of the platform would include it in the functions.
+  // The build tool of the platform would include .env.local in the functions.
   if (phase === PHASE_PRODUCTION_BUILD && process.env['VERCEL'] && existsSync('.env.local')) {
     throw new Error(
-      'A build for deployment must not find .env.local: its values would be part of what is deployed.',
+      'A build for deployment must not find .env.local, because the deployment would contain its values. Remove the file.',
     );
   }
   return config;

@@ -8,8 +8,8 @@ import { beginShutdown, closeDependencies, whenIdle } from './lib/concurrency/sh
 import { httpServer } from './lib/server/http-server';
 
 /**
- * `npm start`: serves the production build. `-p` or PORT chooses the port (3000), `-H` the host name. SIGTERM drains the
- * connections and ends the process with exit code 0 within 9 s.
+ * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` sets the host name. On
+ * SIGTERM, the process drains its connections and exits with code 0 within 9 s.
  */
 const { values } = parseArgs({
   options: {
@@ -21,15 +21,16 @@ const port = Number(values.port);
 const buildFolder = import.meta.dirname;
 const projectFolder = path.dirname(buildFolder);
 
-/** Below the 10 s that platforms grant between SIGTERM and SIGKILL. */
+/** Maximum duration of a shutdown. Platforms send SIGKILL 10 s after SIGTERM. */
 const SHUTDOWN_MS = 9_000;
-/** Leaves time to close the dependencies if clients do not let the connections drain. */
+/** Maximum time to drain the connections. The rest is for closing the dependencies. */
 const DRAIN_MS = 7_000;
 
 process.title = 'identity-link';
 Object.assign(process.env, { NODE_ENV: 'production' });
 nextEnv.loadEnvConfig(projectFolder);
-// The configuration of the build, as the server of Next.js' standalone output passes it: next.config.ts is not compiled again.
+// Next.js reads the configuration of the build from this variable, as in its standalone output. Without it, Next.js would load
+// a compiler at every start to read next.config.ts.
 process.env['__NEXT_PRIVATE_STANDALONE_CONFIG'] = JSON.stringify(
   JSON.parse(readFileSync(path.join(buildFolder, 'required-server-files.json'), 'utf8')).config,
 );
@@ -38,7 +39,8 @@ const app = next({
   dir: projectFolder,
   hostname: values.hostname ?? 'localhost',
   port,
-  // Next.js listens for upgrades on this server, so it never gets one: Node.js answers them like any other request.
+  // Next.js adds its upgrade listener to this unused server. Without such a listener, Node.js handles an upgrade request like
+  // any other request.
   httpServer: createServer(),
 });
 await app.prepare();
@@ -49,8 +51,11 @@ server.listen(port, values.hostname, () => {
   const listening = typeof address === 'object' && address ? address.port : port;
   process.stdout.write(`Listening on http://${values.hostname ?? 'localhost'}:${listening}\n`);
 });
-server.once('error', ({ message }) => {
-  process.stderr.write(`${message}\n`);
+server.once('error', (error) => {
+  const isPortInUse = 'code' in error && error.code === 'EADDRINUSE';
+  process.stderr.write(
+    isPortInUse ? `Port ${port} is in use. Choose another port with -p.\n` : `${error.message}\n`,
+  );
   process.exit(1);
 });
 

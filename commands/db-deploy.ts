@@ -2,20 +2,20 @@ import { existsSync } from 'node:fs';
 import { DatabaseError } from 'pg';
 import { deployMigrations, messageOfError } from '../lib/migrations/deploy';
 
-/** True if the role lacks a right on the table of migrations. A migration that lacks a right fails with another error. */
-function isForbidden(error: unknown): boolean {
+/** Returns true if the role lacks a privilege on the table of migrations. A migration itself fails with another error. */
+function isPrivilegeError(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '42501';
 }
 
-/** The platform builds a preview for every pull request. Over the database of production, each would migrate production. */
+/** The platform builds a preview for every pull request. With the production database, each build would migrate production. */
 function isPreview(): boolean {
   const { VERCEL_ENV } = process.env;
   return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production';
 }
 
-function whoMay(): string {
+function privilegeRemedy(): string {
   return isPreview()
-    ? 'A preview takes the role of DATABASE_URL, which must own the tables there'
+    ? 'In a preview, the role of DATABASE_URL must own the tables'
     : 'Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables';
 }
 
@@ -26,22 +26,22 @@ async function main(): Promise<void> {
     );
     return;
   }
-  // As the application does. A variable that is already set keeps its value.
+  // The application loads the same file. A variable that is already set keeps its value.
   if (existsSync('.env.local')) process.loadEnvFile('.env.local');
-  // The owner of the tables. The service itself has a role with fewer rights and does not read this variable. A preview ignores
-  // it, because a dashboard sets variables for previews by default, and this one leads to production.
+  // MIGRATION_DATABASE_URL is for the owner of the tables. The service has a role with fewer privileges and does not read it.
+  // A preview ignores it, because a dashboard sets variables for previews by default, and this one is for production.
   const hasOwner = !isPreview() && process.env['MIGRATION_DATABASE_URL']?.trim();
   const variable = hasOwner ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL';
   const databaseUrl = process.env[variable]?.trim();
-  if (!databaseUrl) throw new Error('DATABASE_URL is not set.');
+  if (!databaseUrl) throw new Error('DATABASE_URL is not set. Set it to a postgresql:// URL.');
   // The error of a URL parser would contain the password.
   if (!URL.canParse(databaseUrl) || !/^postgres(ql)?:$/.test(new URL(databaseUrl).protocol)) {
-    throw new Error(`${variable} is not a postgresql:// URL.`);
+    throw new Error(`${variable} must be a postgresql:// URL.`);
   }
   const applied = await deployMigrations(databaseUrl).catch((error: unknown) => {
-    throw isForbidden(error)
+    throw isPrivilegeError(error)
       ? new Error(
-          `the role of ${variable} lacks a right: ${messageOfError(error)}. ${whoMay()} (docs/deploy.md).`,
+          `the role of ${variable} lacks a right: ${messageOfError(error)}. ${privilegeRemedy()} (docs/deploy.md).`,
         )
       : error;
   });

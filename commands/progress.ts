@@ -3,31 +3,31 @@ const REDRAW_EVERY_MS = 200;
 
 const count = (value: number) => value.toLocaleString('en-US');
 
-/** The time left, as people say it. */
-function timeLeft(seconds: number): string {
+function formatTimeLeft(seconds: number): string {
   if (seconds < 90) return `${Math.ceil(seconds)} s left`;
   return seconds < 5_400 ? `${Math.round(seconds / 60)} min left` : `${(seconds / 3_600).toFixed(1)} h left`;
 }
 
-/** How far something has come, on standard error: one line that changes on a terminal, now and then a line elsewhere. */
+/** Progress of a command on standard error. A terminal shows one line that is updated. Other output gets a line every 5 s. */
 export interface Progress {
-  /** So many will have to be done in this run. */
+  /** Sets the total number of users of this run. */
   expect(users: number): void;
-  /** So many are done in this run. */
+  /** Sets the number of users that are done in this run. */
   at(done: number): void;
-  /** A line of its own. */
+  /** Prints a separate line. */
   say(line: string): void;
+  /** Removes the progress line from a terminal. */
   end(): void;
 }
 
-/** Starts the clock. */
+/** Starts the measurement of the rate. */
 export function showProgress(
   stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
   now = () => performance.now(),
 ): Progress {
   let total: number | undefined;
-  const begun = now();
-  let drawnAt = begun;
+  const startedAt = now();
+  let lastDrawnAt = startedAt;
   const clear = () => stream.isTTY && stream.write('\r\x1b[2K');
   return {
     expect(users) {
@@ -35,12 +35,12 @@ export function showProgress(
     },
     at(done) {
       const time = now();
-      if (time - drawnAt < (stream.isTTY ? REDRAW_EVERY_MS : LINE_EVERY_MS)) return;
-      drawnAt = time;
-      const rate = done / ((time - begun) / 1000);
-      const rest = total === undefined ? '' : `, ${timeLeft(Math.max(total - done, 0) / rate)}`;
-      const of = total === undefined ? '' : ` of about ${count(total)}`;
-      const line = `${count(done)}${of} users, ${count(Math.round(rate))} a second${rest}`;
+      if (time - lastDrawnAt < (stream.isTTY ? REDRAW_EVERY_MS : LINE_EVERY_MS)) return;
+      lastDrawnAt = time;
+      const rate = done / ((time - startedAt) / 1000);
+      const timeLeft = total === undefined ? '' : `, ${formatTimeLeft(Math.max(total - done, 0) / rate)}`;
+      const ofTotal = total === undefined ? '' : ` of about ${count(total)}`;
+      const line = `${count(done)}${ofTotal} users, ${count(Math.round(rate))} a second${timeLeft}`;
       stream.write(stream.isTTY ? `\r\x1b[2K${line}` : `${line}\n`);
     },
     say(line) {

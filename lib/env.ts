@@ -5,19 +5,17 @@ import { processState } from './process-state';
 const MIN_SIGNING_SECRET_BYTES = 24;
 const MAX_SIGNING_SECRET_BYTES = 64;
 
-const words = (value: string) => value.split(/\s+/);
-
-/** What can stand in a header. */
+/** Characters that a header value may contain. */
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
 const required = z.string({ error: 'is missing' }).check(z.trim(), z.minLength(1, 'is empty'));
 
-/** A publishable key and what it names: the instance's Frontend API, which also serves the browser SDK. */
+/** Parses a publishable key, which contains the host of the Frontend API. That API also serves the browser SDK. */
 function readPublishableKey(key: string): ParseResult<{ key: string; frontendApi: string }> {
   const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1] ?? '';
   const host = /^([a-z0-9.-]+\.[a-z0-9-]+)\$$/i.exec(Buffer.from(encoded, 'base64').toString())?.[1];
   return host === undefined
-    ? { problem: 'is not a publishable key (pk_test_… or pk_live_…)' }
+    ? { problem: 'must be a publishable key (pk_test_… or pk_live_…)' }
     : { value: { key, frontendApi: `https://${host}` } };
 }
 
@@ -41,24 +39,29 @@ const url = (protocols: RegExp, problem: string) =>
     }, problem),
   );
 
-/** True if only a process on the same machine can be behind this host. */
+/** Returns true for the host names of this machine. */
 export const isLoopback = (hostname: string): boolean =>
   /^(?:127\.0\.0\.1|localhost|\[::1\])$/.test(hostname);
 
-/** An address that only a process on the same machine can serve: what a stand-in of the local stack has. */
+/** URL of an emulator of the local stack. */
 const loopbackUrl = required.check(
   z.refine((value) => {
     if (!URL.canParse(value)) return false;
     const { protocol, hostname, port } = new URL(value);
     return protocol === 'http:' && isLoopback(hostname) && port !== '';
-  }, 'must be an http:// address of this machine: it is for the local stack only'),
+  }, 'must be an http:// URL with a port on this machine: only the local stack sets it'),
 );
 
-const listOf = (isMember: (word: string) => boolean, problem: string) =>
-  z.pipe(required, z.transform(words)).check(z.refine((list) => list.every(isMember), problem));
+const listOf = (isValid: (item: string) => boolean, problem: string) =>
+  z
+    .pipe(
+      required,
+      z.transform((value: string) => value.split(/\s+/)),
+    )
+    .check(z.refine((items) => items.every(isValid), problem));
 
-/** What `read` makes of a value. */
-const readBy = <T>(read: (value: string) => ParseResult<T>) =>
+/** Schema of a value that `read` parses. */
+const parsedBy = <T>(read: (value: string) => ParseResult<T>) =>
   z.pipe(
     required,
     z.transform((value, context) => {
@@ -72,23 +75,25 @@ const readBy = <T>(read: (value: string) => ParseResult<T>) =>
 /** Every variable that the service reads. `.env.example` lists the same names. */
 export const variables = z.object({
   IDP_SECRET_KEY: required.check(
-    z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, 'is not a secret key (sk_test_… or sk_live_…)'),
+    z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, 'must be a secret key (sk_test_… or sk_live_…)'),
   ),
-  IDP_PUBLISHABLE_KEY: readBy(readPublishableKey),
+  IDP_PUBLISHABLE_KEY: parsedBy(readPublishableKey),
   IDP_WEBHOOK_SIGNING_SECRET: listOf(
     isSigningSecret,
-    `must hold signing secrets (whsec_…) of ${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes, separated by white space`,
+    `must contain signing secrets (whsec_…) of ${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes, separated by spaces`,
   ),
-  IDP_JWT_KEY: z.optional(readBy(parsePublicKey)),
+  IDP_JWT_KEY: z.optional(parsedBy(parsePublicKey)),
   IDP_AUTHORIZED_PARTIES: z.optional(
-    listOf(isOrigin, 'must hold origins (https://app.example.com), separated by white space'),
+    listOf(isOrigin, 'must contain origins (https://app.example.com), separated by spaces'),
   ),
-  DATABASE_URL: url(/^postgres(?:ql)?:$/, 'is not a postgresql:// URL'),
-  KV_REST_API_URL: url(/^https?:$/, 'is not an http(s):// URL'),
-  KV_REST_API_TOKEN: required.check(z.regex(PRINTABLE, 'must be printable ASCII without spaces')),
+  DATABASE_URL: url(/^postgres(?:ql)?:$/, 'must be a postgresql:// URL'),
+  KV_REST_API_URL: url(/^https?:$/, 'must be an https:// or http:// URL'),
+  KV_REST_API_TOKEN: required.check(
+    z.regex(PRINTABLE, 'must contain only printable ASCII characters without spaces'),
+  ),
   USER_ID_CACHE_TTL_SECONDS: z._default(
     z.pipe(
-      z.string().check(z.regex(/^[1-9]\d{0,5}$/, 'must be a whole number of seconds, 1 to 999999')),
+      z.string().check(z.regex(/^[1-9]\d{0,5}$/, 'must be a whole number of seconds from 1 to 999999')),
       z.transform(Number),
     ),
     600,
@@ -98,28 +103,29 @@ export const variables = z.object({
   IDP_CONSOLE_URL: z.optional(loopbackUrl),
 });
 
-/** All of them, as they fit together. */
+/** The variables, including the rule that both keys belong to the same instance. */
 export const environmentSchema = variables.check(
   z.refine(
     ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }) =>
       IDP_SECRET_KEY.slice(3, 8) === IDP_PUBLISHABLE_KEY.key.slice(3, 8),
     {
       path: ['IDP_SECRET_KEY'],
-      error: 'and IDP_PUBLISHABLE_KEY are of different instances (test and live)',
+      error:
+        'must belong to the same instance as IDP_PUBLISHABLE_KEY: one is a test key and the other a live key',
     },
   ),
 );
 
-/** A valid environment: every variable in the form in which the code uses it. */
+/** A valid environment with parsed values. */
 export type Environment = z.infer<typeof environmentSchema>;
 
-/** Lists every problem of an environment by variable name. It never quotes a value. */
+/** Lists every problem of an environment by variable name. It does not contain values. */
 export class InvalidEnvironmentError extends Error {
-  /** The name of a variable, and what is wrong with it. */
+  /** Each problem starts with the name of its variable. */
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {
-    super(`The environment is not complete:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
+    super(`Invalid environment variables:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
     this.name = 'InvalidEnvironmentError';
     this.problems = problems;
   }
@@ -127,8 +133,8 @@ export class InvalidEnvironmentError extends Error {
 
 type Source = Readonly<Record<string, string | undefined>>;
 
-/** An empty variable counts as unset, as hosting dashboards and `.env` files produce them. */
-function parseBy<T>(schema: z.ZodMiniType<T>, source: Source): T {
+/** Treats an empty variable as unset, because hosting dashboards and `.env` files create empty variables. */
+function parseWith<T>(schema: z.ZodMiniType<T>, source: Source): T {
   const set = Object.fromEntries(Object.entries(source).filter(([, value]) => value?.trim()));
   const parsed = schema.safeParse(set);
   if (parsed.success) return parsed.data;
@@ -139,15 +145,15 @@ function parseBy<T>(schema: z.ZodMiniType<T>, source: Source): T {
 
 /** Returns a fully valid environment or throws an InvalidEnvironmentError that names every problem at once. */
 export function parseEnvironment(source: Source): Environment {
-  return parseBy(environmentSchema, source);
+  return parseWith(environmentSchema, source);
 }
 
 /**
- * Some of this process's variables, by a part of `variables`; throws an InvalidEnvironmentError over these alone. A command
- * of an operator runs where the others may be missing.
+ * Parses the variables of a part of the schema from the environment of this process. Throws an InvalidEnvironmentError only
+ * for these, because the commands of an operator do not need all variables.
  */
-export function parseEnvironmentSubset<T>(part: z.ZodMiniType<T>): T {
-  return parseBy(part, process.env);
+export function parseEnvironmentSubset<T>(schema: z.ZodMiniType<T>): T {
+  return parseWith(schema, process.env);
 }
 
 const state = processState('environment', (): { current?: Environment | undefined } => ({}));

@@ -7,7 +7,7 @@ import { log } from './log';
 import { pingDatabase } from './storage/database';
 import { withKv } from './storage/kv';
 
-/** Whether requests should be sent to this process, in words that tell a stranger nothing. */
+/** Whether a load balancer should send requests to this process. Contains no internal details. */
 export type Readiness = Ready | NotReady;
 
 const OK: Readiness = { status: 'ok' };
@@ -15,42 +15,41 @@ const DEGRADED: Readiness = { status: 'degraded' };
 const NO_DATABASE: Readiness = { errors: { database: 'unavailable' } };
 const STOPPING: Readiness = { errors: { process: 'stopping' } };
 
-/** How long the database may take, and how long its answer is told again. */
-const BOUND_MS = 2_000;
-const TOLD_AGAIN_MS = 1_000;
+const DATABASE_TIMEOUT_MS = 2_000;
+const MAX_AGE_MS = 1_000;
 
-/** One at a time, also one that nobody waits for any more: an outage holds one connection, not all. */
-const sharedDatabase = singleFlight(() => pingDatabase(BOUND_MS));
+/** One query at a time, also after its timeout: during an outage, probes use only one connection. */
+const pingDatabaseOnce = singleFlight(() => pingDatabase(DATABASE_TIMEOUT_MS));
 
-let known: { readonly readiness: Readiness; readonly at: number } | undefined;
+let latest: { readonly readiness: Readiness; readonly at: number } | undefined;
 
-const ask = singleFlight(async () => {
+const checkReadiness = singleFlight(async () => {
   const cache = withKv((kv) => kv.ping()).then(
     () => OK,
     () => DEGRADED,
   );
-  const wasOut = known?.readiness === NO_DATABASE;
-  let readiness: Readiness = NO_DATABASE;
+  const wasDown = latest?.readiness === NO_DATABASE;
+  let result: Readiness = NO_DATABASE;
   try {
-    await withTimeout(BOUND_MS, sharedDatabase('database'));
-    readiness = await cache;
-    if (wasOut) log.info('ready again');
+    await withTimeout(DATABASE_TIMEOUT_MS, pingDatabaseOnce('database'));
+    result = await cache;
+    if (wasDown) log.info('ready again');
   } catch (error) {
-    // Probes have no lines of their own: these two tell of an outage.
-    if (!wasOut) log.warn({ error: describeError(error) }, 'not ready');
+    // Probes are not logged, so these two messages mark the start and the end of an outage.
+    if (!wasDown) log.warn({ error: describeError(error) }, 'not ready');
   }
-  known = { readiness, at: performance.now() };
-  return readiness;
+  latest = { readiness: result, at: performance.now() };
+  return result;
 });
 
 /**
- * Says whether requests should be sent to this process; never throws.
+ * Returns whether this process can serve requests. Does not throw.
  *
- * The database has 2 s to answer, the cache what it has for any call. However many ask, each is asked once a second at
- * most: an answer is told for a second, be it a failure, and those who come while it is being found out wait for the same.
+ * The timeout of the database is 2 s, and that of the cache is the one of every cache call. A result is reused for 1 s, also
+ * if it is a failure, and concurrent calls share one check. So the number of probes does not affect the dependencies.
  */
 export async function readiness(): Promise<Readiness> {
   if (isShuttingDown()) return STOPPING;
-  if (known && performance.now() - known.at < TOLD_AGAIN_MS) return known.readiness;
-  return (await ask('readiness')).result;
+  if (latest && performance.now() - latest.at < MAX_AGE_MS) return latest.readiness;
+  return (await checkReadiness('readiness')).result;
 }

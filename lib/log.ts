@@ -11,39 +11,43 @@ export function setSpanIds(spanIds: () => object | undefined): void {
   trace.spanIds = spanIds;
 }
 
-/** Structured log lines on standard output, one JSON object each. Never a credential, e-mail or body. */
+/** Writes one JSON object per line to standard output. A log line never contains a credential, an e-mail address or a body. */
 export const log = pino({
   base: null,
   timestamp: pino.stdTimeFunctions.isoTime,
   formatters: { level: (level) => ({ level }) },
+  // Connects a log line with its trace.
   mixin: () => trace.spanIds?.() ?? {},
 });
 
 const WARN_EVERY_MS = 60_000;
 
-/** Warns in these words at most once a minute: of what anybody can bring about, or what goes on as long as an outage. */
-export function rateLimitedWarning(message: string): (about?: object) => void {
-  let warned = Number.NEGATIVE_INFINITY;
-  return (about = {}) => {
-    if (performance.now() - warned < WARN_EVERY_MS) return;
-    warned = performance.now();
-    log.warn(about, message);
+/**
+ * Returns a function that logs a warning at most once a minute. It is for warnings that any client can cause, and for those
+ * that repeat during an outage.
+ */
+export function rateLimitedWarning(message: string): (fields?: object) => void {
+  let warnedAt = Number.NEGATIVE_INFINITY;
+  return (fields = {}) => {
+    if (performance.now() - warnedAt < WARN_EVERY_MS) return;
+    warnedAt = performance.now();
+    log.warn(fields, message);
   };
 }
 
-const PLAIN_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
+const SAFE_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
 
-/** The id of a request, in its answer and in its log line: the caller's own, if it is short and plain. */
-export const requestIdOf = (given: unknown): string =>
-  typeof given === 'string' && PLAIN_REQUEST_ID.test(given) ? given : randomUUID();
+/** Returns the id for the response and the log line of a request: the client's `x-request-id` if it is safe, else a new UUID. */
+export const requestIdOf = (header: unknown): string =>
+  typeof header === 'string' && SAFE_REQUEST_ID.test(header) ? header : randomUUID();
 
-/** What a request's log line says about its course, besides route, status and duration. */
+/** Fields of a request's log line besides route, status and duration. */
 export interface RequestLogFields {
-  /** Where the guard found the internal user id: `bypass` means that the cache did not answer. */
+  /** Result of the guard's cache lookup. `bypass` means that the cache did not respond. */
   cache?: 'hit' | 'miss' | 'bypass';
-  /** What the guard's registration of the caller came to, where the cache had no answer. */
+  /** Result of the guard's registration of the caller, unless the cache contained the caller. */
   caller?: 'created' | 'existing';
-  /** What the registration that the request asked for came to. */
+  /** Result of the registration that the request or the webhook event requests. */
   registered?: 'created' | 'existing';
   /** Why the guard found no verified session. */
   reason?: UnauthenticatedReason;
@@ -51,14 +55,14 @@ export interface RequestLogFields {
   messageId?: string;
 }
 
-const requestFacts = new AsyncLocalStorage<RequestLogFields>();
+const currentFields = new AsyncLocalStorage<RequestLogFields>();
 
-/** Runs `work` so that every `addLogFields` below it lands in `facts`. */
-export function withLogFields<T>(facts: RequestLogFields, work: () => Promise<T>): Promise<T> {
-  return requestFacts.run(facts, work);
+/** Runs `work`. Calls of `addLogFields` during `work` write to `fields`. */
+export function withLogFields<T>(fields: RequestLogFields, work: () => Promise<T>): Promise<T> {
+  return currentFields.run(fields, work);
 }
 
-/** Adds to the log line of the request under way; does nothing outside of one. */
-export function addLogFields(facts: RequestLogFields): void {
-  Object.assign(requestFacts.getStore() ?? {}, facts);
+/** Adds fields to the log line of the current request. Has no effect outside of a request. */
+export function addLogFields(fields: RequestLogFields): void {
+  Object.assign(currentFields.getStore() ?? {}, fields);
 }

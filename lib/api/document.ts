@@ -8,85 +8,97 @@ import {
 import * as schemas from './schemas';
 
 /*
- * The API as an OpenAPI 3.1 document. Nothing that serves requests imports this: lib/api/openapi.json is the copy that is
- * served, `npm run openapi` writes it, and a unit test says that it is current.
+ * The API as an OpenAPI 3.1 document. The service does not import this module. It serves lib/api/openapi.json, which
+ * `npm run openapi` writes, and a unit test compares the two.
  *
- * Which answers an operation has: those that can come to its own method at its own address, in the order in which they
- * are made; there is no `default`. So each has what the gate refuses of any request (400, 408, 417, 431). None has 404
- * or 405: these come to another address or method, which is no operation. They are described once, under `x-elsewhere`.
- * Tests hold every answer that the service gives to this, and this to the answers.
+ * An operation lists every response to its method at its path, in the order in which the service decides them. There is no
+ * `default`. So each operation has the responses that the HTTP server sends to any request (400, 408, 417, 431). No operation
+ * has a 404 or 405, because these belong to other paths and methods. They are listed under `x-elsewhere`. Tests compare every
+ * response of the service with the document.
  */
 
 const describe = (schema: z.ZodMiniType, id: string, description: string): void => {
   z.globalRegistry.add(schema, { id, description });
 };
 
-const AS_IT_STANDS =
-  'Taken as it stands: white space is kept, and case matters. Well-formed Unicode without NUL, at most 255 code points.';
+const UNCHANGED =
+  'Case-sensitive, and white space is not trimmed. Well-formed Unicode without NUL, at most 255 code points.';
 
 describe(
   schemas.IdentityProviderUserId,
   'IdentityProviderUserId',
-  `The identity provider's id of a user. ${AS_IT_STANDS}`,
+  `The identity provider's id of a user. ${UNCHANGED}`,
 );
 describe(
   schemas.InternalUserId,
   'InternalUserId',
-  'The internal id of a user, which never changes: a UUID in lower case, of version 7 where the service made it.',
+  'The internal id of a user, which never changes. A UUID in lower case. The service creates version 7.',
 );
 describe(
   schemas.RegisterUserRequest,
   'RegisterUserRequest',
-  'Whom to register. Other fields are ignored, and the content type is not looked at.',
+  'The user to register. Other fields and the content type are ignored.',
 );
-describe(schemas.UserLink, 'UserLink', 'The one link of an identity-provider user and an internal user.');
-describe(schemas.AuthenticatedContext, 'AuthenticatedContext', 'Who makes the request.');
+describe(
+  schemas.UserLink,
+  'UserLink',
+  'The link between an identity-provider user and an internal user. Each user has exactly one.',
+);
+describe(schemas.AuthenticatedContext, 'AuthenticatedContext', 'The authenticated user of the request.');
 describe(
   schemas.WebhookEvent,
   'WebhookEvent',
-  'A JSON object, of which `type` and `data.id` are read and nothing else. Of duplicate keys the last counts. For the ' +
-    'type `user.created` a `data.id` that is there, not null and not empty is an IdentityProviderUserId.',
+  'A JSON object. The service reads only `type` and `data.id`. If a key occurs twice, the last value counts. In an event of ' +
+    'the type `user.created`, a `data.id` that is not null and not empty must be an IdentityProviderUserId.',
 );
 describe(
   schemas.Acknowledgment,
   'Acknowledgment',
-  'The event was verified and handled. `eventType` is its `type`.',
+  'The event was verified and processed. `eventType` is its `type`.',
 );
-describe(schemas.Alive, 'Alive', 'The process answers.');
-describe(schemas.Ready, 'Ready', 'Requests can be served; `degraded`: without the cache.');
+describe(schemas.Alive, 'Alive', 'The process responds.');
+describe(
+  schemas.Ready,
+  'Ready',
+  'The service can process requests. `degraded` means that the cache does not respond.',
+);
 describe(
   schemas.NotReady,
   'NotReady',
-  'Why not: the database cannot be reached, or the process has been told to end.',
+  'The reason: the database is unavailable, or the process is shutting down.',
 );
 
 const plainRequestId = z.string().check(z.regex(/^[A-Za-z0-9_.:-]{1,64}$/));
 const noStore = z.literal('no-store');
 const cacheAndCaller = 'cache;desc=(hit|((miss|bypass), caller;desc=(created|existing)))';
 const registered = 'registered;desc=(created|existing)';
-/** How the answer came about, where there is something to tell. */
+/** Schema of a `server-timing` value. */
 const timing = (pattern: string) => z.string().check(z.regex(new RegExp(`^${pattern}$`)));
 
 z.globalRegistry.add(plainRequestId, {
   header: { id: 'RequestId' },
   description:
-    "The request's own `x-request-id`, if it is of this form; else a new UUID. It stands in the log too.",
+    "The client's `x-request-id` if it has this format, otherwise a new UUID. The log contains it too.",
 });
-z.globalRegistry.add(noStore, { header: { id: 'CacheControl' }, description: 'No answer may be kept.' });
+z.globalRegistry.add(noStore, {
+  header: { id: 'CacheControl' },
+  description: 'Responses must not be cached.',
+});
 
 const allow = z.string();
-z.globalRegistry.add(allow, { description: 'The methods that are served here, separated by commas.' });
+z.globalRegistry.add(allow, { description: 'The methods that this path supports, separated by commas.' });
 
 const timed = (schema: z.ZodMiniType) => {
   z.globalRegistry.add(schema, {
     description:
-      'How the answer came about. `cache`: whether it knew the caller (`bypass`: it did not answer). `caller`, ' +
-      '`registered`: whether the internal user of the caller, or of the id that was sent, was `created` or `existing`.',
+      'How the service processed the request. `cache` is the result of the cache lookup of the caller (`bypass`: the cache ' +
+      'did not respond). `caller` and `registered` state whether the internal user of the caller or of the id in the request ' +
+      'was `created` or `existing`.',
   });
   return { 'server-timing': schema };
 };
 
-/** The headers of every answer, and further ones. */
+/** Returns the headers of every response and additional ones. */
 const headers = (further: Record<string, z.ZodMiniType> = {}) =>
   z.object({ 'x-request-id': plainRequestId, 'cache-control': noStore, ...further });
 
@@ -97,7 +109,7 @@ const json = (schema: z.ZodMiniType, examples: Readonly<Record<string, unknown>>
   },
 });
 
-/** An answer that is no success: these messages, and no others. */
+/** Describes an error response. `messages` lists all messages that it can have. */
 function failure(
   id: string,
   description: string,
@@ -111,60 +123,60 @@ function failure(
 
 const badRequest = failure(
   'BadRequest',
-  'No request that could be understood: no `Host`, or framing that is ambiguous.',
+  'Malformed request, for example without `Host` or with ambiguous framing.',
   {
     badRequest: 'Bad request',
   },
 );
-const unauthorized = failure('Unauthorized', 'No verified session. Told before the body is judged.', {
-  unauthorized: 'Unauthorized',
-});
-const notFound = failure(
-  'NotFound',
-  'No operation has this address. Another spelling of an address is another address.',
+const unauthorized = failure(
+  'Unauthorized',
+  'There is no verified session. The service checks this before the body.',
   {
-    notFound: 'Not found',
+    unauthorized: 'Unauthorized',
   },
 );
+const notFound = failure('NotFound', 'There is no operation at this path. A path has only one spelling.', {
+  notFound: 'Not found',
+});
 const methodNotAllowed = failure(
   'MethodNotAllowed',
-  'Nothing is served by this method here.',
+  'This path does not support the method.',
   { methodNotAllowed: 'Method not allowed' },
   { allow: z.optional(allow) },
 );
 const requestTimeout = failure(
   'RequestTimeout',
-  'The request was not complete after 10 s. The connection ends.',
+  'The request was not complete after 10 s. The server closes the connection.',
   { requestTimeout: 'Request timeout' },
 );
 const payloadTooLarge = failure(
   'PayloadTooLarge',
-  'The body is too large. It is counted while it is read.',
+  'The body is too large. The limit applies to the bytes that arrive, not to `content-length`.',
   { payloadTooLarge: 'Payload too large' },
   timed(z.optional(timing(cacheAndCaller))),
 );
-const expectationFailed = failure('ExpectationFailed', 'An `Expect` other than `100-continue`.', {
+const expectationFailed = failure('ExpectationFailed', '`Expect` has a value other than `100-continue`.', {
   expectationFailed: 'Expectation failed',
 });
 const headersTooLarge = failure(
   'RequestHeaderFieldsTooLarge',
-  'The headers have more than 16 KiB. The connection ends.',
+  'The headers are larger than 16 KiB. The server closes the connection.',
   { headersTooLarge: 'Request header fields too large' },
 );
 const internalServerError = failure(
   'InternalServerError',
-  'Anything unexpected, such as a database out of reach. Nothing is half done; the call can be repeated.',
+  'An unexpected error, for example because the database is unavailable. The request has no partial effect and can be repeated.',
   { internalServerError: 'Internal Server Error' },
   timed(z.optional(timing(cacheAndCaller))),
 );
 
-/** Of any request: what is refused in front of the routes. */
-const refusals = { 408: requestTimeout, 417: expectationFailed, 431: headersTooLarge };
+/** Rejections of the HTTP server, which any request may get. */
+const rejections = { 408: requestTimeout, 417: expectationFailed, 431: headersTooLarge };
 
 const mustBe = (rule: string) => `identityProviderUserId must ${rule}`;
 const invalidRegisterRequest = failure(
   'InvalidRegisterRequest',
-  'The body is not as described; the message says what is wrong. Or as of any request: `Bad request`.',
+  'The body is invalid, and the message describes the problem. `Bad request` means a malformed request.',
   {
     notJson: 'The request body must be JSON in UTF-8',
     notAnObject: 'The request body must be a JSON object',
@@ -178,8 +190,8 @@ const invalidRegisterRequest = failure(
 );
 const invalidDelivery = failure(
   'InvalidDelivery',
-  'No body, signed or not; a signature that does not verify over the exact bytes; what was signed is no event. Or as of ' +
-    'any request: `Bad request`.',
+  'The body is empty, the signature does not match the exact bytes of the body, or the signed body is not an event. ' +
+    '`Bad request` means a malformed request.',
   {
     missingBody: 'Missing body',
     invalidSignature: 'Invalid webhook signature',
@@ -196,7 +208,7 @@ const requestId = {
   name: 'x-request-id',
   in: 'header' as const,
   description:
-    'An id for the answer and the log, if it is 1 to 64 of `A-Z a-z 0-9 _ . : -`. Any other is ignored.',
+    'An id for the response and the log: 1 to 64 characters of `A-Z a-z 0-9 _ . : -`. Other values are ignored.',
   schema: { type: 'string' as const },
 };
 
@@ -206,14 +218,16 @@ const registeredUser = (description: string): ZodOpenApiResponseObject => ({
   content: json(schemas.UserLink, { link: { userId, identityProviderUserId } }),
 });
 
-/** A body of one of these, or of the other signature scheme's names. */
+/** Headers of a signature, which have the prefix `svix` or `webhook`. */
 const SIGNATURE = {
-  id: 'The id of the message, the same in every delivery of it.',
+  id: 'The id of the message. It is the same in every delivery of the message.',
   timestamp:
-    'When it was sent, in whole seconds since 1970, without sign or leading zero; at most 5 minutes off either way.',
+    'Time of the delivery in whole seconds since 1970, without sign or leading zeros. It may differ from the clock of the ' +
+    'service by at most 5 minutes.',
   signature:
-    'One or several, separated by spaces; one good one is enough. `v1,` and the base64 of HMAC-SHA256, by the signing ' +
-    'secret, over id, timestamp and the exact bytes of the body, joined by dots (Standard Webhooks).',
+    'One or more signatures, separated by spaces. One valid signature is sufficient. A signature is `v1,` and the base64 of ' +
+    'the HMAC-SHA256 with the signing secret over id, timestamp and the exact bytes of the body, joined by dots (Standard ' +
+    'Webhooks).',
 };
 const signatureSchemes = (prefix: string) =>
   Object.entries(SIGNATURE).map(
@@ -228,15 +242,15 @@ const signed = ['svix', 'webhook'].map((prefix) =>
 );
 
 const event = {
-  description: 'The event as the identity provider words it, in UTF-8, at most 1 MiB.',
+  description: 'The event as the identity provider sends it, in UTF-8, at most 1 MiB.',
   required: true,
   content: json(schemas.WebhookEvent, { created, other: { type: 'user.updated', data: {} } }),
 };
-const deliveryAnswers: ZodOpenApiResponsesObject = {
+const deliveryResponses: ZodOpenApiResponsesObject = {
   200: {
     id: 'Acknowledged',
     description:
-      'The event was verified and handled: a `user.created` with a `data.id` registered a user, any other did nothing.',
+      'The event was verified and processed. A `user.created` with a `data.id` registered the user. Other events have no effect.',
     headers: headers(timed(z.optional(timing(registered)))),
     content: json(schemas.Acknowledgment, { acknowledgment: { received: true, eventType: 'user.created' } }),
   },
@@ -252,12 +266,12 @@ const sessions = [{ bearer: [] }, { cookie: [] }];
 
 const openOperation = (
   operation: Pick<ZodOpenApiOperationObject, 'operationId' | 'tags' | 'summary' | 'description'>,
-  answers: ZodOpenApiResponsesObject,
+  responses: ZodOpenApiResponsesObject,
 ): ZodOpenApiOperationObject => ({
   ...operation,
   security: [],
   parameters: [requestId],
-  responses: { ...answers, 400: badRequest, ...refusals },
+  responses: { ...responses, 400: badRequest, ...rejections },
 });
 
 const elsewhere = (status: number, id: string) => ({
@@ -265,7 +279,7 @@ const elsewhere = (status: number, id: string) => ({
   response: { $ref: `#/components/responses/${id}` },
 });
 
-/** The document, the same for the same schemas. */
+/** Creates the document from the schemas. */
 export const openApiDocument = () =>
   createDocument({
     openapi: '3.1.1',
@@ -273,34 +287,34 @@ export const openApiDocument = () =>
       title: 'identity-link',
       version: '1',
       description: [
-        'Links users of the identity provider to internal user ids: on the first request of a session, by a call, or by the ' +
-          "provider's webhook, whichever comes first.",
-        '`HEAD` is `GET` without the body. A query changes nothing. What is answered at another address below `/auth`, ' +
-          '`/health`, `/users` and `/webhooks`, or to another method, stands under `x-elsewhere`. Beside the headers that are ' +
-          'described, an answer has those of HTTP itself and security headers.',
-        'On a platform with functions, the platform answers 408, 417 and 431 in its own way.',
+        'Links users of the identity provider to internal user ids. The first request with a session, a call of ' +
+          "`/auth/v1/register` or the provider's webhook creates the link, whichever comes first.",
+        '`HEAD` is `GET` without the body. Query parameters have no effect. `x-elsewhere` lists the responses to other ' +
+          'methods and to other paths below `/auth`, `/health`, `/users` and `/webhooks`. Responses also have the headers of ' +
+          'HTTP and security headers, which are not described here.',
+        'On a platform with functions, the platform itself responds with 408, 417 and 431, in its own format.',
       ].join('\n\n'),
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/', description: 'The service that serves this document' }],
     tags: [
-      { name: 'users', description: 'For whoever has a session of the identity provider.' },
+      { name: 'users', description: 'For clients with a session of the identity provider.' },
       { name: 'webhooks', description: 'For the identity provider.' },
-      { name: 'service', description: 'About the service itself, for anybody.' },
+      { name: 'service', description: 'Health and description of the service. No session is required.' },
     ],
     paths: {
       '/users/v1/me': {
         get: {
           operationId: 'getMe',
           tags: ['users'],
-          summary: 'Who am I',
+          summary: 'Get the authenticated user',
           description:
-            'The authenticated context: what every guarded handler gets. On first sight the caller is registered.',
+            'Returns the context that every guarded handler gets. The first request of a user registers the user.',
           security: sessions,
           parameters: [requestId],
           responses: {
             200: {
-              description: 'The caller has a verified session.',
+              description: 'The request has a verified session.',
               headers: headers(timed(timing(cacheAndCaller))),
               content: json(schemas.AuthenticatedContext, {
                 context: { isAuthenticated: true, userId, identityProviderUserId },
@@ -308,7 +322,7 @@ export const openApiDocument = () =>
             },
             400: badRequest,
             401: unauthorized,
-            ...refusals,
+            ...rejections,
             500: internalServerError,
           },
         },
@@ -319,18 +333,18 @@ export const openApiDocument = () =>
           tags: ['users'],
           summary: 'Register a user',
           description:
-            "Creates the link of an identity-provider user, or finds it. The id need not be the caller's: any caller with a " +
-            'session may register any id. A caller who registers itself gets 200, for the guard has linked it.',
+            'Creates the link of an identity-provider user, or returns the existing one. A client with a session may register ' +
+            'any id. A client that registers its own user gets a 200, because the guard has already linked it.',
           security: sessions,
           parameters: [requestId],
           requestBody: {
-            description: 'In UTF-8, at most 16 KiB.',
+            description: 'JSON in UTF-8, at most 16 KiB.',
             required: true,
             content: json(schemas.RegisterUserRequest, { user: { identityProviderUserId } }),
           },
           responses: {
-            200: registeredUser('The user existed when the handler ran.'),
-            201: registeredUser('This call created the user: at most one of all calls for an id.'),
+            200: registeredUser('The user already existed.'),
+            201: registeredUser('This request created the user. At most one request per id gets a 201.'),
             400: invalidRegisterRequest,
             401: unauthorized,
             408: requestTimeout,
@@ -347,13 +361,13 @@ export const openApiDocument = () =>
           tags: ['webhooks'],
           summary: 'Receive a signed event',
           description:
-            'The signature is the credential; a session that comes along is not looked at. Id, timestamp and signature come ' +
-            'in `svix-…` or `webhook-…`, also mixed; where both are there, `svix-…` counts. Events may come late, repeated and ' +
-            'in any order. After a 500 the sender delivers again.',
+            'The signature is the credential, and a session is ignored. The headers of id, timestamp and signature have the ' +
+            'prefix `svix-` or `webhook-`. They may be mixed, and `svix-` takes precedence. Events may arrive late, repeatedly ' +
+            'and in any order. The sender repeats a delivery after a 500.',
           security: signed,
           parameters: [requestId],
           requestBody: event,
-          responses: deliveryAnswers,
+          responses: deliveryResponses,
         },
       },
       '/health/alive': {
@@ -361,12 +375,12 @@ export const openApiDocument = () =>
           {
             operationId: 'getAlive',
             tags: ['service'],
-            summary: 'Does the process answer',
-            description: 'Asks nothing else: neither database nor cache.',
+            summary: 'Check that the process responds',
+            description: 'Does not query the database or the cache.',
           },
           {
             200: {
-              description: 'It does.',
+              description: 'The process responds.',
               headers: headers(),
               content: json(schemas.Alive, { alive: { status: 'ok' } }),
             },
@@ -378,17 +392,18 @@ export const openApiDocument = () =>
           {
             operationId: 'getReady',
             tags: ['service'],
-            summary: 'Can requests be served',
-            description: 'Asks the database, for 2 s at most. Answers of the last second are used again.',
+            summary: 'Check that the service can process requests',
+            description:
+              'Queries the database with a timeout of 2 s, and the cache. Results are cached for 1 s.',
           },
           {
             200: {
-              description: 'They can. Without the cache they take longer.',
+              description: 'The service can process requests. Without the cache, they take longer.',
               headers: headers(),
               content: json(schemas.Ready, { ready: { status: 'ok' }, degraded: { status: 'degraded' } }),
             },
             503: {
-              description: 'They cannot.',
+              description: 'The service cannot process requests.',
               headers: headers(),
               content: json(schemas.NotReady, {
                 noDatabase: { errors: { database: 'unavailable' } },
@@ -403,8 +418,8 @@ export const openApiDocument = () =>
           {
             operationId: 'getDocument',
             tags: ['service'],
-            summary: 'This document',
-            description: 'The API as OpenAPI 3.1.',
+            summary: 'Get this document',
+            description: 'Returns the description of the API in OpenAPI 3.1.',
           },
           {
             200: {
@@ -423,10 +438,10 @@ export const openApiDocument = () =>
           tags: ['webhooks'],
           summary: 'A user was created at the identity provider',
           description:
-            'What the identity provider sends to `/webhooks/idp/v1/user-created`, and the answers that it gets there.',
+            'The event that the identity provider sends to `/webhooks/idp/v1/user-created`, and the possible responses.',
           security: signed,
           requestBody: event,
-          responses: deliveryAnswers,
+          responses: deliveryResponses,
         },
       },
     },
@@ -437,15 +452,15 @@ export const openApiDocument = () =>
           scheme: 'bearer',
           bearerFormat: 'JWT',
           description:
-            'A session token of the identity provider. OAuth tokens, machine tokens and API keys are none.',
+            'A session token of the identity provider. OAuth tokens, machine tokens and API keys are not accepted.',
         },
         cookie: {
           type: 'apiKey',
           in: 'cookie',
           name: '__session',
           description:
-            'The same token as the identity provider sets it, with its `__client_uat`, and for a test instance ' +
-            '`__clerk_db_jwt`. It does not count where the browser says that a foreign page sent it.',
+            'The same token in the cookie of the identity provider, together with `__client_uat` and, for a test instance, ' +
+            '`__clerk_db_jwt`. The service ignores it if the browser reports that a page of another site sent the request.',
         },
         ...Object.fromEntries(['svix', 'webhook'].flatMap(signatureSchemes)),
       },
@@ -454,10 +469,11 @@ export const openApiDocument = () =>
         MethodNotAllowed: methodNotAllowed,
         MethodOfAnother: {
           description:
-            'A method that other addresses have and this one lacks: without a body, as the framework tells it.',
+            'This path does not support a method that other paths support. Next.js sends this response without a body.',
         },
         Options: {
-          description: '`OPTIONS` of an operation’s address below a root of the API. It needs no session.',
+          description:
+            'Response to `OPTIONS` at the path of an operation below an API root. No session is required.',
           headers: z.object({ allow }),
         },
       },

@@ -2,14 +2,14 @@ import * as z from 'zod/mini';
 import { text } from './text';
 
 /*
- * What comes in and what goes out: routes parse with these, answers have these types, and lib/api/document.ts describes
- * them. Their descriptions stand there: a process that serves requests has no use for them.
+ * Schemas of requests and responses. Routes parse requests with them, responses have their types, and lib/api/document.ts
+ * describes them. The descriptions are there because a process that serves requests does not need them.
  */
 
-/** The identity provider's id of a user: up to 255 characters, taken as it stands; no trimming, and case matters. */
+/** The identity provider's id of a user: up to 255 characters, case-sensitive and not trimmed. */
 export const IdentityProviderUserId = text('identityProviderUserId', 255);
 
-/** An internal user id as the column returns it, also of a row that was imported. */
+/** An internal user id as the database returns it. An imported row may have another UUID version than 7. */
 export const InternalUserId = z
   .string()
   .check(z.regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/));
@@ -20,14 +20,14 @@ export const RegisterUserRequest = z.object(
   'The request body must be a JSON object',
 );
 
-/** The link that `POST /auth/v1/register` made or found (contract 4.1). */
+/** The link that `POST /auth/v1/register` created or found (contract 4.1). */
 export const UserLink = z.object({
   userId: InternalUserId,
   identityProviderUserId: IdentityProviderUserId,
 });
 export type UserLink = Readonly<z.infer<typeof UserLink>>;
 
-/** Who makes a request, once the guard has passed it (contract 2.2). */
+/** The authenticated user of a request that passed the guard (contract 2.2). */
 export const AuthenticatedContext = z.object({
   isAuthenticated: z.literal(true),
   userId: InternalUserId,
@@ -35,26 +35,26 @@ export const AuthenticatedContext = z.object({
 });
 export type AuthenticatedContext = Readonly<z.infer<typeof AuthenticatedContext>>;
 
-/** What a verified event says as far as this service reads it (contract 2.4). */
+/** The fields of a verified event that this service reads (contract 2.4). */
 export const WebhookEvent = z.object({ type: z.string(), data: z.optional(z.unknown()) });
 export type WebhookEvent = Readonly<z.infer<typeof WebhookEvent>>;
 
-/** The sender's 200 body (contract 2.5). */
+/** Body of the 200 response to a webhook (contract 2.5). */
 export const Acknowledgment = z.object({ received: z.literal(true), eventType: z.string() });
 export type Acknowledgment = Readonly<z.infer<typeof Acknowledgment>>;
 
-/** Body of every answer that is no success (contract 2.6). */
+/** Body of every error response (contract 2.6). */
 export const ErrorBody = z.object({ message: z.string() });
 export type ErrorBody = Readonly<z.infer<typeof ErrorBody>>;
 
-/** The process answers. */
+/** The process responds. */
 export const Alive = z.object({ status: z.literal('ok') });
 
-/** Requests should be sent to this process; `degraded`: everything is answered, without the cache. */
+/** The process can serve requests. `degraded` means that it serves them without the cache. */
 export const Ready = z.object({ status: z.literal(['ok', 'degraded']) });
 export type Ready = Readonly<z.infer<typeof Ready>>;
 
-/** No requests should be sent to this process. */
+/** The process cannot serve requests. */
 export const NotReady = z.object({
   errors: z.union([
     z.object({ database: z.literal('unavailable') }),

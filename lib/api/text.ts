@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
 
 /**
- * A string that PostgreSQL can store and JSON can carry, taken as it stands: not empty, at most `maxLength` characters,
- * well-formed Unicode without NUL. `name` stands in the public messages.
+ * Schema of a string that PostgreSQL and JSON can represent: not empty, at most `maxLength` characters, well-formed Unicode
+ * without NUL. Does not change the string. The public error messages contain `name`.
  */
 export const text = (name: string, maxLength: number) =>
   z.string({ error: `${name} must be a string` }).check(

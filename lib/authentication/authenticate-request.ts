@@ -1,19 +1,19 @@
 import type { AuthenticationPort } from './port';
 
-/** The context of contract 2.2, as the guard provides it to route handlers. */
+/** Context of contract 2.2, which the guard passes to route handlers. */
 export interface AuthenticatedRequest {
   readonly isAuthenticated: true;
   readonly userId: string;
   readonly identityProviderUserId: string;
 }
 
-/** Turns an identity-provider user id into the internal user id; `resolveUserId` is the live one. */
+/** Returns the internal user id of an identity-provider user id. The service uses `resolveUserId`. */
 export type ResolveUserId = (identityProviderUserId: string) => Promise<string>;
 
 /**
- * Resolves a request to its authenticated context, or to undefined without a verified, non-empty user id
- * (contract 5.2, rules 2 to 4). Not part of the live request path (contract 5.1): the guard is. Throws what
- * `resolveUserId` throws.
+ * Returns the authenticated context of a request, or undefined if it has no verified, non-empty user id (contract 5.2, rules
+ * 2 to 4). The service does not call this function: its requests use the guard (contract 5.1). Passes errors of
+ * `resolveUserId` through.
  */
 export async function authenticateRequest(
   request: Request,

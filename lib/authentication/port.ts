@@ -1,11 +1,11 @@
-/** What an identity provider says of a request: a verified user, or none. */
+/** Result of the verification: a verified user, or no user. */
 type AuthState =
   | { readonly isAuthenticated: true; readonly userId: string }
   | { readonly isAuthenticated: false };
 
 /**
- * Verifies the credential of a request, independent of any web framework (contract 5.1). An adapter for a provider
- * implements it; a missing, forged or expired credential is `isAuthenticated: false`, never an error.
+ * Verifies the credential of a request independently of a web framework (contract 5.1). Each provider has an adapter that
+ * implements it. The result for a missing, forged or expired credential is `isAuthenticated: false`, not an error.
  */
 export interface AuthenticationPort {
   authenticate(request: Request): Promise<AuthState>;

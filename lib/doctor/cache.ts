@@ -3,28 +3,28 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isLoopback } from '../env';
 import { withKv } from '../storage/kv';
 import {
-  attempt,
+  type CheckResult,
   check,
-  codeOf,
-  type Examined,
-  type Finding,
+  errorCode,
   failure,
-  median,
+  medianDuration,
+  type NamedCheck,
   ok,
+  settle,
   skipped,
   warning,
 } from './check';
-import { PARTS, valid } from './variables';
+import { ENV_GROUPS, tryParse } from './variables';
 
-const SECONDS = 60;
-const TRIES = 3;
+const KEY_TTL_SECONDS = 60;
+const MAX_ATTEMPTS = 3;
 const ROUNDS = 5;
 
 /** Maximum time for a write to reach the replica that serves reads. */
 const REPLICATION_MS = 2_000;
 const READ_AGAIN_MS = 100;
 
-/** The store's word for a token that may not do what was asked. */
+/** Error codes of a store for a token that may not run a command. */
 const NOT_PERMITTED = /NOPERM|READONLY|NOAUTH/;
 
 /**
@@ -34,7 +34,10 @@ const NOT_PERMITTED = /NOPERM|READONLY|NOAUTH/;
  */
 const QUOTA_EXCEEDED = /\b(?:limit|quota) exceeded/i;
 
-const TOKEN = "Take KV_REST_API_URL and KV_REST_API_TOKEN from the same store's page";
+/** Message of lib/storage/kv-transport.ts for a timeout. */
+const TIMED_OUT = /^KV store d(?:id|oes) not /;
+
+const COPY_BOTH = 'Copy KV_REST_API_URL and KV_REST_API_TOKEN from the page of the same store';
 
 /** Returns the store's own error text, which is about one command or the whole request. It may quote values: never print it. */
 function storeErrorOf(error: unknown): string {
@@ -42,82 +45,82 @@ function storeErrorOf(error: unknown): string {
   return error.cause instanceof Error ? error.cause.message : error.message;
 }
 
-function explain(error: unknown): Finding {
+function explain(error: unknown): CheckResult {
   const storeError = storeErrorOf(error);
   if (QUOTA_EXCEEDED.test(storeError))
     return failure(
       "the quota of the store's plan is used up",
-      'Choose a larger plan at the provider of the store; until then requests are answered from the database',
+      'Choose a larger plan at the provider of the store. Until then, every request uses the database',
     );
   if (error instanceof Error && error.name === 'UpstashError')
     return failure(
       `the store returns an error (${/^[A-Z]+\b/.exec(storeError)?.[0] ?? 'without a code'})`,
       "Look up the error on the store's page at its provider",
     );
-  const code = codeOf(error);
+  const code = errorCode(error);
   if (code === 'HTTP_401' || code === 'HTTP_403')
-    return failure('the store refuses KV_REST_API_TOKEN', TOKEN);
-  if (code === 'KV store did not respond')
+    return failure('the store rejects KV_REST_API_TOKEN', COPY_BOTH);
+  if (TIMED_OUT.test(code))
     return failure(
-      'does not answer within 500 ms, which is how long the service waits',
-      'Choose a store in the region of the functions; until then every request is answered from the database',
+      'the store does not respond within 500 ms, which is the timeout of the service',
+      'Choose a store in the region of the functions. Until then, every request uses the database',
     );
   if (code === 'ENOTFOUND')
     return failure(
       'the host of KV_REST_API_URL does not exist (ENOTFOUND)',
-      'Correct KV_REST_API_URL; if the provider archived or deleted an unused store, make a new one and set both variables',
+      'Correct KV_REST_API_URL. If the provider archived or deleted an unused store, create a new one and set both variables',
     );
   if (/^E[A-Z_]+$/.test(code))
     return failure(
-      `out of reach (${code})`,
-      'See that the store is there, and that KV_REST_API_URL names it',
+      `cannot connect to the store (${code})`,
+      'Check that the store is running and that KV_REST_API_URL is its URL',
     );
   const [, status] = /^HTTP_(\d+)$/.exec(code) ?? [];
   return failure(
     status === undefined
-      ? 'something else than a KV store answers'
-      : `answers with status ${status}: a KV store out of order, or none`,
-    TOKEN,
+      ? 'the response at KV_REST_API_URL is not that of a KV store'
+      : `the store responds with status ${status}`,
+    COPY_BOTH,
   );
 }
 
-/** A command that may be given again. From afar the first one opens a slow connection: the store has three tries. */
-async function patientlyWithKv<T>(command: Parameters<typeof withKv<T>>[0]): Promise<T> {
-  for (let attempted = 1; ; attempted += 1) {
+/** Runs an idempotent command up to three times, because the first call to a distant store also opens a connection. */
+async function withKvRetry<T>(command: Parameters<typeof withKv<T>>[0]): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
     try {
       return await withKv(command);
     } catch (error) {
-      if (attempted === TRIES) throw error;
+      if (attempt === MAX_ATTEMPTS) throw error;
     }
   }
 }
 
-/** Writes a key of its own and reads it back. It deletes the key, which would also expire. */
-async function writeAndRead(): Promise<Finding> {
+/** Writes a key, reads it and deletes it. The key also expires. */
+async function checkWrite(): Promise<CheckResult> {
   const key = `auth:doctor:${randomUUID()}`;
   const value = randomUUID();
-  const isReadBack = async () => (await patientlyWithKv((kv) => kv.get(key))) === value;
+  const canRead = async () => (await withKvRetry((kv) => kv.get(key))) === value;
   try {
-    await patientlyWithKv((kv) => kv.set(key, value, { ex: SECONDS }));
-    if (await isReadBack()) return ok('what is written is read back');
+    await withKvRetry((kv) => kv.set(key, value, { ex: KEY_TTL_SECONDS }));
+    if (await canRead()) return ok('a written value can be read');
     const deadline = performance.now() + REPLICATION_MS;
     while (performance.now() < deadline) {
       await pause(READ_AGAIN_MS);
-      if (await isReadBack())
+      if (await canRead())
         return warning(
-          'what is written is not read back at once: the store has read regions',
-          'Remove the read regions if all functions run in one region; else accept that a cached entry arrives late',
+          'a written value cannot be read immediately: the store has read regions',
+          'Remove the read regions if all functions run in one region. Otherwise accept that cached entries arrive late',
         );
     }
     return failure(
-      `what is written is not read back within ${REPLICATION_MS / 1_000} s`,
-      'Use one store without replicas that lag, or another one',
+      `a written value cannot be read within ${REPLICATION_MS / 1_000} s`,
+      'Use a store without replicas, or another store',
     );
   } catch (error) {
     if (error instanceof Error && NOT_PERMITTED.test(error.message))
       return failure(
         'KV_REST_API_TOKEN is a read-only token',
-        'Set KV_REST_API_TOKEN to the token that may write, not to the read-only one',
+        'Set KV_REST_API_TOKEN to the token that has write access',
       );
     return explain(error);
   } finally {
@@ -125,32 +128,32 @@ async function writeAndRead(): Promise<Finding> {
   }
 }
 
-async function latency(): Promise<Finding> {
-  const milliseconds = await median(ROUNDS, () => patientlyWithKv((kv) => kv.ping()));
-  return ok(`${milliseconds} ms a round trip from here, the median of ${ROUNDS}`);
+async function checkLatency(): Promise<CheckResult> {
+  const milliseconds = await medianDuration(ROUNDS, () => withKvRetry((kv) => kv.ping()));
+  return ok(`${milliseconds} ms per round trip from this machine, median of ${ROUNDS}`);
 }
 
-function transport(url: string): Finding {
+function checkTransport(url: string): CheckResult {
   const { protocol, hostname } = new URL(url);
   return protocol === 'https:' || isLoopback(hostname)
     ? ok(protocol === 'https:' ? 'over TLS' : 'on this machine')
-    : warning('the token travels in plain text', 'Make KV_REST_API_URL an https:// address');
+    : warning('the token is sent unencrypted', 'Set KV_REST_API_URL to an https:// URL');
 }
 
-/** The cache, by the service's own client. */
-export async function examineCache(): Promise<Examined[]> {
-  const variables = valid(PARTS.cache);
-  const reached = variables
-    ? await attempt(() => patientlyWithKv((kv) => kv.ping()), explain)
-    : { fault: skipped('KV_REST_API_URL or KV_REST_API_TOKEN is not valid') };
-  const answers = 'value' in reached;
-  const beyond = skipped('the cache does not answer');
+/** Checks the cache with the client of the service. */
+export async function checkCache(): Promise<NamedCheck[]> {
+  const variables = tryParse(ENV_GROUPS.cache);
+  const connected = variables
+    ? await settle(() => withKvRetry((kv) => kv.ping()), explain)
+    : { failed: skipped('KV_REST_API_URL or KV_REST_API_TOKEN is invalid') };
+  const responds = 'value' in connected;
+  const notConnected = skipped('the cache does not respond');
   return [
-    await check('cache', () => (answers ? ok('answers') : reached.fault)),
-    await check('cache write', () => (answers ? writeAndRead() : beyond)),
-    await check('cache latency', () => (answers ? latency().catch(explain) : beyond)),
+    await check('cache', () => (responds ? ok('responds') : connected.failed)),
+    await check('cache write', () => (responds ? checkWrite() : notConnected)),
+    await check('cache latency', () => (responds ? checkLatency().catch(explain) : notConnected)),
     await check('cache transport', () =>
-      variables ? transport(variables.KV_REST_API_URL) : skipped('KV_REST_API_URL is not valid'),
+      variables ? checkTransport(variables.KV_REST_API_URL) : skipped('KV_REST_API_URL is invalid'),
     ),
   ];
 }

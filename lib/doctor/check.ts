@@ -1,65 +1,74 @@
 import { withTimeout } from '../concurrency/with-timeout';
 import { describeError } from '../errors/describe-error';
 
-/** What a check came to, in words that hold no secret. Whatever is not well has a remedy, in one line. */
-export type Finding =
-  | { readonly status: 'ok' | 'skipped'; readonly finding: string }
-  | { readonly status: 'warning' | 'failure'; readonly finding: string; readonly remedy: string };
+/** Result of a check. The texts never contain a secret. A warning and a failure have a remedy of one line. */
+export type CheckResult =
+  | { readonly status: 'ok' | 'skipped'; readonly message: string }
+  | { readonly status: 'warning' | 'failure'; readonly message: string; readonly remedy: string };
 
-/** A finding, and of what. */
-export type Examined = Finding & { readonly name: string };
+export type NamedCheck = CheckResult & { readonly name: string };
 
-export const ok = (finding: string): Finding => ({ status: 'ok', finding });
-export const skipped = (finding: string): Finding => ({ status: 'skipped', finding });
-export const warning = (finding: string, remedy: string): Finding => ({ status: 'warning', finding, remedy });
-export const failure = (finding: string, remedy: string): Finding => ({ status: 'failure', finding, remedy });
+export const ok = (message: string): CheckResult => ({ status: 'ok', message });
+export const skipped = (message: string): CheckResult => ({ status: 'skipped', message });
+export const warning = (message: string, remedy: string): CheckResult => ({
+  status: 'warning',
+  message,
+  remedy,
+});
+export const failure = (message: string, remedy: string): CheckResult => ({
+  status: 'failure',
+  message,
+  remedy,
+});
 
-/** How long a check may take, however many questions it asks. */
-export const BOUND_MS = 5_000;
+/** Maximum duration of a check, whatever number of calls it makes. */
+export const TIMEOUT_MS = 5_000;
 
-/** What others made of an error, by which it is told; never its message, which may quote what nobody should read. */
-export function codeOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
+/** Returns the code or the name of an error. Its message may contain a secret, so describeError() decides what to keep. */
+export function errorCode(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
   const { name, code, message, cause } = describeError(error);
   return code ?? cause?.code ?? message ?? name;
 }
 
-/** What the work comes to, or why it did not come to anything within the bound. It never throws. */
-export async function attempt<T>(
+export type Settled<T> = { readonly value: T } | { readonly failed: CheckResult };
+
+/** Returns the value of `work`, or the result that `explain` makes of its error or timeout. Does not throw. */
+export async function settle<T>(
   work: () => Promise<T>,
-  explain: (error: unknown) => Finding,
-  milliseconds = BOUND_MS,
-): Promise<{ readonly value: T } | { readonly fault: Finding }> {
+  explain: (error: unknown) => CheckResult,
+  milliseconds = TIMEOUT_MS,
+): Promise<Settled<T>> {
   try {
     return { value: await withTimeout(milliseconds, work()) };
   } catch (error) {
-    return { fault: explain(error) };
+    return { failed: explain(error) };
   }
 }
 
-/** One row: what the check finds, or that it could not be made. It ends within the bound, and never throws. */
+/** Runs one check. It ends within the timeout and does not throw. */
 export async function check(
   name: string,
-  examine: () => Finding | Promise<Finding>,
-  milliseconds = BOUND_MS,
-): Promise<Examined> {
-  const unable = (error: unknown) =>
+  run: () => CheckResult | Promise<CheckResult>,
+  milliseconds = TIMEOUT_MS,
+): Promise<NamedCheck> {
+  const explain = (error: unknown) =>
     failure(
-      `could not be found out (${codeOf(error)})`,
-      'Run this again; if it stays so, report it as a bug',
+      `the check did not complete (${errorCode(error)})`,
+      'Run the doctor again. If the check fails again, report a bug',
     );
-  const came = await attempt(async () => examine(), unable, milliseconds);
-  const found: Finding = 'value' in came ? came.value : came.fault;
-  return { name, ...found };
+  const settled = await settle(async () => run(), explain, milliseconds);
+  const result: CheckResult = 'value' in settled ? settled.value : settled.failed;
+  return { name, ...result };
 }
 
-/** How long the work takes, in whole milliseconds: the median of so many rounds, one after the other. */
-export async function median(rounds: number, work: () => Promise<unknown>): Promise<number> {
-  const times: number[] = [];
+/** Returns the median duration of `work` in whole milliseconds. Runs it `rounds` times, one after the other. */
+export async function medianDuration(rounds: number, work: () => Promise<unknown>): Promise<number> {
+  const durations: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    const begun = performance.now();
+    const startedAt = performance.now();
     await work();
-    times.push(performance.now() - begun);
+    durations.push(performance.now() - startedAt);
   }
-  return Math.round(times.toSorted((one, other) => one - other)[Math.floor(rounds / 2)] ?? 0);
+  return Math.round(durations.toSorted((one, other) => one - other)[Math.floor(rounds / 2)] ?? 0);
 }

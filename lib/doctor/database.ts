@@ -2,22 +2,22 @@ import * as z from 'zod/mini';
 import { type MigrationRow, migrationState } from '../migrations/deploy';
 import { MAX_CONNECTIONS, withConnection } from '../storage/database';
 import {
-  attempt,
+  type CheckResult,
   check,
-  codeOf,
-  type Examined,
-  type Finding,
+  errorCode,
   failure,
-  median,
+  medianDuration,
+  type NamedCheck,
   ok,
+  settle,
   skipped,
   warning,
 } from './check';
-import { PARTS, valid } from './variables';
+import { ENV_GROUPS, tryParse } from './variables';
 
 const ROUNDS = 5;
 
-/** One question for all that the checks judge by. It asks of catalogs alone, which every role may read. */
+/** Reads the facts for all checks in one query. It uses only system catalogs, which every role may read. */
 const FACTS = `
   SELECT format('%I', current_user) AS role,
          current_setting('TimeZone') AS zone,
@@ -29,11 +29,11 @@ const FACTS = `
            CASE WHEN r.rolbypassrls THEN 'bypasses row security' END,
            CASE WHEN r.rolcreatedb THEN 'may create databases' END,
            CASE WHEN r.rolcreaterole THEN 'may create roles' END,
-           CASE WHEN pg_has_role(c.relowner, 'USAGE') THEN 'owns the users table, and may drop it' END,
+           CASE WHEN pg_has_role(c.relowner, 'USAGE') THEN 'owns the users table and may drop it' END,
            CASE WHEN has_table_privilege(c.oid, 'UPDATE') THEN 'may update users' END,
            CASE WHEN has_table_privilege(c.oid, 'DELETE') THEN 'may delete users' END,
            CASE WHEN has_table_privilege(c.oid, 'TRUNCATE') THEN 'may truncate users' END
-         ], NULL) AS powers,
+         ], NULL) AS privileges,
          c.oid IS NOT NULL AS "hasTable",
          coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'), false) AS "maySelect",
          coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'INSERT'), false) AS "mayInsert",
@@ -57,7 +57,7 @@ const Facts = z.object({
   readOnly: z.boolean(),
   maxConnections: z.number(),
   process: z.number(),
-  powers: z.array(z.string()),
+  privileges: z.array(z.string()),
   hasTable: z.boolean(),
   maySelect: z.boolean(),
   mayInsert: z.boolean(),
@@ -90,155 +90,163 @@ const readFacts = (): Promise<Facts> =>
       ...facts,
       announcedProcess,
       migrations,
-      milliseconds: await median(ROUNDS, () => rows('SELECT 1')),
+      milliseconds: await medianDuration(ROUNDS, () => rows('SELECT 1')),
     };
   });
 
-/** What PostgreSQL, Node and the driver call the ways not to get in. */
-const REFUSALS: readonly (readonly [RegExp, string, string])[] = [
-  [/^28/, 'refuses the role or its password', 'Copy the connection string anew; percent-encode the password'],
+/** Error codes of PostgreSQL, Node.js and the driver, each with a message and a remedy. The first match counts. */
+const CONNECTION_ERRORS: readonly (readonly [RegExp, string, string])[] = [
+  [
+    /^28/,
+    'the database rejects the role or its password',
+    'Copy the connection string again, and percent-encode the password',
+  ],
   [
     /^3D000$/,
-    'there is no database of that name',
-    'Correct the name behind the last / of DATABASE_URL, or create it',
+    'the database does not exist',
+    'Correct the database name in the path of DATABASE_URL, or create the database',
   ],
-  [/^53300$/, 'has no connection left', 'Put a pooler in front, or raise max_connections'],
-  [/^57P03$/, 'is starting up or shutting down', 'Wait a moment, then run this again'],
+  [
+    /^53300$/,
+    'the database has no free connection',
+    'Use a connection pooler, or raise max_connections of the database',
+  ],
+  [/^57P03$/, 'the database is starting up or shutting down', 'Wait a moment, and run the doctor again'],
   [
     /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)$/,
-    'out of reach',
-    'Correct host and port of DATABASE_URL; let this machine through the firewall',
+    'cannot connect to the database',
+    'Correct host and port of DATABASE_URL, and allow this machine in the firewall',
   ],
   [
     /CERT|SSL|TLS/i,
-    'no TLS connection comes about',
-    'Set sslmode of DATABASE_URL as the host of the database says; its certificate must be one that Node trusts',
+    'cannot open a TLS connection to the database',
+    'Set the sslmode that the database provider documents. Node.js must trust the certificate of the database',
   ],
   [
     /time|Connection terminated/i,
-    'does not answer in time',
-    'See that the database is up and near; let this machine through the firewall; if it scales to zero, run this again',
+    'the database does not respond in time',
+    'Check that the database is running and that the firewall allows this machine. If it scales to zero, run the doctor again',
   ],
 ];
 
-function explain(error: unknown): Finding {
-  const code = codeOf(error);
-  for (const [pattern, finding, remedy] of REFUSALS)
-    if (pattern.test(code)) return failure(`${finding} (${code})`, remedy);
+function explain(error: unknown): CheckResult {
+  const code = errorCode(error);
+  for (const [pattern, message, remedy] of CONNECTION_ERRORS)
+    if (pattern.test(code)) return failure(`${message} (${code})`, remedy);
   return failure(
-    `cannot be used (${code})`,
-    'Look up the code in the documentation of PostgreSQL, appendix A',
+    `the database returns an error (${code})`,
+    'Look up the code in appendix A of the PostgreSQL documentation',
   );
 }
 
-function migrated({ hasTable, hasRecord, mayReadRecord, migrations, role }: Facts): Finding {
+function checkMigrations({ hasTable, hasRecord, mayReadRecord, migrations, role }: Facts): CheckResult {
   if (hasRecord && !mayReadRecord)
     return warning(
-      `the role may not read which migrations were applied; the users table is ${hasTable ? 'there' : 'NOT there'}`,
-      `As the owner: GRANT SELECT ON _prisma_migrations TO ${role}`,
+      `the role may not read the table of applied migrations; the users table ${hasTable ? 'exists' : 'DOES NOT EXIST'}`,
+      `Run as the owner: GRANT SELECT ON _prisma_migrations TO ${role}`,
     );
   const { pending, failed, edited } = migrationState(migrations);
-  const apply = 'Run npm run db:deploy, as the role that owns the tables';
+  const apply = 'Run npm run db:deploy as the role that owns the tables';
   if (failed.length > 0)
     return failure(
       `failed: ${failed.join(', ')}`,
-      `Correct the cause, run npx prisma migrate resolve --rolled-back ${failed[0]}, then npm run db:deploy`,
+      `Correct the cause, run npx prisma migrate resolve --rolled-back ${failed[0]}, and then npm run db:deploy`,
     );
   if (edited.length > 0)
     return failure(
       `edited after it was applied: ${edited.join(', ')}`,
-      'Restore the file, and put the change in a migration of its own',
+      'Restore the file, and make the change in a new migration',
     );
   if (pending.length > 0) return failure(`pending: ${pending.join(', ')}`, apply);
-  return ok(`all of ${migrations.length} applied`);
+  return ok(`all ${migrations.length} migrations are applied`);
 }
 
-function permitted({ hasTable, maySelect, mayInsert, readOnly, role }: Facts): Finding {
+function checkPrivileges({ hasTable, maySelect, mayInsert, readOnly, role }: Facts): CheckResult {
   if (readOnly)
     return failure(
-      'is read-only: a replica, or a database without write access',
-      'Make DATABASE_URL name the primary; or take back default_transaction_read_only',
+      'the database is read-only: it is a replica, or default_transaction_read_only is on',
+      'Set DATABASE_URL to the primary, or turn default_transaction_read_only off',
     );
   if (!hasTable) return skipped('there is no users table');
-  if (maySelect && mayInsert) return ok('the role may SELECT from users and INSERT');
+  if (maySelect && mayInsert) return ok('the role may SELECT and INSERT');
   return failure(
     `the role may not ${[maySelect ? '' : 'SELECT', mayInsert ? '' : 'INSERT'].filter(Boolean).join(' and ')}`,
-    `As the owner: GRANT USAGE ON SCHEMA public TO ${role}; GRANT SELECT, INSERT ON users TO ${role}`,
+    `Run as the owner: GRANT USAGE ON SCHEMA public TO ${role}; GRANT SELECT, INSERT ON users TO ${role}`,
   );
 }
 
-const unique = ({ hasTable, isUnique }: Facts): Finding => {
+const checkUniqueIndex = ({ hasTable, isUnique }: Facts): CheckResult => {
   if (!hasTable) return skipped('there is no users table');
   return isUnique
-    ? ok('one row an identity provider user, by a unique index')
+    ? ok('a unique index allows one row per identity-provider user')
     : failure(
-        'no unique index on users.identity_provider_user_id: nobody new is linked',
-        'Delete duplicates, then: CREATE UNIQUE INDEX users_identity_provider_user_id_key ON users (identity_provider_user_id)',
+        'no unique index on users.identity_provider_user_id: the service cannot link new users',
+        'Delete duplicate rows, and run: CREATE UNIQUE INDEX users_identity_provider_user_id_key ON users (identity_provider_user_id)',
       );
 };
 
-const zone = ({ zone: name, role }: Facts): Finding =>
+const checkTimeZone = ({ zone: name, role }: Facts): CheckResult =>
   /^(?:Etc\/)?(?:UTC|UCT|GMT|Universal|Zulu|Greenwich)$/i.test(name)
     ? ok(name)
     : warning(
-        `${name}, not UTC: the driver misreads timestamptz columns of your own tables`,
-        `As the owner: ALTER ROLE ${role} SET timezone = 'UTC'`,
+        `${name} instead of UTC: the driver misreads timestamptz columns of your own tables`,
+        `Run as the owner: ALTER ROLE ${role} SET timezone = 'UTC'`,
       );
 
-const power = ({ powers }: Facts): Finding =>
-  powers.length === 0
-    ? ok('no more than it needs')
+const checkRole = ({ privileges }: Facts): CheckResult =>
+  privileges.length === 0
+    ? ok('the role has only the privileges that it needs')
     : warning(
-        powers.join(', '),
-        'Give the service a role of its own with SELECT and INSERT on users (docs/doctor.md), another one to migrations',
+        `the role ${privileges.join(', ')}`,
+        'Create a role for the service with only SELECT and INSERT on users, and use another one for migrations (docs/doctor.md)',
       );
 
 /**
- * Whether a pooler stands in between. It says so itself where it gives connections process ids of its own; one that pools
- * by transaction also lends a connection's process to another transaction.
+ * Detects a connection pooler: it announces a process id other than that of the backend. A pooler that pools by transaction
+ * also assigns the backend of a connection to another transaction.
  */
-async function pooled({ announcedProcess, process, maxConnections }: Facts): Promise<Finding> {
+async function checkPooler({ announcedProcess, process, maxConnections }: Facts): Promise<CheckResult> {
   if (announcedProcess !== undefined && announcedProcess === process)
     return ok(
-      `none: ${maxConnections} connections are enough for ${Math.floor(maxConnections / MAX_CONNECTIONS)} processes`,
+      `none: ${maxConnections} connections suffice for ${Math.floor(maxConnections / MAX_CONNECTIONS)} processes`,
     );
-  return (await lendsProcess()) ? ok('by transaction') : ok('in between');
+  return (await poolsByTransaction()) ? ok('a pooler that pools by transaction') : ok('a pooler');
 }
 
 const Process = z.tuple([z.object({ pid: z.number() })]);
 
-const lendsProcess = (): Promise<boolean> =>
+const poolsByTransaction = (): Promise<boolean> =>
   withConnection((one) =>
     withConnection(async (other) => {
       const processOf = async (session: typeof one) =>
         Process.parse(await session.rows('SELECT pg_backend_pid() AS pid'))[0].pid;
       const first = await processOf(one);
-      // What is not committed is taken back by the end of the connection.
+      // The end of the connection rolls the transaction back.
       await other.rows('BEGIN');
       return (await processOf(other)) === first || (await processOf(one)) !== first;
     }),
   );
 
-/** The database, by the service's own pool. `isLocal`: of the local stack, whose one role owns everything. */
-export async function examineDatabase(isLocal: boolean): Promise<Examined[]> {
-  const reached = valid(PARTS.database)
-    ? await attempt(readFacts, explain)
-    : { fault: skipped('DATABASE_URL is not valid') };
-  const judge = (name: string, of: (facts: Facts) => Finding | Promise<Finding>) =>
-    check(name, () => ('value' in reached ? of(reached.value) : skipped('the database cannot be used')));
+/** Checks the database with the connection pool of the service. On the local stack, one role owns everything. */
+export async function checkDatabase(isLocal: boolean): Promise<NamedCheck[]> {
+  const facts = tryParse(ENV_GROUPS.database)
+    ? await settle(readFacts, explain)
+    : { failed: skipped('DATABASE_URL is invalid') };
+  const checkFacts = (name: string, run: (value: Facts) => CheckResult | Promise<CheckResult>) =>
+    check(name, () => ('value' in facts ? run(facts.value) : skipped('there is no database connection')));
   return Promise.all([
     check('database', () =>
-      'value' in reached
-        ? ok(`answers, ${reached.value.milliseconds} ms a round trip from here, the median of ${ROUNDS}`)
-        : reached.fault,
+      'value' in facts
+        ? ok(`responds, ${facts.value.milliseconds} ms per round trip from this machine, median of ${ROUNDS}`)
+        : facts.failed,
     ),
-    judge('migrations', migrated),
-    judge('database rights', permitted),
-    judge('database role', (facts) =>
-      isLocal ? skipped("the local stack's own owns everything") : power(facts),
+    checkFacts('migrations', checkMigrations),
+    checkFacts('database rights', checkPrivileges),
+    checkFacts('database role', (value) =>
+      isLocal ? skipped('on the local stack, the role owns everything') : checkRole(value),
     ),
-    judge('unique users', unique),
-    judge('time zone', zone),
-    judge('pooler', pooled),
+    checkFacts('unique users', checkUniqueIndex),
+    checkFacts('time zone', checkTimeZone),
+    checkFacts('pooler', checkPooler),
   ]);
 }

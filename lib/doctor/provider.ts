@@ -1,80 +1,91 @@
 import { SECRET_KEY_REJECTED } from '../idp/backend-api';
 import { type InstanceKey, isKey, keysOfPublishableKey, keysOfSecretKey } from '../idp/instance-keys';
-import { attempt, BOUND_MS, check, codeOf, type Examined, type Finding, failure, ok, skipped } from './check';
-import { PARTS, valid } from './variables';
+import {
+  type CheckResult,
+  check,
+  errorCode,
+  failure,
+  type NamedCheck,
+  ok,
+  type Settled,
+  settle,
+  skipped,
+  TIMEOUT_MS,
+} from './check';
+import { ENV_GROUPS, tryParse } from './variables';
 
-type Asked = { readonly value: readonly InstanceKey[] } | { readonly fault: Finding };
+type KeysResult = Settled<readonly InstanceKey[]>;
 
-/** Below the bound of the check, so that it is the call that ends, and says how. */
-const CALL_MS = BOUND_MS - 500;
+/** Less than the timeout of the check, so that the error of the call is reported. */
+const CALL_TIMEOUT_MS = TIMEOUT_MS - 500;
 
-const words = (error: unknown) => (error instanceof Error ? error.message : codeOf(error));
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : errorCode(error));
 
-async function askBySecretKey(): Promise<Asked> {
-  if (!valid(PARTS.secretKey)) return { fault: skipped('IDP_SECRET_KEY is not valid') };
-  return attempt(
-    () => keysOfSecretKey(CALL_MS),
+async function fetchKeysBySecretKey(): Promise<KeysResult> {
+  if (!tryParse(ENV_GROUPS.secretKey)) return { failed: skipped('IDP_SECRET_KEY is invalid') };
+  return settle(
+    () => keysOfSecretKey(CALL_TIMEOUT_MS),
     (error) =>
-      words(error) === SECRET_KEY_REJECTED
+      messageOf(error) === SECRET_KEY_REJECTED
         ? failure(
-            'the identity provider refuses it',
-            'Copy the secret key anew from the dashboard; it was revoked, or is of a deleted instance',
+            'the identity provider rejects IDP_SECRET_KEY: it was revoked, or its instance was deleted',
+            'Copy the secret key from the dashboard again',
           )
         : failure(
-            `${words(error)} (Backend API)`,
-            "Let this machine reach the Backend API over https; look at the provider's status page",
+            `${messageOf(error)} (Backend API)`,
+            "Allow https requests from this machine to the Backend API, and look at the provider's status page",
           ),
   );
 }
 
-async function askByPublishableKey(): Promise<Asked> {
-  if (!valid(PARTS.publishableKey)) return { fault: skipped('IDP_PUBLISHABLE_KEY is not valid') };
-  return attempt(
-    () => keysOfPublishableKey(CALL_MS),
+async function fetchKeysByPublishableKey(): Promise<KeysResult> {
+  if (!tryParse(ENV_GROUPS.publishableKey)) return { failed: skipped('IDP_PUBLISHABLE_KEY is invalid') };
+  return settle(
+    () => keysOfPublishableKey(CALL_TIMEOUT_MS),
     (error) =>
       failure(
-        words(error),
-        'Copy the publishable key anew; for a production instance, set up its DNS records in the dashboard',
+        messageOf(error),
+        'Copy the publishable key from the dashboard again. A production instance also needs its DNS records',
       ),
   );
 }
 
-const told = (asked: Asked, finding: string) => ('value' in asked ? ok(finding) : asked.fault);
+const resultOf = (keys: KeysResult, message: string) => ('value' in keys ? ok(message) : keys.failed);
 
-function pairOf(secret: Asked, publishable: Asked): Finding {
-  if (!('value' in secret && 'value' in publishable)) return skipped('one of the two does not answer');
+function checkBothKeys(secret: KeysResult, publishable: KeysResult): CheckResult {
+  if (!('value' in secret && 'value' in publishable)) return skipped('the check of one of the keys failed');
   const kids = new Set(secret.value.map(({ kid }) => kid));
   return publishable.value.some(({ kid }) => kids.has(kid))
-    ? ok('both are of one instance')
+    ? ok('both keys belong to the same instance')
     : failure(
-        'IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY are of different instances',
+        'IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY belong to different instances',
         'Copy both keys from the same instance of the dashboard',
       );
 }
 
-/** The instance that verifies sessions is the secret key's; where that does not answer, the other one has to do. */
-function jwtKeyOf(secret: Asked, publishable: Asked): Finding {
-  const variables = valid(PARTS.jwtKey);
-  if (!variables) return skipped('IDP_JWT_KEY is not valid');
+/** Compares IDP_JWT_KEY with the instance of the secret key, or else with that of the publishable key. */
+function checkJwtKey(secret: KeysResult, publishable: KeysResult): CheckResult {
+  const variables = tryParse(ENV_GROUPS.jwtKey);
+  if (!variables) return skipped('IDP_JWT_KEY is invalid');
   const pem = variables.IDP_JWT_KEY;
   if (pem === undefined) return skipped('IDP_JWT_KEY is not set');
-  const asked = 'value' in secret ? secret : publishable;
-  if (!('value' in asked)) return skipped('no instance answers');
-  return asked.value.some((key) => isKey(pem, key))
-    ? ok('is a key of the instance')
+  const keys = 'value' in secret ? secret : publishable;
+  if (!('value' in keys)) return skipped('the checks of both keys failed');
+  return keys.value.some((key) => isKey(pem, key))
+    ? ok('IDP_JWT_KEY is a key of the instance')
     : failure(
-        'IDP_JWT_KEY is no key of the instance: every session is refused',
-        'Copy the JWT public key of the same instance from the dashboard, or leave IDP_JWT_KEY unset',
+        'IDP_JWT_KEY is not a key of the instance: the service rejects every session',
+        'Copy the JWT public key of the same instance from the dashboard, or unset IDP_JWT_KEY',
       );
 }
 
-/** The keys of the identity provider: each of an instance that answers, and all of the same. */
-export async function examineProvider(): Promise<Examined[]> {
-  const [secret, publishable] = await Promise.all([askBySecretKey(), askByPublishableKey()]);
+/** Checks the keys of the identity provider: the provider accepts them, and all belong to one instance. */
+export async function checkProvider(): Promise<NamedCheck[]> {
+  const [secret, publishable] = await Promise.all([fetchKeysBySecretKey(), fetchKeysByPublishableKey()]);
   return Promise.all([
-    check('secret key', () => told(secret, 'the Backend API takes it')),
-    check('publishable key', () => told(publishable, 'its instance answers')),
-    check('both keys', () => pairOf(secret, publishable)),
-    check('JWT key', () => jwtKeyOf(secret, publishable)),
+    check('secret key', () => resultOf(secret, 'the Backend API accepts it')),
+    check('publishable key', () => resultOf(publishable, 'its instance responds')),
+    check('both keys', () => checkBothKeys(secret, publishable)),
+    check('JWT key', () => checkJwtKey(secret, publishable)),
   ]);
 }

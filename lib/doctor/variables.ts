@@ -1,35 +1,35 @@
 import * as z from 'zod/mini';
 import { InvalidEnvironmentError, parseEnvironment, parseEnvironmentSubset, variables } from '../env';
-import { type Examined, failure, ok, warning } from './check';
+import { failure, type NamedCheck, ok, warning } from './check';
 
 const DASHBOARD = "Copy it from the API keys page of the identity provider's dashboard";
 
 const REMEDIES: Readonly<Record<string, string>> = {
-  IDP_SECRET_KEY: `${DASHBOARD}: the secret key, of the same instance as the publishable key`,
+  IDP_SECRET_KEY: `${DASHBOARD}: the secret key of the same instance as the publishable key`,
   IDP_PUBLISHABLE_KEY: `${DASHBOARD}: the publishable key`,
-  IDP_WEBHOOK_SIGNING_SECRET: "Copy the signing secret from the webhook endpoint's page, with its whsec_",
-  IDP_JWT_KEY: `${DASHBOARD}: the JWT public key, in PEM, with its first and last line; or leave it unset`,
-  IDP_AUTHORIZED_PARTIES:
-    'List the origins of your frontends, such as https://app.example.com, without a path',
-  DATABASE_URL: 'Take the connection string of your PostgreSQL; a pooler is fine',
-  KV_REST_API_URL: "Take the https:// address of the store's REST API, not its redis:// one",
-  KV_REST_API_TOKEN: "Take the token of the store's REST API that may write",
-  USER_ID_CACHE_TTL_SECONDS: 'Set a whole number of seconds, or leave it unset',
+  IDP_WEBHOOK_SIGNING_SECRET:
+    "Copy the signing secret, including whsec_, from the webhook endpoint's page in the dashboard",
+  IDP_JWT_KEY: `${DASHBOARD}: the JWT public key in PEM format, including its first and last line. Or unset it`,
+  IDP_AUTHORIZED_PARTIES: 'List the origins of your frontends without a path: https://app.example.com',
+  DATABASE_URL: 'Set it to the connection string of your PostgreSQL database. A pooler is fine',
+  KV_REST_API_URL: "Set it to the https:// URL of the store's REST API, not to its redis:// URL",
+  KV_REST_API_TOKEN: "Set it to the token of the store's REST API that has write access",
+  USER_ID_CACHE_TTL_SECONDS: 'Set a whole number of seconds, or unset it',
 };
-const LOCAL_ONLY = 'Leave it unset: only the local stack sets it';
+const LOCAL_ONLY = 'Unset it: only the local stack uses it';
 
 /**
- * Every variable by the service's own schema: one row for each problem, by name and never by value; one row if there is
- * none.
+ * Parses every variable with the schema of the service. Returns one result for each problem, or one result if there are
+ * none. The results contain names but not values.
  */
-export function examineVariables(source: NodeJS.ProcessEnv): Examined[] {
+export function checkVariables(source: NodeJS.ProcessEnv): NamedCheck[] {
   try {
     const { IDP_SECRET_KEY, IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES } = parseEnvironment(source);
-    const unwise = [
+    const warnings = [
       ...(IDP_JWT_KEY === undefined
         ? [
             warning(
-              'IDP_JWT_KEY is not set: keys are fetched from the provider',
+              'IDP_JWT_KEY is not set: the service fetches the keys from the provider',
               'Set it to the JWT public key',
             ),
           ]
@@ -37,14 +37,14 @@ export function examineVariables(source: NodeJS.ProcessEnv): Examined[] {
       ...(IDP_SECRET_KEY.startsWith('sk_live_') && IDP_AUTHORIZED_PARTIES === undefined
         ? [
             warning(
-              'IDP_AUTHORIZED_PARTIES is not set: sessions of every subdomain are accepted',
+              'IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain',
               'Set it to the origins of your frontends',
             ),
           ]
         : []),
     ];
-    const rows = unwise.length === 0 ? [ok('all there, each in its shape')] : unwise;
-    return rows.map((row) => ({ name: 'variables', ...row }));
+    const results = warnings.length === 0 ? [ok('all required variables are set and valid')] : warnings;
+    return results.map((result) => ({ name: 'variables', ...result }));
   } catch (error) {
     if (!(error instanceof InvalidEnvironmentError)) throw error;
     return error.problems.map((problem) => ({
@@ -54,18 +54,18 @@ export function examineVariables(source: NodeJS.ProcessEnv): Examined[] {
   }
 }
 
-/** Some of the variables; undefined where one of these is wrong, which examineVariables tells of. */
-export function valid<T>(part: z.ZodMiniType<T>): T | undefined {
+/** Parses some of the variables. Returns undefined if one of them is invalid: checkVariables() reports it. */
+export function tryParse<T>(group: z.ZodMiniType<T>): T | undefined {
   try {
-    return parseEnvironmentSubset(part);
+    return parseEnvironmentSubset(group);
   } catch (error) {
     if (error instanceof InvalidEnvironmentError) return undefined;
     throw error;
   }
 }
 
-/** The parts of the environment that one check each needs. */
-export const PARTS = {
+/** Variables that a check needs. */
+export const ENV_GROUPS = {
   secretKey: z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true }),
   publishableKey: z.pick(variables, { IDP_PUBLISHABLE_KEY: true, CLERK_FAPI_URL: true }),
   jwtKey: z.pick(variables, { IDP_JWT_KEY: true }),

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { HttpError } from './error';
 
-/** Ends when the body does: lib/gate.ts bounds how long a sender may take. */
+/** Reads the whole body. The HTTP server limits the time for it. */
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -17,19 +17,18 @@ async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array
   return Buffer.concat(chunks);
 }
 
-/** Strict, and without the byte order mark dropped: text and bytes correspond one to one. */
+/** Rejects invalid UTF-8 and keeps a byte order mark, so that the text encodes to the same bytes. */
 const exactUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** How much of a body is read, and what is said of one that is no text. */
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** Answer to a body whose bytes are not UTF-8. */
+  /** Message of the 400 for a body that is not valid UTF-8. */
   readonly notUtf8: string;
 }
 
 /**
- * The body of a request under a bound. Its `text()` differs from the request's own in two ways: it stops reading above
- * `maxBytes` (413), and it returns text that encodes to exactly the bytes received (else 400).
+ * Returns a body whose `text()` stops reading above `maxBytes` (413), and returns only text that encodes to exactly the bytes
+ * received (otherwise 400).
  */
 export function limitBody(request: Request, { maxBytes, notUtf8 }: BodyLimits): { text(): Promise<string> } {
   return {
@@ -44,7 +43,7 @@ export function limitBody(request: Request, { maxBytes, notUtf8 }: BodyLimits): 
   };
 }
 
-/** What JSON.parse returns, or undefined for text that is not JSON. */
+/** Parses JSON. Returns undefined for text that is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -55,7 +54,7 @@ export function parseJson(text: string): unknown {
 
 const MAX_JSON_BYTES = 16 * 1024;
 
-/** The request's JSON body in the shape of `schema`, or an HttpError: 400 that says what is wrong, or 413. */
+/** Parses the JSON body of a request with a schema. Throws an HttpError: 400 with a description of the problem, or 413. */
 export async function readJson<T>(request: Request, schema: z.core.$ZodType<T>): Promise<T> {
   const notJson = 'The request body must be JSON in UTF-8';
   const text = await limitBody(request, { maxBytes: MAX_JSON_BYTES, notUtf8: notJson }).text();

@@ -54,7 +54,7 @@ export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, developm
     .join('; ');
 }
 
-/** Lets a request pass with these headers; its answer may be a document, whose scripts run by a fresh nonce (`x-nonce`). */
+/** Passes a request with these headers to a page. The scripts of the page run with a new nonce (`x-nonce`). */
 export function nextForDocument(given: Headers, sources: Omit<Sources, 'nonce'>): NextResponse {
   const nonce = randomBytes(16).toString('base64');
   const policy = contentSecurityPolicy({ ...sources, nonce });
@@ -67,10 +67,10 @@ export function nextForDocument(given: Headers, sources: Omit<Sources, 'nonce'>)
   return response;
 }
 
-/** The policy of an answer that is no document: opened as one, it may do nothing. */
+/** Policy of a response that is not a document. It forbids everything if a browser opens the response as a document. */
 const DATA_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Lets a request pass with these headers; its answer is no document. */
+/** Passes a request with these headers to a route whose response is not a document. */
 export function nextForData(headers: Headers): NextResponse {
   const response = NextResponse.next({ request: { headers } });
   response.headers.set('content-security-policy', DATA_POLICY);

@@ -1,4 +1,4 @@
-/** An answer other than success. The message is public: it helps the caller and tells nothing else. */
+/** Error that becomes a response with this status. The message is public, so it must not contain internal details. */
 export class HttpError extends Error {
   constructor(
     readonly status: 400 | 401 | 403 | 404 | 405 | 409 | 413 | 422 | 429,

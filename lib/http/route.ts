@@ -4,11 +4,11 @@ import { trackInFlight } from '../concurrency/shutdown';
 import { describeError } from '../errors/describe-error';
 import { log, type RequestLogFields, requestIdOf, withLogFields } from '../log';
 import { apiRootOf } from '../routing/paths';
+import { NOT_FOUND, type Rejection } from '../routing/rejection-for-address';
 import { telemetry } from '../telemetry/with-span';
-
 import { HttpError } from './error';
 
-/** A JSON answer. `route` adds the headers that every answer has. */
+/** Returns a JSON response. `route` adds the headers that every response has. */
 export function json(body: object, status = 200): Response {
   return Response.json(body, { status });
 }
@@ -18,22 +18,22 @@ export interface RouteContext {
   readonly params: Promise<unknown>;
 }
 
-/** What Next.js calls for a method of a route. */
-export type RouteHandler<S extends RouteContext> = (
+/** Function that Next.js calls for a method of a route. */
+export type RouteHandler<C extends RouteContext> = (
   request: NextRequest,
-  segment: S,
+  context: C,
 ) => Promise<Response> | Response;
 
-/** The one place where a failure becomes an answer (contract 7). */
-async function failure(error: unknown): Promise<Response> {
+/** Converts an error to a response (contract 7). No other code does so. */
+async function errorResponse(error: unknown): Promise<Response> {
   if (error instanceof HttpError) return json({ message: error.message } satisfies ErrorBody, error.status);
-  // `redirect()` and `notFound()` of Next.js are thrown, and are no failures.
+  // `redirect()` and `notFound()` of Next.js throw values that Next.js has to catch.
   const { unstable_rethrow } = await import('next/navigation');
   unstable_rethrow(error);
   return json({ message: 'Internal Server Error' } satisfies ErrorBody, 500);
 }
 
-/** How the answer came about, for the caller's own developer tools: `server-timing: cache;desc=hit`. */
+/** Returns the value of `server-timing` for the developer tools of a client, for example `cache;desc=hit`. */
 function serverTiming({ cache, caller, registered }: RequestLogFields): string {
   return Object.entries({ cache, caller, registered })
     .flatMap(([name, outcome]) => (outcome ? [`${name};desc=${outcome}`] : []))
@@ -41,49 +41,50 @@ function serverTiming({ cache, caller, registered }: RequestLogFields): string {
 }
 
 /**
- * Makes a route of a handler: whatever the handler throws is answered as contract 7 says, every answer has an
- * `x-request-id` and is not cached, and one log line tells how it went.
+ * Creates a route from a handler. An error of the handler becomes a response as contract 7 defines it. Every response has
+ * an `x-request-id` and `cache-control: no-store`, and every request has one log line.
  *
- * The line names the route by `path`, which is its folder's: `/notes/v1/[noteId]`. Without it only the root is named, for
- * a segment may be personal. What is asked all the time, such as a probe, has no line unless its handler throws: `quiet`.
+ * The log line contains `path`, the folder of the route, for example `/notes/v1/[noteId]`. Without `path`, it contains only
+ * the API root, because a segment may be personal data. With `quiet`, only a request whose handler throws has a log line
+ * above the level `debug`. Probes use it.
  */
-export function route<S extends RouteContext>(
-  handler: RouteHandler<S>,
+export function route<C extends RouteContext>(
+  handler: RouteHandler<C>,
   path?: string,
   { quiet = false }: { readonly quiet?: boolean } = {},
-): RouteHandler<S> {
-  return async (request, segment) => {
-    const started = performance.now();
+): RouteHandler<C> {
+  return async (request, context) => {
+    const startedAt = performance.now();
     const requestId = requestIdOf(request.headers.get('x-request-id'));
-    const facts: RequestLogFields = {};
+    const fields: RequestLogFields = {};
     let cause: unknown;
-    const answered = await withLogFields(facts, () =>
+    const returned = await withLogFields(fields, () =>
       trackInFlight(async () => {
-        const returned = await handler(request, segment);
-        if (returned instanceof Response) return returned;
+        const result = await handler(request, context);
+        if (result instanceof Response) return result;
         throw new Error('A handler returned no response');
       }),
     ).catch((error: unknown) => {
       cause = error;
-      return failure(error);
+      return errorResponse(error);
     });
-    const response = new Response(answered.body, answered);
+    const response = new Response(returned.body, returned);
     response.headers.set('cache-control', 'no-store');
     response.headers.set('x-request-id', requestId);
-    const timing = serverTiming(facts);
+    const timing = serverTiming(fields);
     if (timing) response.headers.set('server-timing', timing);
     const { method } = request;
-    const named = path ?? apiRootOf(request.nextUrl.pathname);
-    const ms = performance.now() - started;
+    const pattern = path ?? apiRootOf(request.nextUrl.pathname);
+    const ms = performance.now() - startedAt;
     const { status } = response;
-    telemetry()?.recordRequest({ method, route: named, status, seconds: ms / 1_000, logFields: facts });
+    telemetry()?.recordRequest({ method, route: pattern, status, seconds: ms / 1_000, logFields: fields });
     log[quiet && cause === undefined ? 'debug' : status < 500 ? 'info' : 'error'](
       {
         requestId,
-        route: `${method} ${named}`,
+        route: `${method} ${pattern}`,
         status,
         ms: Math.round(ms),
-        ...facts,
+        ...fields,
         ...(status < 500 ? {} : { error: describeError(cause) }),
       },
       'request',
@@ -92,17 +93,9 @@ export function route<S extends RouteContext>(
   };
 }
 
-/** Responds with 400 in JSON to a request that no route is to see. */
-export const badRequest = route(() => {
-  throw new HttpError(400, 'Bad request');
-});
+/** Creates a route that responds to every request with this rejection. */
+export const rejectWith = ({ status, message, headers = {} }: Rejection): RouteHandler<RouteContext> =>
+  route(() => Response.json({ message } satisfies ErrorBody, { status, headers }));
 
-/** The route of a path that names nothing: 404, as JSON. */
-export const notFound = route(() => {
-  throw new HttpError(404, 'Not found');
-});
-
-/** The route of a method that a path does not have: 405, as JSON. */
-export const methodNotAllowed = route(() => {
-  throw new HttpError(405, 'Method not allowed');
-});
+/** Route of an unknown path below an API root. */
+export const notFound = rejectWith(NOT_FOUND);

@@ -1,9 +1,10 @@
 import type { NextFetchEvent, NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { describeError } from '../errors/describe-error';
 import { nextForData } from '../http/content-security-policy';
-import { badRequest, methodNotAllowed, notFound, type RouteContext, type RouteHandler } from '../http/route';
+import { rejectWith } from '../http/route';
 import { rateLimitedWarning } from '../log';
-import { allowedMethods, hasTooManyParameters, isApi, isPage, isProxied } from '../routing/paths';
+import { isApi, isPage, isProxied } from '../routing/paths';
+import { postNotAllowed, type Rejection, rejectionForAddress } from '../routing/rejection-for-address';
 import { writeAuthState } from './auth-state';
 import { type Authenticate, authenticator, runSdk, SDK_TIMEOUT_MS } from './authenticate';
 import { isForeignParty } from './authorized-party';
@@ -115,9 +116,9 @@ export interface MiddlewareOptions {
   readonly authorizedParties: () => readonly string[];
 }
 
-/** Responds in JSON in place of a route. */
-async function respond(handler: RouteHandler<RouteContext>, request: NextRequest): Promise<Response> {
-  return handler(request, { params: Promise.resolve({}) });
+/** Responds with a rejection in JSON instead of a route. */
+async function reject(request: NextRequest, rejection: Rejection): Promise<Response> {
+  return rejectWith(rejection)(request, { params: Promise.resolve({}) });
 }
 
 /**
@@ -142,13 +143,17 @@ export function authenticationMiddleware({
   return async (request: NextRequest, event: NextFetchEvent) => {
     const { method, nextUrl, headers } = request;
     const { pathname } = nextUrl;
-    if (hasTooManyParameters(nextUrl.search.slice(1))) return respond(badRequest, request);
-    const methods = headers.has(DATA_ALIAS) ? [] : allowedMethods(pathname);
-    if (methods.length === 0 || (isProxied(pathname) && !isProxy())) return respond(notFound, request);
-    if (!methods.includes(method)) return respond(methodNotAllowed, request);
+    const rejection = rejectionForAddress({
+      method,
+      pathname: headers.has(DATA_ALIAS) ? `/_next/data${pathname}` : pathname,
+      query: nextUrl.search.slice(1),
+      header: (name) => headers.get(name),
+      hasProxy: isProxy(),
+    });
+    if (rejection) return reject(request, rejection);
     if (isProxied(pathname)) return pages(request, event);
     if (method === 'POST' && !isApi(pathname) && !(await isSdkAction(request))) {
-      return respond(methodNotAllowed, request);
+      return reject(request, postNotAllowed(pathname));
     }
     if (isPage(pathname)) {
       return withoutInternalHeaders(await respondToPage(pages, sanitizePageRequest(request), event, warn));

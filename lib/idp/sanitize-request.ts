@@ -1,5 +1,6 @@
 import { NextRequest } from 'next/server';
 import * as z from 'zod/mini';
+import { hasSdkActionHeaders, SDK_ACTION_BODY } from '../routing/sdk-action';
 import {
   type Credential,
   cookieHeader,
@@ -7,7 +8,6 @@ import {
   limitCookies,
   parseCookies,
 } from './extract-credential';
-import { hasSdkActionHeaders, SDK_ACTION_BODY } from './sdk-action';
 
 /**
  * Returns an API request with its credential alone, so that the SDK does not respond in place of the route. `Accept: text/html`

@@ -1,5 +1,5 @@
-/** First segments of the API's paths. Every response below them is JSON. One a line, so that additions do not conflict. */
-// biome-ignore format: one a line
+/** First segments of the API paths. Every response below them is JSON. */
+// biome-ignore format: one entry per line, so that additions do not conflict
 export const API_ROOTS = [
   'auth',
   'health',
@@ -7,8 +7,8 @@ export const API_ROOTS = [
   'webhooks',
 ] as const;
 
-/** Pages with one address each, besides the home page and the forms of the identity provider. */
-// biome-ignore format: one a line
+/** Pages besides the home page and the sign-in and sign-up pages. Each has one path. */
+// biome-ignore format: one entry per line, so that additions do not conflict
 export const PAGES = [
   'account',
   'docs',

@@ -1,10 +1,10 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 
-/** A body may have so many chunks, and one more for each 64 bytes: Next.js copies each chunk by itself, whatever its size. */
+/** A body may have 1,024 chunks, and one more for every 64 bytes. Next.js copies every chunk separately, whatever its size. */
 const MAX_SMALL_CHUNKS = 1_024;
 const MIN_CHUNK_BYTES = 64;
 
-/** A request whose body can be left unread. It emits `too-many-chunks`, once, instead of reading any further. */
+/** A request whose body can be discarded. Instead of reading too many chunks, it emits `too-many-chunks` once. */
 export class LimitedRequest extends IncomingMessage {
   #chunksLeft = MAX_SMALL_CHUNKS;
   #isDiscarded = false;
@@ -14,15 +14,15 @@ export class LimitedRequest extends IncomingMessage {
     return encoding !== undefined || Number(length ?? 0) > 0;
   }
 
-  /** Ends the body here. The connection is not read any further, so the response has to be its last. */
+  /** Ends the body. The connection is not read any further, so it must be closed after the response. */
   discardBody(): void {
-    // Otherwise the end of an incomplete request would end the connection before its response.
+    // Otherwise Node.js would close the connection of an incomplete request before the response.
     this.complete = true;
     this.push(null);
     this.#isDiscarded = true;
   }
 
-  /** Receives a chunk from Node's parser, which stops reading the socket when this returns false. */
+  /** Receives a chunk from the HTTP parser. The parser stops reading the socket if the return value is false. */
   override push(chunk: Buffer | string | null, encoding?: BufferEncoding): boolean {
     if (this.#isDiscarded) return false;
     if (chunk !== null) this.#chunksLeft += chunk.length / MIN_CHUNK_BYTES - 1;
@@ -33,9 +33,9 @@ export class LimitedRequest extends IncomingMessage {
   }
 }
 
-/** A response whose headers are sent together with the first bytes of its body, in one packet. */
+/** A response that sends its headers and the first bytes of its body in one packet. */
 export class CombinedResponse extends ServerResponse<LimitedRequest> {
-  /** Next.js calls this right before it writes the first bytes. */
+  /** Next.js calls this immediately before it writes the first bytes. */
   override flushHeaders(): void {
     this.cork();
     process.nextTick(() => this.uncork());

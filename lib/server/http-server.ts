@@ -2,28 +2,27 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { Server as NetServer, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { takesBody } from '../routing/paths';
+import { METHOD_NOT_ALLOWED, type Rejection } from '../routing/rejection-for-address';
 import { CombinedResponse, LimitedRequest } from './http-messages';
 import {
   EXPECTATION_FAILED,
   logRejected,
-  METHOD_NOT_ALLOWED,
   pathnameOf,
-  type Rejection,
   reject,
   rejectionOfError,
   rejectSocket,
 } from './rejection';
 import { rejectionFor } from './request-filter';
 
-/** Time for a client to send a complete request, or to read some part of a response. */
+/** Maximum time for a client to send a complete request, and maximum time without progress while it reads a response. */
 const CLIENT_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 5_000;
 const CHECK_EVERY_MS = 1_000;
 /** Maximum number of pipelined requests that wait on one connection. */
 const MAX_WAITING = 32;
-/** A shutdown closes connections that have been idle for so long. A client that is about to send is not cut off. */
+/** Idle time after which a shutdown closes a connection. A client that is about to send a request still gets a response. */
 const IDLE_MS = 1_000;
-/** Time for connections that are opened at the moment of a shutdown to arrive. */
+/** Time for connections that clients open at the moment of a shutdown to arrive. */
 const ARRIVAL_MS = 100;
 /** Maximum time for accepting the connections that were opened before a shutdown. */
 const ACCEPT_MS = 5_500;
@@ -37,7 +36,7 @@ interface Exchange {
 interface Connection {
   /** The exchange in flight. */
   current?: Exchange | undefined;
-  /** The last one that was started. Its response may be complete while its request is not. */
+  /** The exchange that was started last. Its response may be complete although its request is not. */
   latest?: Exchange;
   readonly waiting: (() => void)[];
   idleSince: number;
@@ -47,11 +46,11 @@ interface Connection {
 
 /**
  * Creates the HTTP server in front of Next.js. The server rejects requests that this service does not serve
- * (request-filter.ts), handles the requests of a connection one after the other, and closes the connections of slow clients:
- * a request has to be complete after 10 s (408), and a client has to read some part of a response every 10 s.
+ * (request-filter.ts), processes the requests of a connection one after the other, and closes the connections of slow
+ * clients. A request has to be complete after 10 s (408), and a client has to read some part of a response every 10 s.
  *
- * `drain` stops accepting connections, makes the last response of each connection close it, and resolves when there are no
- * connections left.
+ * `drain` closes each connection after its last response, stops accepting connections, and resolves when all connections
+ * are closed.
  */
 export function httpServer(handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>): {
   readonly server: NetServer;
@@ -61,7 +60,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
   let connectedAt = 0;
   let isDraining = false;
 
-  /** Runs `respond` when the response before it is complete: Node.js never closes waiting responses of a lost connection. */
+  /** Runs `respond` after the previous response. Node.js would not close the pending responses of a lost connection. */
   function enqueue(request: LimitedRequest, response: ServerResponse, respond: (exchange: Exchange) => void) {
     const { socket } = request;
     const connection = connections.get(socket);
@@ -85,7 +84,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     else socket.destroy();
   }
 
-  /** Leaves the body of a request unread and makes the response the last on its connection. */
+  /** Does not read the body of a request, and closes the connection after the response. */
   function discardBody({ request, response }: Exchange): void {
     if (!request.hasBody) return;
     response.shouldKeepAlive = false;
@@ -97,7 +96,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     reject(exchange, exchange.response, rejection);
   }
 
-  /** Handles bytes that are not a request: the response in flight, or else a rejection, is the last on the connection. */
+  /** Handles bytes that are not a request. Closes the connection after the response in flight, or after a rejection. */
   function closeAfterResponse(error: Error & { code?: string }, socket: unknown): void {
     if (!(socket instanceof Socket)) return;
     const { current, latest, waiting } = connections.get(socket) ?? {};
@@ -124,7 +123,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     }
   }
 
-  /** The kernel resets connections that have not been accepted when the server stops listening. */
+  /** Accepts the connections that clients have opened, because the kernel resets them when the server stops listening. */
   async function acceptOpenedConnections(): Promise<void> {
     const until = performance.now() + ACCEPT_MS;
     await pause(ARRIVAL_MS);
@@ -143,7 +142,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       headersTimeout: CLIENT_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: CHECK_EVERY_MS,
-      // The request filter rejects a request without Host.
+      // The request filter rejects a request without a Host header.
       requireHostHeader: false,
     },
     (request, response) =>
@@ -168,7 +167,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       if (socket instanceof Socket) rejectSocket(socket, METHOD_NOT_ALLOWED);
     })
     .on('clientError', closeAfterResponse);
-  // After the events that are waiting: data of a client may have arrived while the process was busy.
+  // setImmediate() runs after pending I/O events, because client data may have arrived while the process was busy.
   setInterval(() => setImmediate(closeSlowConnections), CHECK_EVERY_MS).unref();
 
   return {

@@ -1,12 +1,12 @@
 import { describeError, type ErrorDescription } from '../errors/describe-error';
 import { log } from '../log';
 
-/** An error as the log describes it, without a word of its message, which may be all a caller's. */
+/** Removes the messages from an error description, because they may contain text of a client. */
 function withoutMessage({ message: _message, cause, ...described }: ErrorDescription): ErrorDescription {
   return cause ? { ...described, cause: withoutMessage(cause) } : described;
 }
 
-/** What kind of error it was, where it was made, and the hash that the page shows in its place. */
+/** Returns the description of an error without messages, and the digest that the error page shows. */
 function describePrinted(error: Error): object {
   const digest = 'digest' in error ? String(error.digest) : '';
   return {
@@ -16,10 +16,10 @@ function describePrinted(error: Error): object {
 }
 
 const LOG_EVERY_MS = 60_000;
-/** Far above the number of places in the libraries that print. */
+/** Far above the number of places in libraries that print. */
 const MAX_ORIGINS = 100;
 
-/** Returns the number of lines from an origin that were left out since its last line, or undefined to leave one more out. */
+/** Returns a function that returns undefined if a line must be omitted, else the number of lines omitted since the last one. */
 export function lineLimiter(): (origin: string) => number | undefined {
   const origins = new Map<string, { loggedAt: number; omitted: number }>();
   return (origin) => {
@@ -36,10 +36,10 @@ export function lineLimiter(): (origin: string) => number | undefined {
 }
 
 /**
- * Replaces the console for the libraries of this process: each line becomes a log line with the kind of the error and its
- * stack frames, without any text. The framework and the provider's SDK quote paths, headers and bodies with their line breaks.
+ * Replaces the console for the libraries of this process. Each line becomes a log line with the name of the error and its
+ * stack frames, but without text, because Next.js and the provider's SDK quote paths, headers and bodies of requests.
  * Logs at most one line a minute from the same frame, with the number of lines `omitted` before it, because a client can
- * cause such a line with each request. Leaves the console as it is under `next dev`.
+ * cause such a line with each request. Does not change the console under `next dev`.
  */
 export function redactConsole(): void {
   if (process.env.NODE_ENV === 'development') return;

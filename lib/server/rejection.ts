@@ -2,19 +2,11 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net';
 import { log, requestIdOf } from '../log';
 import { apiRootOf } from '../routing/paths';
+import { BAD_REQUEST, type Rejection } from '../routing/rejection-for-address';
 
-/** A response to a request that does not reach Next.js. */
-export interface Rejection {
-  readonly status: number;
-  readonly message: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-export const BAD_REQUEST: Rejection = { status: 400, message: 'Bad request' };
 export const EXPECTATION_FAILED: Rejection = { status: 417, message: 'Expectation failed' };
-export const METHOD_NOT_ALLOWED: Rejection = { status: 405, message: 'Method not allowed' };
 
-/** The errors of Node's HTTP parser that are not a bad request. */
+/** Errors of the Node.js HTTP parser that have a status other than 400. */
 const REJECTIONS: Readonly<Record<string, Rejection>> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'Request timeout' },
   HPE_HEADER_OVERFLOW: { status: 431, message: 'Request header fields too large' },
@@ -31,7 +23,7 @@ export interface ReceivedRequest {
 
 export const pathnameOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] ?? '';
 
-/** Logs a request that no route has seen and returns its id. Of its path, only the root of the API is logged. */
+/** Logs a request that did not reach Next.js, and returns its id. Logs only the API root of its path. */
 export function logRejected(status: number, received?: ReceivedRequest): string {
   const { request, receivedAt = performance.now() } = received ?? {};
   const requestId = requestIdOf(request?.headers['x-request-id']);
@@ -56,7 +48,7 @@ export function reject(received: ReceivedRequest, response: ServerResponse, reje
   response.end(received.request.method === 'HEAD' ? undefined : bodyOf(rejection));
 }
 
-/** Writes a rejection to a connection on which there is no complete request, logs it and closes the connection. */
+/** Writes a rejection to a connection that has no complete request, logs it and closes the connection. */
 export function rejectSocket(socket: Socket, rejection: Rejection, received?: ReceivedRequest): void {
   const body = bodyOf(rejection);
   const lines = Object.entries({

@@ -7,14 +7,14 @@ import { enableTelemetry } from '../telemetry/with-span';
 import { redactConsole } from './redact-console';
 
 /**
- * Ends the process with one list of all problems, and says once what is valid and yet not wise. An error thrown at
- * start-up would not end it: Next.js logs that and serves on. The exit can go when `next start` fails over it.
+ * Exits with a list of all problems of the environment, and logs a warning for a valid but risky one. Calls `process.exit()`
+ * because Next.js only logs an error of instrumentation.ts and then serves requests.
  */
 function checkEnvironment(): void {
   try {
     const { IDP_SECRET_KEY, IDP_AUTHORIZED_PARTIES } = environment();
     if (IDP_SECRET_KEY.startsWith('sk_live_') && IDP_AUTHORIZED_PARTIES === undefined) {
-      log.warn('IDP_AUTHORIZED_PARTIES is not set: sessions of every subdomain are accepted');
+      log.warn('IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain');
     }
   } catch (error) {
     process.stderr.write(`${error instanceof InvalidEnvironmentError ? error.message : 'Start-up failed'}\n`);
@@ -22,7 +22,7 @@ function checkEnvironment(): void {
   }
 }
 
-/** Where the standard variables ask for it: otherwise nothing of the SDK is loaded. No fault of it stops a start. */
+/** Loads and starts OpenTelemetry if its standard variables enable it. An error does not prevent the start. */
 async function startTelemetry(): Promise<void> {
   const settings = telemetrySettings(process.env);
   if (!settings) return;
@@ -35,7 +35,7 @@ async function startTelemetry(): Promise<void> {
   }
 }
 
-/** Start-up, before the first request is answered. */
+/** Prepares the process before its first request. */
 export async function start(): Promise<void> {
   checkEnvironment();
   redactConsole();

@@ -299,8 +299,8 @@ test('the command says what it applied', async () => {
 
 test.each([
   ['no variable', undefined, 'DATABASE_URL is not set'],
-  ['no URL', 'hidden-password', 'DATABASE_URL is not a postgresql:// URL'],
-  ['another scheme', 'mysql://me:hidden-password@127.0.0.1/db', 'DATABASE_URL is not a postgresql:// URL'],
+  ['no URL', 'hidden-password', 'DATABASE_URL must be a postgresql:// URL'],
+  ['another scheme', 'mysql://me:hidden-password@127.0.0.1/db', 'DATABASE_URL must be a postgresql:// URL'],
   ['nobody there', 'postgresql://me:hidden-password@localhost:1/db', 'ECONNREFUSED'],
 ])('the command fails with one line and no secret: %s', async (_name, url, words) => {
   const { status, stdout, stderr } = await runScript(url);

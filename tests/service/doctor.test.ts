@@ -17,25 +17,25 @@ import { SIGNING_SECRET, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 type Variables = Readonly<Record<string, string>>;
-type Found = readonly ['failure' | 'warning', string, string];
+type Problem = readonly ['failure' | 'warning', name: string, message: string];
 
 const Checks = z.array(
   z.strictObject({
     name: z.string(),
     status: z.enum(['ok', 'warning', 'failure', 'skipped']),
-    finding: z.string().min(1),
+    message: z.string().min(1),
     remedy: z.string().min(1).optional(),
   }),
 );
 const Report = z.strictObject({ status: z.enum(['ok', 'failure']), checks: Checks });
 
 const PASSWORD = 'hidden-password';
-const OTHER_SECRET = `whsec_${Buffer.from('a signing secret of somebody else').toString('base64')}`;
+const OTHER_SECRET = `whsec_${Buffer.from('the signing secret of another endpoint').toString('base64')}`;
 
 const service = stopAfterAll(await startTestService());
 const { database } = service;
 
-/** A role of its own on a database, with the rights of a well-kept service unless told. */
+/** Creates a role with the recommended privileges, unless the options change them, and returns its connection string. */
 async function roleOn(
   { pool }: TestDatabase,
   { attributes = '', rights = 'SELECT, INSERT', record = true, more = (_role: string): string[] => [] } = {},
@@ -53,17 +53,17 @@ async function roleOn(
     .href;
 }
 
-/** A database of its own, in which something is wrong. */
+/** Creates a database and runs statements that damage it. */
 async function databaseWith(...statements: string[]): Promise<TestDatabase> {
-  const made = await createTestDatabase();
-  afterAll(() => made.drop());
-  for (const statement of statements) await made.pool.query(statement);
-  return made;
+  const damaged = await createTestDatabase();
+  afterAll(() => damaged.drop());
+  for (const statement of statements) await damaged.pool.query(statement);
+  return damaged;
 }
 
-const well: Variables = { ...service.environment, DATABASE_URL: await roleOn(database) };
+const valid: Variables = { ...service.environment, DATABASE_URL: await roleOn(database) };
 
-const nobody = `127.0.0.1:${await freePort()}`;
+const closedAddress = `127.0.0.1:${await freePort()}`;
 const silent = stopAfterAll(await startImpostor(() => undefined));
 const silentAddress = `127.0.0.1:${silent.port}`;
 const html = stopAfterAll(
@@ -167,47 +167,48 @@ function secretsOf(environment: Variables): string[] {
   ].filter(Boolean);
 }
 
-/** What is true of every row, whatever it says; those that are not well. */
-function judged(checks: z.infer<typeof Checks>) {
-  for (const { status: of, remedy } of checks) {
-    expect(remedy !== undefined).toBe(of === 'warning' || of === 'failure');
+/** Asserts that exactly the warnings and failures have a remedy, and returns them as `problems`. */
+function withProblems(checks: z.infer<typeof Checks>) {
+  for (const { status, remedy } of checks) {
+    expect(remedy !== undefined).toBe(status === 'warning' || status === 'failure');
     expect(remedy ?? '').not.toContain('\n');
   }
-  return { checks, unwell: checks.filter((row) => row.status === 'warning' || row.status === 'failure') };
+  const problems = checks.filter(({ status }) => status === 'warning' || status === 'failure');
+  return { checks, problems };
 }
 
-/** Starts the command, which writes JSON. */
+/** Starts the command with `--json`. */
 function startDoctor(changes: Variables, origin?: string) {
-  const environment = { ...well, ...changes };
+  const environment = { ...valid, ...changes };
   const args = ['--json', ...(origin === undefined ? [] : ['--url', origin])];
   return { environment, ended: runCommand('doctor', args, environment) };
 }
 
-/** What it says in the end. */
-async function reported({ environment, ended }: ReturnType<typeof startDoctor>) {
+/** Waits for the command and returns its report. */
+async function reportOf({ environment, ended }: ReturnType<typeof startDoctor>) {
   const { exit, stdout, stderr } = await ended;
   for (const secret of secretsOf(environment)) expect(stdout + stderr).not.toContain(secret);
   expect(stderr).toBe('');
   const { status, checks } = Report.parse(JSON.parse(stdout));
   expect(exit).toBe(status === 'ok' ? 0 : 1);
-  return { exit, ...judged(checks) };
+  return { exit, ...withProblems(checks) };
 }
 
-/** What the command would find, by its checks in this process: each has clients of its own, as a process has. */
-async function examineHere(changes: Variables, origin?: string) {
-  const environment: Variables = { ...well, ...changes };
+/** Runs the checks of the command in this process, with new clients. */
+async function runChecksHere(changes: Variables, origin?: string) {
+  const environment: Variables = { ...valid, ...changes };
   for (const name of Object.keys(variables.shape)) vi.stubEnv(name, environment[name] ?? '');
   vi.resetModules();
-  const [{ log }, { closeDatabase }, { examine }] = await Promise.all([
+  const [{ log }, { closeDatabase }, { runChecks }] = await Promise.all([
     import('#lib/log'),
     import('#lib/storage/database'),
-    import('#lib/doctor/examine'),
+    import('#lib/doctor/run-checks'),
   ]);
   log.level = 'silent';
   try {
-    const rows = await examine({ origin, isLocal: false });
-    for (const secret of secretsOf(environment)) expect(JSON.stringify(rows)).not.toContain(secret);
-    return judged(Checks.parse(rows));
+    const checks = await runChecks({ origin, isLocal: false });
+    for (const secret of secretsOf(environment)) expect(JSON.stringify(checks)).not.toContain(secret);
+    return withProblems(Checks.parse(checks));
   } finally {
     await closeDatabase();
   }
@@ -216,12 +217,12 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test('where all is well, every check says so, the deployed service included, and nothing is changed', async () => {
+test('In a valid environment, all checks succeed and do not change anything', async () => {
   const before = await database.users();
   service.kv.takeCommands();
-  const { exit, checks } = await reported(startDoctor({}, service.url));
+  const { exit, checks } = await reportOf(startDoctor({}, service.url));
   expect(checks.filter(({ status }) => status !== 'ok')).toEqual([
-    { name: 'service transport', status: 'skipped', finding: 'not asked over https' },
+    { name: 'service transport', status: 'skipped', message: 'the URL is not https://' },
   ]);
   expect(exit).toBe(0);
   expect(checks.map(({ name }) => name)).toEqual([
@@ -244,11 +245,11 @@ const notMigrated = await createTestDatabase({ ...serverOfThisRun(), template: '
 afterAll(() => notMigrated.drop());
 const CREATE_USERS = '20261120000000_create_users';
 
-type Environment = [what: string, changes: Variables, found: Found[], origin?: string];
+type Case = [description: string, changes: Variables, problems: Problem[], origin?: string];
 
-const nothingSet: Environment = [
-  'nothing is set',
-  Object.fromEntries(Object.keys(well).map((name) => [name, ''])),
+const nothingSet: Case = [
+  'no variable is set',
+  Object.fromEntries(Object.keys(valid).map((name) => [name, ''])),
   [
     ['failure', 'variables', 'IDP_SECRET_KEY is missing'],
     ['failure', 'variables', 'IDP_PUBLISHABLE_KEY is missing'],
@@ -258,139 +259,139 @@ const nothingSet: Environment = [
     ['failure', 'variables', 'KV_REST_API_TOKEN is missing'],
   ],
 ];
-const oneWarning: Environment = [
-  'the JWT key is not set',
+const oneWarning: Case = [
+  'IDP_JWT_KEY is not set',
   { IDP_JWT_KEY: '' },
   [['warning', 'variables', 'IDP_JWT_KEY is not set']],
 ];
-/** Waits for 15 s, as long as a service from afar may take: the other cases are looked at meanwhile. */
-const amidSilence = startDoctor(
+/** This command takes 15 s, the timeout of a call to the service. The other tests run at the same time. */
+const silentServers = startDoctor(
   {
     CLERK_API_URL: `http://${silentAddress}`,
     CLERK_FAPI_URL: `http://${silentAddress}`,
-    DATABASE_URL: at(well['DATABASE_URL'] ?? '', `127.0.0.1:${mute.port}`),
+    DATABASE_URL: at(valid['DATABASE_URL'] ?? '', `127.0.0.1:${mute.port}`),
     KV_REST_API_URL: `http://${silentAddress}`,
   },
   `http://${silentAddress}`,
 );
 
-const environments: readonly Environment[] = [
+const cases: readonly Case[] = [
   nothingSet,
   [
     'the keys are swapped',
     {
-      IDP_SECRET_KEY: well['IDP_PUBLISHABLE_KEY'] ?? '',
-      IDP_PUBLISHABLE_KEY: well['IDP_SECRET_KEY'] ?? '',
+      IDP_SECRET_KEY: valid['IDP_PUBLISHABLE_KEY'] ?? '',
+      IDP_PUBLISHABLE_KEY: valid['IDP_SECRET_KEY'] ?? '',
     },
     [
-      ['failure', 'variables', 'IDP_SECRET_KEY is not a secret key'],
-      ['failure', 'variables', 'IDP_PUBLISHABLE_KEY is not a publishable key'],
+      ['failure', 'variables', 'IDP_SECRET_KEY must be a secret key'],
+      ['failure', 'variables', 'IDP_PUBLISHABLE_KEY must be a publishable key'],
     ],
   ],
   [
-    'a signing secret does not decode, the JWT key is none, and the address is of another database',
+    'the signing secret, the JWT key and the database URL are malformed',
     {
       IDP_WEBHOOK_SIGNING_SECRET: 'whsec_hidden*',
       IDP_JWT_KEY: 'hidden',
       DATABASE_URL: 'mysql://me:hidden-password@localhost/db',
     },
     [
-      ['failure', 'variables', 'IDP_WEBHOOK_SIGNING_SECRET must hold'],
+      ['failure', 'variables', 'IDP_WEBHOOK_SIGNING_SECRET must contain'],
       ['failure', 'variables', 'IDP_JWT_KEY is not'],
-      ['failure', 'variables', 'DATABASE_URL is not'],
+      ['failure', 'variables', 'DATABASE_URL must be'],
     ],
   ],
   [
-    'the keys are of a test and of a live instance',
+    'one key belongs to a test instance, and the other one to a live instance',
     { IDP_SECRET_KEY: 'sk_live_hidden_key_of_this_instance' },
     [
-      ['failure', 'variables', 'are of different instances (test and live)'],
-      ['failure', 'secret key', 'refuses it'],
+      ['failure', 'variables', 'IDP_SECRET_KEY must belong to the same instance as IDP_PUBLISHABLE_KEY'],
+      ['failure', 'secret key', 'rejects IDP_SECRET_KEY'],
     ],
   ],
   oneWarning,
   [
-    'the secret key is of another instance',
+    'the secret key belongs to another instance',
     { IDP_SECRET_KEY: ofElsewhere.IDP_SECRET_KEY },
-    [['failure', 'secret key', 'refuses it']],
+    [['failure', 'secret key', 'rejects IDP_SECRET_KEY']],
   ],
   [
-    'the keys are of two instances',
+    'the keys belong to different instances',
     ofElsewhere,
     [
-      ['failure', 'both keys', 'are of different instances'],
-      ['failure', 'JWT key', 'no key of the instance'],
+      ['failure', 'both keys', 'belong to different instances'],
+      ['failure', 'JWT key', 'not a key of the instance'],
     ],
   ],
   [
-    'the publishable key is of another instance',
+    'the publishable key belongs to another instance',
     { CLERK_FAPI_URL: elsewhere.url },
-    [['failure', 'both keys', 'are of different instances']],
+    [['failure', 'both keys', 'belong to different instances']],
   ],
   [
-    'the JWT key is of another instance',
+    'the JWT key belongs to another instance',
     { IDP_JWT_KEY: otherKey },
-    [['failure', 'JWT key', 'no key of the instance']],
+    [['failure', 'JWT key', 'not a key of the instance']],
   ],
   [
-    'nobody listens: provider, database, cache and service',
+    'provider, database, cache and service are not running',
     {
-      CLERK_API_URL: `http://${nobody}`,
-      CLERK_FAPI_URL: `http://${nobody}`,
-      DATABASE_URL: at(well['DATABASE_URL'] ?? '', nobody),
-      KV_REST_API_URL: `http://${nobody}`,
+      CLERK_API_URL: `http://${closedAddress}`,
+      CLERK_FAPI_URL: `http://${closedAddress}`,
+      DATABASE_URL: at(valid['DATABASE_URL'] ?? '', closedAddress),
+      KV_REST_API_URL: `http://${closedAddress}`,
     },
     [
-      ['failure', 'secret key', 'does not answer (Backend API)'],
-      ['failure', 'publishable key', "instance's Frontend API does not answer"],
-      ['failure', 'database', 'out of reach (ECONNREFUSED)'],
-      ['failure', 'cache', 'out of reach (ECONNREFUSED)'],
-      ['failure', 'service', 'out of reach (ECONNREFUSED)'],
+      ['failure', 'secret key', '(Backend API)'],
+      ['failure', 'publishable key', "instance's Frontend API"],
+      ['failure', 'database', 'cannot connect to the database (ECONNREFUSED)'],
+      ['failure', 'cache', 'cannot connect to the store (ECONNREFUSED)'],
+      ['failure', 'service', 'cannot connect to the service (ECONNREFUSED)'],
     ],
-    `http://${nobody}`,
+    `http://${closedAddress}`,
   ],
   [
-    'somebody else answers: in place of the provider, the cache and the service',
+    'other servers respond instead of provider, cache and service',
     {
       CLERK_API_URL: `http://127.0.0.1:${html.port}`,
       CLERK_FAPI_URL: `http://127.0.0.1:${html.port}`,
       KV_REST_API_URL: `http://127.0.0.1:${html.port}`,
     },
     [
-      ['failure', 'secret key', 'answers something else'],
-      ['failure', 'publishable key', 'answers something else than keys'],
-      ['failure', 'cache', 'something else than a KV store answers'],
-      ['failure', 'service', 'something else than the service answers (200, no JSON)'],
+      ['failure', 'secret key', '(Backend API)'],
+      ['failure', 'publishable key', "instance's Frontend API"],
+      ['failure', 'cache', 'is not that of a KV store'],
+      ['failure', 'service', 'the response is not that of the service (200, not JSON)'],
     ],
     html.url,
   ],
   [
-    'provider, cache and service are out of order',
+    'provider, cache and service respond with 500',
     {
       CLERK_API_URL: `http://127.0.0.1:${broken.port}`,
       CLERK_FAPI_URL: `http://127.0.0.1:${broken.port}`,
       KV_REST_API_URL: `http://127.0.0.1:${broken.port}`,
     },
     [
-      ['failure', 'secret key', 'answers with status 500'],
-      ['failure', 'publishable key', 'answers with status 500'],
-      ['failure', 'cache', 'answers with status 500'],
-      ['failure', 'service', 'answers with status 500'],
+      ['failure', 'secret key', 'with status 500'],
+      ['failure', 'publishable key', 'with status 500'],
+      ['failure', 'cache', 'the store responds with status 500'],
+      ['failure', 'service', 'responds with status 500'],
     ],
     broken.url,
   ],
   [
     'the password is wrong',
-    db(Object.assign(new URL(well['DATABASE_URL'] ?? ''), { password: 'hidden' }).href),
-    [['failure', 'database', 'refuses the role or its password (28P01)']],
+    db(Object.assign(new URL(valid['DATABASE_URL'] ?? ''), { password: 'hidden' }).href),
+    [['failure', 'database', 'rejects the role or its password (28P01)']],
   ],
   [
-    'there is no such database',
-    db(Object.assign(new URL(well['DATABASE_URL'] ?? ''), { pathname: '/nowhere' }).href),
-    [['failure', 'database', 'there is no database of that name (3D000)']],
+    'the database does not exist',
+    db(Object.assign(new URL(valid['DATABASE_URL'] ?? ''), { pathname: '/nowhere' }).href),
+    [['failure', 'database', 'the database does not exist (3D000)']],
   ],
   [
-    'nothing was ever migrated',
+    'no migration is applied',
     db(await roleOn(notMigrated, { rights: '', record: false })),
     [['failure', 'migrations', `pending: ${CREATE_USERS}`]],
   ],
@@ -406,7 +407,7 @@ const environments: readonly Environment[] = [
     [['failure', 'migrations', 'failed: 2_bad']],
   ],
   [
-    'a migration was edited after it was applied, and the unique index is gone',
+    'an applied migration was edited, and the unique index does not exist',
     db(
       await roleOn(
         await databaseWith(
@@ -423,9 +424,9 @@ const environments: readonly Environment[] = [
     ],
   ],
   [
-    'the role may not read which migrations were applied',
+    'the role may not read the table of applied migrations',
     db(await roleOn(database, { record: false })),
-    [['warning', 'migrations', 'the role may not read which migrations were applied']],
+    [['warning', 'migrations', 'the role may not read the table of applied migrations']],
   ],
   [
     'the role may not insert',
@@ -433,7 +434,7 @@ const environments: readonly Environment[] = [
     [['failure', 'database rights', 'the role may not INSERT']],
   ],
   [
-    'the role may nothing',
+    'the role has no privileges',
     db(await roleOn(database, { rights: '' })),
     [['failure', 'database rights', 'the role may not SELECT and INSERT']],
   ],
@@ -444,10 +445,10 @@ const environments: readonly Environment[] = [
         more: (role) => [`ALTER ROLE ${role} SET default_transaction_read_only = on`],
       }),
     ),
-    [['failure', 'database rights', 'is read-only']],
+    [['failure', 'database rights', 'the database is read-only']],
   ],
   [
-    'the time zone is another, and the role may more than it needs',
+    'the time zone is not UTC, and the role has more privileges than it needs',
     db(
       await roleOn(database, {
         attributes: 'BYPASSRLS CREATEDB CREATEROLE',
@@ -459,43 +460,43 @@ const environments: readonly Environment[] = [
       [
         'warning',
         'database role',
-        'bypasses row security, may create databases, may create roles, may update users, may delete users, may truncate users',
+        'the role bypasses row security, may create databases, may create roles, may update users, may delete users, may truncate users',
       ],
-      ['warning', 'time zone', 'Europe/Berlin, not UTC'],
+      ['warning', 'time zone', 'Europe/Berlin instead of UTC'],
     ],
   ],
   [
-    'the role is a superuser, who owns all',
+    'the role is a superuser',
     db(database.url),
-    [['warning', 'database role', 'is a superuser, bypasses row security']],
+    [['warning', 'database role', 'the role is a superuser, bypasses row security']],
   ],
   [
-    "the cache's token is wrong",
+    'the token of the cache is wrong',
     { KV_REST_API_TOKEN: 'hidden-token' },
-    [['failure', 'cache', 'the store refuses KV_REST_API_TOKEN']],
+    [['failure', 'cache', 'the store rejects KV_REST_API_TOKEN']],
   ],
   [
-    "the cache's token is a read-only one",
+    'the token of the cache is read-only',
     readOnlyStore,
     [['failure', 'cache write', 'KV_REST_API_TOKEN is a read-only token']],
   ],
   [
-    'the cache forgets',
+    'the cache loses written values',
     forgetfulStore,
-    [['failure', 'cache write', 'what is written is not read back within 2 s']],
+    [['failure', 'cache write', 'a written value cannot be read within 2 s']],
   ],
   [
-    'the cache has read regions that lag',
+    'the cache has slow read regions',
     laggingStore,
-    [['warning', 'cache write', 'what is written is not read back at once: the store has read regions']],
+    [['warning', 'cache write', 'a written value cannot be read immediately: the store has read regions']],
   ],
   [
-    'the quota of the cache is used up, and it rejects each command',
+    'the quota of the cache is used up: it rejects each command',
     exhaustedStore,
     [['failure', 'cache', "the quota of the store's plan is used up"]],
   ],
   [
-    'the quota of the cache is used up, and it rejects the request',
+    'the quota of the cache is used up: it rejects the request',
     { KV_REST_API_URL: rejectingStore.url },
     [['failure', 'cache', "the quota of the store's plan is used up"]],
   ],
@@ -506,40 +507,40 @@ const environments: readonly Environment[] = [
     [['failure', 'cache', 'the store returns an error (LOADING)']],
   ],
   [
-    'the host of the cache is gone, as that of an archived store is',
-    // A label of 64 characters cannot exist: also a machine without DNS says so.
+    'the host of the cache does not exist, as after the store was archived',
+    // A label of 64 characters is invalid, also on a machine without DNS.
     { KV_REST_API_URL: `https://${'a'.repeat(64)}.invalid` },
     [['failure', 'cache', 'the host of KV_REST_API_URL does not exist (ENOTFOUND)']],
   ],
   [
-    "the cache's token would travel in plain text",
-    { KV_REST_API_URL: `http://${nobody.replace('127.0.0.1', '127.0.0.2')}` },
+    'the token of the cache is sent unencrypted',
+    { KV_REST_API_URL: `http://${closedAddress.replace('127.0.0.1', '127.0.0.2')}` },
     [
-      ['failure', 'cache', ''], // in which words, depends on the system
-      ['warning', 'cache transport', 'in plain text'],
+      ['failure', 'cache', ''], // The error depends on the operating system.
+      ['warning', 'cache transport', 'the token is sent unencrypted'],
     ],
   ],
   [
     'the deployed service has another signing secret',
     { IDP_WEBHOOK_SIGNING_SECRET: OTHER_SECRET },
-    [['failure', 'service webhook', 'refuses an event that is signed with this signing secret']],
+    [['failure', 'service webhook', 'rejects an event that is signed with this signing secret']],
     service.url,
   ],
   [
-    'the deployed service has not the second of two signing secrets',
+    'the deployed service does not have the second of two signing secrets',
     { IDP_WEBHOOK_SIGNING_SECRET: `${SIGNING_SECRET} ${OTHER_SECRET}` },
     [['failure', 'service webhook', 'signing secret 2 of 2']],
     service.url,
   ],
-  ['the address redirects', {}, [['failure', 'service', 'answers with a redirect (307)']], redirecting.url],
+  ['the URL redirects', {}, [['failure', 'service', 'the response is a redirect (307)']], redirecting.url],
   [
-    'whoever answers says yes to everything',
+    'another service accepts every request',
     {},
     [
-      ['warning', 'service ready', 'ready without its cache'],
-      ['failure', 'service guard', 'answers 200, not 401'],
-      ['failure', 'service forgery', 'answers 200, not 400'],
-      ['failure', 'service unknown path', 'responds with 200, not 404'],
+      ['warning', 'service ready', 'ready, but its cache does not respond'],
+      ['failure', 'service guard', 'gets a 200 instead of a 401'],
+      ['failure', 'service forgery', 'gets a 200 instead of a 400'],
+      ['failure', 'service unknown path', 'gets a 200 instead of a 404'],
       ['warning', 'service headers', 'x-clerk-auth-status, x-powered-by'],
     ],
     agreeing.url,
@@ -548,42 +549,49 @@ const environments: readonly Environment[] = [
     'the deployed service has no database',
     {},
     [
-      ['failure', 'service ready', 'its database does not answer'],
-      ['failure', 'service guard', 'answers 503, not 401'],
-      ['failure', 'service webhook', 'answers 503 to a signed event'],
-      ['failure', 'service forgery', 'answers 503, not 400'],
-      ['failure', 'service unknown path', 'responds with 503, not 404'],
+      ['failure', 'service ready', 'its database does not respond'],
+      ['failure', 'service guard', 'gets a 503 instead of a 401'],
+      ['failure', 'service webhook', 'a signed event gets a 503'],
+      ['failure', 'service forgery', 'gets a 503 instead of a 400'],
+      ['failure', 'service unknown path', 'gets a 503 instead of a 404'],
       ['failure', 'service query limit', 'responds with 503 to 101 query parameters'],
     ],
     stopping.url,
   ],
 ];
 
-const rowsOf = (found: readonly Found[]) =>
-  found.map(([status, name, words]) =>
-    expect.objectContaining({ status, name, finding: expect.stringContaining(words) }),
+const matching = (problems: readonly Problem[]) =>
+  problems.map(([status, name, message]) =>
+    expect.objectContaining({ status, name, message: expect.stringContaining(message) }),
   );
 
 test.each([nothingSet, oneWarning])(
-  'the command reports all that is found and nothing else, and exits with 1 over failures alone: %s',
-  async (_what, changes, found) => {
-    const { unwell, exit } = await reported(startDoctor(changes));
-    expect(unwell).toEqual(rowsOf(found));
-    expect(exit).toBe(found.some(([status]) => status === 'failure') ? 1 : 0);
+  'The command reports exactly the problems, and exits with 1 only if there is a failure: %s',
+  async (_description, changes, expected) => {
+    const { problems, exit } = await reportOf(startDoctor(changes));
+    expect(problems).toEqual(matching(expected));
+    expect(exit).toBe(expected.some(([status]) => status === 'failure') ? 1 : 0);
   },
 );
 
-describe('what is wrong is found and named, and nothing else is', () => {
-  test.each(environments)('%s', async (_what, changes, found, origin) => {
-    expect((await examineHere(changes, origin)).unwell).toEqual(rowsOf(found));
-  });
+describe('The checks', () => {
+  test.each(cases)(
+    'The checks report exactly the problems: %s',
+    async (_description, changes, expected, origin) => {
+      expect((await runChecksHere(changes, origin)).problems).toEqual(matching(expected));
+    },
+  );
 
-  const notRun = hasPgBouncer ? '' : ' (not run: no pgbouncer on this machine)';
-  test.runIf(hasPgBouncer)(`a pooler is told of, and is no fault${notRun}`, async () => {
+  const notRun = hasPgBouncer ? '' : ' (not run: pgbouncer is not installed)';
+  test.runIf(hasPgBouncer)(`A connection pooler is reported and is not a problem${notRun}`, async () => {
     const { stop, through } = await startPgBouncer(serverOfThisRun().url);
     try {
-      const { checks } = await examineHere(db(through(String(database.pool.options.connectionString))));
-      expect(checks).toContainEqual({ name: 'pooler', status: 'ok', finding: 'by transaction' });
+      const { checks } = await runChecksHere(db(through(String(database.pool.options.connectionString))));
+      expect(checks).toContainEqual({
+        name: 'pooler',
+        status: 'ok',
+        message: 'a pooler that pools by transaction',
+      });
       expect(checks.find(({ name }) => name === 'migrations')?.status).toBe('ok');
     } finally {
       await stop();
@@ -591,43 +599,43 @@ describe('what is wrong is found and named, and nothing else is', () => {
   });
 });
 
-test('somebody listens and is silent, provider, database, cache and service: the command says so, and leaves', async () => {
-  const { unwell, exit } = await reported(amidSilence);
-  expect(unwell).toEqual(
-    rowsOf([
-      ['failure', 'secret key', 'does not answer (Backend API)'],
-      ['failure', 'publishable key', "instance's Frontend API does not answer"],
-      ['failure', 'database', 'does not answer in time'],
-      ['failure', 'cache', 'does not answer within 500 ms'],
-      ['failure', 'service', 'does not answer within 15 s'],
+test('The command reports timeouts if provider, database, cache and service do not respond, and then exits', async () => {
+  const { problems, exit } = await reportOf(silentServers);
+  expect(problems).toEqual(
+    matching([
+      ['failure', 'secret key', '(Backend API)'],
+      ['failure', 'publishable key', "instance's Frontend API"],
+      ['failure', 'database', 'the database does not respond in time'],
+      ['failure', 'cache', 'the store does not respond within 500 ms'],
+      ['failure', 'service', 'the service does not respond within 15 s'],
     ]),
   );
   expect(exit).toBe(1);
 });
 
-test('a terminal gets a row for each check and a line of remedy below each that is not well, in no colours here', async () => {
-  const environment = { ...well, KV_REST_API_TOKEN: 'hidden-token', IDP_JWT_KEY: '' };
+test('Without --json, the command prints a line for each check, and the remedy below each problem', async () => {
+  const environment = { ...valid, KV_REST_API_TOKEN: 'hidden-token', IDP_JWT_KEY: '' };
   const { exit, stdout, stderr } = await runCommand('doctor', [], environment);
   expect({ exit, stderr }).toEqual({ exit: 1, stderr: '' });
   expect(stdout).toMatch(
     /^warning {2}variables {8}IDP_JWT_KEY is not set.*\n +-> Set it to the JWT public key$/m,
   );
   expect(stdout).toMatch(
-    /^FAILURE {2}cache {12}the store refuses KV_REST_API_TOKEN\n +-> Take KV_REST_API_URL/m,
+    /^FAILURE {2}cache {12}the store rejects KV_REST_API_TOKEN\n +-> Copy KV_REST_API_URL/m,
   );
-  expect(stdout).toMatch(/\n\n\d+ ok, 1 to look at, 1 failed, 3 skipped\n$/);
+  expect(stdout).toMatch(/\n\n\d+ ok, 1 warning, 1 failed, 3 skipped\n$/);
   expect(stdout).not.toContain('\x1b');
   for (const secret of secretsOf(environment)) expect(stdout).not.toContain(secret);
 });
 
 test.each([
   ['--fast', "Unknown option '--fast'"],
-  ['--url=http://app.example.com', '--url is an https:// address'],
-  ['--url=https://me:hidden@app.example.com', 'without a path'],
-  ['--url=https://app.example.com/users', 'without a path'],
-  ['--url=app.example.com', '--url is an https:// address'],
-])('it does not begin over %s, and says why', async (option, words) => {
-  const { exit, stdout, stderr } = await runCommand('doctor', ['--json', option], well);
+  ['--url=http://app.example.com', 'Invalid --url: use an https:// URL'],
+  ['--url=https://me:hidden@app.example.com', 'without path'],
+  ['--url=https://app.example.com/users', 'without path'],
+  ['--url=app.example.com', 'Invalid --url: use an https:// URL'],
+])('The command exits with 2 and a usage message for the invalid option %s', async (option, words) => {
+  const { exit, stdout, stderr } = await runCommand('doctor', ['--json', option], valid);
   expect({ exit, stdout }).toEqual({ exit: 2, stdout: '' });
   expect(stderr).toContain(words);
   expect(stderr).toContain('npm run doctor');

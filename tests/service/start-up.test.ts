@@ -1,22 +1,24 @@
 import { execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../dev/system/listen';
 import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from '../harness/build';
 import { startTestService } from '../harness/service';
 
-const start = async (environment: Record<string, string>) => {
+const start = async (environment: Record<string, string>, port?: number) => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    [`${BUILD_FOLDER}/server.mjs`, '-p', String(await freePort())],
+    [`${BUILD_FOLDER}/server.mjs`, '-p', String(port ?? (await freePort()))],
     {
       env: { ...withoutServiceVariables(), NEXT_DIST_DIR: BUILD_FOLDER, ...environment },
       encoding: 'utf8',
       timeout: 30_000,
     },
   );
-  return { status, output: stdout + stderr };
+  return { status, stderr, output: stdout + stderr };
 };
 
 describe('the start', () => {
@@ -24,15 +26,28 @@ describe('the start', () => {
     const { status, output } = await start({});
     expect(status).toBe(1);
     for (const name of Object.keys(BUILD_TIME_VALUES)) expect(output).toContain(`- ${name} is missing`);
-    expect(output.match(/The environment is not complete/g)).toHaveLength(1);
+    expect(output.match(/Invalid environment variables/g)).toHaveLength(1);
   });
 
   test('names a malformed variable and keeps its value to itself', async () => {
     const secret = 'whsec_c2hvcnQtYnV0LXNlY3JldA==';
     const { status, output } = await start({ ...BUILD_TIME_VALUES, IDP_WEBHOOK_SIGNING_SECRET: secret });
     expect(status).toBe(1);
-    expect(output).toContain('- IDP_WEBHOOK_SIGNING_SECRET must hold signing secrets');
+    expect(output).toContain('- IDP_WEBHOOK_SIGNING_SECRET must contain signing secrets');
     for (const value of [secret, ...Object.values(BUILD_TIME_VALUES)]) expect(output).not.toContain(value);
+  });
+});
+
+test('The server exits with 1 and one line if its port is in use', async () => {
+  const other = createServer().listen(0);
+  onTestFinished(() => void other.close());
+  await once(other, 'listening');
+  const address = other.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  const { status, stderr } = await start(BUILD_TIME_VALUES, port);
+  expect({ status, stderr }).toEqual({
+    status: 1,
+    stderr: `Port ${port} is in use. Choose another port with -p.\n`,
   });
 });
 

@@ -11,13 +11,13 @@ const sources = ['app', 'lib', 'tests'].flatMap((folder) =>
     .map((file) => path.join(folder, file)),
 );
 
-/** The sections that a text refers to: one, or several that are separated by commas; a comment may break the line. */
+/** Returns the sections that a text refers to. A reference has one or more sections, and may contain a line break. */
 function referredTo(text: string): string[] {
   const references = text.matchAll(/\bcontract[\s*/]+(\d+(?:\.\d+)*(?:,[\s*/]+\d+(?:\.\d+)*)*)/gi);
   return [...references].flatMap(([, numbers = '']) => numbers.match(/\d+(?:\.\d+)*/g) ?? []);
 }
 
-test('every section that the code refers to is in the contract', () => {
+test('The contract has every section that the code refers to', () => {
   const files = [...sources, 'middleware.ts', 'instrumentation.ts', 'prisma/schema.prisma', 'SECURITY.md'];
   const references = files.flatMap((file) =>
     referredTo(readFileSync(file, 'utf8')).map((section) => ({ file, section })),
@@ -26,20 +26,20 @@ test('every section that the code refers to is in the contract', () => {
   expect(references.filter(({ section }) => !sections.includes(section))).toEqual([]);
 });
 
-test('no number of a section is given twice', () => {
+test('The section numbers of the contract are unique', () => {
   expect(sections.length).toBeGreaterThan(20);
   expect(new Set(sections).size).toBe(sections.length);
 });
 
 const rows = [...contract.matchAll(/^\| (\d[\d., ]*) \| (.*tests\/.*) \|$/gm)];
 
-test('every section that is not divided has a row with the tests that show it', () => {
+test('The contract lists the tests of every section that has no subsections', () => {
   const whole = sections.filter((number) => !sections.some((other) => other.startsWith(`${number}.`)));
   const shown = rows.flatMap(([, numbers = '']) => numbers.split(', '));
   expect(shown.toSorted()).toEqual(whole.toSorted());
 });
 
-test('the tests that it names are there', () => {
+test('The tests that the contract lists exist', () => {
   const named = contract.match(/\btests\/[\w./-]+/g) ?? [];
   expect(named.length).toBeGreaterThan(rows.length);
   expect(named.filter((file) => !existsSync(file))).toEqual([]);

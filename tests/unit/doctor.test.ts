@@ -5,13 +5,13 @@ const HEADER = 'max-age=31536000';
 const secure = { status: 308, location: 'https://app.example.com/' };
 
 test.each<[string, string, Parameters<typeof judgeTransport>[1], string]>([
-  ['http:// leads to https://, and browsers stay there', HEADER, secure, 'ok'],
-  ['http:// is not answered', HEADER, undefined, 'ok'],
-  ['http:// is answered', HEADER, { status: 200, location: '' }, 'warning'],
-  ['http:// leads to http://', HEADER, { status: 302, location: 'http://www.example.com/' }, 'warning'],
-  ['browsers are told nothing', '', secure, 'warning'],
-  ['browsers are told to forget it', 'max-age=0', secure, 'warning'],
-])('transport of a deployed service: %s', (_what, strictTransport, plain, status) => {
+  ['http:// redirects to https://, with the header', HEADER, secure, 'ok'],
+  ['http:// does not respond', HEADER, undefined, 'ok'],
+  ['http:// responds with 200', HEADER, { status: 200, location: '' }, 'warning'],
+  ['http:// redirects to http://', HEADER, { status: 302, location: 'http://www.example.com/' }, 'warning'],
+  ['there is no header', '', secure, 'warning'],
+  ['the header has max-age=0', 'max-age=0', secure, 'warning'],
+])('The doctor judges the transport of a deployed service: %s', (_case, strictTransport, plain, status) => {
   expect(judgeTransport(strictTransport, plain).status).toBe(status);
 });
 
@@ -23,9 +23,9 @@ test.each([
   ['no layer, and the service fails', 500, undefined, 'failure', 'responds with 500'],
 ])(
   'The doctor names the layer that rejects too many query parameters: %s',
-  (_layer, status, body, verdict, words) => {
-    const finding = judgeQueryLimit({ status, body });
-    expect(finding.status).toBe(verdict);
-    expect(finding.finding).toContain(words);
+  (_layer, status, body, expectedStatus, text) => {
+    const result = judgeQueryLimit({ status, body });
+    expect(result.status).toBe(expectedStatus);
+    expect(result.message).toContain(text);
   },
 );

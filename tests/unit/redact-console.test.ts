@@ -24,7 +24,7 @@ test('A library that prints on each request gets one log line a minute with the 
   vi.useRealTimers();
 });
 
-test('The number of remembered origins is limited', () => {
+test('lineLimiter() limits the number of origins that it stores', () => {
   const limit = lineLimiter();
   for (let origin = 0; origin < 1_000; origin += 1) expect(limit(`frame ${origin}`)).toBe(0);
   expect(limit('frame 999')).toBeUndefined();

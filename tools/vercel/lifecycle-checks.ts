@@ -72,7 +72,7 @@ export function lifecycleChecks(
           for (const { status } of await Promise.all(responses)) assert.equal(status, 500);
           for (const { name, output } of incomplete.functions) {
             const list = [
-              'The environment is not complete:',
+              'Invalid environment variables:',
               '  - DATABASE_URL is missing',
               '  - KV_REST_API_TOKEN is missing',
             ];

@@ -1,0 +1,25 @@
+import { checkCache } from './cache';
+import type { NamedCheck } from './check';
+import { checkDatabase } from './database';
+import { checkDeployedService } from './deployed';
+import { checkProvider } from './provider';
+import { checkVariables } from './variables';
+
+export interface CheckOptions {
+  /** Origin of a deployed service to check as well. */
+  readonly origin?: string | undefined;
+  /** True on the local stack. Its database has one role, and its first responses are slow. */
+  readonly isLocal: boolean;
+}
+
+/** Checks the environment of this process and, if `origin` is set, a deployed service. Does not change either of them. */
+export async function runChecks({ origin, isLocal }: CheckOptions): Promise<NamedCheck[]> {
+  // The cache has a timeout of 500 ms, so no other check runs at the same time.
+  const cache = await checkCache();
+  const [provider, database, deployed] = await Promise.all([
+    checkProvider(),
+    checkDatabase(isLocal),
+    origin === undefined ? [] : checkDeployedService(origin, isLocal),
+  ]);
+  return [...checkVariables(process.env), ...provider, ...database, ...cache, ...deployed];
+}
