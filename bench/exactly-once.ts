@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { arrive } from '../tests/harness/arrivals';
+import { generateLoad } from '../tests/harness/load-generator';
 import { boundedHeap, memoryGrew, memoryLines, watchMemory } from './process-figures';
 import { withService } from './with-service';
 
@@ -22,9 +22,9 @@ const MIN_SECONDS_FOR_MEMORY_CHECK = 120;
 
 await withService({ processes: Number(values.processes), environment: boundedHeap }, async (service) => {
   const options = { users, concurrency: Number(values.concurrency), seed: Number(values.seed) };
-  await arrive(service, { ...options, users: Math.ceil(users / 10), seed: options.seed + 1 });
+  await generateLoad(service, { ...options, users: Math.ceil(users / 10), seed: options.seed + 1 });
   const memoryUsed = watchMemory(service);
-  const figures = await arrive(service, options);
+  const figures = await generateLoad(service, options);
   const memory = memoryUsed();
   const grew = figures.seconds > MIN_SECONDS_FOR_MEMORY_CHECK && memoryGrew(memory);
   const failed =

@@ -11,7 +11,7 @@ import { readSettings } from '../../dev/stack/settings';
 import { freePort, listen } from '../../dev/system/listen';
 import { codeOnConsole, shownLink, signUp, visit } from '../harness/browser/browser';
 import { launchBrowser } from '../harness/browser/chromium';
-import { createTestDatabase, serverOfThisRun } from '../harness/parts/database';
+import { createTestDatabase, serverOfThisRun } from '../harness/dependencies/database';
 import { createLocalStack, type Details } from '../harness/stack';
 import { stopAfterTest } from '../vitest/stop-after-all';
 

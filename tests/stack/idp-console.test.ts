@@ -5,8 +5,8 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Changes } from '../../dev/idp/console/changes';
 import type { IdentityProvider, IdentityProviderOptions } from '../../dev/idp/server';
+import { startFetchServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';
-import { startHttpServer } from '../harness/parts/impostor';
 import { SIGNING_SECRET } from '../harness/service';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
@@ -182,7 +182,7 @@ test('pauses the endpoint, breaks the signature, sends any event, redelivers and
     received.push(headers.get('svix-id'));
     return new Response('thank you');
   };
-  const endpoint = stopAfterTest(await startHttpServer(answer));
+  const endpoint = stopAfterTest(await startFetchServer(answer));
   const own = stopAfterTest(await start({ webhook: { url: endpoint.url, secret: SIGNING_SECRET } }));
   const to = consoleOf(own);
   const act = async (method: string, path: string, body: unknown = {}) => {

@@ -2,7 +2,7 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openStore } from '../../dev/idp/instance/store';
-import { SIGNING_KEY_PEM } from '../harness/parts/signing-key';
+import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
 const folder = temporaryFolder();

@@ -3,9 +3,9 @@ import { Webhook } from 'svix';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { IdentityProviderOptions } from '../../dev/idp/server';
+import { manualClock } from '../harness/dependencies/adjustable-clock';
+import { startFetchServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';
-import { startHttpServer } from '../harness/parts/impostor';
-import { manualClock } from '../harness/parts/moved-clock';
 import { stopAfterTest } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
@@ -21,7 +21,7 @@ interface Received {
 /** An endpoint that answers with the given statuses in turn, then with 200; a 302 leads to itself. */
 async function receiver(...statuses: number[]) {
   const received: Received[] = [];
-  const server = await startHttpServer(async (request) => {
+  const server = await startFetchServer(async (request) => {
     received.push({ headers: Object.fromEntries(request.headers), body: await request.text() });
     return new Response('a'.repeat(2000), {
       status: statuses.shift() ?? 200,
@@ -100,7 +100,7 @@ test('a redirect is a failure and is not followed; the start of the answer is ke
 });
 
 test('an endpoint that does not answer within 15 seconds has failed', async () => {
-  const silent = stopAfterTest(await startHttpServer(() => new Promise(() => {})));
+  const silent = stopAfterTest(await startFetchServer(() => new Promise(() => {})));
   const clock = manualClock();
   const provider = await start(silent.url, { clock, retryScale: 1 });
   const { id } = provider.webhooks.send('a.b', {});

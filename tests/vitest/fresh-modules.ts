@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
 
-// Files of one worker share what they load of packages; of the project, and of what a file mocks, each has its own.
+// Gives each test file its own modules of the project and its own mocks. Packages stay loaded for all files of a worker.
 vi.resetModules();
-// What stands on the global object survives that.
+// Resetting modules does not clear the global object.
 globalThis.verifiedSessions = undefined;

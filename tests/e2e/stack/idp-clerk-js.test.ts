@@ -7,8 +7,8 @@ import { generateSigningKeyPem } from '../../../dev/idp/instance/tokens';
 import type { IdentityProvider, IdentityProviderOptions } from '../../../dev/idp/server';
 import { mailedCode, PASSWORD, signInWithoutForm } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
+import { startFetchServer } from '../../harness/dependencies/stub-server';
 import { startProvider } from '../../harness/identity-provider';
-import { startHttpServer } from '../../harness/parts/impostor';
 import { tokenFor } from '../../harness/requests';
 import { SECRET_KEY as secretKey } from '../../harness/service';
 import { stopAfterAll, stopAfterTest } from '../../vitest/stop-after-all';
@@ -48,7 +48,7 @@ function startApplication(provider: IdentityProvider, publishableKey: string) {
     apiUrl: provider.url,
     telemetry: { disabled: true },
   });
-  return startHttpServer(async (request) => {
+  return startFetchServer(async (request) => {
     const url = new URL(request.url);
     if (url.pathname.startsWith('/__clerk')) {
       return clerkFrontendApiProxy(request, { publishableKey, secretKey, fapiUrl: provider.url });

@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
 import type { IdentityProvider } from '../../../dev/idp/server';
 import { axeViolations, visit } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
+import { startFetchServer } from '../../harness/dependencies/stub-server';
 import { startProvider } from '../../harness/identity-provider';
-import { startHttpServer } from '../../harness/parts/impostor';
 import { SIGNING_SECRET as secret } from '../../harness/service';
 import { stopAfterAll } from '../../vitest/stop-after-all';
 
@@ -20,7 +20,7 @@ const answer = async (request: Request) => {
     return Response.json({ message: 'Invalid webhook signature' }, { status: 400 });
   }
 };
-const endpoint = stopAfterAll(await startHttpServer(answer));
+const endpoint = stopAfterAll(await startFetchServer(answer));
 const browser = await launchBrowser();
 afterAll(() => browser.close());
 
