@@ -107,7 +107,7 @@ const listens = (url: string) =>
 const exitInTime = ({ exited }: ServiceProcess) =>
   Promise.race([exited, pause(SHUTDOWN_MS, 'still running', { ref: false })]);
 
-test('On SIGTERM the service completes requests in flight, accepts no new ones, drains the pool and exits with 0', async () => {
+test('SIGTERM lets requests in flight complete, closes the port, drains the pool and ends the service with exit code 0', async () => {
   // Counts only the connections of this process.
   const proxy = await startTcpProxy({ host: '127.0.0.1', port: service.database.proxy.port });
   onTestFinished(() => proxy.stop());
@@ -142,7 +142,7 @@ test('On SIGTERM the service completes requests in flight, accepts no new ones, 
   expect(terminates, 'each connection was closed properly').toBe(proxy.connections);
 });
 
-test('On SIGTERM under load each client gets its response with "Connection: close"', async () => {
+test('SIGTERM under load gives each client its response with "Connection: close"', async () => {
   const stopping = await start();
   await me(stopping.url, caller());
   const { port } = new URL(stopping.url);
@@ -169,7 +169,7 @@ test('On SIGTERM under load each client gets its response with "Connection: clos
   expect(received.filter((response) => response !== '401, keep-alive')).toEqual(Array(4).fill('401, close'));
 });
 
-test('On SIGTERM hundreds of clients that had connected and sent a request get their response', async () => {
+test('Hundreds of clients that sent a request before SIGTERM get their response', async () => {
   const stopping = await start();
   await me(stopping.url, caller());
   const clients = await Promise.all(Array.from({ length: 200 }, () => connected(stopping.url)));
@@ -214,7 +214,7 @@ test('A crash after SIGTERM keeps its exit code', async () => {
   await row.release();
 });
 
-test('On SIGTERM the service exits with 0 in time despite an endless body and a blocked query', async () => {
+test('The service exits with 0 in time after SIGTERM despite an endless body and a blocked query', async () => {
   const stopping = await start();
   const row = await lockRow(service.database, 'user_never');
   const blocked = deliver(stopping.url, userCreated('user_never'));

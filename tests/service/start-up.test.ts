@@ -73,7 +73,9 @@ describe('Build output', () => {
       .filter((file) => file.endsWith('.nft.json'))
       .flatMap((file) => readFileSync(file, 'utf8').match(/[^"]*\/dev\/[^"]*/g) ?? []);
     expect(traced.filter((file) => sources.some((source) => file.endsWith(source)))).toEqual([]);
-    const marker = 'identity provider stand-in';
+    // The user agent of the webhooks that the emulator sends.
+    const marker = 'Svix-Webhooks/1.0';
+    expect(readFileSync('dev/idp/instance/webhook-attempt.ts', 'utf8')).toContain(marker);
     expect(files.filter((file) => readFileSync(file, 'latin1').includes(marker))).toEqual([]);
   });
 });

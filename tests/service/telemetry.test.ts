@@ -286,7 +286,7 @@ const exitInTime = ({ exited }: { exited: Promise<number | null> }) =>
 /** Export intervals that are much longer than a test. */
 const LONG_INTERVALS = { OTEL_BSP_SCHEDULE_DELAY: '3600000', OTEL_METRIC_EXPORT_INTERVAL: '3600000' };
 
-test('On Vercel each response keeps its function alive until its telemetry is exported, or until a timeout', async () => {
+test('A response on Vercel keeps its function alive until its telemetry is exported, or until a timeout', async () => {
   const own = stopAfterTest(await startOtlpReceiver());
   const kept: Promise<unknown>[] = [];
   const context = Symbol.for('@vercel/request-context');
@@ -319,7 +319,7 @@ test('On Vercel each response keeps its function alive until its telemetry is ex
   await Promise.all(kept);
 });
 
-test('On SIGTERM the process exports the remaining telemetry before it exits', async () => {
+test('The process exports the remaining telemetry on SIGTERM before it exits', async () => {
   const own = stopAfterTest(await startOtlpReceiver());
   const stopping = await startProcess({ ...otelVariables(own), ...LONG_INTERVALS });
   await me(stopping.url, token);

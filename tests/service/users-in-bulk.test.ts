@@ -257,9 +257,9 @@ test('A backfill with invalid options or variables does not start and prints the
     [[], { IDP_SECRET_KEY: 'sk_test_of_another_instance' }, 1, 'refuses IDP_SECRET_KEY'],
   ];
   for (const [args, variables, exit, words] of wrong) {
-    const refused = await backfillIn(environment(variables), ...args);
-    expect(refused).toMatchObject({ exit, stderr: expect.stringContaining(words) });
-    expect(refused.stderr).not.toMatch(/sk_test|postgres(?:ql)?:\/\/|\n\s+at /);
+    const failed = await backfillIn(environment(variables), ...args);
+    expect(failed).toMatchObject({ exit, stderr: expect.stringContaining(words) });
+    expect(failed.stderr).not.toMatch(/sk_test|postgres(?:ql)?:\/\/|\n\s+at /);
   }
   expect(await database.users()).toEqual([]);
 });
@@ -270,12 +270,12 @@ test('A backfill fails at once with a message if the role may not insert', async
   await database.pool.query(`CREATE ROLE ${escapeIdentifier(role)} LOGIN PASSWORD 'hidden-password'`);
   await database.pool.query(`GRANT SELECT ON users TO ${escapeIdentifier(role)}`);
   const url = Object.assign(new URL(database.url), { username: role, password: 'hidden-password' }).href;
-  const refused = await backfillIn(environment({ DATABASE_URL: url }));
+  const failed = await backfillIn(environment({ DATABASE_URL: url }));
   await database.pool.query(
     `REVOKE ALL ON users FROM ${escapeIdentifier(role)}; DROP ROLE ${escapeIdentifier(role)}`,
   );
-  expect(refused).toMatchObject({ exit: 1, stderr: expect.stringContaining('role may not do this (42501)') });
-  expect(refused.stderr).not.toContain('hidden-password');
+  expect(failed).toMatchObject({ exit: 1, stderr: expect.stringContaining('role may not do this (42501)') });
+  expect(failed.stderr).not.toContain('hidden-password');
 });
 
 test('A check counts the users that one side lacks, and prints their ids with --ids', async () => {

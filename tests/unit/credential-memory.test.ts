@@ -12,7 +12,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('recalls what was kept for the same credential, and nothing for another', () => {
+test('The cache returns the value of the same credential only', () => {
   memory.keep(['cookie', 'a'], 'one', inAnHour());
   expect(memory.recall(['cookie', 'a'])).toBe('one');
   for (const other of [
@@ -27,14 +27,14 @@ test('recalls what was kept for the same credential, and nothing for another', (
   }
 });
 
-test('parts do not run into one another', () => {
+test('Different divisions of a credential into parts have different keys', () => {
   memory.keep(['a', 'b","c'], 'one', inAnHour());
   expect(memory.recall(['a', 'b', 'c'])).toBeUndefined();
   expect(memory.recall(['a","b', 'c'])).toBeUndefined();
 });
 
-describe('forgets', () => {
-  test('after 60 s, however often it is asked', () => {
+describe('Expiry and eviction', () => {
+  test('An entry expires after 60 s, even if it is read often', () => {
     memory.keep(['a'], 'one', inAnHour());
     for (let second = 0; second < 59; second += 1) {
       vi.advanceTimersByTime(1_000);
@@ -44,23 +44,23 @@ describe('forgets', () => {
     expect(memory.recall(['a'])).toBeUndefined();
   });
 
-  test('when the credential expires, also when this process was suspended meanwhile', () => {
+  test('An entry expires with its credential, even if the process was suspended', () => {
     memory.keep(['a'], 'one', Date.now() + 10_000);
     vi.advanceTimersByTime(9_999);
     expect(memory.recall(['a'])).toBe('one');
-    // Only the time of day goes on.
+    // Moves only the wall clock, as after a suspension.
     vi.setSystemTime(Date.now() + 2);
     expect(memory.recall(['a'])).toBeUndefined();
   });
 
-  test('at once what has expired', () => {
+  test('An expired credential is not cached', () => {
     for (const expires of [Date.now(), Date.now() - 1, Number.NEGATIVE_INFINITY, Number.NaN]) {
       memory.keep(['a'], 'one', expires);
       expect(memory.recall(['a'])).toBeUndefined();
     }
   });
 
-  test('the oldest of more than 5,000', () => {
+  test('The cache keeps the latest 5,000 entries', () => {
     for (let index = 0; index < 10_000; index += 1) memory.keep([`token ${index}`], 'one', inAnHour());
     const recalled = Array.from(
       { length: 10_000 },
@@ -70,7 +70,7 @@ describe('forgets', () => {
     expect(recalled.filter(Boolean)).toHaveLength(5_000);
   });
 
-  test('sooner where values are long: no more than 4 MB are kept', () => {
+  test('The cache keeps at most 4 MB', () => {
     const value = 'x'.repeat(40_000);
     for (let index = 0; index < 1_000; index += 1) memory.keep([`token ${index}`], value, inAnHour());
     const recalled = Array.from({ length: 1_000 }, (_, index) => memory.recall([`token ${index}`]) === value);
@@ -79,7 +79,7 @@ describe('forgets', () => {
   });
 });
 
-test('holds no credential, only its digest', () => {
+test('The cache stores only a digest of the credential', () => {
   const stored: unknown[] = [];
   const set = vi.spyOn(Map.prototype, 'set').mockImplementation(function (
     this: Map<unknown, unknown>,

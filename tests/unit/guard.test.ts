@@ -16,16 +16,16 @@ vi.mock('#lib/log', async (original) => ({
 
 const authState = vi.mocked<() => Promise<unknown>>(auth);
 let requests = 0;
-/** A session token by its looks, of that name. */
+/** Returns a string with the form of a session token. */
 const tokenOf = (name: string, secondsLeft = 60) =>
   `ey.${Buffer.from(JSON.stringify({ name, exp: Date.now() / 1000 + secondsLeft })).toString('base64url')}.x`;
-/** A request that the middleware let pass; the session is another one each time. */
+/** Returns a request as the middleware passes it on. Each call has another session. */
 const request = ({ method = 'GET', status = 'signed-in', token = tokenOf(`${++requests}`) } = {}) =>
   new NextRequest('http://localhost:3000/things/v1/42', {
     method,
     headers: { 'x-clerk-auth-status': status, 'x-clerk-auth-token': token, 'x-clerk-auth-signature': 'x' },
   });
-/** What the SDK makes of a good session. */
+/** Returns the auth state of a valid session. */
 const session = (userId: unknown = 'user_1', sessionId: unknown = 'sess_1') => ({
   isAuthenticated: true,
   userId,
@@ -40,7 +40,7 @@ beforeEach(() => {
 });
 
 describe('guard', () => {
-  test('passes the request, a readonly context and the dynamic params of the route to the handler', async () => {
+  test('The guard passes the request, a readonly context and the route params to the handler', async () => {
     const handler = vi.fn(async (_request: NextRequest, context: object, { params }: typeof segment) =>
       json({ ...context, ...(await params) }),
     );
@@ -54,7 +54,7 @@ describe('guard', () => {
     expect(Object.isFrozen(handler.mock.calls[0]?.[1])).toBe(true);
   });
 
-  test('skips OPTIONS: no auth state is asked for, and the handler does not run without a context', async () => {
+  test('The guard responds 204 to OPTIONS without calling the SDK or the handler', async () => {
     const handler = vi.fn(() => json({}));
     const response = await guard(handler)(request({ method: 'OPTIONS' }), segment);
     expect(response.status).toBe(204);
@@ -67,11 +67,11 @@ describe('guard', () => {
     ['a user id without authentication', { isAuthenticated: false, userId: 'user_1' }],
     ['no user id', session(null)],
     ['an empty user id', session('')],
-    ['a user id that is none', session('a\0b')],
+    ['a user id with NUL', session('a\0b')],
     ['no session id', session('user_1', null)],
     ['an empty session id', session('user_1', '')],
     ['a session id that is not a string', session('user_1', 7)],
-  ])('answers 401 and does not run the handler: %s', async (_what, state) => {
+  ])('The guard responds 401 and does not run the handler: %s', async (_what, state) => {
     authState.mockResolvedValue(state);
     const handler = vi.fn(() => json({}));
     const response = await guard(handler)(request(), segment);
@@ -82,7 +82,7 @@ describe('guard', () => {
   });
 
   test.each(['signed-out', 'handshake', ''])(
-    'answers 401 where the auth state is not that of a session, and does not ask the SDK: %j',
+    'The guard responds 401 without calling the SDK if the auth state is %j',
     async (status) => {
       const response = await guard(() => json({}))(request({ status }), segment);
       expect(response.status).toBe(401);
@@ -90,13 +90,13 @@ describe('guard', () => {
     },
   );
 
-  test('answers 401 where the middleware did not run', async () => {
+  test('The guard responds 401 if the middleware did not run', async () => {
     const bare = new NextRequest('http://localhost:3000/things/v1/42');
     expect((await guard(() => json({}))(bare, segment)).status).toBe(401);
     expect(log.info).toHaveBeenCalledWith(expect.objectContaining({ reason: 'no-auth-state' }), 'request');
   });
 
-  test('asks the SDK once for a session, and anew for another, an expired or a refused one', async () => {
+  test('The guard calls the SDK once for a session, and again for another, an expired or a rejected one', async () => {
     const guarded = guard((_request, { identityProviderUserId }) => json({ identityProviderUserId }));
     const userOf = async (token: string) => (await guarded(request({ token }), segment)).json();
     const [one, other, refused] = [tokenOf('one'), tokenOf('other', -1), tokenOf('refused')];
@@ -113,7 +113,7 @@ describe('guard', () => {
     expect(auth).toHaveBeenCalledTimes(5);
   });
 
-  test('turns a failure of the look-up into the 500 that tells nothing', async () => {
+  test('The guard turns an error of the lookup into a 500 without details', async () => {
     vi.mocked(resolveUserId).mockRejectedValue(new Error('connect ECONNREFUSED 10.0.0.1:5432'));
     const handler = vi.fn(() => json({}));
     const response = await guard(handler)(request(), segment);

@@ -11,14 +11,14 @@ import { BUILD_TIME_VALUES } from '../harness/build';
 import { bearer, cookie, now, tokenFor } from '../harness/requests';
 
 vi.hoisted(() => vi.stubEnv('CLERK_SECRET_KEY', 'sk_test_ofthisinstanceandofnobodyelse'));
-// The SDK's own middleware; its module for bundlers is none that Node can load.
+// The CommonJS module of the SDK, because Node.js cannot load the one for bundlers.
 vi.mock('#lib/idp/server', () => ({
   ...createRequire(import.meta.url)('@clerk/nextjs/server'),
   auth: vi.fn(),
 }));
 vi.mock('#lib/register', () => ({ resolveUserId: async () => 'internal-id' }));
 
-// As in a build, the middleware has modules of its own.
+// Gives the middleware its own module instances, as in a build.
 vi.resetModules();
 const { default: middleware } = await import('../../middleware');
 
@@ -49,7 +49,7 @@ const event: NextFetchEvent = Object.create(null);
 const token = (sub: string, claims: Record<string, unknown> = {}, header: Record<string, unknown> = {}) =>
   tokenFor(instance, sub, { azp: 'http://localhost:3000', ...claims }, { header });
 
-/** What reaches the route of a request that the middleware let pass. */
+/** Returns the request headers that the middleware passes to the route. */
 async function passed(headers: Record<string, string>): Promise<Headers> {
   const request = new NextRequest('http://localhost:3000/users/v1/me', { headers });
   const answer = await middleware(request, event);
@@ -64,7 +64,7 @@ async function passed(headers: Record<string, string>): Promise<Headers> {
 
 const guarded = guard((_request, { identityProviderUserId }) => json({ identityProviderUserId }));
 
-/** Whom the guard takes it for, or the status of its answer. */
+/** Returns the user that the guard identifies, or the status of its response. */
 async function seen(headers: Headers) {
   const request = new NextRequest('http://localhost:3000/users/v1/me', { headers });
   const answer = await guarded(request, { params: Promise.resolve({}) });
@@ -76,14 +76,17 @@ const KINDS = [
   ['a cookie', cookie],
 ] as const;
 
-test.each(KINDS)('whom the middleware found by %s, the guard knows without asking', async (_kind, as) => {
-  for (const user of ['user_1', 'user_2', 'Ада %2F\u{1f600}'])
-    expect(await seen(await passed(as(token(user))))).toBe(user);
-  expect(asked).not.toHaveBeenCalled();
-});
+test.each(KINDS)(
+  'The guard reuses the session that the middleware verified by %s without calling the SDK',
+  async (_kind, as) => {
+    for (const user of ['user_1', 'user_2', 'Ада %2F\u{1f600}'])
+      expect(await seen(await passed(as(token(user))))).toBe(user);
+    expect(asked).not.toHaveBeenCalled();
+  },
+);
 
 test.each(KINDS)(
-  'what differs in anything from what the middleware found by %s is asked about',
+  'The guard calls the SDK if a header differs from the session that the middleware verified by %s',
   async (_kind, as) => {
     const own = await passed(as(token('user_1')));
     const others = await passed(as(token('user_2')));
@@ -96,13 +99,13 @@ test.each(KINDS)(
   },
 );
 
-test('of several cookies, it is the one that the middleware went by', async () => {
+test('The guard uses the session cookie that the middleware used if there are several', async () => {
   const { cookie: given } = cookie(token('user_1'));
   expect(await seen(await passed({ cookie: `${given}; __session_other=${token('user_2')}` }))).toBe('user_1');
   expect(asked).not.toHaveBeenCalled();
 });
 
-test('it is not known for longer than the token lives', async () => {
+test('The cached session expires with its token', async () => {
   const headers = await passed(bearer(token('user_1', { exp: now() + 10 })));
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 9_000 });
   expect(await seen(headers)).toBe('user_1');
@@ -113,15 +116,15 @@ test('it is not known for longer than the token lives', async () => {
 
 test.each([
   ['an OAuth token', 'user_oauth', {}, { typ: 'at+jwt' }, 2],
-  ["a machine's token", 'mch_machine', {}, {}, 2],
+  ['the token of a machine', 'mch_machine', {}, {}, 2],
   ['a pending session', 'user_pending', { sts: 'pending' }, {}, 4],
-  ['a user id that is none', 'a\0b', {}, {}, 4],
+  ['a user id with NUL', 'a\0b', {}, {}, 4],
   ['an ID token', 'user_1', { sid: undefined, aud: 'client_1' }, {}, 4],
-  ['a user id that is not even text', '\ud800', {}, {}, 4],
-])('%s is not remembered: it is judged anew each time', async (_what, sub, claims, header, times) => {
+  ['a user id with a lone surrogate', '\ud800', {}, {}, 4],
+])('The guard does not cache the result for %s', async (_what, sub, claims, header, times) => {
   asked.mockResolvedValue({ isAuthenticated: false, userId: null });
   const odd = token(sub, claims, header);
   for (const [, as] of [...KINDS, ...KINDS]) expect(await seen(await passed(as(odd)))).toBe(401);
-  // Of a token of another kind in a cookie, the middleware finds no session already.
+  // For a token of another kind in a cookie, the middleware already finds no session.
   expect(asked).toHaveBeenCalledTimes(times);
 });

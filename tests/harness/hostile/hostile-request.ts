@@ -9,7 +9,6 @@ export const MARK = 'mark4e1f';
 /** A request as raw bytes. */
 export interface HostileRequest {
   readonly bytes: string;
-  /** The request line. */
   readonly line: string;
 }
 
