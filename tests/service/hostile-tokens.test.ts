@@ -63,12 +63,12 @@ describe('Keys of session tokens', () => {
 
   describe.each([
     [
-      'an ID token',
+      'An ID token',
       { aud: 'oauth_client', azp: 'oauth_client', nonce: 'n', sts: undefined, v: undefined },
       {},
     ],
-    ['a token of a custom JWT template', { email: 'user@example.com', sts: undefined, v: undefined }, {}],
-    ['a session token without its id, in the category of session tokens', {}, { cat: 'cl_B7d4PD111AAA' }],
+    ['A token of a custom JWT template', { email: 'user@example.com', sts: undefined, v: undefined }, {}],
+    ['A token in the category of session tokens', {}, { cat: 'cl_B7d4PD111AAA' }],
   ])('%s that this instance signed', (what, claims, header) => {
     test.each<[string, unknown]>([
       ['no sid', undefined],
