@@ -1,21 +1,21 @@
 import { defineConfig } from 'vitest/config';
 
-const bounds = {
+const common = {
   setupFiles: ['tests/vitest/no-console-errors.ts'],
   pool: 'forks' as const,
-  execArgv: ['--import', './tests/vitest/end-with-vitest.mjs'],
-  // Otherwise each file would load the same packages anew.
+  execArgv: ['--import', './tests/vitest/exit-with-vitest.mjs'],
+  // Test files of a worker share the loaded packages.
   isolate: false,
-  // Far above what a test takes: the machine may be slow, and no test is about time.
+  // Long timeouts, because the machine may be slow. No test depends on its duration.
   testTimeout: 180_000,
   expect: { poll: { timeout: 30_000 } },
   hookTimeout: 180_000,
   teardownTimeout: 30_000,
 };
 
-/** What runs at once on two cores: of browsers, which compute, two; of services, which wait for one another, three. */
-const BUSY = { maxWorkers: 2, sequence: { groupOrder: 0 } };
-const WAITING = { maxWorkers: 3, sequence: { groupOrder: 1 } };
+/** Workers for two cores. Browser tests use the processor all the time. Service tests mostly wait for other processes. */
+const CPU_BOUND = { maxWorkers: 2, sequence: { groupOrder: 0 } };
+const IO_BOUND = { maxWorkers: 3, sequence: { groupOrder: 1 } };
 
 export default defineConfig({
   test: {
@@ -24,20 +24,20 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          ...bounds,
-          ...WAITING,
+          ...common,
+          ...IO_BOUND,
           include: ['tests/unit/**/*.test.ts'],
-          setupFiles: [...bounds.setupFiles, 'tests/vitest/fresh-modules.ts'],
+          setupFiles: [...common.setupFiles, 'tests/vitest/fresh-modules.ts'],
         },
       },
       {
         test: {
           name: 'integration',
-          ...bounds,
-          ...WAITING,
+          ...common,
+          ...IO_BOUND,
           setupFiles: [
-            ...bounds.setupFiles,
-            'tests/vitest/held-to-document.ts',
+            ...common.setupFiles,
+            'tests/vitest/validate-responses.ts',
             'tests/vitest/clerk-specification.ts',
           ],
           include: ['tests/{service,stack}/**/*.test.ts'],
@@ -46,9 +46,9 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
-          ...bounds,
-          ...BUSY,
-          setupFiles: [...bounds.setupFiles, 'tests/vitest/clerk-specification.ts'],
+          ...common,
+          ...CPU_BOUND,
+          setupFiles: [...common.setupFiles, 'tests/vitest/clerk-specification.ts'],
           include: ['tests/e2e/**/*.test.ts'],
         },
       },

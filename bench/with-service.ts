@@ -1,6 +1,6 @@
 import { build } from '../tests/harness/build';
-import type { DatabaseServer } from '../tests/harness/parts/database';
-import { startOwnPostgres } from '../tests/harness/parts/own-postgres';
+import type { DatabaseServer } from '../tests/harness/dependencies/database';
+import { startDedicatedPostgres } from '../tests/harness/dependencies/dedicated-postgres';
 import { startTestService, type TestService, type TestServiceOptions } from '../tests/harness/service';
 
 interface StartedServer extends DatabaseServer {
@@ -45,4 +45,4 @@ export async function withServiceOver<S extends StartedServer>(
 export const withService = (
   options: TestServiceOptions,
   work: (service: TestService) => Promise<void>,
-): Promise<void> => withServiceOver(startOwnPostgres, options, work);
+): Promise<void> => withServiceOver(startDedicatedPostgres, options, work);

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Pool } from 'pg';
 import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
-import { startOwnPostgres } from '../../tests/harness/parts/own-postgres';
-import { hasRedis, startRedis } from '../../tests/harness/parts/redis';
+import { startDedicatedPostgres } from '../../tests/harness/dependencies/dedicated-postgres';
+import { hasRedis, startRedis } from '../../tests/harness/dependencies/redis';
 import { launch } from './launch';
 
 /** Dependencies that all targets share: one database, one cache and one identity provider. */
@@ -40,7 +40,7 @@ export async function withFixtures(work: (fixtures: Fixtures) => Promise<void>):
   const interrupted = () => void stop().finally(() => process.exit(130));
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
   try {
-    const postgres = await startOwnPostgres();
+    const postgres = await startDedicatedPostgres();
     stops.push(postgres.stop);
     const redis = await startRedis();
     stops.push(redis.stop);

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { BUILD_FOLDER, build, withoutServiceVariables } from '../../tests/harness/build';
-import { startImpostor } from '../../tests/harness/parts/impostor';
+import { startStubServer } from '../../tests/harness/dependencies/stub-server';
 import type { Fixtures } from './fixtures';
 import { type LaunchOptions, launch, type Server } from './launch';
 
@@ -109,7 +109,7 @@ export const serviceWithTelemetry: Target = {
   name: 'service-telemetry',
   title: 'this service, telemetry on',
   async start(fixtures) {
-    const collector = await startImpostor((request, response) => {
+    const collector = await startStubServer((request, response) => {
       request.resume().once('end', () => response.end());
     });
     const server = await startService(fixtures, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });

@@ -4,10 +4,10 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import path from 'node:path';
 import { promisify } from 'node:util';
 
-/** The production build that all test files share. A build folder of its own: `npm run dev` may run meanwhile. */
+/** Folder of the production build that all test files share. It differs from `.next`, which `npm run dev` may use. */
 export const BUILD_FOLDER = '.next-test';
 
-/** Set while the build is made: found in its output, they tell that a build bakes in what belongs to a start. */
+/** Variables that are set during the build. Finding one in the output shows that the build inlines runtime values. */
 export const BUILD_TIME_VALUES = {
   IDP_SECRET_KEY: 'sk_test_valueofthebuildsecretkey',
   IDP_PUBLISHABLE_KEY: `pk_test_${Buffer.from('build.clerk.accounts.dev$').toString('base64')}`,
@@ -17,7 +17,7 @@ export const BUILD_TIME_VALUES = {
   KV_REST_API_TOKEN: 'token-of-the-build',
 } as const;
 
-/** The environment of this process without any variable that configures the service. */
+/** Returns the environment of this process without any variable that configures the service. */
 export function withoutServiceVariables(): NodeJS.ProcessEnv {
   const configures =
     /^(?:IDP_|KV_|CLERK_|NEXT_|OTEL_|(?:MIGRATION_)?DATABASE_URL$|USER_ID_CACHE_|REDIS_URL$|VITEST|PORT$)/;
@@ -30,15 +30,15 @@ export function withoutServiceVariables(): NodeJS.ProcessEnv {
 
 const execute = promisify(execFile);
 
-/** Says of what the build that is there was made. */
-const MARK = path.join(BUILD_FOLDER, 'made-of');
-/** What no build reads, or what it writes. Whatever else stands in the checkout counts, what is new there too. */
+/** File that holds the digest of the sources of the present build. */
+const DIGEST_FILE = path.join(BUILD_FOLDER, 'source-digest');
+/** Entries of the checkout that a build does not read, or that it writes. Every other entry is part of the digest. */
 const NOT_READ = new Set([
   ...['.git', '.github', '.ci', '.local', '.next', BUILD_FOLDER, 'node_modules'],
   ...['bench', 'biome', 'dev', 'docs', 'tests', 'tools', 'next-env.d.ts'],
 ]);
 
-/** The same for the same sources, packages and Node. */
+/** Returns a digest of the sources, the installed packages and the version of Node.js. */
 function digestOfSources(): string {
   const digest = createHash('sha256').update(process.version);
   const sources = readdirSync('.').filter((name) => !NOT_READ.has(name) && !name.endsWith('.md'));
@@ -57,9 +57,9 @@ function digestOfSources(): string {
   return digest.digest('hex');
 }
 
-/** Makes that build, of another checkout in its own folder. Rejects with what it said when it fails, or after five minutes. */
+/** Builds a checkout into its own build folder. Rejects with the output if the build fails, or after five minutes. */
 export async function build(checkout = '.'): Promise<void> {
-  rmSync(path.join(checkout, MARK), { force: true });
+  rmSync(path.join(checkout, DIGEST_FILE), { force: true });
   const options = {
     cwd: checkout,
     env: { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER },
@@ -72,15 +72,15 @@ export async function build(checkout = '.'): Promise<void> {
   }
 }
 
-/** The same, unless the one that is there was made of what is there now. */
+/** Builds this checkout unless the present build has the same sources. */
 export async function buildIfChanged(): Promise<void> {
   const sources = digestOfSources();
-  if (existsSync(MARK) && readFileSync(MARK, 'utf8') === sources) return;
+  if (existsSync(DIGEST_FILE) && readFileSync(DIGEST_FILE, 'utf8') === sources) return;
   await build();
-  writeFileSync(MARK, sources);
+  writeFileSync(DIGEST_FILE, sources);
 }
 
-/** The address of a file of that build of which a connection does not take all at once. */
+/** Returns the path of the largest static file, which is larger than the buffers of a connection. */
 export function largestFile(): string {
   const folder = path.join(BUILD_FOLDER, 'static/chunks');
   const sizes = readdirSync(folder).map((name) => ({ name, size: statSync(path.join(folder, name)).size }));

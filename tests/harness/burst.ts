@@ -3,68 +3,70 @@ import { inParallel } from './parallel';
 import { deliver, me, now, register, tokenFor, userCreated } from './requests';
 import type { TestService } from './service';
 
-const WAYS = ['guard', 'register', 'webhook'] as const;
+const ENTRY_POINTS = ['guard', 'register', 'webhook'] as const;
 const Linked = z.object({ userId: z.string() });
 
-/** One answer to a caller of a burst. */
-interface BurstAnswer {
-  /** Of the process that was asked. */
+/** One response to a caller of a burst. */
+interface BurstResponse {
+  /** Address of the process that sent it. */
   readonly url: string;
   readonly identityProviderUserId: string;
   readonly status: number;
-  /** Of an answer that tells it: the webhook's does not. */
+  /** Undefined for the webhook, because its response does not contain the id. */
   readonly userId: string | undefined;
-  /** In the milliseconds of `performance.now()`. */
+  /** Time of arrival, as `performance.now()` returns it. */
   readonly at: number;
 }
 
-/** New users who go on arriving, whatever happens to the service. */
+/** A continuous load of new users that goes on while the service fails. */
 export interface Burst {
-  /** Of every attempt so far, in the order in which they came. */
-  readonly answers: readonly BurstAnswer[];
-  /** The users who were acknowledged: told their id, or the delivery of their event confirmed. */
+  /** All responses so far, in order of arrival. */
+  readonly responses: readonly BurstResponse[];
+  /** Returns the users whose request or event got a 2xx response. */
   acknowledged(): Set<string>;
-  /** Resolves once every caller was acknowledged; nobody arrives any more. */
+  /** Sends no further users. Resolves once every request in flight got its final response. */
   end(): Promise<void>;
 }
 
 /**
- * Has new users arrive by guard, register or webhook, each in one of these ways, spread over the service's processes. Whoever is
- * answered 500 asks again at once, as callers and the webhook's sender do in the end. Any other answer counts as the last.
+ * Sends requests of new users through guard, register or webhook, one entry point per user, spread over the processes of
+ * the service. A request that gets a 500 is sent again at once. Any other response is final.
  */
 export async function startBurst(service: TestService, name: string, concurrency = 8): Promise<Burst> {
-  const answers: BurstAnswer[] = [];
+  const responses: BurstResponse[] = [];
   const caller = tokenFor(service.idp, `user_${name}_caller`, { exp: now() + 3600 });
   for (const { url } of service.processes) await me(url, caller);
-  let arrived = 0;
+  let sent = 0;
   let ending = false;
-  const arrive = async () => {
-    const number = arrived++;
+  const linkNewUser = async () => {
+    const number = sent++;
     const id = `user_${name}_${number}`;
-    const way = WAYS[number % WAYS.length] ?? 'guard';
+    const entryPoint = ENTRY_POINTS[number % ENTRY_POINTS.length] ?? 'guard';
     const url = service.processes[number % service.processes.length]?.url ?? service.url;
     const token = tokenFor(service.idp, id);
     for (let status = 500; status === 500; ) {
-      const answer = await {
+      const { status: received, body } = await {
         guard: () => me(url, token),
         register: () => register(url, caller, { identityProviderUserId: id }),
         webhook: () => deliver(url, userCreated(id)),
-      }[way]();
-      status = answer.status;
-      const userId = Linked.safeParse(answer.body).data?.userId;
-      answers.push({ url, identityProviderUserId: id, status, userId, at: performance.now() });
+      }[entryPoint]();
+      status = received;
+      const userId = Linked.safeParse(body).data?.userId;
+      responses.push({ url, identityProviderUserId: id, status, userId, at: performance.now() });
     }
   };
   const callers = Array.from({ length: concurrency }, async () => {
-    while (!ending) await arrive();
+    while (!ending) await linkNewUser();
   });
   const done = Promise.all(callers);
-  // Heard of in `end`.
+  // `end` reports a rejection.
   done.catch(() => undefined);
   return {
-    answers,
+    responses,
     acknowledged: () =>
-      new Set(answers.filter(({ status }) => status < 300).map((answer) => answer.identityProviderUserId)),
+      new Set(
+        responses.filter(({ status }) => status < 300).map((response) => response.identityProviderUserId),
+      ),
     async end() {
       ending = true;
       await done;
@@ -72,33 +74,33 @@ export async function startBurst(service: TestService, name: string, concurrency
   };
 }
 
-/** What is wrong with the links of a burst: all is well if each list is empty. */
+/** Broken links after a burst. Both lists are empty if every link is correct. */
 interface BrokenLinks {
   /** Acknowledged users without a row. */
   readonly missing: readonly string[];
-  /** Users who were told more than one id, or another than their row's, during the burst or now by any process. */
+  /** Users whose responses contain more than one internal id, or another id than their row. */
   readonly ambiguous: readonly string[];
 }
 
-/** Compares what the callers of a burst were told with the rows, and with what the guard of each process says now. */
-export async function brokenLinks(service: TestService, burst: Burst): Promise<BrokenLinks> {
+/** Compares the responses of a burst with the rows and with the present response of each process. */
+export async function findBrokenLinks(service: TestService, burst: Burst): Promise<BrokenLinks> {
   const { rows } = await service.database.pool.query<{ id: string; idp: string }>(
     'SELECT id, identity_provider_user_id AS idp FROM users',
   );
   const idOf = new Map(rows.map(({ id, idp }) => [idp, id]));
   const acknowledged = burst.acknowledged();
-  const told = new Map([...acknowledged].map((id) => [id, new Set<string>()]));
-  for (const { identityProviderUserId, userId } of burst.answers) {
-    if (userId !== undefined) told.get(identityProviderUserId)?.add(userId);
+  const userIds = new Map([...acknowledged].map((id) => [id, new Set<string>()]));
+  for (const { identityProviderUserId, userId } of burst.responses) {
+    if (userId !== undefined) userIds.get(identityProviderUserId)?.add(userId);
   }
-  await inParallel(8, [...told], async ([id, ids]) => {
+  await inParallel(8, [...userIds], async ([id, ids]) => {
     for (const { url } of service.processes) {
       ids.add(Linked.parse((await me(url, tokenFor(service.idp, id))).body).userId);
     }
   });
   return {
     missing: [...acknowledged].filter((id) => !idOf.has(id)),
-    ambiguous: [...told]
+    ambiguous: [...userIds]
       .filter(([id, ids]) => ids.size !== 1 || !ids.has(idOf.get(id) ?? ''))
       .map(([id]) => id),
   };

@@ -4,24 +4,24 @@ import { variables } from '#lib/env';
 import { killOnExit } from '../../dev/system/processes';
 import { withoutServiceVariables } from './build';
 
-/** An operator's command that runs. */
+/** A running command of `commands/`. */
 export interface Command {
   readonly child: ChildProcess;
-  /** The exit code, or the signal that ended it, and what it wrote. */
+  /** Resolves with the output and the exit code, or the signal that ended the process. */
   readonly ended: Promise<{ readonly exit: unknown; readonly stdout: string; readonly stderr: string }>;
 }
 
-/** What keeps a `.env.local` of this checkout out: what is set, if only to nothing, stays. */
-const NOTHING = Object.fromEntries(Object.keys(variables.shape).map((name) => [name, '']));
+/** Empty variables. A variable that is set is not read from a `.env.local` of this checkout. */
+const EMPTY_VARIABLES = Object.fromEntries(Object.keys(variables.shape).map((name) => [name, '']));
 
-/** Starts a command of `commands/`, with these variables alone, where nobody can answer. */
+/** Starts a command of `commands/` with only these variables and without a terminal. */
 export function startCommand(
   name: string,
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
 ): Command {
   const child = spawn(process.execPath, ['--import', 'tsx', `commands/${name}.ts`, ...args], {
-    env: { ...withoutServiceVariables(), ...NOTHING, ...environment },
+    env: { ...withoutServiceVariables(), ...EMPTY_VARIABLES, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   if (child.pid !== undefined) child.once('exit', killOnExit(child.pid, 'SIGTERM'));
@@ -37,5 +37,5 @@ export function startCommand(
   };
 }
 
-/** The same, until it ended. */
+/** Starts a command and resolves once it has ended. */
 export const runCommand = (...command: Parameters<typeof startCommand>) => startCommand(...command).ended;

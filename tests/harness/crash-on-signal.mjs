@@ -1,2 +1,2 @@
-/** Makes the process that it is imported into crash at a signal. */
+/** Makes the process that imports this module crash on SIGUSR2. */
 process.on('SIGUSR2', () => process.exit(7));

@@ -4,7 +4,7 @@ import {
   startIdentityProvider,
 } from '../../dev/idp/server';
 import { checkResponse } from './clerk-schemas/checked-responses';
-import { SIGNING_KEY_PEM } from './parts/signing-key';
+import { SIGNING_KEY_PEM } from './dependencies/signing-key';
 import { PUBLISHABLE_KEY, SECRET_KEY } from './service';
 
 /**

@@ -3,9 +3,9 @@ import addFormats from 'ajv-formats';
 import * as z from 'zod/mini';
 import { isApi } from '#lib/routing/paths';
 import document from '../../lib/api/openapi.json';
-import type { SeenAnswer } from './answers';
+import type { SeenResponse } from './responses';
 
-/** What an answer may have beside the headers that the document names: of HTTP and of its framing, and for security. */
+/** Headers that every response may have: HTTP framing and security headers. The document does not name them. */
 const ORDINARY_HEADERS = new Set([
   ...['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding', 'vary'],
   ...['content-security-policy', 'cross-origin-opener-policy', 'permissions-policy', 'referrer-policy'],
@@ -26,7 +26,7 @@ const Response = z.object({
 const pointerOf = (...segments: readonly (string | number)[]) =>
   segments.map((segment) => `/${String(segment).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 
-/** What stands at a place of the document, and where that is once references are followed. */
+/** Returns the value at a JSON pointer and its own pointer. Follows references. */
 function resolve(pointer: string): { readonly pointer: string; readonly value: unknown } {
   const value = pointer
     .split('/')
@@ -42,20 +42,20 @@ addFormats(ajv);
 ajv.addVocabulary(['openapi', 'info', 'servers', 'tags', 'paths', 'webhooks', 'components', 'x-elsewhere']);
 ajv.addSchema(document, 'openapi.json');
 
-/** What is wrong with a value by the schema at this place; nothing: undefined. */
-function faultOf(value: unknown, pointer: string): string | undefined {
+/** Validates a value against the schema at this pointer. Returns the errors as text, or undefined. */
+function schemaErrors(value: unknown, pointer: string): string | undefined {
   const at = `openapi.json#${pointer.split('/').map(encodeURIComponent).join('/')}`;
   const validate = ajv.getSchema(at);
   if (!validate) throw new Error(`No schema at ${at}`);
   return validate(value) ? undefined : ajv.errorsText(validate.errors, { dataVar: '' });
 }
 
-/** An answer that the document describes. */
-export interface DocumentedAnswer {
+/** A response that the document describes. */
+export interface DocumentedResponse {
   /** `GET /users/v1/me 401`, or `elsewhere 404 NotFound`. */
   readonly name: string;
   readonly method: string;
-  /** Undefined: of what comes to no operation. */
+  /** Undefined for a response to a request that does not match an operation. */
   readonly pathname: string | undefined;
   readonly status: number;
   readonly pointer: string;
@@ -68,18 +68,21 @@ const Paths = z.record(
 );
 const Elsewhere = z.array(z.object({ status: z.number(), response: Reference }));
 
-function documented(answer: Omit<DocumentedAnswer, 'examples' | 'pointer'>, at: string): DocumentedAnswer {
+function documented(
+  response: Omit<DocumentedResponse, 'examples' | 'pointer'>,
+  at: string,
+): DocumentedResponse {
   const { pointer, value } = resolve(at);
   const examples = Response.parse(value).content['application/json']?.examples ?? {};
   return {
-    ...answer,
+    ...response,
     pointer,
     examples: Object.fromEntries(Object.entries(examples).map(([name, example]) => [name, example.value])),
   };
 }
 
-/** Every answer that the document describes: of its operations, and of what comes to none of them. */
-export const DOCUMENTED: readonly DocumentedAnswer[] = [
+/** Every response that the document describes: those of its operations, and those to other requests (`x-elsewhere`). */
+export const DOCUMENTED: readonly DocumentedResponse[] = [
   ...Object.entries(Paths.parse(document.paths)).flatMap(([pathname, operations]) =>
     Object.entries(operations).flatMap(([verb, { responses }]) =>
       Object.keys(responses).map((status) => {
@@ -97,22 +100,22 @@ export const DOCUMENTED: readonly DocumentedAnswer[] = [
   }),
 ];
 
-/** What is wrong with the body; of an answer to HEAD there is none. */
-function faultOfBody(
-  { method, headers, text }: SeenAnswer,
-  { pointer }: DocumentedAnswer,
+/** Returns the error of the body, or undefined. A response to HEAD must not have a body. */
+function bodyError(
+  { method, headers, text }: SeenResponse,
+  { pointer }: DocumentedResponse,
 ): string | undefined {
   const { content } = Response.parse(resolve(pointer).value);
   const type = headers.get('content-type');
   if (Object.keys(content).length === 0) return text === '' ? undefined : `an undocumented body: ${text}`;
   if (type === null || !(type in content)) return `the undocumented content-type ${type}`;
   if (method === 'HEAD') return text === '' ? undefined : 'a body for HEAD';
-  const fault = faultOf(JSON.parse(text), `${pointer}${pointerOf('content', type, 'schema')}`);
-  return fault && `the body${fault}: ${text}`;
+  const errors = schemaErrors(JSON.parse(text), `${pointer}${pointerOf('content', type, 'schema')}`);
+  return errors && `the body${errors}: ${text}`;
 }
 
-/** What is wrong with the headers. */
-function faultsOfHeaders({ headers }: SeenAnswer, { pointer }: DocumentedAnswer): (string | undefined)[] {
+/** Returns an error or undefined for each header. */
+function headerErrors({ headers }: SeenResponse, { pointer }: DocumentedResponse): (string | undefined)[] {
   const described = Response.parse(resolve(pointer).value).headers;
   return [
     ...[...headers.keys()]
@@ -122,39 +125,42 @@ function faultsOfHeaders({ headers }: SeenAnswer, { pointer }: DocumentedAnswer)
       const header = resolve(`${pointer}${pointerOf('headers', name)}`);
       const value = headers.get(name);
       if (value === null) return Header.parse(header.value).required ? `no ${name}` : undefined;
-      const fault = faultOf(value, `${header.pointer}/schema`);
-      return fault && `${name}: ${value}: ${fault}`;
+      const errors = schemaErrors(value, `${header.pointer}/schema`);
+      return errors && `${name}: ${value}: ${errors}`;
     }),
   ];
 }
 
-const faultsOf = (answer: SeenAnswer, by: DocumentedAnswer): string[] =>
-  [faultOfBody(answer, by), ...faultsOfHeaders(answer, by)].filter((fault) => fault !== undefined);
+const errorsOf = (response: SeenResponse, expected: DocumentedResponse): string[] =>
+  [bodyError(response, expected), ...headerErrors(response, expected)].filter((error) => error !== undefined);
 
 const ROOTS = new Set(Object.keys(document.paths).map((pathname) => pathname.split('/')[1]));
 
-/** The answers that may come to a request; undefined: the document does not speak of its address. */
-function candidates({ method, pathname, headers }: SeenAnswer): readonly DocumentedAnswer[] | undefined {
+/** Returns the documented responses to a request. Returns undefined if the document does not cover its path. */
+function candidates({ method, pathname, headers }: SeenResponse): readonly DocumentedResponse[] | undefined {
   if (pathname === undefined)
     return headers.get('content-type') === 'application/json' ? DOCUMENTED : undefined;
   if (!isApi(pathname) || !ROOTS.has(pathname.split('/')[1])) return undefined;
-  const asked = method === 'HEAD' ? 'GET' : method;
-  const ofOperation = DOCUMENTED.filter((answer) => answer.method === asked && answer.pathname === pathname);
-  return ofOperation.length > 0 ? ofOperation : DOCUMENTED.filter((answer) => answer.pathname === undefined);
+  const verb = method === 'HEAD' ? 'GET' : method;
+  const ofOperation = DOCUMENTED.filter((one) => one.method === verb && one.pathname === pathname);
+  return ofOperation.length > 0 ? ofOperation : DOCUMENTED.filter((one) => one.pathname === undefined);
 }
 
-/** The documented answer that an answer is, or what is wrong with it; undefined where the document does not speak of it. */
-export function judge(
-  answer: SeenAnswer,
-): { readonly is?: DocumentedAnswer; readonly wrong?: string } | undefined {
-  const all = candidates(answer);
+/**
+ * Returns the documented response that matches a response, or an error message if none matches. Returns undefined if the
+ * document does not cover the request.
+ */
+export function validateResponse(
+  response: SeenResponse,
+): { readonly match?: DocumentedResponse; readonly error?: string } | undefined {
+  const all = candidates(response);
   if (!all) return undefined;
-  const ofStatus = all.filter(({ status }) => status === answer.status);
-  const is = ofStatus.find((one) => faultsOf(answer, one).length === 0);
-  if (is) return { is };
+  const ofStatus = all.filter(({ status }) => status === response.status);
+  const match = ofStatus.find((one) => errorsOf(response, one).length === 0);
+  if (match) return { match };
   const [first] = ofStatus;
-  const faults = first ? faultsOf(answer, first).join('; ') : 'an undocumented status';
+  const errors = first ? errorsOf(response, first).join('; ') : 'an undocumented status';
   return {
-    wrong: `${answer.method} ${answer.pathname} answered ${answer.status}, which lib/api/openapi.json does not describe: ${faults}`,
+    error: `The ${response.status} response to ${response.method} ${response.pathname} does not match lib/api/openapi.json: ${errors}`,
   };
 }

@@ -1,4 +1,4 @@
-/** Does `work` for every item, so many at a time, in order of their beginning; rejects with the first failure. */
+/** Runs `work` for every item in order, at most `concurrency` at a time. Rejects with the first error. */
 export async function inParallel<T>(
   concurrency: number,
   items: readonly T[],

@@ -1,15 +1,15 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 
-/** Whether this machine tells what a process uses: Linux does. */
+/** True if the system has `/proc`, as Linux does. */
 export const hasProc = existsSync('/proc/self/status');
 
-/** Behind the title of a test that needs it. */
+/** Suffix of the title of a test that needs `/proc`. */
 export const notRun = hasProc ? '' : ' (NOT RUN: no /proc on this machine)';
 
-/** Memory of a process. */
+/** Returns the resident memory of a process. */
 export function residentMegabytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 }
 
-/** How many files and connections a process has open. */
+/** Returns the number of open file descriptors of a process. */
 export const openFiles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;

@@ -1,18 +1,21 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { IdentityProvider } from '../../dev/idp/server';
-import { recordResponse } from './answers';
 import { type Signing, signToken } from './hostile/tokens';
+import { recordResponse } from './responses';
 import { SIGNING_SECRET } from './service';
 
-/** An answer as a test compares it. */
-export interface Answer {
+/** A response with its parsed body. */
+export interface ParsedResponse {
   readonly status: number;
   readonly body: unknown;
   readonly headers: Headers;
 }
 
-/** Sends a request, follows no redirect, and waits at most 30 s. The body is parsed if it says that it is JSON. */
-export async function send(url: string, init: RequestInit & { duplex?: 'half' } = {}): Promise<Answer> {
+/** Sends a request with a timeout of 30 s. Does not follow redirects. Parses the body if its content type is JSON. */
+export async function send(
+  url: string,
+  init: RequestInit & { duplex?: 'half' } = {},
+): Promise<ParsedResponse> {
   const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(30_000), ...init });
   const text = await response.text();
   const { status, headers } = response;
@@ -25,12 +28,12 @@ export const ME = '/users/v1/me';
 export const REGISTER = '/auth/v1/register';
 export const HOOK = '/webhooks/idp/v1/user-created';
 
-/** As tokens and signatures tell the time: in seconds. */
+/** Returns the Unix time in seconds. */
 export const now = () => Math.floor(Date.now() / 1000);
 
 /**
- * A session token of a user who exists at the identity provider only as a `sub`, as after a restore. Valid for ten
- * minutes: no test ends because the machine is slow.
+ * Returns a session token that is valid for ten minutes, so that it does not expire on a slow machine. Its user does not
+ * exist at the identity provider.
  */
 export function tokenFor(
   idp: Pick<IdentityProvider, 'issuer' | 'signingKey'>,
@@ -46,15 +49,15 @@ export function tokenFor(
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** The cookies of a browser that is signed in. */
+/** Returns the cookies of a browser that is signed in. */
 export const cookie = (token: string) => ({
   cookie: `__session=${token}; __client_uat=1; __clerk_db_jwt=x`,
 });
 
 const isBytes = (body: unknown): body is Uint8Array<ArrayBuffer> => body instanceof Uint8Array;
 
-/** POST /auth/v1/register as a JSON client sends it; text and bytes go as they are. */
-export function register(serviceUrl: string, token: string, body: unknown): Promise<Answer> {
+/** Sends POST /auth/v1/register. Text and bytes are sent unchanged, any other body as JSON. */
+export function register(serviceUrl: string, token: string, body: unknown): Promise<ParsedResponse> {
   return send(`${serviceUrl}${REGISTER}`, {
     method: 'POST',
     headers: { ...bearer(token), 'content-type': 'application/json' },
@@ -69,11 +72,11 @@ export interface WebhookSigning {
   readonly secret?: string;
   readonly id?: string;
   readonly timestamp?: string;
-  /** `svix-…` unless told. */
+  /** Prefix of the header names. The default is `svix`. */
   readonly names?: 'svix' | 'webhook';
 }
 
-/** Headers that sign exactly these bytes, written independently of the library that verifies them. */
+/** Returns headers that sign exactly these bytes. Does not use the library that verifies them. */
 export function signatureHeaders(
   body: string | Uint8Array<ArrayBuffer>,
   signing: WebhookSigning = {},
@@ -91,12 +94,12 @@ export function signatureHeaders(
   };
 }
 
-/** POSTs a body to the webhook with the given headers, or with a good signature. */
+/** Sends a body to the webhook with the given headers. By default the signature is valid. */
 export function deliver(
   serviceUrl: string,
   body: string | Uint8Array<ArrayBuffer>,
   headers: Record<string, string> = signatureHeaders(body),
-): Promise<Answer> {
+): Promise<ParsedResponse> {
   return send(`${serviceUrl}${HOOK}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
@@ -104,6 +107,6 @@ export function deliver(
   });
 }
 
-/** A `user.created` event as the provider words it. */
+/** Returns a `user.created` event in the format of the provider. */
 export const userCreated = (id: unknown) =>
   JSON.stringify({ data: { id, object: 'user' }, object: 'event', type: 'user.created' });

@@ -10,14 +10,14 @@ import { freePort } from '../../dev/system/listen';
 import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
 import { checkResponse } from './clerk-schemas/checked-responses';
-import { createTestDatabase, type DatabaseServer, type TestDatabase } from './parts/database';
-import { startRedis } from './parts/redis';
-import { SIGNING_KEY_PEM } from './parts/signing-key';
-import { type Address, startTcpProxy, type TcpProxy } from './parts/tcp-proxy';
+import { createTestDatabase, type DatabaseServer, type TestDatabase } from './dependencies/database';
+import { startRedis } from './dependencies/redis';
+import { SIGNING_KEY_PEM } from './dependencies/signing-key';
+import { type Address, startTcpProxy, type TcpProxy } from './dependencies/tcp-proxy';
 
 export const SECRET_KEY = 'sk_test_c2VjcmV0b2Z0aGVzdGFuZGlu';
 export const PUBLISHABLE_KEY = `pk_test_${Buffer.from('tests.clerk.accounts.dev$').toString('base64')}`;
-/** A browser is recognised in another way by each. */
+/** Development and production instances identify a browser in different ways. */
 const KEYS = {
   test: { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY },
   live: {
@@ -27,28 +27,28 @@ const KEYS = {
 } as const;
 export const SIGNING_SECRET = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
 
-/** One `next start` of the production build. */
+/** One process of the service. */
 export interface ServiceProcess {
   readonly url: string;
   readonly pid: number;
-  /** Everything that the process wrote so far, to standard output and standard error. */
+  /** Returns the standard output and standard error so far. */
   output(): string;
   /** Resolves with the exit code, or null if a signal ended the process. */
   readonly exited: Promise<number | null>;
-  /** Ends the process, and then rejects if it printed a secret, a session token or an e-mail address. */
+  /** Stops the process. Rejects if it printed a secret, a session token or an email address. */
   stop(): Promise<void>;
 }
 
-/** What the service runs over, all of it real. */
-export interface TestParts {
+/** The dependencies of the service. The cache and the identity provider are emulators. */
+export interface TestDependencies {
   readonly database: TestDatabase;
   readonly idp: IdentityProvider;
   readonly kv: {
     readonly engine: KvEngine;
     readonly proxy: TcpProxy;
-    /** Of the KV server, where the proxy leads. */
+    /** Address of the KV server, which is the target of the proxy. */
     readonly address: Address;
-    /** The commands that reached the KV server since the last call. */
+    /** Returns the commands that reached the KV server since the last call. */
     takeCommands(): string[][];
   };
   /** The variables that a process is started with. */
@@ -56,25 +56,25 @@ export interface TestParts {
   stop(): Promise<void>;
 }
 
-/** The service over parts that are all of this test file's own. */
-export interface TestService extends TestParts {
+/** The service with dependencies that only this test file uses. */
+export interface TestService extends TestDependencies {
   /** Address of the first process. */
   readonly url: string;
   readonly processes: readonly ServiceProcess[];
-  /** Everything that the processes wrote so far. */
+  /** Returns the output of all processes so far. */
   output(): string;
-  /** The lines of it that hold a text. */
+  /** Returns the lines of the output that contain a text. */
   linesWith(text: string): string[];
 }
 
 /**
- * The tests run over server.ts. With SERVICE_MODE=next they run over `next start`, as on a platform that has no place for
- * server.ts, and with SERVICE_MODE=dev over `next dev`, one test file at a time.
+ * The tests start server.ts. With SERVICE_MODE=next they start `next start`, as platforms do that cannot run server.ts. With
+ * SERVICE_MODE=dev they start `next dev`, which supports only one test file at a time.
  */
 const MODE = process.env['SERVICE_MODE'];
 const NEXT = 'node_modules/next/dist/bin/next';
 
-/** The arguments of Node.js that start the service in a checkout. Release 1.0.0 has no server.ts. */
+/** Returns the Node.js arguments that start the service in a checkout. Release 1.0.0 has no server.ts. */
 function programOf(checkout: string): string[] {
   const server = `${BUILD_FOLDER}/server.mjs`;
   if (MODE === 'dev') return [NEXT, 'dev', '-H', 'localhost'];
@@ -83,11 +83,11 @@ function programOf(checkout: string): string[] {
     : [server];
 }
 
-/** A token of three parts, and an e-mail address. */
+/** Patterns of a JWT and of an email address. */
 const PRIVATE = [/eyJ[\w-]+\.[\w-]*\./, /[\w.+-]+@(?:[a-z\d-]+\.)+[a-z]{2,}/i];
 
-/** The lines that hold a secret of the process, a session token or an e-mail address. */
-export function indiscreetLines(output: string, environment: Readonly<Record<string, string>>): string[] {
+/** Returns the lines that contain a secret of the process, a session token or an email address. */
+export function findPrivateLines(output: string, environment: Readonly<Record<string, string>>): string[] {
   const {
     IDP_SECRET_KEY = '',
     IDP_WEBHOOK_SIGNING_SECRET = '',
@@ -107,7 +107,7 @@ export function indiscreetLines(output: string, environment: Readonly<Record<str
     );
 }
 
-/** Starts Next.js of a checkout that was built, and resolves once it answers; rejects with its output if it ends instead. */
+/** Starts the service of a built checkout. Resolves once it responds. Rejects with its output if it exits or times out. */
 export async function startServiceProcess(
   environment: Readonly<Record<string, string>>,
   checkout = '.',
@@ -125,22 +125,22 @@ export async function startServiceProcess(
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const { pid } = child;
-  if (pid === undefined) throw new Error('next start could not be run');
-  const forget = killOnExit(pid, 'SIGTERM');
+  if (pid === undefined) throw new Error('The service could not be started');
+  const cancelKill = killOnExit(pid, 'SIGTERM');
   const chunks: Buffer[] = [];
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   let running = true;
   const exited = new Promise<number | null>((resolve) => {
     child.once('exit', (code) => {
       running = false;
-      forget();
+      cancelKill();
       resolve(code);
     });
   });
   const url = `http://localhost:${port}`;
   const output = () => Buffer.concat(chunks).toString();
-  // An unknown API path passes the middleware and the router, and touches neither cache nor database.
-  const answers = () =>
+  // An unknown API path passes the middleware and the router, and does not use the cache or the database.
+  const responds = () =>
     fetch(`${url}/users/v1/start-up`, { signal: AbortSignal.timeout(20_000) }).then(
       async (response) => {
         await response.arrayBuffer();
@@ -148,10 +148,10 @@ export async function startServiceProcess(
       },
       () => false,
     );
-  const up = await waitUntil(async () => !running || (await answers()), 60_000);
+  const up = await waitUntil(async () => !running || (await responds()), 60_000);
   if (!running || !up) {
     if (running) await endProcess(pid, []);
-    throw new Error(`next start did not come up:\n${output()}`);
+    throw new Error(`The service did not start:\n${output()}`);
   }
   return {
     url,
@@ -159,46 +159,45 @@ export async function startServiceProcess(
     output,
     exited,
     async stop() {
-      // At SIGTERM it waits a second for clients whose connections idle, as those of tests do.
+      // On SIGTERM the service waits a second for idle connections, and tests have such connections.
       await endProcess(pid, [{ signal: 'SIGINT', milliseconds: 5_000 }]);
-      // `next dev` prints the address of each request, in which the provider's SDK passes tokens.
-      const indiscreet = MODE === 'dev' ? [] : indiscreetLines(output(), environment);
-      if (indiscreet.length > 0)
-        throw new Error(`The service printed what is private:\n${indiscreet.join('\n')}`);
+      // `next dev` prints the URL of each request, and the provider's SDK passes tokens in URLs.
+      const lines = MODE === 'dev' ? [] : findPrivateLines(output(), environment);
+      if (lines.length > 0) throw new Error(`The service printed private data:\n${lines.join('\n')}`);
     },
   };
 }
 
-export interface TestPartsOptions {
-  /** Over the defaults; an empty value unsets a variable. */
+export interface TestDependenciesOptions {
+  /** Overrides of the defaults. An empty value unsets a variable. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Where the database is made; absent: on the test run's server. */
+  /** Server that hosts the database. The default is the server of the test run. */
   readonly server?: DatabaseServer;
-  /** What DATABASE_URL says, if it is not the database's own `url`: another role, or a pooler in between. */
+  /** Returns the value of DATABASE_URL, for another role or a pooler. The default is the `url` of the database. */
   readonly databaseUrl?: (database: TestDatabase) => string | Promise<string>;
-  /** The style of the identity provider's keys; IDP_KEY_STYLE, or of a development instance, unless told. */
+  /** Kind of the identity provider's instance. The default is IDP_KEY_STYLE, or a development instance. */
   readonly keys?: keyof typeof KEYS;
-  /** Of the identity provider; with one, its retry delays are the real ones. */
+  /** Clock of the identity provider. With a clock, its retry delays are the real ones. */
   readonly clock?: Clock;
 }
 
-export interface TestServiceOptions extends TestPartsOptions {
+export interface TestServiceOptions extends TestDependenciesOptions {
   readonly processes?: number;
-  /** The folder of another checkout, which was built and runs instead of this one. */
+  /** Folder of another built checkout that runs instead of this one. */
   readonly checkout?: string;
 }
 
 /**
- * Starts a database, a cache and an identity provider. With KV_ENGINE=redis the KV server keeps its data in a real Redis of
- * the test's own.
+ * Starts a database, a cache and an identity provider. With KV_ENGINE=redis the KV server stores its data in a Redis that it
+ * starts for this test.
  */
-export async function startParts({
+export async function startDependencies({
   environment: overrides = {},
   server,
   databaseUrl = ({ url }) => url,
   keys = process.env['IDP_KEY_STYLE'] === 'live' ? 'live' : 'test',
   clock,
-}: TestPartsOptions = {}): Promise<TestParts> {
+}: TestDependenciesOptions = {}): Promise<TestDependencies> {
   const [database, idp] = await Promise.all([
     createTestDatabase(server),
     startIdentityProvider({
@@ -247,14 +246,14 @@ export async function startParts({
   };
 }
 
-/** Starts one or more processes of the service over one database, one cache and one identity provider. */
+/** Starts one or more processes of the service with one database, one cache and one identity provider. */
 export async function startTestService({
   processes: count = 1,
   checkout,
   ...options
 }: TestServiceOptions = {}): Promise<TestService> {
-  const parts = await startParts(options);
-  const { environment, idp } = parts;
+  const dependencies = await startDependencies(options);
+  const { environment, idp } = dependencies;
   const processes = await Promise.all(
     Array.from({ length: count }, () => startServiceProcess(environment, checkout)),
   );
@@ -263,7 +262,7 @@ export async function startTestService({
   const output = () => processes.map((process) => process.output()).join('\n');
   idp.webhooks.setEndpoint({ url: `${first.url}/webhooks/idp/v1/user-created`, secrets: [SIGNING_SECRET] });
   return {
-    ...parts,
+    ...dependencies,
     url: first.url,
     processes,
     output,
@@ -272,10 +271,10 @@ export async function startTestService({
         .split('\n')
         .filter((line) => line.includes(text)),
     async stop() {
-      // Deliveries end before those who answer them.
+      // The provider stops first, so that its deliveries do not fail.
       await idp.stop();
       const stopped = await Promise.allSettled(processes.map((process) => process.stop()));
-      await parts.stop();
+      await dependencies.stop();
       for (const each of stopped) if (each.status === 'rejected') throw each.reason;
     },
   };

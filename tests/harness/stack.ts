@@ -10,8 +10,8 @@ import { BUILD_FOLDER, withoutServiceVariables } from './build';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Empty counts as not set, and keeps out what an `.env.local` of this checkout may hold. */
-const nothingGiven = Object.fromEntries(
+/** Empty variables. They count as not set and override an `.env.local` of this checkout. */
+const emptyVariables = Object.fromEntries(
   [
     ...['DATABASE_URL', 'KV_REST_API_URL', 'KV_REST_API_TOKEN', 'REDIS_URL', 'PORT'],
     ...['IDP_SECRET_KEY', 'IDP_PUBLISHABLE_KEY', 'IDP_WEBHOOK_SIGNING_SECRET', 'IDP_AUTHORIZED_PARTIES'],
@@ -26,30 +26,30 @@ const Details = z.object({
   identityProvider: z.object({ url: z.string(), secretKey: z.string(), consoleUrl: z.string() }),
 });
 
-/** Addresses and keys of a stack that is up. */
+/** Addresses and keys of a running stack. */
 export type Details = z.infer<typeof Details>;
 
 type Variables = Readonly<Record<string, string>>;
 
-/** A local stack in a folder of its own, with nothing given by the environment. */
+/** A local stack in a temporary folder. It does not use variables of the environment. */
 export interface LocalStack {
   readonly folder: string;
-  /** Runs a command of the project beside the stack. It ends with this process, however that ends. */
+  /** Runs a command of the project in the environment of the stack. The command ends with this process. */
   run(command: string, args: readonly string[], more?: Variables): Run;
-  /** What `npm run dev` or `npm run preview` runs. */
+  /** Runs the same program as `npm run dev` or `npm run preview`. */
   launch(mode: 'dev' | 'preview', more?: Variables): Run;
-  /** The same, once it is up; rejects with its errors if it ends instead. */
+  /** Launches the stack and resolves once it is ready. Rejects with its errors if it exits or times out. */
   start(mode: 'dev' | 'preview'): Promise<Run & { printed: string; details: Details }>;
-  /** The ids of all processes that run with this stack's folder in their environment; on Linux only. */
+  /** Returns the ids of all processes with the folder of this stack in their environment. Works on Linux only. */
   processes(): string[];
-  /** Ends what still runs, and removes the folder. */
+  /** Stops the processes that still run, and removes the folder. */
   remove(): Promise<void>;
 }
 
 interface Run {
   readonly child: ChildProcess;
   readonly written: { readonly stdout: string; readonly stderr: string };
-  /** The exit code, or the signal that ended it. */
+  /** Resolves with the exit code, or the signal that ended the process. */
   readonly exited: Promise<unknown>;
 }
 
@@ -57,13 +57,13 @@ export function createLocalStack(): LocalStack {
   const folder = path.join(mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-stack-')), 'local');
   const children: ChildProcess[] = [];
 
-  /** In a process group of its own, as a terminal starts it, so that Ctrl-C can be sent to all of it. */
+  /** Starts a command in its own process group, as a terminal does, so that the whole group can get a Ctrl-C. */
   const run = (command: string, args: readonly string[], more: Variables = {}): Run => {
     const child = spawn(command, args, {
       cwd: project,
       env: {
         ...withoutServiceVariables(),
-        ...nothingGiven,
+        ...emptyVariables,
         LOCAL_FOLDER: folder,
         NEXT_DIST_DIR: BUILD_FOLDER,
         ...more,
@@ -108,7 +108,7 @@ export function createLocalStack(): LocalStack {
       const { child, written } = stack;
       const up = () => written.stdout.includes('Ctrl-C stops everything');
       await waitUntil(() => up() || child.exitCode !== null, mode === 'dev' ? 120_000 : 300_000);
-      if (!up()) throw new Error(`The stack did not come up:\n${written.stderr}`);
+      if (!up()) throw new Error(`The stack did not start:\n${written.stderr}`);
       const file = readFileSync(path.join(folder, 'stack.json'), 'utf8');
       const { details } = z.object({ details: Details }).parse(JSON.parse(file));
       return { ...stack, printed: written.stdout, details };

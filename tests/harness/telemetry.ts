@@ -1,8 +1,8 @@
-import type { OtlpReceiver, ReceivedMetric } from './parts/otlp-receiver';
+import type { OtlpReceiver, ReceivedMetric } from './dependencies/otlp-receiver';
 import { deliver, me, register, tokenFor, userCreated } from './requests';
 import type { TestService } from './service';
 
-/** Turns telemetry on as an operator does, and has it sent soon. */
+/** Variables that turn telemetry on and shorten the export intervals. */
 export const otelVariables = ({ url }: OtlpReceiver): Record<string, string> => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: url,
   OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
@@ -10,8 +10,8 @@ export const otelVariables = ({ url }: OtlpReceiver): Record<string, string> => 
   OTEL_METRIC_EXPORT_INTERVAL: '1000',
 });
 
-/** Requests after which every metric has been told at least once. */
-export async function doEverything({ url, idp }: Pick<TestService, 'url' | 'idp'>): Promise<void> {
+/** Sends requests after which every metric has been exported at least once. */
+export async function emitAllMetrics({ url, idp }: Pick<TestService, 'url' | 'idp'>): Promise<void> {
   const token = tokenFor(idp, 'user_telemetry');
   await me(url, token);
   await me(url, token);
@@ -23,14 +23,14 @@ export async function doEverything({ url, idp }: Pick<TestService, 'url' | 'idp'
 
 const UNITS: Readonly<Record<string, string>> = { s: 'seconds', ms: 'milliseconds' };
 
-/** What Prometheus calls a metric of OpenTelemetry: https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/. */
+/** Returns the Prometheus names of a metric: https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/. */
 function prometheusNames({ name, unit, kind }: Pick<ReceivedMetric, 'name' | 'unit' | 'kind'>) {
   const plain = [name.replaceAll(/[^a-zA-Z0-9_:]/g, '_'), UNITS[unit]].filter(Boolean).join('_');
   if (kind === 'histogram') return ['bucket', 'count', 'sum'].map((part) => `${plain}_${part}`);
   return [kind === 'counter' ? `${plain}_total` : plain];
 }
 
-/** The metrics as docs/telemetry.md shows them. */
+/** Returns the table of metrics in docs/telemetry.md. */
 export function metricsTable(metrics: readonly ReceivedMetric[]): string {
   const rows = metrics.map((metric) => {
     const attributes = new Set(metric.points.flatMap((point) => Object.keys(point.attributes)));

@@ -6,7 +6,7 @@ import { setEnvironment } from '#lib/env';
 import { signingKey } from '../../dev/idp/instance/tokens';
 import { startIdentityProvider } from '../../dev/idp/server';
 import { BUILD_TIME_VALUES } from '../harness/build';
-import { SIGNING_KEY_PEM } from '../harness/parts/signing-key';
+import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 
 /** Origin of the service under test, which runs in the process of the test. */
 export const ORIGIN = 'http://localhost:3000';

@@ -39,29 +39,32 @@ const aliases = (address: string) => [
   address.replace('/v1/', '%5Cv1/'),
 ];
 
-describe('a route has one address: another spelling of it is a 404 in JSON', () => {
-  /** By either route it registers that user. */
+describe('Aliases of a route', () => {
+  /** A body that registers the user at both routes. */
   const body = JSON.stringify({ ...JSON.parse(userCreated(ALIASED)), identityProviderUserId: ALIASED });
   const post = (address: string) => {
     const headers = { ...bearer(token), ...signatureHeaders(body), 'Content-Length': String(body.length) };
     return sendRaw(requestHead(`POST ${address} HTTP/1.1`, headers) + body);
   };
 
-  test.each([REGISTER, HOOK].flatMap(aliases))('%s', async (address) => {
-    const { statuses, text } = await post(address);
-    expect(statuses).toEqual([404]);
-    expect(text).toMatch(/content-type: application\/json/i);
-    expect(text).toContain('{"message":"Not found"}');
-  });
+  test.each([REGISTER, HOOK].flatMap(aliases))(
+    'An alias of a route gets a 404 in JSON: %s',
+    async (address) => {
+      const { statuses, text } = await post(address);
+      expect(statuses).toEqual([404]);
+      expect(text).toMatch(/content-type: application\/json/i);
+      expect(text).toContain('{"message":"Not found"}');
+    },
+  );
 
-  test('nobody was registered by one, as somebody is at the address itself', async () => {
+  test('A request to an alias does not register a user, and one to the route itself does', async () => {
     expect(await service.database.rowsOf(ALIASED)).toEqual([]);
     expect((await post(REGISTER)).statuses).toEqual([201]);
     expect((await post(HOOK)).statuses).toEqual([200]);
   });
 });
 
-describe('what the framework answers with a failure is refused', () => {
+describe('Requests that Next.js alone would fail on', () => {
   const state = (value: string) => ({ rsc: '1', 'next-router-state-tree': value });
 
   test.each<[string, RequestInit]>([
@@ -80,13 +83,13 @@ describe('what the framework answers with a failure is refused', () => {
     ['/', { method: 'POST', headers: { 'next-action': '7f'.repeat(21) }, body: '[' }],
     ['/unknown', { method: 'POST', body: '{}' }],
     ['/icon.svg', { method: 'DELETE' }],
-  ])('%s %j', async (address, init) => {
+  ])('A request that Next.js would fail on gets a 400, 404 or 405: %s %j', async (address, init) => {
     const { status, headers } = await send(`${service.url}${address}`, init);
     expect([400, 404, 405]).toContain(status);
     expect(headers.get('cache-control') ?? '').not.toContain('s-maxage');
   });
 
-  test("the SDK's one action is served, with nothing in it and from the page's own origin only", async () => {
+  test('The server action of the SDK accepts only an empty call from the origin of the page', async () => {
     const manifest = readFileSync(path.join(BUILD_FOLDER, 'server/server-reference-manifest.json'), 'utf8');
     const actions = [...manifest.matchAll(/"([0-9a-f]{40,64})":/g)].map(([, id = '']) => id);
     expect(actions.length).toBeGreaterThan(0);
@@ -112,7 +115,7 @@ describe('what the framework answers with a failure is refused', () => {
   });
 });
 
-describe('tricks with the path lead nowhere', () => {
+describe('Unusual paths', () => {
   test.each([
     '/users/v1/me/',
     '//users/v1/me',
@@ -147,7 +150,7 @@ describe('tricks with the path lead nowhere', () => {
     'http://localhost/users/v1/me',
     'http://evil.example/users/v1/me',
     'users/v1/me',
-  ])('%s', async (path) => {
+  ])('A forged session does not pass the guard at this path: %s', async (path) => {
     const forged = { 'x-clerk-auth-status': 'signed-in', 'x-clerk-auth-token': 'a.b.c' };
     const { statuses, text } = await sendRaw(requestHead(`GET ${path} HTTP/1.1`, forged));
     expect(statuses).toHaveLength(1);
@@ -156,9 +159,9 @@ describe('tricks with the path lead nowhere', () => {
   });
 });
 
-describe('tricks with the method lead nowhere', () => {
+describe('Unusual methods', () => {
   test.each(['TRACK', 'PROPFIND', 'QUERY', 'FOO', 'get', 'M-SEARCH', 'CONNECT', 'LINK'])(
-    '%s',
+    'The method %s is rejected with 400 or 405',
     async (method) => {
       const { statuses, text } = await sendRaw(requestHead(`${method} ${ME} HTTP/1.1`, bearer(token)));
       expect(statuses.filter((status) => status !== 400 && status !== 405)).toEqual([]);
@@ -167,7 +170,7 @@ describe('tricks with the method lead nowhere', () => {
   );
 
   test.each([`TRACE ${ME}`, 'TRACE *', 'GET *', 'OPTIONS *', 'POST *'])(
-    '%s is refused and echoes nothing',
+    '%s is rejected, and the response does not repeat the request',
     async (line) => {
       const { statuses, text } = await sendRaw(
         requestHead(`${line} HTTP/1.1`, { 'x-marker': 'marker-of-the-test' }),
@@ -177,7 +180,7 @@ describe('tricks with the method lead nowhere', () => {
     },
   );
 
-  test('OPTIONS passes the guard and carries no context; HEAD does not pass it', async () => {
+  test('OPTIONS passes the guard without a context, and HEAD without a credential gets a 401', async () => {
     for (const path of [ME, REGISTER]) {
       const { statuses, text } = await sendRaw(requestHead(`OPTIONS ${path} HTTP/1.1`, bearer(token)));
       expect(statuses).toEqual([204]);
@@ -190,7 +193,7 @@ describe('tricks with the method lead nowhere', () => {
     [ME, 401],
     ['/users/v1/unknown', 404],
     ['/unknown', 404],
-  ])('an offer to upgrade the connection is ignored: %s', async (path, status) => {
+  ])('The service ignores an offer to upgrade the connection at %s', async (path, status) => {
     const offer = {
       Connection: 'Upgrade, close',
       Upgrade: 'websocket',
@@ -201,7 +204,7 @@ describe('tricks with the method lead nowhere', () => {
     expect({ statuses, closed }).toEqual({ statuses: [status], closed: true });
   });
 
-  test('a header that overrides the method overrides nothing', async () => {
+  test('A header cannot override the method', async () => {
     for (const name of ['X-HTTP-Method-Override', 'X-Method-Override', 'X-HTTP-Method']) {
       expect((await sendRaw(requestHead(`GET ${ME} HTTP/1.1`, { [name]: 'OPTIONS' }))).statuses).toEqual([
         401,

@@ -13,12 +13,12 @@ const resolveUserId = vi.fn(async (id: string) => `internal-${id}`);
 describe.each([
   ['JWKS', {}],
   ['public key', { jwtKey: idp.publicKeyPem }],
-])('the authentication port over the real SDK, by %s', (name, by) => {
+])('The authentication adapter with keys by %s', (name, by) => {
   const port = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...by });
   const authenticate = (headers: Record<string, string>) =>
     authenticateRequest(new Request('https://app.example.com/any', { headers }), port, resolveUserId);
 
-  test('resolves a verified session to the authenticated context', async () => {
+  test('The adapter resolves a verified session to the authenticated context', async () => {
     const { id } = idp.createUser({ email: `${name.replace(' ', '-')}@example.com` });
     const headers = bearer(idp.sessionToken(idp.createSession(id).id));
     expect(await authenticate(headers)).toEqual({
@@ -30,13 +30,13 @@ describe.each([
 
   test.each<[string, () => Record<string, string>]>([
     ['no credential', () => ({})],
-    ['no token', () => bearer('hello')],
+    ['a bearer that is not a token', () => bearer('hello')],
     ['an expired token', () => bearer(tokenFor(idp, 'user_1', { exp: 1 }))],
     ['a pending session', () => bearer(tokenFor(idp, 'user_1', { sts: 'pending' }))],
     ['an empty user id', () => bearer(tokenFor(idp, ''))],
     ['a token without a session id', () => bearer(tokenFor(idp, 'user_1', { sid: undefined }))],
     ['a machine token', () => bearer('ak_0123456789')],
-  ])('resolves to nothing, and looks nobody up: %s', async (_what, headers) => {
+  ])('A request is unauthenticated, and no user is looked up, with %s', async (_what, headers) => {
     resolveUserId.mockClear();
     expect(await authenticate(headers())).toBeUndefined();
     expect(resolveUserId).not.toHaveBeenCalled();

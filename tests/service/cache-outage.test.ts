@@ -1,14 +1,14 @@
 import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from 'vitest';
-import { startImpostor } from '../harness/parts/impostor';
-import type { Treatment } from '../harness/parts/tcp-proxy';
+import { startStubServer } from '../harness/dependencies/stub-server';
+import type { Treatment } from '../harness/dependencies/tcp-proxy';
 import { me, tokenFor } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-/** Stands where the KV server should be. */
-const oddServer = stopAfterAll(await startImpostor());
+/** Replaces the KV server. */
+const oddServer = stopAfterAll(await startStubServer());
 const service = stopAfterAll(await startTestService());
 
 const cacheOf = async (id: string) =>
@@ -16,11 +16,11 @@ const cacheOf = async (id: string) =>
     .get('server-timing')
     ?.match(/cache;desc=(\w+)/)?.[1];
 
-/** Requests until the cache serves again: the breaker closes on its own. */
+/** Sends requests until the circuit breaker closes and the cache is used again. */
 const recovers = () => expect.poll(() => cacheOf('user_probe')).toBe('hit');
 
 afterEach(async () => {
-  service.kv.proxy.lead(service.kv.address);
+  service.kv.proxy.setTarget(service.kv.address);
   await service.kv.proxy.treat('forward');
   await recovers();
 });
@@ -35,44 +35,47 @@ const count = (message: string) => service.linesWith(`"msg":"${message}"`).lengt
 
 const transport = (treatment: Treatment) => () => service.kv.proxy.treat(treatment);
 const odd = (listener: RequestListener) => () => {
-  oddServer.answer = listener;
-  service.kv.proxy.lead({ host: '127.0.0.1', port: oddServer.port });
+  oddServer.handler = listener;
+  service.kv.proxy.setTarget({ host: '127.0.0.1', port: oddServer.port });
 };
 
-describe('while the cache fails, the guard answers from the database', () => {
+describe('A failing cache', () => {
   test.each<[string, () => void | Promise<void>]>([
-    ['refused', transport('refuse')],
-    ['reset', transport('reset')],
-    ['black-holed', transport('black-hole')],
-    ['half an answer', transport('half-an-answer')],
-    ['accepting and never answering', odd(() => undefined)],
-    ['never ending its answer', odd((_request, response) => response.writeHead(200).write('{"result":'))],
-    ['401', odd(json(401, '{"error":"WRONGPASS invalid or missing auth token"}'))],
-    ['429', odd(json(429, '{"error":"ERR max requests limit exceeded"}'))],
+    ['refuses connections', transport('refuse')],
+    ['resets connections', transport('reset')],
+    ['drops all bytes', transport('black-hole')],
+    ['truncates its responses', transport('truncate')],
+    ['accepts requests and does not respond', odd(() => undefined)],
     [
-      'an exhausted quota in a pipeline',
+      'does not finish its response',
+      odd((_request, response) => response.writeHead(200).write('{"result":')),
+    ],
+    ['responds 401', odd(json(401, '{"error":"WRONGPASS invalid or missing auth token"}'))],
+    ['responds 429', odd(json(429, '{"error":"ERR max requests limit exceeded"}'))],
+    [
+      'reports an exhausted quota in a pipeline',
       odd(json(200, '[{"error":"ERR max requests limit exceeded. Limit: 500000, Usage: 500000"}]')),
     ],
     [
-      'an exhausted quota in place of a pipeline',
+      'reports an exhausted quota instead of a pipeline',
       odd(json(200, '{"error":"ERR max requests limit exceeded"}')),
     ],
-    ['500', odd(json(500, 'internal error'))],
-    ['garbage', odd(json(200, '<html>not what you want</html>'))],
-  ])('%s: correct, and soon given up', async (what, fail) => {
+    ['responds 500', odd(json(500, 'internal error'))],
+    ['responds with HTML', odd(json(200, '<html>not what you want</html>'))],
+  ])('The guard uses the database and soon skips a cache that %s', async (what, fail) => {
     const id = `user_outage_${what.replaceAll(' ', '_')}`;
     const token = tokenFor(service.idp, id);
     const { body } = await me(service.url, token);
     const skipped = count('cache skipped');
     await fail();
-    // How long a call may take is the matter of tests/unit/kv-transport.test.ts; here a request that hangs is ended by `send`.
+    // tests/unit/kv-transport.test.ts checks the timeout of a call. Here `send` ends a request that hangs.
     expect(await me(service.url, token)).toMatchObject({ status: 200, body });
     expect(await me(service.url, tokenFor(service.idp, `${id}_new`))).toMatchObject({ status: 200 });
     for (let request = 0; request < 5; request += 1) {
       expect(await me(service.url, token)).toMatchObject({ status: 200, body });
     }
     const lines = () => count('cache skipped') - skipped;
-    await expect.poll(lines, { message: 'given up' }).toBe(1);
+    await expect.poll(lines, { message: 'the cache is skipped' }).toBe(1);
     for (let user = 0; user < 12; user += 1) {
       const { status, headers } = await me(service.url, tokenFor(service.idp, `${id}_${user}`));
       expect({ status, timing: headers.get('server-timing') }).toEqual({
@@ -83,18 +86,18 @@ describe('while the cache fails, the guard answers from the database', () => {
     expect(lines(), 'no further line in the log').toBe(1);
   });
 
-  test('garbage that is shaped like an answer is a miss', async () => {
+  test('A response of the cache with a value of another type is a miss', async () => {
     odd(json(200, '[{"result":{"a":1}}]'))();
     expect(await cacheOf('user_shaped')).toBe('miss');
   });
 });
 
-test('a value of the wrong type under our key is a miss and no outage, however often it is met', async () => {
+test('A value of the wrong type under a key is a miss each time, and the cache stays in use', async () => {
   odd(json(200, '[{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}]'))();
   for (let request = 0; request < 8; request += 1) expect(await cacheOf('user_wrong_type')).toBe('miss');
 });
 
-test('the log has one line when the cache is given up and one when it is back, not one a request', async () => {
+test('The log has one line when the cache is first skipped and one when it is used again', async () => {
   const before = { skipped: count('cache skipped'), back: count('cache in use again') };
   await service.kv.proxy.treat('refuse');
   for (let request = 0; request < 20; request += 1) await me(service.url, tokenFor(service.idp, 'user_log'));
@@ -123,9 +126,9 @@ test('The cache stays out of use while its quota is exhausted, although it respo
   expect(count('cache in use again') - before.back).toBe(0);
 });
 
-test('a burst of time-outs of calls that were under way together is no outage', async () => {
+test('Timeouts of calls that were in flight together do not open the circuit breaker', async () => {
   await service.kv.proxy.treat('black-hole');
-  // Several times what opens the breaker, and few enough to be under way together on a slow machine.
+  // More calls than the failure threshold, and few enough to be in flight together on a slow machine.
   const burst = Array.from({ length: 25 }, (_, index) => cacheOf(`user_together_${index}`));
   expect(new Set(await Promise.all(burst))).toEqual(new Set(['bypass']));
   await service.kv.proxy.treat('reset');

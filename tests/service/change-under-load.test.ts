@@ -4,10 +4,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
 import { deployMigrations } from '../../lib/migrations/deploy';
-import { type Burst, brokenLinks, startBurst } from '../harness/burst';
+import { type Burst, findBrokenLinks, startBurst } from '../harness/burst';
+import { startReplicatedPostgres } from '../harness/dependencies/replicated-postgres';
 import { inParallel } from '../harness/parallel';
-import { startReplicatedPostgres } from '../harness/parts/replicated-postgres';
-import { type Answer, me, tokenFor } from '../harness/requests';
+import { me, type ParsedResponse, tokenFor } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
@@ -16,15 +16,15 @@ const postgres = stopAfterAll(await startReplicatedPostgres());
 const service = stopAfterAll(await startTestService({ processes: 2, server: postgres }));
 const migrations = temporaryFolder();
 
-const statuses = ({ answers }: Burst) => [...new Set(answers.map(({ status }) => status))].sort();
-/** Resolves once so many more users were acknowledged. */
+const statuses = ({ responses }: Burst) => [...new Set(responses.map(({ status }) => status))].sort();
+/** Resolves once more than this number of further users were acknowledged. */
 const acknowledges = (burst: Burst, more: number) => {
   const before = burst.acknowledged().size;
   return expect.poll(() => burst.acknowledged().size - before).toBeGreaterThan(more);
 };
-const allIsWell = { missing: [], ambiguous: [] };
+const noBrokenLinks = { missing: [], ambiguous: [] };
 
-test('a migration that adds a column is applied in the middle of a burst: no answer fails', async () => {
+test('No request of a burst fails while a migration adds a column', async () => {
   cpSync('prisma/migrations', migrations, { recursive: true });
   mkdirSync(path.join(migrations, '29990101000000_add_note'));
   writeFileSync(
@@ -37,55 +37,55 @@ test('a migration that adds a column is applied in the middle of a burst: no ans
   await acknowledges(burst, 30);
   await burst.end();
   expect(statuses(burst)).toEqual([200, 201]);
-  expect(await brokenLinks(service, burst)).toEqual(allIsWell);
+  expect(await findBrokenLinks(service, burst)).toEqual(noBrokenLinks);
 });
 
-test('another cache, with nothing in it, behind the same address: no answer fails, and a look-up a user and process at most', async () => {
+test('When an empty cache replaces the cache, no request fails, and each process looks a user up at most once', async () => {
   const users = Array.from({ length: 20 }, (_, index) => `user_cached_${index}`);
-  const questions = users
+  const requests = users
     .map((id) => tokenFor(service.idp, id))
     .flatMap((token) => service.processes.map(({ url }) => ({ url, token })));
-  const answers: (Answer & { cache: string | undefined; question: number })[] = [];
-  const askAll = () =>
-    inParallel(8, questions, async ({ url, token }, question) => {
-      const answer = await me(url, token);
-      const cache = answer.headers.get('server-timing')?.match(/cache;desc=(\w+)/)?.[1];
-      answers.push({ ...answer, cache, question });
+  const responses: (ParsedResponse & { cache: string | undefined; request: number })[] = [];
+  const sendAll = () =>
+    inParallel(8, requests, async ({ url, token }, request) => {
+      const response = await me(url, token);
+      const cache = response.headers.get('server-timing')?.match(/cache;desc=(\w+)/)?.[1];
+      responses.push({ ...response, cache, request });
     });
   const { KV_REST_API_TOKEN: token = '' } = service.environment;
   const other = stopAfterTest(await startKvServer({ token, engine: memoryEngine() }));
-  onTestFinished(() => service.kv.proxy.lead(service.kv.address));
+  onTestFinished(() => service.kv.proxy.setTarget(service.kv.address));
   const { hostname: host, port } = new URL(other.url);
 
-  await askAll();
-  const known = new Set(answers.splice(0).map(({ body }) => Object(body).userId));
+  await sendAll();
+  const known = new Set(responses.splice(0).map(({ body }) => Object(body).userId));
   service.database.takeStatements();
-  const underWay = askAll();
-  await expect.poll(() => answers.length > 0, { interval: 1 }).toBe(true);
-  service.kv.proxy.lead({ host, port: Number(port) });
-  await underWay;
-  await askAll();
-  await askAll();
+  const inFlight = sendAll();
+  await expect.poll(() => responses.length > 0, { interval: 1 }).toBe(true);
+  service.kv.proxy.setTarget({ host, port: Number(port) });
+  await inFlight;
+  await sendAll();
+  await sendAll();
 
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-  expect(new Set(answers.map(({ body }) => Object(body).userId))).toEqual(known);
-  const lookedUp = answers.filter(({ cache }) => cache === 'miss').map(({ question }) => question);
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(new Set(responses.map(({ body }) => Object(body).userId))).toEqual(known);
+  const lookedUp = responses.filter(({ cache }) => cache === 'miss').map(({ request }) => request);
   expect(lookedUp.length, 'the cache was empty').toBeGreaterThan(0);
   expect(new Set(lookedUp).size, 'no process looks a user up twice').toBe(lookedUp.length);
-  // Who was asking for the cache at that very moment may have gone on without it.
-  const bypassed = answers.filter(({ cache }) => cache === 'bypass').length;
+  // A request whose cache call failed during the replacement continues without the cache.
+  const bypassed = responses.filter(({ cache }) => cache === 'bypass').length;
   expect(bypassed).toBeLessThanOrEqual(8);
   const statements = service.database.takeStatements();
   expect(statements.filter((sql) => !sql.startsWith('SELECT'))).toEqual([]);
   expect(statements.length).toBeLessThanOrEqual(lookedUp.length + bypassed);
-  expect(service.linesWith('cache skipped'), 'it was not given up').toEqual([]);
+  expect(service.linesWith('cache skipped'), 'the cache stays in use').toEqual([]);
 });
 
-test('the primary killed in a burst, the standby promoted: nothing acknowledged is missing, and the pool follows', async () => {
+test('After a failover during a burst, no acknowledged link is missing, and the pool uses the new primary', async () => {
   const cached = await me(service.url, tokenFor(service.idp, 'user_kept'));
   const burst = await startBurst(service, 'failover');
   await acknowledges(burst, 30);
-  // What is committed from now on is lost with the primary: it must not be acknowledged.
+  // Commits from now on are lost with the primary, so the service must not acknowledge them.
   await postgres.cutReplication();
   const statement = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'`;
   const waiting = async () => (await service.database.pool.query(statement)).rowCount;
@@ -99,5 +99,5 @@ test('the primary killed in a burst, the standby promoted: nothing acknowledged 
   await acknowledges(burst, 30);
   await burst.end();
   expect(statuses(burst)).toEqual([200, 201, 500]);
-  expect(await brokenLinks(service, burst)).toEqual(allIsWell);
+  expect(await findBrokenLinks(service, burst)).toEqual(noBrokenLinks);
 });

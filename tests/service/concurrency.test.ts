@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { holdRow } from '../harness/parts/held-row';
-import { type Answer, deliver, me, register, tokenFor, userCreated } from '../harness/requests';
+import { lockRow } from '../harness/dependencies/row-lock';
+import { deliver, me, type ParsedResponse, register, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -8,34 +8,34 @@ const service = stopAfterAll(await startTestService({ processes: 2 }));
 
 const process = (index: number) => service.processes[index % 2]?.url ?? service.url;
 const caller = () => tokenFor(service.idp, 'user_caller');
-const userIdOf = ({ body }: Answer) => Object(body).userId;
+const userIdOf = ({ body }: ParsedResponse) => Object(body).userId;
 
 /**
- * Runs `work` with the race widened: no insert of the user ends before one is under way, and for a second the other
- * process has its chance to begin one as well.
+ * Runs `work` while a lock blocks the inserts of the user. The lock is released once two inserts wait, or one has waited for
+ * a second, so that the processes race.
  */
-async function withInsertsHeldBack<T>(id: string, work: () => Promise<T>): Promise<T> {
-  const row = await holdRow(service.database, id);
+async function withBlockedInserts<T>(id: string, work: () => Promise<T>): Promise<T> {
+  const row = await lockRow(service.database, id);
   const [result] = await Promise.all([work(), row.releaseOnceContended()]);
   return result;
 }
 
-test('of 200 concurrent registrations of one new id, in two processes, exactly one is answered 201', async () => {
+test('Exactly one of 200 concurrent registrations of a new id in two processes gets a 201', async () => {
   await me(process(0), caller());
   await me(process(1), caller());
-  const answers = await withInsertsHeldBack('user_raced', () =>
+  const responses = await withBlockedInserts('user_raced', () =>
     Promise.all(
       Array.from({ length: 200 }, (_, index) =>
         register(process(index), caller(), { identityProviderUserId: 'user_raced' }),
       ),
     ),
   );
-  const count = (status: number) => answers.filter((answer) => answer.status === status).length;
+  const count = (status: number) => responses.filter((response) => response.status === status).length;
   expect({ created: count(201), existing: count(200) }).toEqual({ created: 1, existing: 199 });
-  expect(new Set(answers.map(userIdOf)).size).toBe(1);
+  expect(new Set(responses.map(userIdOf)).size).toBe(1);
 });
 
-test('registrations race as safely in a database that isolates transactions by default', async () => {
+test('Concurrent registrations succeed in a database whose default isolation level is REPEATABLE READ', async () => {
   const isolated = await startTestService({
     processes: 2,
     async databaseUrl({ pool, url }) {
@@ -51,22 +51,22 @@ test('registrations race as safely in a database that isolates transactions by d
   await me(url(1), token);
   for (let round = 0; round < 5; round += 1) {
     const identityProviderUserId = `user_isolated_${round}`;
-    const row = await holdRow(isolated.database, identityProviderUserId);
-    const answers = Array.from({ length: 20 }, (_, index) =>
+    const row = await lockRow(isolated.database, identityProviderUserId);
+    const responses = Array.from({ length: 20 }, (_, index) =>
       register(url(index), token, { identityProviderUserId }),
     );
     expect(await row.waiting(2)).toBe(true);
-    // Somebody else was first: each of the waiting ones loses, in a transaction that began before.
+    // The commit makes each waiting insert lose the race, in a transaction that began before it.
     await row.commit();
-    expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([200]));
+    expect(new Set((await Promise.all(responses)).map(({ status }) => status))).toEqual(new Set([200]));
   }
 });
 
 test.each([
   ['a serialization failure', '40001'],
   ['a deadlock', '40P01'],
-  ['a conflict over an index that is being made', '23505'],
-])('a registration that loses by %s (%s) is begun again', async (_, code) => {
+  ['a conflict over an index that is being built', '23505'],
+])('A registration that fails with %s (%s) is retried', async (_, code) => {
   const { pool } = service.database;
   await pool.query(`
     CREATE SEQUENCE inserts;
@@ -78,40 +78,44 @@ test.each([
     CREATE TRIGGER lose BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION lose()`);
   const id = `user_lost_${code}`;
   const registered = register(process(0), caller(), { identityProviderUserId: id });
-  const answer = await registered.finally(() =>
+  const response = await registered.finally(() =>
     pool.query('DROP TRIGGER lose ON users; DROP FUNCTION lose; DROP SEQUENCE inserts'),
   );
-  expect(answer.status).toBe(201);
+  expect(response.status).toBe(201);
   expect(await service.database.rowsOf(id)).toHaveLength(1);
 });
 
-test('300 concurrent first sights through guard, register and webhook, in two processes: one row, one internal id', async () => {
+test('300 concurrent requests for a new user through guard, register and webhook create one row', async () => {
   const id = 'user_seen_first';
-  const arrivals = [
+  const entryPoints = [
     (index: number) => me(process(index), tokenFor(service.idp, id)),
     (index: number) => register(process(index), tokenFor(service.idp, id), { identityProviderUserId: id }),
     (index: number) => deliver(process(index), userCreated(id)),
   ];
-  const answers = await withInsertsHeldBack(id, () =>
-    Promise.all(Array.from({ length: 300 }, (_, index) => arrivals[index % 3]?.(index >> 1))),
+  const responses = await withBlockedInserts(id, () =>
+    Promise.all(Array.from({ length: 300 }, (_, index) => entryPoints[index % 3]?.(index >> 1))),
   );
   const rows = await service.database.rowsOf(id);
   expect(rows).toHaveLength(1);
-  expect(answers.filter((answer) => answer && answer.status !== 200 && answer.status !== 201)).toEqual([]);
-  const userIds = answers.flatMap((answer) => (answer && userIdOf(answer) ? [userIdOf(answer)] : []));
+  expect(
+    responses.filter((response) => response && response.status !== 200 && response.status !== 201),
+  ).toEqual([]);
+  const userIds = responses.flatMap((response) =>
+    response && userIdOf(response) ? [userIdOf(response)] : [],
+  );
   expect(userIds).toHaveLength(200);
   expect(new Set(userIds)).toEqual(new Set(rows.map(({ id }) => id)));
 });
 
-test('a burst of 100 first requests of one user in one process costs at most 5 statements', async () => {
+test('One process runs at most 5 statements for 100 concurrent first requests of a user', async () => {
   service.database.takeStatements();
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 100 }, () => me(process(0), tokenFor(service.idp, 'user_burst'))),
   );
-  expect(answers.every(({ status }) => status === 200)).toBe(true);
+  expect(responses.every(({ status }) => status === 200)).toBe(true);
   expect(service.database.takeStatements().length).toBeLessThanOrEqual(5);
-  const created = answers.filter(({ headers }) =>
+  const created = responses.filter(({ headers }) =>
     headers.get('server-timing')?.includes('caller;desc=created'),
   );
-  expect(created, 'one of them says that it created the user').toHaveLength(1);
+  expect(created, 'one response reports that it created the user').toHaveLength(1);
 });

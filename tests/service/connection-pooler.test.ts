@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { arrive } from '../harness/arrivals';
-import { serverOfThisRun } from '../harness/parts/database';
-import { hasPgBouncer, type PgBouncer, startPgBouncer } from '../harness/parts/pgbouncer';
-import { type Answer, deliver, me, register, tokenFor, userCreated } from '../harness/requests';
+import { serverOfThisRun } from '../harness/dependencies/database';
+import { hasPgBouncer, type PgBouncer, startPgBouncer } from '../harness/dependencies/pgbouncer';
+import { generateLoad } from '../harness/load-generator';
+import { deliver, me, type ParsedResponse, register, tokenFor, userCreated } from '../harness/requests';
 import { startTestService, type TestService } from '../harness/service';
 
 const notRun = hasPgBouncer
   ? ''
   : ' (NOT RUN: no pgbouncer on this machine; Debian: apt-get install pgbouncer)';
 
-describe.skipIf(!hasPgBouncer)(`behind PgBouncer, pooling by transaction${notRun}`, () => {
+describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
   let pooler: PgBouncer;
   let service: TestService;
 
@@ -26,9 +26,9 @@ describe.skipIf(!hasPgBouncer)(`behind PgBouncer, pooling by transaction${notRun
   });
 
   const token = (id: string) => tokenFor(service.idp, id);
-  const userIdOf = ({ body }: Answer) => Object(body).userId;
+  const userIdOf = ({ body }: ParsedResponse) => Object(body).userId;
 
-  test('guard, register and webhook link a user once, and agree on the internal id', async () => {
+  test('Guard, register and webhook link a user once through PgBouncer and return the same internal id', async () => {
     const created = await register(service.url, token('user_caller'), {
       identityProviderUserId: 'user_pooled',
     });
@@ -39,8 +39,8 @@ describe.skipIf(!hasPgBouncer)(`behind PgBouncer, pooling by transaction${notRun
     expect((await me(service.url, token('user_pooled_hook'))).status).toBe(200);
   });
 
-  test('a crowd of new users over two server connections: one row each, no error', async () => {
-    const figures = await arrive(service, { users: 60, concurrency: 24, seed: 1 });
+  test('60 concurrent new users get one row each through two connections of PgBouncer', async () => {
+    const figures = await generateLoad(service, { users: 60, concurrency: 24, seed: 1 });
     expect(figures).toMatchObject({ rows: 60, usersWithoutOneRow: 0, usersWithSeveralIds: 0, errors: [] });
     const { rows } = await service.database.pool.query(
       `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,

@@ -18,14 +18,14 @@ const call = (method: 'GET' | 'POST', credential: Record<string, string>, header
       });
 const site = (value: string) => ({ 'sec-fetch-site': value });
 
-/** What a browser says of the page that sent a request, and which methods may then use a cookie. */
+/** Headers that describe the origin of a request, and whether a GET and a POST then accept a cookie. */
 const cases: [string, () => Record<string, string>, { GET: boolean; POST: boolean }][] = [
-  ['no browser', () => ({}), { GET: true, POST: true }],
+  ['a client that is not a browser', () => ({}), { GET: true, POST: true }],
   ['the same origin', () => ({ ...site('same-origin'), origin: service.url }), { GET: true, POST: true }],
-  ['the same origin, told by Origin alone', () => ({ origin: service.url }), { GET: true, POST: true }],
+  ['the same origin, by Origin alone', () => ({ origin: service.url }), { GET: true, POST: true }],
   ['the address bar', () => site('none'), { GET: true, POST: true }],
   ['an authorized party', () => ({ ...site('same-site'), origin: FRONTEND }), { GET: true, POST: true }],
-  ['an authorized party, told by Origin alone', () => ({ origin: FRONTEND }), { GET: true, POST: true }],
+  ['an authorized party, by Origin alone', () => ({ origin: FRONTEND }), { GET: true, POST: true }],
   [
     'a sibling subdomain',
     () => ({ ...site('same-site'), origin: 'https://blog.example.com' }),
@@ -38,15 +38,11 @@ const cases: [string, () => Record<string, string>, { GET: boolean; POST: boolea
     { GET: false, POST: false },
   ],
   ['another site without Origin', () => site('cross-site'), { GET: false, POST: false }],
-  [
-    'another site, told by Origin alone',
-    () => ({ origin: 'https://evil.example' }),
-    { GET: false, POST: false },
-  ],
+  ['another site, by Origin alone', () => ({ origin: 'https://evil.example' }), { GET: false, POST: false }],
   ['an opaque origin', () => ({ origin: 'null' }), { GET: false, POST: false }],
-  ['an origin that is none', () => ({ origin: 'evil' }), { GET: false, POST: false }],
+  ['an invalid origin', () => ({ origin: 'evil' }), { GET: false, POST: false }],
   [
-    'a browser that says one and another',
+    'a browser with contradictory headers',
     () => ({ ...site('none'), origin: 'https://evil.example' }),
     { GET: false, POST: false },
   ],
@@ -54,8 +50,8 @@ const cases: [string, () => Record<string, string>, { GET: boolean; POST: boolea
 
 test.each([
   ['another frontend', 'https://blog.example.com'],
-  ['nobody', undefined],
-])('a session that was made for %s is a 401, as bearer and as cookie', async (_whom, azp) => {
+  ['no frontend', undefined],
+])('A session token for %s gets a 401, as a bearer and as a cookie', async (_whom, azp) => {
   const foreign = tokenFor(service.idp, 'user_of_a_browser', azp === undefined ? {} : { azp });
   for (const credential of [bearer(foreign), cookie(foreign)]) {
     expect((await call('GET', credential, {})).status).toBe(401);
@@ -63,23 +59,26 @@ test.each([
   }
 });
 
-describe('a session cookie does not count where the browser says that a foreign page sent it', () => {
-  test.each(cases)('%s', async (_whence, headers, expected) => {
-    for (const method of ['GET', 'POST'] as const) {
-      // Twice: what is remembered of a credential comes after this.
-      for (const _time of [1, 2]) {
-        const { status } = await call(method, cookie(token()), headers());
-        expect({ method, status }).toEqual({ method, status: expected[method] ? 200 : 401 });
+describe('Requests of other pages', () => {
+  test.each(cases)(
+    'A session cookie is accepted or rejected by origin: %s',
+    async (_whence, headers, expected) => {
+      for (const method of ['GET', 'POST'] as const) {
+        // The second request could use the cached credential, but the check of the origin runs first.
+        for (const _time of [1, 2]) {
+          const { status } = await call(method, cookie(token()), headers());
+          expect({ method, status }).toEqual({ method, status: expected[method] ? 200 : 401 });
+        }
       }
-    }
-  });
+    },
+  );
 
-  test('the log says why', async () => {
+  test('The log contains the reason for a rejected cookie', async () => {
     await call('POST', cookie(token()), site('cross-site'));
     await expect.poll(() => service.output()).toContain('"reason":"foreign-cookie"');
   });
 
-  test.each(cases)('and a bearer counts always: %s', async (_whence, headers) => {
+  test.each(cases)('A bearer token is accepted from every origin: %s', async (_whence, headers) => {
     for (const method of ['GET', 'POST'] as const) {
       expect((await call(method, bearer(token()), headers())).status).toBe(200);
     }

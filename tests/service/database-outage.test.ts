@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
-import { holdInserts, holdRow } from '../harness/parts/held-row';
-import { startOwnPostgres } from '../harness/parts/own-postgres';
-import { type Answer, deliver, me, register, tokenFor, userCreated } from '../harness/requests';
+import { startDedicatedPostgres } from '../harness/dependencies/dedicated-postgres';
+import { lockInserts, lockRow } from '../harness/dependencies/row-lock';
+import { deliver, me, type ParsedResponse, register, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -11,15 +11,15 @@ import { stopAfterAll } from '../vitest/stop-after-all';
  * Maximum duration of a request in the log of the service. Its limits add up to 8.5 s: 0.5 s for the cache and 8 s for the
  * database. A client may wait longer on a busy machine; `send` waits 30 s at most.
  */
-const BOUND_MS = 9_000;
+const LIMIT_MS = 9_000;
 const ROLE = 'service_role';
 const POOL_CONNECTIONS = 10;
 
-const postgres = stopAfterAll(await startOwnPostgres());
+const postgres = stopAfterAll(await startDedicatedPostgres());
 const service = stopAfterAll(
   await startTestService({
     server: postgres,
-    // No limit binds a superuser.
+    // Connection limits do not apply to a superuser.
     async databaseUrl(database) {
       await database.pool.query(`CREATE ROLE ${ROLE} LOGIN PASSWORD 'password-of-the-role'`);
       await database.pool.query(`GRANT SELECT, INSERT ON users TO ${ROLE}`);
@@ -40,7 +40,7 @@ const { rowsOf } = service.database;
 const recovers = () =>
   expect
     .poll(async () => (await me(service.url, token(`user_after_${Date.now()}`))).status, {
-      message: 'serves again, with no restart',
+      message: 'the service recovers without a restart',
     })
     .toBe(200);
 
@@ -49,13 +49,13 @@ afterEach(async () => {
   await recovers();
   const durations = [...service.output().matchAll(/"ms":(\d+)/g)].map(([, ms]) => Number(ms));
   expect(durations.length).toBeGreaterThan(0);
-  expect(Math.max(...durations), 'milliseconds of the slowest request').toBeLessThan(BOUND_MS);
+  expect(Math.max(...durations), 'milliseconds of the slowest request').toBeLessThan(LIMIT_MS);
 });
 
 const internalError = { status: 500, body: { message: 'Internal Server Error' } };
-const told = ({ status, body }: Answer) => ({ status, body });
+const statusAndBody = ({ status, body }: ParsedResponse) => ({ status, body });
 
-/** Sends an event through the provider's sender and resolves once an attempt to deliver it has failed. */
+/** Sends an event from the provider. Resolves with its id once the first delivery has failed. */
 async function failedDelivery(id: string): Promise<string> {
   const delivery = service.idp.webhooks.send('user.created', { id });
   const attempts = () => service.idp.store.deliveries.get(delivery.id)?.attempts ?? [];
@@ -64,19 +64,19 @@ async function failedDelivery(id: string): Promise<string> {
   return delivery.id;
 }
 
-describe('while the database is out, cached users are served and the rest is a 500 in time', () => {
+describe('A failing database', () => {
   const transport = (treatment: 'refuse' | 'reset' | 'black-hole') => ({
     fail: () => service.database.proxy.treat(treatment),
     heal: () => service.database.proxy.treat('forward'),
   });
 
   test.each<[string, () => { fail(): Promise<unknown>; heal(): Promise<unknown> }]>([
-    ['refused', () => transport('refuse')],
-    ['reset', () => transport('reset')],
-    ['black-holed while idle', () => transport('black-hole')],
-    ['shut down and started again', () => ({ fail: postgres.halt, heal: postgres.resume })],
+    ['refuses connections', () => transport('refuse')],
+    ['resets connections', () => transport('reset')],
+    ['drops all bytes', () => transport('black-hole')],
+    ['was shut down', () => ({ fail: postgres.halt, heal: postgres.resume })],
     [
-      'out of connections',
+      'has no free connection',
       () => ({
         async fail() {
           await administer(`ALTER ROLE ${ROLE} CONNECTION LIMIT 0`);
@@ -86,9 +86,9 @@ describe('while the database is out, cached users are served and the rest is a 5
       }),
     ],
   ])(
-    '%s; the event whose delivery failed is delivered again, and registers its user',
-    async (what, fault) => {
-      const { fail, heal } = fault();
+    'Cached users are served, other requests get a 500, and events are delivered later if the database %s',
+    async (what, outage) => {
+      const { fail, heal } = outage();
       const id = (kind: string) => `user_${kind}_${what.replaceAll(' ', '_')}`;
       const cached = await me(service.url, token(id('cached')));
       await deliver(service.url, userCreated(id('uncached')));
@@ -100,8 +100,8 @@ describe('while the database is out, cached users are served and the rest is a 5
         register(service.url, token(id('cached')), { identityProviderUserId: id('registered') }),
         deliver(service.url, userCreated(id('announced'))),
       ]);
-      expect(told(served)).toEqual({ status: 200, body: cached.body });
-      expect(others.map(told)).toEqual(Array(4).fill(internalError));
+      expect(statusAndBody(served)).toEqual({ status: 200, body: cached.body });
+      expect(others.map(statusAndBody)).toEqual(Array(4).fill(internalError));
       const event = await failedDelivery(id('event'));
       await heal();
       expect((await service.idp.webhooks.settled(event)).status).toBe('delivered');
@@ -111,22 +111,22 @@ describe('while the database is out, cached users are served and the rest is a 5
     },
   );
 
-  test('black-holed in the middle of queries on every connection of the pool', async () => {
+  test('The service recovers from a database that stops responding to queries on all connections', async () => {
     const cached = await me(service.url, token('user_dark_cached'));
-    const row = await holdInserts(service.database);
-    const underWay = [
+    const row = await lockInserts(service.database);
+    const inFlight = [
       me(service.url, token('user_dark_guard')),
       register(service.url, token('user_dark_cached'), { identityProviderUserId: 'user_dark_register' }),
       ...Array.from({ length: 12 }, (_, index) => deliver(service.url, userCreated(`user_dark_${index}`))),
     ];
     expect(await row.waiting(POOL_CONNECTIONS)).toBe(true);
     await service.database.proxy.treat('black-hole');
-    expect(told(await me(service.url, token('user_dark_cached')))).toEqual({
+    expect(statusAndBody(await me(service.url, token('user_dark_cached')))).toEqual({
       status: 200,
       body: cached.body,
     });
-    const answers = await Promise.all(underWay);
-    expect(answers.map(told)).toEqual(Array(14).fill(internalError));
+    const responses = await Promise.all(inFlight);
+    expect(responses.map(statusAndBody)).toEqual(Array(14).fill(internalError));
     await row.release();
     await service.database.proxy.treat('forward');
     await recovers();
@@ -156,7 +156,7 @@ test.each([1, 3, 6])(
 );
 
 test('A registration that waits for a connection and then for a statement ends at its deadline', async () => {
-  const row = await holdRow(service.database, 'user_late');
+  const row = await lockRow(service.database, 'user_late');
   const timeouts = () => service.linesWith('Timed out').length;
   const before = timeouts();
   await service.database.proxy.treat('hold');
@@ -164,17 +164,17 @@ test('A registration that waits for a connection and then for a statement ends a
   // With the 3 s of the blocked insert, this exceeds the deadline of 8 s.
   await pause(6_000);
   await service.database.proxy.treat('forward');
-  expect(told(await late)).toEqual(internalError);
+  expect(statusAndBody(await late)).toEqual(internalError);
   await row.release();
   await expect.poll(timeouts, { message: 'the deadline of the registration ended it' }).toBe(before + 1);
 });
 
-test('connections that the server ends in the middle of a query are a 500 once, and idle ones not even that', async () => {
-  const row = await holdRow(service.database, 'user_ended');
-  const underWay = me(service.url, token('user_ended'));
+test('A connection that the server closes during a query causes one 500, and an idle one causes none', async () => {
+  const row = await lockRow(service.database, 'user_ended');
+  const inFlight = me(service.url, token('user_ended'));
   expect(await row.waiting(1)).toBe(true);
   await endConnections();
-  expect(told(await underWay)).toEqual(internalError);
+  expect(statusAndBody(await inFlight)).toEqual(internalError);
   await row.release();
   expect((await me(service.url, token('user_ended'))).status).toBe(200);
   const lost = () => service.linesWith('idle database connection lost').length;
@@ -184,7 +184,7 @@ test('connections that the server ends in the middle of a query are a 500 once, 
   expect((await me(service.url, token('user_ended_idle'))).status).toBe(200);
 });
 
-test('a read-only database still finds users; new ones are a 500, and their events are delivered later', async () => {
+test('With a read-only database, known users are served, new users get a 500, and events are delivered later', async () => {
   const cached = await me(service.url, token('user_read_cached'));
   await deliver(service.url, userCreated('user_read_known'));
   const readOnly = async (on: boolean) => {
@@ -192,15 +192,18 @@ test('a read-only database still finds users; new ones are a 500, and their even
     await endConnections();
   };
   await readOnly(true);
-  // A connection that has just been ended may be met once more.
+  // The pool may return a closed connection once more.
   await expect.poll(async () => (await me(service.url, token('user_read_known'))).status).toBe(200);
-  expect(told(await me(service.url, token('user_read_cached')))).toEqual({ status: 200, body: cached.body });
-  const refused = await Promise.all([
+  expect(statusAndBody(await me(service.url, token('user_read_cached')))).toEqual({
+    status: 200,
+    body: cached.body,
+  });
+  const failed = await Promise.all([
     me(service.url, token('user_read_new')),
     register(service.url, token('user_read_cached'), { identityProviderUserId: 'user_read_new' }),
     deliver(service.url, userCreated('user_read_new')),
   ]);
-  expect(refused.map(told)).toEqual(Array(3).fill(internalError));
+  expect(failed.map(statusAndBody)).toEqual(Array(3).fill(internalError));
   const event = await failedDelivery('user_read_event');
   await readOnly(false);
   expect((await service.idp.webhooks.settled(event)).status).toBe('delivered');
@@ -223,23 +226,26 @@ test.each([
   [
     'the table is missing',
     '42P01',
-    'ALTER TABLE users RENAME TO mislaid',
-    'ALTER TABLE mislaid RENAME TO users',
+    'ALTER TABLE users RENAME TO renamed',
+    'ALTER TABLE renamed RENAME TO users',
   ],
   [
-    'nothing keeps two rows of one user apart',
+    'the unique index is missing',
     '42P10',
     'DROP INDEX users_identity_provider_user_id_key',
     'CREATE UNIQUE INDEX users_identity_provider_user_id_key ON users (identity_provider_user_id)',
   ],
-])('%s: nobody is linked, and the log says %s', async (_, sqlState, breakIt, mendIt) => {
-  const id = `user_${randomBytes(6).toString('hex')}`;
-  const lines = () => service.linesWith(`"sqlState":"${sqlState}"`).length;
-  const before = lines();
-  await administer(breakIt);
-  const asked = Promise.all([me(service.url, token(id)), deliver(service.url, userCreated(id))]);
-  const refused = await asked.finally(() => administer(mendIt));
-  expect(refused.map(told)).toEqual([internalError, internalError]);
-  expect(await rowsOf(id)).toEqual([]);
-  await expect.poll(lines).toBe(before + 2);
-});
+])(
+  'No user is linked if %s, and the log contains the SQLSTATE %s',
+  async (_, sqlState, breakIt, repairIt) => {
+    const id = `user_${randomBytes(6).toString('hex')}`;
+    const lines = () => service.linesWith(`"sqlState":"${sqlState}"`).length;
+    const before = lines();
+    await administer(breakIt);
+    const requests = Promise.all([me(service.url, token(id)), deliver(service.url, userCreated(id))]);
+    const failed = await requests.finally(() => administer(repairIt));
+    expect(failed.map(statusAndBody)).toEqual([internalError, internalError]);
+    expect(await rowsOf(id)).toEqual([]);
+    await expect.poll(lines).toBe(before + 2);
+  },
+);

@@ -81,7 +81,7 @@ function runScript(databaseUrl: string | undefined, variables: Record<string, st
   });
 }
 
-test('the committed migrations are applied once, with the rows that Prisma writes', async () => {
+test('A deployment applies the committed migrations once and writes the same rows as Prisma', async () => {
   const url = await newDatabase();
   const names = readdirSync(committed, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   const expected = names.map(({ name }) => name).sort();
@@ -102,10 +102,10 @@ test('the committed migrations are applied once, with the rows that Prisma write
   expect(await query(url, 'SELECT count(*)::int AS users FROM users')).toEqual([{ users: 0 }]);
 });
 
-test('several instances at once apply each migration once and all succeed', async () => {
+test('Concurrent deployments apply each migration once, and all succeed', async () => {
   const url = await newDatabase();
   const folder = newMigrations({
-    '1_table': 'CREATE TABLE note (id INT); SELECT pg_sleep(0.2);', // the winner is slow: the others are there by then
+    '1_table': 'CREATE TABLE note (id INT); SELECT pg_sleep(0.2);', // Slow, so that the other instances start in the meantime.
     '2_row': 'INSERT INTO note VALUES (1);',
   });
   const results = await Promise.all(Array.from({ length: 8 }, () => deployMigrations(url, folder)));
@@ -114,7 +114,7 @@ test('several instances at once apply each migration once and all succeed', asyn
   expect(await rowsOf(url)).toHaveLength(2);
 });
 
-test("Prisma's own lock keeps a deployment waiting", async () => {
+test('A deployment waits for the advisory lock of Prisma', async () => {
   const url = await newDatabase();
   const prisma = await connect(url);
   await prisma.query('SELECT pg_advisory_lock(72707369)');
@@ -130,7 +130,7 @@ test("Prisma's own lock keeps a deployment waiting", async () => {
   expect(await deployment).toEqual(['1_table']);
 });
 
-test('a migration that fails changes nothing, is recorded as failed, and holds up what follows', async () => {
+test('A failed migration is rolled back, recorded as failed, and blocks later migrations', async () => {
   const url = await newDatabase();
   const folder = newMigrations({
     '1_good': 'CREATE TABLE note (id INT)',
@@ -164,7 +164,7 @@ test('a migration that fails changes nothing, is recorded as failed, and holds u
   expect(await deployMigrations(url, folder)).toEqual([]);
 });
 
-test('a migration that was edited after it was applied is refused', async () => {
+test('A deployment fails if an applied migration was edited', async () => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_table': 'CREATE TABLE note (id INT);\n' });
   await deployMigrations(url, folder);
@@ -174,7 +174,7 @@ test('a migration that was edited after it was applied is refused', async () => 
   expect(await query(url, `SELECT to_regclass('later') AS later`)).toEqual([{ later: null }]);
 });
 
-test('other line endings are no edit', async () => {
+test('Different line endings do not count as an edit of a migration', async () => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_table': 'CREATE TABLE note (\n  id INT\n);\n' });
   await deployMigrations(url, folder);
@@ -193,22 +193,19 @@ test.each([
   'BEGIN;',
   'SAVEPOINT before_migration; RELEASE before_migration;',
   'DO $$ BEGIN COMMIT; END $$;',
-])(
-  'a migration that would end its transaction changes nothing, and its failure is recorded: %s',
-  async (end) => {
-    const url = await newDatabase();
-    const folder = newMigrations({ '1_end': `CREATE TABLE note (id INT); ${end}` });
-    await expect(deployMigrations(url, folder)).rejects.toThrow(
-      /^Migration 1_end failed and was rolled back: /,
-    );
-    expect(
-      await query(
-        url,
-        `SELECT to_regclass('note') AS note, finished_at, length(logs) > 10 AS logged FROM _prisma_migrations`,
-      ),
-    ).toEqual([{ note: null, finished_at: null, logged: true }]);
-  },
-);
+])('A migration that would end its transaction is rolled back and recorded as failed: %s', async (end) => {
+  const url = await newDatabase();
+  const folder = newMigrations({ '1_end': `CREATE TABLE note (id INT); ${end}` });
+  await expect(deployMigrations(url, folder)).rejects.toThrow(
+    /^Migration 1_end failed and was rolled back: /,
+  );
+  expect(
+    await query(
+      url,
+      `SELECT to_regclass('note') AS note, finished_at, length(logs) > 10 AS logged FROM _prisma_migrations`,
+    ),
+  ).toEqual([{ note: null, finished_at: null, logged: true }]);
+});
 
 test.each<[string, string]>([
   ['CASE', "CREATE VIEW answer AS SELECT CASE WHEN true THEN 1\nEND;\nSELECT 'it''s';"],
@@ -219,42 +216,39 @@ test.each<[string, string]>([
     'a function body',
     'CREATE FUNCTION one() RETURNS INT AS $$\nBEGIN\n  RETURN 1;\nEND;\n$$ LANGUAGE plpgsql;',
   ],
-  ['nothing at all', ''],
+  ['no statement', ''],
   ['another schema', 'CREATE SCHEMA other; SET search_path = other; CREATE TABLE note (id INT);'],
   ['another role', 'CREATE ROLE migrator_of_the_test; SET ROLE migrator_of_the_test;'],
   ['another schema, as pg_dump does it', "SELECT pg_catalog.set_config('search_path', '', false);"],
-])(
-  'a migration may hold what only looks like the end of one, and settings of its own: %s',
-  async (_what, sql) => {
-    const url = await newDatabase();
-    const folder = newMigrations({ '1_odd': sql, '2_table': 'CREATE TABLE after (id INT);' });
-    expect(await deployMigrations(url, folder)).toEqual(['1_odd', '2_table']);
-    expect(await query(url, `SELECT to_regclass('public.after') IS NOT NULL AS after`)).toEqual([
-      { after: true },
-    ]);
-    expect(await deployMigrations(url, folder)).toEqual([]);
-  },
-);
+])('A migration may contain text that resembles a COMMIT, and settings: %s', async (_what, sql) => {
+  const url = await newDatabase();
+  const folder = newMigrations({ '1_odd': sql, '2_table': 'CREATE TABLE after (id INT);' });
+  expect(await deployMigrations(url, folder)).toEqual(['1_odd', '2_table']);
+  expect(await query(url, `SELECT to_regclass('public.after') IS NOT NULL AS after`)).toEqual([
+    { after: true },
+  ]);
+  expect(await deployMigrations(url, folder)).toEqual([]);
+});
 
-test('a preview migrates only a database that is said to be its own, and never that of MIGRATION_DATABASE_URL', async () => {
+test('A preview deployment migrates only its own database, and never the one of MIGRATION_DATABASE_URL', async () => {
   const url = await newDatabase();
   const preview = { VERCEL_ENV: 'preview' };
-  const refused = await runScript(url, preview);
-  expect(refused).toMatchObject({ status: 0, stdout: '' });
-  expect(refused.stderr).toContain('NOT MIGRATED');
+  const skipped = await runScript(url, preview);
+  expect(skipped).toMatchObject({ status: 0, stdout: '' });
+  expect(skipped.stderr).toContain('NOT MIGRATED');
   expect(await query(url, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
-  const ofProduction = await newDatabase();
+  const production = await newDatabase();
   const own = await runScript(url, {
     ...preview,
     MIGRATE_PREVIEW_DATABASE: '1',
-    MIGRATION_DATABASE_URL: ofProduction,
+    MIGRATION_DATABASE_URL: production,
   });
   expect(own.stdout).toMatch(/^applied /);
-  expect(await query(ofProduction, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
+  expect(await query(production, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
   expect((await runScript(url, { VERCEL_ENV: 'production' })).stdout).toContain('up to date');
 });
 
-test('what a newer version applied is left alone', async () => {
+test('An older version ignores migrations that a newer version applied', async () => {
   const url = await newDatabase();
   const folder = newMigrations({
     '1_table': 'CREATE TABLE note (id INT)',
@@ -267,7 +261,7 @@ test('what a newer version applied is left alone', async () => {
   expect(await deployMigrations(url, older)).toEqual([]);
 });
 
-test('what is pending is told to a role that may read it, and asking changes nothing', async () => {
+test('pendingMigrations returns the pending migrations to a role that may read them, and changes no data', async () => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_good': 'CREATE TABLE note (id INT)', '2_bad': 'SELECT 1/0' });
   expect(await pendingMigrations(url, folder)).toEqual(['1_good', '2_bad']);
@@ -285,7 +279,7 @@ test('what is pending is told to a role that may read it, and asking changes not
   expect(await pendingMigrations(url, folder)).toEqual([]);
 });
 
-test('the command says what it applied', async () => {
+test('The command prints the migrations that it applied', async () => {
   const url = await newDatabase();
   const first = await runScript(url);
   expect(first).toMatchObject({ status: 0, stderr: '' });
@@ -298,11 +292,11 @@ test('the command says what it applied', async () => {
 });
 
 test.each([
-  ['no variable', undefined, 'DATABASE_URL is not set'],
-  ['no URL', 'hidden-password', 'DATABASE_URL must be a postgresql:// URL'],
+  ['a missing variable', undefined, 'DATABASE_URL is not set'],
+  ['a value that is not a URL', 'hidden-password', 'DATABASE_URL must be a postgresql:// URL'],
   ['another scheme', 'mysql://me:hidden-password@127.0.0.1/db', 'DATABASE_URL must be a postgresql:// URL'],
-  ['nobody there', 'postgresql://me:hidden-password@localhost:1/db', 'ECONNREFUSED'],
-])('the command fails with one line and no secret: %s', async (_name, url, words) => {
+  ['an unreachable server', 'postgresql://me:hidden-password@localhost:1/db', 'ECONNREFUSED'],
+])('The command fails with one line without a secret for %s', async (_name, url, words) => {
   const { status, stdout, stderr } = await runScript(url);
   expect(status).toBe(1);
   expect(stdout).toBe('');
@@ -311,7 +305,7 @@ test.each([
   expect(stderr).not.toMatch(/hidden-password|:\/\/me/);
 });
 
-describe('a role that may only read and insert, by the statements of docs/deploy.md', async () => {
+describe('The restricted role of docs/deploy.md', async () => {
   const page = readFileSync(path.join(project, 'docs', 'deploy.md'), 'utf8');
   const [, written = '', username = ''] = /^```sql\n(CREATE ROLE (\w+) [^`]+)```$/m.exec(page) ?? [];
   const password = 'hidden-password';
@@ -320,21 +314,21 @@ describe('a role that may only read and insert, by the statements of docs/deploy
 
   const owner = await newDatabase();
   const ofTheService = as(username, owner);
-  const refusal =
+  const permissionError =
     /^The migrations were not deployed: the role of (MIGRATION_)?DATABASE_URL lacks a right: permission denied for .+\. Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables \(docs\/deploy\.md\)\.\n$/;
 
-  test('applies no migration, and is told which variable is for that', async () => {
-    await query(owner, `CREATE ROLE nobody_yet LOGIN PASSWORD '${password}'`);
-    const { status, stdout, stderr } = await runScript(as('nobody_yet', owner));
+  test('A deployment as a restricted role fails with a hint to MIGRATION_DATABASE_URL', async () => {
+    await query(owner, `CREATE ROLE without_rights LOGIN PASSWORD '${password}'`);
+    const { status, stdout, stderr } = await runScript(as('without_rights', owner));
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-    expect(stderr).toMatch(refusal);
+    expect(stderr).toMatch(permissionError);
     expect(stderr).not.toContain(password);
     expect(await query(owner, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
   });
 
-  test('is passed by in favour of MIGRATION_DATABASE_URL, the owner', async () => {
+  test('A deployment uses the role of MIGRATION_DATABASE_URL instead of the restricted role', async () => {
     const owners = { MIGRATION_DATABASE_URL: owner };
-    const { status, stdout } = await runScript(as('nobody_yet', owner), owners);
+    const { status, stdout } = await runScript(as('without_rights', owner), owners);
     expect({ status, stdout }).toEqual({
       status: 0,
       stdout: expect.stringMatching(/^applied \d+_create_users$/m),
@@ -343,7 +337,7 @@ describe('a role that may only read and insert, by the statements of docs/deploy
     expect((await runScript('not looked at', owners)).stdout).toContain('up to date');
   });
 
-  test('may run the command where nothing is pending, and not where something is', async () => {
+  test('The restricted role may run the command only if no migration is pending', async () => {
     expect(await runScript(ofTheService)).toEqual({
       status: 0,
       stdout: 'nothing to apply: the database is up to date\n',
@@ -353,12 +347,12 @@ describe('a role that may only read and insert, by the statements of docs/deploy
     for (const variables of [{}, { MIGRATION_DATABASE_URL: ofTheService }]) {
       const { status, stderr } = await runScript(ofTheService, variables);
       expect(status).toBe(1);
-      expect(stderr).toMatch(refusal);
+      expect(stderr).toMatch(permissionError);
     }
     await query(owner, 'UPDATE _prisma_migrations SET rolled_back_at = NULL');
   });
 
-  test('has no other right', async () => {
+  test('The restricted role has no other rights', async () => {
     for (const statement of [
       'UPDATE users SET id = id',
       'DELETE FROM users',
@@ -374,7 +368,7 @@ describe('a role that may only read and insert, by the statements of docs/deploy
       );
   });
 
-  test('is all that the service needs: guard, registration and webhook', async () => {
+  test('Guard, registration and webhook work with the restricted role', async () => {
     const service = await startTestService({
       server: { url: server.url('postgres'), template: new URL(owner).pathname.slice(1) },
       databaseUrl: () => ofTheService,

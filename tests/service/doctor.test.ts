@@ -8,11 +8,11 @@ import { memoryEngine } from '../../dev/kv/memory';
 import { CommandError, type KvEngine, startKvServer } from '../../dev/kv/server';
 import { freePort } from '../../dev/system/listen';
 import { runCommand } from '../harness/commands';
+import { createTestDatabase, serverOfThisRun, type TestDatabase } from '../harness/dependencies/database';
+import { hasPgBouncer, startPgBouncer } from '../harness/dependencies/pgbouncer';
+import { startFetchServer, startStubServer } from '../harness/dependencies/stub-server';
+import { startTcpProxy } from '../harness/dependencies/tcp-proxy';
 import { startProvider } from '../harness/identity-provider';
-import { createTestDatabase, serverOfThisRun, type TestDatabase } from '../harness/parts/database';
-import { startHttpServer, startImpostor } from '../harness/parts/impostor';
-import { hasPgBouncer, startPgBouncer } from '../harness/parts/pgbouncer';
-import { startTcpProxy } from '../harness/parts/tcp-proxy';
 import { SIGNING_SECRET, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -64,17 +64,17 @@ async function databaseWith(...statements: string[]): Promise<TestDatabase> {
 const valid: Variables = { ...service.environment, DATABASE_URL: await roleOn(database) };
 
 const closedAddress = `127.0.0.1:${await freePort()}`;
-const silent = stopAfterAll(await startImpostor(() => undefined));
+const silent = stopAfterAll(await startStubServer(() => undefined));
 const silentAddress = `127.0.0.1:${silent.port}`;
 const html = stopAfterAll(
-  await startHttpServer(() => new Response('<html>', { headers: { 'content-type': 'text/html' } })),
+  await startFetchServer(() => new Response('<html>', { headers: { 'content-type': 'text/html' } })),
 );
-const broken = stopAfterAll(await startHttpServer(() => new Response('{}', { status: 500 })));
+const broken = stopAfterAll(await startFetchServer(() => new Response('{}', { status: 500 })));
 const redirecting = stopAfterAll(
-  await startHttpServer(() => Response.redirect('https://login.example/', 307)),
+  await startFetchServer(() => Response.redirect('https://login.example/', 307)),
 );
 const agreeing = stopAfterAll(
-  await startHttpServer(({ url }) => {
+  await startFetchServer(({ url }) => {
     const status = url.endsWith('/ready') ? 'degraded' : 'ok';
     return Response.json(
       { status, received: true, eventType: 'doctor.check' },
@@ -83,7 +83,7 @@ const agreeing = stopAfterAll(
   }),
 );
 const stopping = stopAfterAll(
-  await startHttpServer(({ url }) => {
+  await startFetchServer(({ url }) => {
     if (url.endsWith('/alive')) return Response.json({ status: 'ok' });
     return Response.json({ errors: { database: 'unavailable' }, message: 'Unauthorized' }, { status: 503 });
   }),
@@ -143,7 +143,7 @@ const laggingStore = await storeWhere(/^get$/i, (call) => {
   return reads < 3 ? null : call();
 });
 const rejectingStore = stopAfterAll(
-  await startHttpServer(() => Response.json({ error: QUOTA_ERROR }, { status: 400 })),
+  await startFetchServer(() => Response.json({ error: QUOTA_ERROR }, { status: 400 })),
 );
 
 const at = (url: string, address: string) => Object.assign(new URL(url), { host: address }).href;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { arrive } from '../harness/arrivals';
+import { generateLoad } from '../harness/load-generator';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -7,9 +7,9 @@ const USERS = 100;
 
 const service = stopAfterAll(await startTestService({ processes: 2 }));
 
-// `npm run exactly-once` does the same with 10,000 users.
-test(`${USERS} users, each arriving by guard, register and webhook at once, in two processes: one row each, one 201 at most`, async () => {
-  const figures = await arrive(service, { users: USERS, concurrency: 32, seed: 1 });
+// `npm run exactly-once` runs this with 10,000 users.
+test(`${USERS} users who use guard, register and webhook at once in two processes get one row and at most one 201 each`, async () => {
+  const figures = await generateLoad(service, { users: USERS, concurrency: 32, seed: 1 });
   expect(figures).toMatchObject({
     rows: USERS,
     usersWithoutOneRow: 0,
@@ -17,6 +17,6 @@ test(`${USERS} users, each arriving by guard, register and webhook at once, in t
     usersCreatedTwice: 0,
     errors: [],
   });
-  expect(figures.created, 'some were first linked by register').toBeGreaterThan(0);
+  expect(figures.created, 'register linked some users first').toBeGreaterThan(0);
   expect(figures.lostRaces, 'calls that raced to create a user').toBeGreaterThan(0);
 });

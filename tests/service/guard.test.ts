@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { startStubServer } from '../harness/dependencies/stub-server';
 import { foreignKeys, type Signing } from '../harness/hostile/tokens';
-import { startImpostor } from '../harness/parts/impostor';
 import { bearer, cookie, me, now, send, tokenFor } from '../harness/requests';
 import { PUBLISHABLE_KEY, SECRET_KEY, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -9,8 +9,8 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const unauthorized = { status: 401, body: { message: 'Unauthorized' } };
 const TTL_SECONDS = 600;
 
-/** With IDP_JWT_KEY the service has no reason to ask it anything. */
-const backendApi = stopAfterAll(await startImpostor());
+/** With IDP_JWT_KEY the service does not send requests to the Backend API. */
+const backendApi = stopAfterAll(await startStubServer());
 const service = stopAfterAll(await startTestService({ environment: { CLERK_API_URL: backendApi.url } }));
 beforeEach(() => {
   service.kv.takeCommands();
@@ -23,8 +23,8 @@ const getMe = (headers: Record<string, string> = {}, query = '') =>
 const token = (sub: string, claims: Record<string, unknown> = {}, signing?: Signing) =>
   tokenFor(service.idp, sub, claims, signing);
 
-describe('an authenticated request', () => {
-  test('gets exactly the three fields of the context', async () => {
+describe('An authenticated request', () => {
+  test('The guard passes exactly the three fields of the context', async () => {
     const { status, body } = await me(service.url, token('user_context'));
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -34,7 +34,7 @@ describe('an authenticated request', () => {
     });
   });
 
-  test('is known by the session token of a real session', async () => {
+  test('The guard accepts the session token of a real session', async () => {
     const user = service.idp.createUser({ email: 'ada@example.com', password: 'correct horse battery' });
     const { status, body } = await me(
       service.url,
@@ -53,14 +53,14 @@ describe('an authenticated request', () => {
     });
   });
 
-  test('may carry its token in a cookie, as a browser does', async () => {
+  test('The guard accepts a session token in a cookie', async () => {
     const complete = cookie(token('user_cookie'));
     expect((await getMe(complete)).status).toBe(200);
     const lacking = { cookie: complete.cookie.replace('__client_uat=1; ', '') };
     expect(await getMe(lacking)).toMatchObject(unauthorized);
   });
 
-  test('on first sight is registered with two statements, and cached for 10 minutes', async () => {
+  test('The first request of a user runs two statements and caches the internal id for 10 minutes', async () => {
     const { body } = await me(service.url, token('user_first'));
     const { userId } = Object(body);
     expect(service.database.takeStatements().map((sql) => sql.split(' ')[0])).toEqual(['SELECT', 'INSERT']);
@@ -71,7 +71,7 @@ describe('an authenticated request', () => {
     expect(await service.kv.engine.call('TTL', key('user_first'))).toBeGreaterThan(TTL_SECONDS - 30);
   });
 
-  test('on a cache hit makes one KV round trip and no SQL', async () => {
+  test('A cache hit takes one KV round trip and no SQL', async () => {
     const { body } = await me(service.url, token('user_hit'));
     service.kv.takeCommands();
     service.database.takeStatements();
@@ -80,13 +80,13 @@ describe('an authenticated request', () => {
     expect(service.database.takeStatements()).toEqual([]);
   });
 
-  test('uses the cached internal id', async () => {
+  test('The guard uses the cached internal id', async () => {
     const cached = '01890a5d-ac96-774b-bcce-b302099a8057';
     await service.kv.engine.call('SET', key('user_cached'), cached, 'EX', '60');
     expect((await me(service.url, token('user_cached'))).body).toMatchObject({ userId: cached });
   });
 
-  test('caches any id that the column holds, also that of an imported row', async () => {
+  test('The guard caches the id of an imported row, which is not a UUIDv7', async () => {
     const imported = '5f0c9a7e-1b2d-4c3e-8f90-a1b2c3d4e5f6';
     await service.database.pool.query('INSERT INTO users (id, identity_provider_user_id) VALUES ($1, $2)', [
       imported,
@@ -98,7 +98,7 @@ describe('an authenticated request', () => {
     expect(service.database.takeStatements()).toHaveLength(1);
   });
 
-  test('on a miss for an existing user costs one SELECT and one KV write', async () => {
+  test('A cache miss for an existing user takes one SELECT and one KV write', async () => {
     const { body } = await me(service.url, token('user_missed'));
     await service.kv.engine.call('DEL', key('user_missed'));
     service.kv.takeCommands();
@@ -117,18 +117,15 @@ describe('an authenticated request', () => {
     'not-an-id',
     '01890A5D-AC96-774B-BCCE-B302099A8057',
     '{}',
-  ])(
-    'takes a cached value that the service could not have stored for a miss, and replaces it: %j',
-    async (value) => {
-      const { body } = await me(service.url, token('user_malformed'));
-      await service.kv.engine.call('SET', key('user_malformed'), value);
-      expect((await me(service.url, token('user_malformed'))).body).toEqual(body);
-      expect(await service.kv.engine.call('GET', key('user_malformed'))).toBe(Object(body).userId);
-    },
-  );
+  ])('The guard treats a malformed cached value as a miss and replaces it: %j', async (value) => {
+    const { body } = await me(service.url, token('user_malformed'));
+    await service.kv.engine.call('SET', key('user_malformed'), value);
+    expect((await me(service.url, token('user_malformed'))).body).toEqual(body);
+    expect(await service.kv.engine.call('GET', key('user_malformed'))).toBe(Object(body).userId);
+  });
 });
 
-describe('a request without a verified session', () => {
+describe('A request without a verified session', () => {
   const otherKey = foreignKeys().privateKey;
   const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const claims = () => ({
@@ -152,65 +149,68 @@ describe('a request without a verified session', () => {
   test.each<[string, () => Record<string, string>]>([
     ['no credential', () => ({})],
     ['an empty bearer', () => ({ authorization: 'Bearer ' })],
-    ['no token', () => bearer('hello')],
+    ['a bearer that is not a token', () => bearer('hello')],
     ['two dots', () => bearer('..')],
     ['another scheme', () => ({ authorization: `Basic ${token('user_x')}` })],
     ['no sub', () => bearer(token('user_x', { sub: undefined }))],
     ['an empty sub', () => bearer(token(''))],
-    ['a sub that is no id', () => bearer(token('a\0b'))],
+    ['a sub with NUL', () => bearer(token('a\0b'))],
     ['a sub of 256 characters', () => bearer(token('u'.repeat(256)))],
-    ['a sub that is no string', () => bearer(token('user_x', { sub: 7 }))],
-    ['expired by more than the skew', () => bearer(token('user_x', { exp: now() - 6 }))],
-    ['valid later only', () => bearer(token('user_x', { nbf: now() + 60 }))],
-    ['issued later', () => bearer(token('user_x', { iat: now() + 60 }))],
+    ['a sub that is not a string', () => bearer(token('user_x', { sub: 7 }))],
+    ['a token that expired before the clock skew', () => bearer(token('user_x', { exp: now() - 6 }))],
+    ['a token that is valid later', () => bearer(token('user_x', { nbf: now() + 60 }))],
+    ['a token that is issued later', () => bearer(token('user_x', { iat: now() + 60 }))],
     ['a pending session', () => bearer(token('user_x', { sts: 'pending' }))],
-    ['the key of another instance', () => bearer(token('user_forged', {}, { privateKeyPem: otherKey }))],
+    [
+      'a token by the key of another instance',
+      () => bearer(token('user_forged', {}, { privateKeyPem: otherKey })),
+    ],
     ['changed claims', () => bearer(tampered())],
     ['algorithm none', () => bearer(signedBy('none'))],
     ['the public key as an HMAC secret', () => bearer(signedBy('HS256'))],
     ['the type of an OAuth token', () => bearer(token('user_forged', {}, { header: { typ: 'at+jwt' } }))],
     ['the subject of a machine', () => bearer(token('mch_machine'))],
-    ...[' x', ' Bearer ', '==', ' ='].flatMap((behind): [string, () => Record<string, string>][] => [
+    ...[' x', ' Bearer ', '==', ' ='].flatMap((suffix): [string, () => Record<string, string>][] => [
       [
-        `the type of an OAuth token, with "${behind}" behind it`,
-        () => bearer(token('user_forged', {}, { header: { typ: 'at+jwt' } }) + behind),
+        `the type of an OAuth token, followed by "${suffix}"`,
+        () => bearer(token('user_forged', {}, { header: { typ: 'at+jwt' } }) + suffix),
       ],
-      [`the subject of a machine, with "${behind}" behind it`, () => bearer(token('mch_machine') + behind)],
-      [`the same in a cookie, with "${behind}" behind it`, () => cookie(token('mch_machine') + behind)],
+      [`the subject of a machine, followed by "${suffix}"`, () => bearer(token('mch_machine') + suffix)],
+      [
+        `the subject of a machine in a cookie, followed by "${suffix}"`,
+        () => cookie(token('mch_machine') + suffix),
+      ],
     ]),
     ['an API key', () => bearer('ak_0123456789abcdef')],
     ['a machine token', () => bearer('mt_0123456789abcdef')],
     ['an OAuth access token', () => bearer('oat_0123456789abcdef')],
     ['a machine token without scheme', () => ({ authorization: 'mt_0123456789abcdef' })],
-    ['a header type that is no ASCII', () => bearer(unsigned({ alg: 'RS256', typ: '☃' }))],
-    ['an algorithm that is no ASCII', () => bearer(unsigned({ alg: '☃', typ: 'JWT' }))],
+    ['a header type that is not ASCII', () => bearer(unsigned({ alg: 'RS256', typ: '☃' }))],
+    ['an algorithm that is not ASCII', () => bearer(unsigned({ alg: '☃', typ: 'JWT' }))],
     ['a header that is null', () => bearer(unsigned(null))],
     ['claims that are null', () => bearer(unsigned({ alg: 'RS256', typ: 'JWT' }, null))],
     ['a key id with a line break', () => bearer(unsigned({ alg: 'RS256', typ: 'JWT', kid: 'a\r\nb' }))],
     ['a session cookie of null claims', () => cookie(unsigned({ alg: 'RS256' }, null))],
-    ['a session cookie of an odd type', () => cookie(unsigned({ alg: 'RS256', typ: '☃' }))],
-    ['a handshake cookie behind a tab', () => cookies('a=b;\t__clerk_handshake=x')],
-    ['a handshake nonce behind a tab', () => cookies('a=b;\t__clerk_handshake_nonce=x')],
+    ['a session cookie with a type that is not ASCII', () => cookie(unsigned({ alg: 'RS256', typ: '☃' }))],
+    ['a handshake cookie after a tab', () => cookies('a=b;\t__clerk_handshake=x')],
+    ['a handshake nonce after a tab', () => cookies('a=b;\t__clerk_handshake_nonce=x')],
     [
       'a refresh cookie of an expired session',
       () => ({
         cookie: `__session=${token('user_x', { exp: now() - 60 })}; __refresh=x; __refresh_${'a'.repeat(8)}=x; __client_uat=1; __clerk_db_jwt=x`,
       }),
     ],
-  ])(
-    'is a 401, asks neither cache nor database nor the provider, and is no redirect: %s',
-    async (_what, headers) => {
-      for (const accept of ['application/json', 'text/html']) {
-        const answer = await getMe({ ...headers(), accept });
-        expect(answer).toMatchObject(unauthorized);
-        expect([...answer.headers.keys()].filter((name) => name.startsWith('x-clerk'))).toEqual([]);
-        expect(answer.headers.get('set-cookie')).toBeNull();
-      }
-      expect(service.kv.takeCommands()).toEqual([]);
-      expect(service.database.takeStatements()).toEqual([]);
-      expect(backendApi.calls).toEqual([]);
-    },
-  );
+  ])('A request gets a 401 without a redirect or a call to a dependency: %s', async (_what, headers) => {
+    for (const accept of ['application/json', 'text/html']) {
+      const response = await getMe({ ...headers(), accept });
+      expect(response).toMatchObject(unauthorized);
+      expect([...response.headers.keys()].filter((name) => name.startsWith('x-clerk'))).toEqual([]);
+      expect(response.headers.get('set-cookie')).toBeNull();
+    }
+    expect(service.kv.takeCommands()).toEqual([]);
+    expect(service.database.takeStatements()).toEqual([]);
+    expect(backendApi.calls).toEqual([]);
+  });
 
   test.each([
     '?__clerk_handshake=x',
@@ -218,7 +218,7 @@ describe('a request without a verified session', () => {
     '?__clerk_redirect_url=https://example.com',
     '?__clerk_db_jwt=x',
     '?__clerk_synced=true&__clerk_hs_reason=x',
-  ])("gets the same 401 with the SDK's own parameters: %s", async (query) => {
+  ])('A request with parameters of the SDK gets the same 401: %s', async (query) => {
     for (const headers of [
       { accept: 'text/html' },
       { 'sec-fetch-dest': 'document' },
@@ -229,10 +229,10 @@ describe('a request without a verified session', () => {
     expect(backendApi.calls).toEqual([]);
   });
 
-  test('gets nowhere with forged headers of the SDK', async () => {
+  test('A request with forged headers of the SDK gets a 401', async () => {
     const forged = token('user_forged', { exp: now() + 60 });
     for (const secret of ['', SECRET_KEY, PUBLISHABLE_KEY]) {
-      const answer = await getMe({
+      const response = await getMe({
         'x-clerk-auth-status': 'signed-in',
         'x-clerk-auth-token': forged,
         'x-clerk-auth-signature': createHmac('sha1', secret).update(forged).digest('hex'),
@@ -241,15 +241,15 @@ describe('a request without a verified session', () => {
         'x-clerk-clerk-url': `${service.url}/users/v1/me`,
         'x-middleware-subrequest': 'middleware:middleware:middleware:middleware:middleware',
       });
-      expect(answer).toMatchObject(unauthorized);
+      expect(response).toMatchObject(unauthorized);
     }
   });
 });
 
-describe('an API path answers as itself, not as the framework', () => {
-  test("no redirect by the framework's own parameter", async () => {
-    const answer = await getMe(bearer(token('user_path')), '?_rsc=x');
-    expect(answer).toMatchObject({ status: 200, body: { identityProviderUserId: 'user_path' } });
+describe('API paths and features of Next.js', () => {
+  test('The _rsc parameter of Next.js does not redirect an API request', async () => {
+    const response = await getMe(bearer(token('user_path')), '?_rsc=x');
+    expect(response).toMatchObject({ status: 200, body: { identityProviderUserId: 'user_path' } });
   });
 
   test.each([
@@ -258,10 +258,10 @@ describe('an API path answers as itself, not as the framework', () => {
     { 'x-middleware-prefetch': '1' },
     { 'next-action': 'x' },
     { 'x-nextjs-data': '1' },
-  ])("no redirect and no other answer by the framework's own headers: %j", async (headers) => {
-    const answer = await getMe(headers);
-    expect(answer).toMatchObject(unauthorized);
-    expect(answer.headers.has('location')).toBe(false);
+  ])('Headers of Next.js do not change the response of an API request: %j', async (headers) => {
+    const response = await getMe(headers);
+    expect(response).toMatchObject(unauthorized);
+    expect(response.headers.has('location')).toBe(false);
   });
 
   test.each([
@@ -274,15 +274,15 @@ describe('an API path answers as itself, not as the framework', () => {
     '/users/%E0%A4',
     '/users/v1/%6de',
     '/users/v1/%2e%2e/v1/me%2e',
-  ])('an unknown or oddly spelled one is a 404 in JSON: %s', async (path) => {
-    const answer = await send(`${service.url}${path}`);
-    expect(answer).toMatchObject({ status: 404, body: { message: 'Not found' } });
-    expect(answer.headers.get('x-request-id')).toMatch(/./);
+  ])('An unknown path or an alias of a route gets a 404 in JSON: %s', async (path) => {
+    const response = await send(`${service.url}${path}`);
+    expect(response).toMatchObject({ status: 404, body: { message: 'Not found' } });
+    expect(response.headers.get('x-request-id')).toMatch(/./);
   });
 });
 
 test.each(['/', '/account', '/sign-in'])(
-  'no parameter leads a page, and the session with it, to another host: %s',
+  'A page does not redirect to the host of a query parameter: %s',
   async (path) => {
     for (const target of ['https://evil.example/x', 'javascript:alert(1)', 'x']) {
       const { status, headers } = await send(
@@ -297,7 +297,7 @@ test.each(['/', '/account', '/sign-in'])(
   },
 );
 
-test('a page calls the provider for no machine token, and survives a broken handshake', async () => {
+test('A page does not call the provider for a machine token, and serves a broken handshake', async () => {
   for (const authorization of ['Bearer ak_0123456789', 'Bearer mt_0123456789', 'Bearer oat_0123456789']) {
     await send(`${service.url}/`, { headers: { authorization } });
   }
@@ -305,7 +305,7 @@ test('a page calls the provider for no machine token, and survives a broken hand
   expect((await send(`${service.url}/account?__clerk_handshake=abc`)).status).toBeLessThan(500);
 });
 
-test('no header makes the service print a session, and no request a line of its own', async () => {
+test('A request cannot make the service print a session or a forged log line', async () => {
   const { status } = await getMe({ ...bearer(token('user_debug')), 'x-clerk-debug': 'true' });
   expect(status).toBe(200);
   await send(`${service.url}/account`, {
@@ -324,17 +324,17 @@ test('no header makes the service print a session, and no request a line of its 
   expect(service.output()).not.toMatch(/clerk debug|forged/);
 });
 
-test('a token within the clock skew, or with the issuer of a proxy, is a session', async () => {
+test('The guard accepts a token within the clock skew, and one with the issuer of a proxy', async () => {
   expect((await me(service.url, token('user_skew', { exp: now() - 1 }))).status).toBe(200);
   const iss = 'https://app.example.com/__clerk';
   expect((await me(service.url, token('user_of_proxy', { iss }))).status).toBe(200);
 });
 
-test('the query and the body of an API request reach the route as they were sent', async () => {
-  const answer = await send(`${service.url}/auth/v1/register?__clerk_x=1&a=b`, {
+test('The route gets the query and the body of an API request unchanged', async () => {
+  const response = await send(`${service.url}/auth/v1/register?__clerk_x=1&a=b`, {
     method: 'POST',
     headers: bearer(token('user_query')),
     body: '{"identityProviderUserId":"user_by_query"}',
   });
-  expect(answer).toMatchObject({ status: 201, body: { identityProviderUserId: 'user_by_query' } });
+  expect(response).toMatchObject({ status: 201, body: { identityProviderUserId: 'user_by_query' } });
 });

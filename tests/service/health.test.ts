@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import document from '../../lib/api/openapi.json';
+import { lockRow } from '../harness/dependencies/row-lock';
+import { startStubServer } from '../harness/dependencies/stub-server';
+import type { TcpProxy, Treatment } from '../harness/dependencies/tcp-proxy';
 import { connected, exchange, requestHead } from '../harness/hostile/raw-http';
-import { holdRow } from '../harness/parts/held-row';
-import { startImpostor } from '../harness/parts/impostor';
-import type { TcpProxy, Treatment } from '../harness/parts/tcp-proxy';
-import { type Answer, bearer, ME, send, tokenFor } from '../harness/requests';
+import { bearer, ME, type ParsedResponse, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
@@ -16,21 +16,21 @@ const noDatabase = { status: 503, body: { errors: { database: 'unavailable' } } 
 
 const service = stopAfterAll(await startTestService());
 const get = (path: string, init: RequestInit = {}) => send(`${service.url}${path}`, init);
-const told = ({ status, body }: Answer) => ({ status, body });
-const ready = async () => told(await get(READY));
+const statusAndBody = ({ status, body }: ParsedResponse) => ({ status, body });
+const ready = async () => statusAndBody(await get(READY));
 
 afterEach(async () => {
   await service.kv.proxy.treat('forward');
   await service.database.proxy.treat('forward');
-  // An answer is told for a second.
-  await expect.poll(ready, { message: 'ready again, with no restart' }).toEqual(ok);
+  // A response is cached for a second.
+  await expect.poll(ready, { message: 'ready again without a restart' }).toEqual(ok);
 });
 
 describe.each([ALIVE, READY])('%s', (path) => {
-  test('is answered to anybody as every answer of the API is, and by no method but GET and HEAD', async () => {
-    const answer = await get(path, { headers: { 'x-request-id': 'probe-1' } });
-    expect(told(answer)).toEqual(ok);
-    expect(Object.fromEntries(answer.headers)).toMatchObject({
+  test(`${path} needs no credential, has the headers of the API and allows only GET and HEAD`, async () => {
+    const response = await get(path, { headers: { 'x-request-id': 'probe-1' } });
+    expect(statusAndBody(response)).toEqual(ok);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
       'content-type': 'application/json',
       'cache-control': 'no-store',
       'x-request-id': 'probe-1',
@@ -42,18 +42,18 @@ describe.each([ALIVE, READY])('%s', (path) => {
     expect((await get(`${path}/x`)).status).toBe(404);
   });
 
-  test('has no line in the log', async () => {
+  test(`A request to ${path} has no line in the log`, async () => {
     await get(path);
-    const requestId = `behind${path.replaceAll('/', '-')}`;
+    const requestId = `after${path.replaceAll('/', '-')}`;
     await get('/health/unknown', { headers: { 'x-request-id': requestId } });
     await expect.poll(() => service.linesWith(requestId)).toHaveLength(1);
     expect(service.linesWith(`"route":"GET ${path}`)).toEqual([]);
   });
 });
 
-describe('without the cache', () => {
-  test.each<Treatment>(['refuse', 'reset', 'black-hole', 'half-an-answer'])(
-    '%s: it is ready, and says that it is degraded, for as long as that lasts',
+describe('Readiness without the cache', () => {
+  test.each<Treatment>(['refuse', 'reset', 'black-hole', 'truncate'])(
+    'The service is ready and reports "degraded" while the cache fails (%s)',
     async (treatment) => {
       await service.kv.proxy.treat(treatment);
       await expect.poll(ready).toEqual(degraded);
@@ -63,27 +63,27 @@ describe('without the cache', () => {
   );
 });
 
-describe('without the database', () => {
+describe('Readiness without the database', () => {
   const count = (message: string) => service.linesWith(`"msg":"${message}"`).length;
 
   test.each<Treatment>(['refuse', 'reset', 'black-hole'])(
-    '%s: it is not ready, tells nobody why, and says so in the log when that begins and when it ends',
+    'The service is not ready while the database fails (%s), and logs the start and the end of the failure',
     async (treatment) => {
-      const before = { begun: count('not ready'), ended: count('ready again') };
+      const before = { started: count('not ready'), ended: count('ready again') };
       await service.database.proxy.treat(treatment);
       await expect.poll(ready, { timeout: 30_000 }).toEqual(noDatabase);
-      expect(told(await get(ALIVE))).toEqual(ok);
+      expect(statusAndBody(await get(ALIVE))).toEqual(ok);
       for (let second = 0; second < 2; second += 1) expect(await ready()).toEqual(noDatabase);
-      await expect.poll(() => count('not ready') - before.begun).toBe(1);
+      await expect.poll(() => count('not ready') - before.started).toBe(1);
       expect(count('ready again') - before.ended).toBe(0);
       await service.database.proxy.treat('forward');
       await expect.poll(ready, { timeout: 30_000 }).toEqual(ok);
       await expect.poll(() => count('ready again') - before.ended).toBe(1);
-      expect(count('not ready') - before.begun, 'no further line').toBe(1);
+      expect(count('not ready') - before.started, 'no further line').toBe(1);
     },
   );
 
-  test('a database that is silent is given up by the bound of a probe, not by those of a query', async () => {
+  test('A probe of a silent database ends at its own timeout, not at that of a query', async () => {
     expect(await ready()).toEqual(ok);
     const before = count('not ready');
     await service.database.proxy.treat('black-hole');
@@ -93,93 +93,99 @@ describe('without the database', () => {
     expect(lines().at(-1)).toContain('Timed out');
   });
 
-  test('nor is it ready without the cache', async () => {
+  test('The service is not ready without database and cache', async () => {
     await service.kv.proxy.treat('black-hole');
     await service.database.proxy.treat('refuse');
     await expect.poll(ready, { timeout: 30_000 }).toEqual(noDatabase);
   });
 });
 
-describe('however many ask, database and cache are asked once a second at most', () => {
+describe('Many concurrent probes', () => {
   /**
-   * For how many seconds 200 ask at once, and then 30 one after the other: one of them begins anew in each. On a machine that
-   * is busy enough, even a database that is well is slower than the bound.
+   * Sends 200 probes at once and then 30 in sequence. Returns the duration in seconds, which is the number of probes that may
+   * reach a dependency. A probe may also fail, because a healthy database can exceed the timeout on a busy machine.
    */
-  async function crowd(): Promise<number> {
+  async function sendProbes(): Promise<number> {
     const started = performance.now();
-    const answers = await Promise.all(Array.from({ length: 200 }, ready));
-    for (let probe = 0; probe < 30; probe += 1) answers.push(await ready());
-    expect(answers.filter(({ status }) => status !== 200 && status !== 503)).toEqual([]);
+    const responses = await Promise.all(Array.from({ length: 200 }, ready));
+    for (let probe = 0; probe < 30; probe += 1) responses.push(await ready());
+    expect(responses.filter(({ status }) => status !== 200 && status !== 503)).toEqual([]);
     return Math.ceil((performance.now() - started) / 1_000);
   }
 
-  test('while they answer', async () => {
+  test('Many probes reach a healthy database and cache at most once per second', async () => {
     service.database.takeStatements();
     service.kv.takeCommands();
-    const seconds = await crowd();
-    const asked = [service.database.takeStatements(), service.kv.takeCommands().map(([command]) => command)];
-    expect(asked.flat().filter((what) => what !== 'SELECT 1' && what !== 'ping')).toEqual([]);
-    for (const each of asked) expect(each.length).toBeLessThanOrEqual(seconds);
+    const seconds = await sendProbes();
+    const received = [
+      service.database.takeStatements(),
+      service.kv.takeCommands().map(([command]) => command),
+    ];
+    expect(received.flat().filter((what) => what !== 'SELECT 1' && what !== 'ping')).toEqual([]);
+    for (const each of received) expect(each.length).toBeLessThanOrEqual(seconds);
   });
 
   test.each<[string, () => TcpProxy, object]>([
     ['the database', () => service.database.proxy, noDatabase],
     ['the cache', () => service.kv.proxy, degraded],
-  ])('while %s does not', async (_what, proxy, expected) => {
-    await proxy().treat('reset');
-    await expect.poll(ready).toEqual(expected);
-    const before = proxy().connections;
-    const seconds = await crowd();
-    expect(proxy().connections - before).toBeLessThanOrEqual(seconds);
-  });
+  ])(
+    'Many probes open at most one connection per second to %s while it resets connections',
+    async (_what, proxy, expected) => {
+      await proxy().treat('reset');
+      await expect.poll(ready).toEqual(expected);
+      const before = proxy().connections;
+      const seconds = await sendProbes();
+      expect(proxy().connections - before).toBeLessThanOrEqual(seconds);
+    },
+  );
 
-  test('while the database is silent: the one question that there is takes one connection', async () => {
+  test('Many probes of a silent database share one query and one connection', async () => {
     expect(await ready()).toEqual(ok);
     await service.database.proxy.treat('black-hole');
     service.database.takeStatements();
     const before = service.database.proxy.connections;
     await expect.poll(ready, { timeout: 30_000 }).toEqual(noDatabase);
-    const seconds = await crowd();
-    const asked = service.database.takeStatements().length + service.database.proxy.connections - before;
-    expect(asked).toBeLessThanOrEqual(seconds + 1);
+    const seconds = await sendProbes();
+    const attempts = service.database.takeStatements().length + service.database.proxy.connections - before;
+    expect(attempts).toBeLessThanOrEqual(seconds + 1);
   });
 });
 
-test('nobody is asked for keys by which to judge a credential that comes along', async () => {
-  const provider = stopAfterTest(await startImpostor(() => undefined));
+test('A probe with a credential does not make the service fetch keys', async () => {
+  const provider = stopAfterTest(await startStubServer(() => undefined));
   const started = stopAfterTest(
     await startServiceProcess({ ...service.environment, IDP_JWT_KEY: '', CLERK_API_URL: provider.url }),
   );
   for (const path of [ALIVE, READY]) {
     const headers = bearer(tokenFor(service.idp, 'user_of_a_probe'));
-    expect(told(await send(`${started.url}${path}`, { headers }))).toEqual(ok);
+    expect(statusAndBody(await send(`${started.url}${path}`, { headers }))).toEqual(ok);
   }
   expect(provider.calls).toEqual([]);
 });
 
-test('after SIGTERM it is alive and not ready', async () => {
-  const leaving = stopAfterTest(await startServiceProcess(service.environment));
-  expect(told(await send(`${leaving.url}${READY}`))).toEqual(ok);
-  const row = await holdRow(service.database, 'user_held_back');
-  const authorization = `Bearer ${tokenFor(service.idp, 'user_held_back')}`;
+test('After SIGTERM the service is alive and not ready', async () => {
+  const stopping = stopAfterTest(await startServiceProcess(service.environment));
+  expect(statusAndBody(await send(`${stopping.url}${READY}`))).toEqual(ok);
+  const row = await lockRow(service.database, 'user_blocked');
+  const authorization = `Bearer ${tokenFor(service.idp, 'user_blocked')}`;
   const bytes = [
     requestHead(`GET ${ME} HTTP/1.1`, { Connection: 'keep-alive', Authorization: authorization }),
     requestHead(`GET ${READY} HTTP/1.1`, { Connection: 'keep-alive' }),
     requestHead(`GET ${ALIVE} HTTP/1.1`),
   ].join('');
-  const answers = exchange(leaving.url, { bytes });
+  const exchanged = exchange(stopping.url, { bytes });
   expect(await row.waiting(1)).toBe(true);
-  process.kill(leaving.pid, 'SIGTERM');
+  process.kill(stopping.pid, 'SIGTERM');
   const listens = async () => {
-    const socket = await connected(leaving.url).catch(() => undefined);
+    const socket = await connected(stopping.url).catch(() => undefined);
     return socket?.destroy() !== undefined;
   };
-  // The probes wait behind the first request: they are answered once the process is leaving.
+  // The probes are pipelined after the first request, so the process handles them while it shuts down.
   await expect.poll(listens).toBe(false);
   await row.release();
-  const { statuses, text } = await answers;
+  const { statuses, text } = await exchanged;
   expect(statuses.slice(1)).toEqual([503, 200]);
   const { examples } = document.paths[READY].get.responses[503].content['application/json'];
   expect(text).toContain(JSON.stringify(examples.stopping.value));
-  expect(await leaving.exited).toBe(0);
+  expect(await stopping.exited).toBe(0);
 });

@@ -12,7 +12,7 @@ const token = tokenFor(service.idp, 'user_caller');
 
 const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 
-describe('a request smuggled inside another is never carried out', () => {
+describe('Request smuggling', () => {
   const body = (id: string) => JSON.stringify({ identityProviderUserId: id });
   const hidden = (id: string) =>
     requestHead(`POST ${REGISTER} HTTP/1.1`, {
@@ -21,7 +21,7 @@ describe('a request smuggled inside another is never carried out', () => {
     }) + body(id);
   const outer = (lines: string) => `POST ${REGISTER} HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n`;
 
-  test('sent openly it would be', async () => {
+  test('A second request on a connection is handled if it is not hidden', async () => {
     const empty = `${outer('Content-Length: 2\r\n')}{}`;
     const { statuses } = await sendRaw(empty + hidden('user_pipelined'));
     expect(statuses).toEqual([401, 201]);
@@ -50,31 +50,37 @@ describe('a request smuggled inside another is never carried out', () => {
     ['a line break in a chunk extension', 'Transfer-Encoding: chunked\r\n', '2;a="b\n"\r\n{}\r\n0\r\n\r\n'],
     ['chunks ended by line feeds', 'Transfer-Encoding: chunked\r\n', '2\n{}\n0\n\n'],
     ['a chunk longer than its size', 'Transfer-Encoding: chunked\r\n', '2\r\n{}X\r\n0\r\n\r\n'],
-  ])('%s: one answer, 400, and the connection is closed', async (what, lines, content) => {
-    const id = `user_smuggled ${what}`;
-    const { statuses, closed } = await sendRaw(outer(lines) + content + hidden(id));
-    expect(statuses).toEqual([400]);
-    expect(closed).toBe(true);
-    expect(await service.database.users('user_smuggled%')).toEqual([]);
-  });
+  ])(
+    'A smuggled request is not handled, and the connection is closed after one 400: %s',
+    async (what, lines, content) => {
+      const id = `user_smuggled ${what}`;
+      const { statuses, closed } = await sendRaw(outer(lines) + content + hidden(id));
+      expect(statuses).toEqual([400]);
+      expect(closed).toBe(true);
+      expect(await service.database.users('user_smuggled%')).toEqual([]);
+    },
+  );
 });
 
-describe('whatever is sent ahead, every answer is whole and what it took is given back', () => {
+describe('Pipelined requests', () => {
   const opened = () => openFiles(service.processes[0]?.pid ?? 0);
 
-  test.skipIf(!hasProc)(`files, hundreds on a connection that is then reset${notRun}`, async () => {
-    const before = opened();
-    for (let connection = 0; connection < 3; connection += 1) {
-      const socket = await connected(service.url);
-      socket.write(requestHead(`GET ${largestFile()} HTTP/1.1`, { Connection: 'keep-alive' }).repeat(300));
-      await Promise.race([once(socket, 'data'), once(socket, 'close')]);
-      socket.resetAndDestroy();
-    }
-    await expect.poll(opened).toBeLessThan(before + 20);
-    expect((await me(service.url, token)).status).toBe(200);
-  });
+  test.skipIf(!hasProc)(
+    `A reset connection with hundreds of pipelined requests leaves no files open${notRun}`,
+    async () => {
+      const before = opened();
+      for (let connection = 0; connection < 3; connection += 1) {
+        const socket = await connected(service.url);
+        socket.write(requestHead(`GET ${largestFile()} HTTP/1.1`, { Connection: 'keep-alive' }).repeat(300));
+        await Promise.race([once(socket, 'data'), once(socket, 'close')]);
+        socket.resetAndDestroy();
+      }
+      await expect.poll(opened).toBeLessThan(before + 20);
+      expect((await me(service.url, token)).status).toBe(200);
+    },
+  );
 
-  test('a bad chunk behind a request whose answer is under way: that answer is the last', async () => {
+  test('A bad chunk in a pipelined request does not cut off the response in flight', async () => {
     const head = requestHead(`GET ${largestFile()} HTTP/1.1`, { Connection: 'keep-alive' });
     const { statuses, closed } = await sendRaw(
       `${head}${requestHead(`POST ${REGISTER} HTTP/1.1`, { 'Transfer-Encoding': 'chunked' })}zz\r\n`,
@@ -83,9 +89,9 @@ describe('whatever is sent ahead, every answer is whole and what it took is give
   });
 
   test.each([
-    ['an expectation that nobody has', { Expect: 'a miracle' }, 417],
+    ['an unknown expectation', { Expect: 'a miracle' }, 417],
     ['no Host', { Host: 'none' }, 400],
-  ])('%s is refused as all else', async (_what, headers, status) => {
+  ])('A request with %s gets an error in JSON with a request id', async (_what, headers, status) => {
     const head = requestHead(`GET ${ME} HTTP/1.1`, headers);
     const { statuses, text } = await sendRaw(head.replace('Host: none\r\n', ''));
     expect(statuses).toEqual([status]);
@@ -93,7 +99,7 @@ describe('whatever is sent ahead, every answer is whole and what it took is give
     expect(text).toMatch(/"message":/);
   });
 
-  test('a state that is nested over and over is not read', async () => {
+  test('A deeply nested router state gets a 400', async () => {
     const state = encodeURI(`${'["a",{"b":'.repeat(150)}["",{}]${'}]'.repeat(150)}`);
     const { statuses } = await sendRaw(
       requestHead('GET / HTTP/1.1', { RSC: '1', 'Next-Router-State-Tree': state }),
@@ -102,15 +108,15 @@ describe('whatever is sent ahead, every answer is whole and what it took is give
   });
 });
 
-test('head and body of an answer come in one piece', async () => {
-  // On one connection after the other: two pieces may arrive as one, but not always.
+test('Head and body of a response arrive in one chunk', async () => {
+  // Repeated, because two writes sometimes arrive as one chunk.
   for (let times = 0; times < 20; times += 1) {
     const { statuses, pieces } = await sendRaw(requestHead(`GET ${ME} HTTP/1.1`, bearer(token)));
     expect({ statuses, pieces }).toEqual({ statuses: [200], pieces: 1 });
   }
 });
 
-test('after all of this the service serves as before, and nothing it logged is an unexpected failure', async () => {
+test('The service works after hostile framing, and its log has no server error', async () => {
   expect((await me(service.url, token)).status).toBe(200);
   expect(service.linesWith('"msg":"request"').length).toBeGreaterThan(5);
   expect(service.linesWith('"status":5')).toEqual([]);

@@ -26,47 +26,47 @@ await me(service.url, token);
 
 const runs = (numRuns: number) => ({ numRuns, endOnFailure: true });
 
-describe('a delivery with one thing changed after it was signed is refused', () => {
-  const refused = { status: 400, body: { message: 'Invalid webhook signature' } };
+describe('A delivery that was changed after it was signed', () => {
+  const rejected = { status: 400, body: { message: 'Invalid webhook signature' } };
   const Event = fc
     .record({ id: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 30 }), note: fc.jsonValue() })
     .map(({ id, note }) => JSON.stringify({ type: 'user.created', data: { id: `tampered ${id}`, note } }));
-  /** What a header may hold without its meaning changing on the way. */
+  /** Characters that reach the server unchanged in a header. */
   const Visible = fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code));
   const replaced = (text: string, at: number, by: string) =>
     text.slice(0, at) + by + text.slice(at + by.length);
 
-  test('any byte of the body', async () => {
+  test('A delivery with one changed byte in its body gets a 400', async () => {
     await fc.assert(
       fc.asyncProperty(Event, fc.nat(), fc.integer({ min: 1, max: 255 }), async (body, where, difference) => {
         const bytes = Buffer.from(body);
         const changed = new Uint8Array(bytes);
         const at = where % bytes.length;
         changed[at] = (changed[at] ?? 0) ^ difference;
-        expect(await deliver(service.url, changed, signatureHeaders(body))).toMatchObject(refused);
+        expect(await deliver(service.url, changed, signatureHeaders(body))).toMatchObject(rejected);
       }),
       runs(60),
     );
   });
 
-  test('bytes put in or taken out, at either end or between', async () => {
+  test('A delivery with inserted or removed bytes gets a 400', async () => {
     const Place = fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0, max: 1, noNaN: true }));
     const spaces = [' ', '\n', '\r\n', '\t', '\ufeff', '\u00a0', '\0'].map((text) => Buffer.from(text));
     const Inserted = fc.oneof(fc.uint8Array({ maxLength: 3 }), fc.constantFrom(...spaces));
     await fc.assert(
       fc.asyncProperty(Event, Place, Inserted, async (body, place, inserted) => {
         const bytes = Buffer.from(body);
-        const takenOut = inserted.length === 0 ? 1 : 0;
-        const at = Math.round(place * (bytes.length - takenOut));
-        const changed = Buffer.concat([bytes.subarray(0, at), inserted, bytes.subarray(at + takenOut)]);
-        const answer = await deliver(service.url, new Uint8Array(changed), signatureHeaders(body));
-        expect(answer).toMatchObject(refused);
+        const removed = inserted.length === 0 ? 1 : 0;
+        const at = Math.round(place * (bytes.length - removed));
+        const changed = Buffer.concat([bytes.subarray(0, at), inserted, bytes.subarray(at + removed)]);
+        const response = await deliver(service.url, new Uint8Array(changed), signatureHeaders(body));
+        expect(response).toMatchObject(rejected);
       }),
       runs(80),
     );
   });
 
-  test('any byte of the id', async () => {
+  test('A delivery with one changed byte in its id gets a 400', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uuid(), fc.nat(), Visible, async (uuid, where, by) => {
         const id = `msg_${uuid}`;
@@ -74,13 +74,13 @@ describe('a delivery with one thing changed after it was signed is refused', () 
         fc.pre(changed !== id);
         const body = userCreated('tampered id');
         const headers = { ...signatureHeaders(body, { id }), 'svix-id': changed };
-        expect(await deliver(service.url, body, headers)).toMatchObject(refused);
+        expect(await deliver(service.url, body, headers)).toMatchObject(rejected);
       }),
       runs(60),
     );
   });
 
-  test('any byte of the timestamp', async () => {
+  test('A delivery with one changed byte in its timestamp gets a 400', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(), Visible, async (where, by) => {
         const timestamp = String(now());
@@ -88,26 +88,26 @@ describe('a delivery with one thing changed after it was signed is refused', () 
         fc.pre(changed !== timestamp);
         const body = userCreated('tampered timestamp');
         const headers = { ...signatureHeaders(body, { timestamp }), 'svix-timestamp': changed };
-        expect(await deliver(service.url, body, headers)).toMatchObject(refused);
+        expect(await deliver(service.url, body, headers)).toMatchObject(rejected);
       }),
       runs(60),
     );
   });
 
-  test('none of which registered anybody', async () => {
+  test('The changed deliveries do not register a user', async () => {
     expect(await service.database.users('tampered%')).toEqual([]);
   });
 });
 
-describe('a register body, whatever it is, gives 200, 201, 400 or 413', () => {
+describe('Generated bodies of register', () => {
   const allowed = [200, 201, 400, 413];
   const check = async (body: unknown) => {
-    const answer = await register(service.url, token, body);
-    expect(allowed).toContain(answer.status);
-    return answer;
+    const response = await register(service.url, token, body);
+    expect(allowed).toContain(response.status);
+    return response;
   };
 
-  test('any JSON', async () => {
+  test('Any JSON sent to register gets a 200, 201, 400 or 413', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
         await check(JSON.stringify(value));
@@ -116,7 +116,7 @@ describe('a register body, whatever it is, gives 200, 201, 400 or 413', () => {
     );
   });
 
-  test('any value as id: a string that is taken comes back as it was', async () => {
+  test('Register accepts exactly the valid ids and returns them unchanged', async () => {
     const Id = fc.oneof(fc.string({ unit: 'binary', maxLength: 300 }), fc.jsonValue());
     await fc.assert(
       fc.asyncProperty(Id, fc.jsonValue(), async (identityProviderUserId, other) => {
@@ -130,7 +130,7 @@ describe('a register body, whatever it is, gives 200, 201, 400 or 413', () => {
     );
   });
 
-  test('any bytes, up to more than the limit', async () => {
+  test('Any bytes sent to register get a 200, 201, 400 or 413', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 20_000, size: 'max' }), async (bytes) => {
         await check(new Uint8Array(bytes));
@@ -146,11 +146,11 @@ describe('a register body, whatever it is, gives 200, 201, 400 or 413', () => {
     ['many keys', `{${Array.from({ length: 1500 }, (_, key) => `"k${key}":0`).join(',')}}`],
     ['a huge number', `{"identityProviderUserId":${'9'.repeat(16_000)}}`],
     ['a duplicate key', '{"identityProviderUserId":1,"identityProviderUserId":[]}'],
-  ])('%s', async (_what, body) => {
+  ])('Register responds 400 to %s', async (_what, body) => {
     expect((await check(body)).status).toBe(400);
   });
 
-  test('keys of the prototype change nothing for anybody', async () => {
+  test('Keys like __proto__ in a body do not change later responses', async () => {
     for (const key of ['__proto__', 'constructor', 'prototype']) {
       const poison = `{"identityProviderUserId":"user_${key}","${key}":{"isAuthenticated":1,"status":500,"userId":"x","prototype":{"userId":"x"}}}`;
       expect((await check(poison)).status).toBe(201);
@@ -166,21 +166,21 @@ describe('a register body, whatever it is, gives 200, 201, 400 or 413', () => {
   });
 });
 
-interface Soup {
+interface GeneratedRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: Record<string, string>;
-  /** Of a POST; `{}` unless told. */
+  /** Body of a POST. The default is `{}`. */
   readonly body?: string;
 }
 
-/** Sends headers that `fetch` would not, a Host of one's own choice included. */
-function sendSoup({
+/** Sends headers that `fetch` does not send, such as another Host. */
+function sendRequest({
   method,
   path,
   headers,
   body = '{}',
-}: Soup): Promise<{ status: number; headers: IncomingHttpHeaders; text: string }> {
+}: GeneratedRequest): Promise<{ status: number; headers: IncomingHttpHeaders; text: string }> {
   return new Promise((resolve, reject) => {
     const { port } = new URL(service.url);
     const request = httpRequest(
@@ -198,12 +198,12 @@ function sendSoup({
           );
       },
     );
-    request.on('error', reject).setTimeout(20_000, () => request.destroy(new Error('No answer')));
+    request.on('error', reject).setTimeout(20_000, () => request.destroy(new Error('No response')));
     request.end(method === 'POST' ? body : undefined);
   });
 }
 
-describe('no header, however odd, makes an API path fail, redirect or answer HTML, or lets anybody in', () => {
+describe('Generated headers', () => {
   const NAMES = [
     'accept',
     'accept-language',
@@ -263,7 +263,7 @@ describe('no header, however odd, makes an API path fail, redirect or answer HTM
     'x-request-id',
     'x-rewrite-url',
   ];
-  const forged = `${Buffer.from('{"alg":"none","kid":"x"}').toString('base64url')}.${Buffer.from('{"sub":"user_soup"}').toString('base64url')}.`;
+  const forged = `${Buffer.from('{"alg":"none","kid":"x"}').toString('base64url')}.${Buffer.from('{"sub":"user_forged"}').toString('base64url')}.`;
   const Value = fc.oneof(
     fc.string({
       unit: fc
@@ -313,7 +313,7 @@ describe('no header, however odd, makes an API path fail, redirect or answer HTM
     '?%00=%ff&a[]=b&__proto__[x]=y',
   );
   const Headers = fc.dictionary(fc.constantFrom(...NAMES), Value, { maxKeys: 8 });
-  const expectPlain = ({ headers, text }: Awaited<ReturnType<typeof sendSoup>>) => {
+  const expectPlain = ({ headers, text }: Awaited<ReturnType<typeof sendRequest>>) => {
     expect(headers.location).toBeUndefined();
     expect(headers['content-type'] ?? '').not.toContain('html');
     expect(text).not.toContain('evil.example');
@@ -328,41 +328,41 @@ describe('no header, however odd, makes an API path fail, redirect or answer HTM
     })
     .map(({ method, pathname, query, headers }) => ({ method, path: pathname + query, headers }));
 
-  test('any mixture of them', async () => {
+  test('No combination of headers makes an API path fail, redirect, return HTML or accept a request', async () => {
     await fc.assert(
-      fc.asyncProperty(Request, async (soup) => {
-        const answer = await sendSoup(soup);
-        expect([400, 401, 404, 405, 408, 417]).toContain(answer.status);
-        expectPlain(answer);
+      fc.asyncProperty(Request, async (generated) => {
+        const response = await sendRequest(generated);
+        expect([400, 401, 404, 405, 408, 417]).toContain(response.status);
+        expectPlain(response);
       }),
       runs(120),
     );
-    expect(await service.database.users('user_soup')).toEqual([]);
+    expect(await service.database.users('user_forged')).toEqual([]);
   });
 
-  test('any mixture of them around a good session or signature: it is served, as if they were not there', async () => {
+  test('No combination of headers affects a request with a valid session or signature', async () => {
     const event = userCreated('user_good_announced');
-    // Signed anew each time: a signature is good for minutes.
-    const good = () => ({
-      [ME]: { method: 'GET', headers: bearer(token), answer: '"identityProviderUserId":"user_caller"' },
+    // Signed for each request, because a signature is valid for minutes only.
+    const valid = () => ({
+      [ME]: { method: 'GET', headers: bearer(token), expected: '"identityProviderUserId":"user_caller"' },
       [REGISTER]: {
         method: 'POST',
         headers: bearer(token),
         body: '{"identityProviderUserId":"user_good_registered"}',
-        answer: '"identityProviderUserId":"user_good_registered"',
+        expected: '"identityProviderUserId":"user_good_registered"',
       },
-      [HOOK]: { method: 'POST', headers: signatureHeaders(event), body: event, answer: '"received":true' },
+      [HOOK]: { method: 'POST', headers: signatureHeaders(event), body: event, expected: '"received":true' },
     });
     const seen = new Set<string>();
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(ME, REGISTER, HOOK), Query, Headers, async (pathname, query, odd) => {
-        const { answer: expected, ...request } = good()[pathname];
+        const { expected, ...request } = valid()[pathname];
         const headers = { ...odd, ...request.headers };
-        const answer = await sendSoup({ ...request, path: pathname + query, headers });
-        seen.add(`${pathname} ${answer.status}`);
-        expect([200, 201]).toContain(answer.status);
-        expect(answer.text).toContain(expected);
-        expectPlain(answer);
+        const response = await sendRequest({ ...request, path: pathname + query, headers });
+        seen.add(`${pathname} ${response.status}`);
+        expect([200, 201]).toContain(response.status);
+        expect(response.text).toContain(expected);
+        expectPlain(response);
       }),
       runs(120),
     );
@@ -373,10 +373,10 @@ describe('no header, however odd, makes an API path fail, redirect or answer HTM
   });
 
   test.each(NAMES.filter((name) => name.startsWith('x-middleware') || name.startsWith('x-invoke')))(
-    'a guarded route stays guarded with %s',
+    'The header %s does not bypass the guard',
     async (name) => {
       for (const value of ['1', 'middleware', '/users/v1/me', '200']) {
-        const { status } = await sendSoup({
+        const { status } = await sendRequest({
           method: 'GET',
           path: ME,
           headers: { [name]: value, purpose: 'prefetch' },
@@ -386,24 +386,24 @@ describe('no header, however odd, makes an API path fail, redirect or answer HTM
     },
   );
 
-  test('huge headers are refused or ignored', async () => {
-    const huge = await sendSoup({ method: 'GET', path: ME, headers: { 'x-huge': 'a'.repeat(20_000) } });
+  test('Headers above the size limit get a 431, and many headers or cookies get a 401', async () => {
+    const huge = await sendRequest({ method: 'GET', path: ME, headers: { 'x-huge': 'a'.repeat(20_000) } });
     expect(huge.status).toBe(431);
     const many = Object.fromEntries(Array.from({ length: 900 }, (_, index) => [`x-${index}`, 'a']));
-    expect((await sendSoup({ method: 'GET', path: ME, headers: many })).status).toBe(401);
+    expect((await sendRequest({ method: 'GET', path: ME, headers: many })).status).toBe(401);
     const cookies = { cookie: '__session=x; '.repeat(1000) };
-    expect((await sendSoup({ method: 'GET', path: ME, headers: cookies })).status).toBe(401);
+    expect((await sendRequest({ method: 'GET', path: ME, headers: cookies })).status).toBe(401);
   });
 });
 
-test('after all of this the service serves as before, and nothing it logged is an unexpected failure', async () => {
+test('The service works after hostile input, and its log has no server error', async () => {
   expect((await me(service.url, token)).status).toBe(200);
   expect(service.linesWith('"msg":"request"').length).toBeGreaterThan(500);
   expect(service.linesWith('"status":5')).toEqual([]);
 });
 
-test('of generated hostile requests none is answered 5xx, prints what it holds, stays open or registers anybody', async () => {
-  // As in production: without the way to the stand-in.
+test('Hostile requests cause no 5xx, log no client input, leave no connection open and register no user', async () => {
+  // As in production, without the proxy to the emulator.
   const production = stopAfterTest(await startTestService({ environment: { CLERK_FAPI_URL: '' } }));
   expect(await attack(production, hostileRequests(1_000, 20_261_121))).toEqual([]);
 }, 240_000);

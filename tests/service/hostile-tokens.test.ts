@@ -1,8 +1,8 @@
 import { createPublicKey } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { adjustableClock } from '../harness/dependencies/adjustable-clock';
+import { startStubServer } from '../harness/dependencies/stub-server';
 import { foreignKeys } from '../harness/hostile/tokens';
-import { startImpostor } from '../harness/parts/impostor';
-import { movedClock } from '../harness/parts/moved-clock';
 import { bearer, cookie, ME, me, now, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -10,19 +10,19 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const other = foreignKeys();
 const otherJwk = createPublicKey(other.publicKey).export({ format: 'jwk' });
 const attacker = stopAfterAll(
-  await startImpostor((_request, response) => {
+  await startStubServer((_request, response) => {
     response
       .writeHead(200, { 'content-type': 'application/json' })
       .end(JSON.stringify({ keys: [{ ...otherJwk, kid: 'theirs', alg: 'RS256', use: 'sig' }] }));
   }),
 );
-const clock = stopAfterAll(movedClock());
+const clock = stopAfterAll(adjustableClock());
 const service = stopAfterAll(await startTestService());
 const fetchingKeys = stopAfterAll(
   await startServiceProcess({ ...service.environment, ...clock.environment, IDP_JWT_KEY: '' }),
 );
 
-describe('a session token is verified with the key of this instance only', () => {
+describe('Keys of session tokens', () => {
   const signed = (
     header: Record<string, unknown>,
     privateKeyPem?: string,
@@ -31,7 +31,7 @@ describe('a session token is verified with the key of this instance only', () =>
     tokenFor(service.idp, 'user_confused', claims, { header, ...(privateKeyPem ? { privateKeyPem } : {}) });
   const ourKid = () => service.idp.signingKey.kid;
 
-  test('given as a variable, or fetched from the provider', async () => {
+  test('A token by the key of this instance is accepted, with a configured and with a fetched key', async () => {
     for (const url of [service.url, fetchingKeys.url]) {
       expect((await me(url, signed({ kid: ourKid() }))).status).toBe(200);
     }
@@ -39,16 +39,19 @@ describe('a session token is verified with the key of this instance only', () =>
 
   test.each<[string, () => Record<string, unknown>]>([
     ['our kid', () => ({ kid: ourKid() })],
-    ['a kid of its own', () => ({ kid: 'theirs' })],
+    ['an unknown kid', () => ({ kid: 'theirs' })],
     ['no kid', () => ({ kid: undefined })],
     ['an empty kid', () => ({ kid: '' })],
     ['a path as kid', () => ({ kid: '../../../../dev/null' })],
     ['a URL as kid', () => ({ kid: `${attacker.url}/kid` })],
-    ['a name of the prototype as kid', () => ({ kid: '__proto__' })],
+    ['__proto__ as kid', () => ({ kid: '__proto__' })],
     ['its key in the header', () => ({ kid: ourKid(), jwk: otherJwk })],
-    ['a URL of its keys', () => ({ kid: 'theirs', jku: `${attacker.url}/jku`, x5u: `${attacker.url}/x5u` })],
+    [
+      'URLs of its keys in the header',
+      () => ({ kid: 'theirs', jku: `${attacker.url}/jku`, x5u: `${attacker.url}/x5u` }),
+    ],
     ['a critical extension', () => ({ kid: ourKid(), crit: ['exp'] })],
-  ])('a token that another key signed, with %s, is refused', async (_what, header) => {
+  ])('A token by another key gets a 401, with %s', async (_what, header) => {
     for (const url of [service.url, fetchingKeys.url]) {
       const claims = [{}, { iss: `${attacker.url}/issuer` }];
       for (const each of claims) {
@@ -60,19 +63,19 @@ describe('a session token is verified with the key of this instance only', () =>
 
   describe.each([
     [
-      'an ID token',
+      'An ID token',
       { aud: 'oauth_client', azp: 'oauth_client', nonce: 'n', sts: undefined, v: undefined },
       {},
     ],
-    ['a token of a custom JWT template', { email: 'user@example.com', sts: undefined, v: undefined }, {}],
-    ['a session token without its id, in the category of session tokens', {}, { cat: 'cl_B7d4PD111AAA' }],
-  ])('signed by this instance, %s', (_what, claims, header) => {
+    ['A token of a custom JWT template', { email: 'user@example.com', sts: undefined, v: undefined }, {}],
+    ['A token in the category of session tokens', {}, { cat: 'cl_B7d4PD111AAA' }],
+  ])('%s that this instance signed', (what, claims, header) => {
     test.each<[string, unknown]>([
       ['no sid', undefined],
       ['an empty sid', ''],
       ['null as its sid', null],
       ['a sid that is not a string', { id: 'sess_1' }],
-    ])('with %s gets a 401 each time, as a bearer and as a cookie', async (_sid, sid) => {
+    ])(`${what} with %s gets a 401 each time, as a bearer and as a cookie`, async (_sid, sid) => {
       const token = signed({ kid: ourKid(), ...header }, undefined, { ...claims, sid });
       for (const url of [service.url, fetchingKeys.url]) {
         for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
@@ -81,24 +84,24 @@ describe('a session token is verified with the key of this instance only', () =>
       }
     });
 
-    test('with a sid is accepted, so that only the sid decides', async () => {
+    test(`${what} with a sid is accepted`, async () => {
       const token = signed({ kid: ourKid(), ...header }, undefined, claims);
       expect((await me(service.url, token)).status).toBe(200);
     });
   });
 
-  test('a token is refused from the fifth second after it expired', async () => {
+  test('A token gets a 401 from the fifth second after it expired', async () => {
     const at = now();
-    clock.stand(at * 1000);
-    const answers = [4, 5, 6].map(async (seconds) => {
+    clock.freeze(at * 1000);
+    const statuses = [4, 5, 6].map(async (seconds) => {
       const expired = signed({ kid: ourKid() }, undefined, { iat: at - 60, nbf: at - 70, exp: at - seconds });
       return (await me(fetchingKeys.url, expired)).status;
     });
-    expect(await Promise.all(answers)).toEqual([200, 401, 401]);
-    clock.go();
+    expect(await Promise.all(statuses)).toEqual([200, 401, 401]);
+    clock.unfreeze();
   });
 
-  test('our own key under a kid that the provider does not know is refused where keys are fetched', async () => {
+  test('With fetched keys, a token with an unknown kid gets a 401 even if our own key signed it', async () => {
     for (const kid of ['theirs', '', '../../etc/passwd', '__proto__']) {
       expect((await me(fetchingKeys.url, signed({ kid }))).status).toBe(401);
     }

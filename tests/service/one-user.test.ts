@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { runCommand } from '../harness/commands';
 import { bearer, me, register, send, tokenFor } from '../harness/requests';
 import { startTestService } from '../harness/service';
-import { runCommandHere } from '../vitest/run-command-here';
+import { runCommandInProcess } from '../vitest/run-command-in-process';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const service = stopAfterAll(await startTestService());
@@ -11,9 +11,10 @@ const key = (id: string) => `auth:user-id-by-idp:${id}`;
 const cached = (id: string) => service.kv.engine.call('GET', key(id));
 const command = (name: 'show' | 'forget', ...args: string[]) =>
   runCommand(`users/${name}`, args, environment);
-const show = (id: string) => runCommandHere(() => import('../../commands/users/show'), [id], environment);
+const show = (id: string) =>
+  runCommandInProcess(() => import('../../commands/users/show'), [id], environment);
 const forget = (...args: string[]) =>
-  runCommandHere(() => import('../../commands/users/forget'), args, environment);
+  runCommandInProcess(() => import('../../commands/users/forget'), args, environment);
 const signUp = (name: string) => idp.createUser({ email: `${name}@private.example` });
 /** Makes a request with a session of a user, and returns the internal id. */
 async function visit(id: string): Promise<string> {
@@ -21,8 +22,8 @@ async function visit(id: string): Promise<string> {
   expect(status).toBe(200);
   return String(Object(body).userId);
 }
-/** Runs the deletion of the command in this process, and this in place of its pause. */
-async function forgetMeanwhile(
+/** Runs the deletion of the command in this process, and `meanwhile` instead of its pause. */
+async function forgetWith(
   id: string,
   userId: string | undefined,
   meanwhile: () => Promise<unknown> = async () => undefined,
@@ -34,12 +35,12 @@ beforeAll(() => {
   Object.assign(process.env, environment);
   return async () => {
     await (await import('#lib/storage/database')).closeDatabase();
-    // The next file may run in this process.
+    // The next test file may run in this process.
     for (const name of Object.keys(environment)) delete process.env[name];
   };
 });
 
-test('a user is shown by either id, without a name or an address', async () => {
+test('The show command finds a user by either id and prints no name or address', async () => {
   const user = signUp('shown');
   const userId = await visit(user.id);
   const [byOwn, byProvider] = [await command('show', userId), await show(user.id)];
@@ -52,7 +53,7 @@ test('a user is shown by either id, without a name or an address', async () => {
   expect(byProvider.stdout).toBe(byOwn.stdout);
 });
 
-test('a user of whom nobody knows is shown as none, and a stranger in the cache is told', async () => {
+test('The show command reports an unknown user, and a cached id that has no row', async () => {
   await service.kv.engine.call('SET', key('user_nobody'), '019a0000-0000-7000-8000-000000000000');
   const { exit, stdout } = await show('user_nobody');
   expect(exit).toBe(1);
@@ -61,7 +62,7 @@ test('a user of whom nobody knows is shown as none, and a stranger in the cache 
   );
 });
 
-test('a forgotten user has neither row nor cached id, and is told to come back while the provider has the user', async () => {
+test('The forget command deletes row and cached id, and warns if the provider still has the user', async () => {
   const user = signUp('forgotten');
   const userId = await visit(user.id);
   expect(await cached(user.id)).toBe(userId);
@@ -77,32 +78,32 @@ test('a forgotten user has neither row nor cached id, and is told to come back w
   expect(await visit(user.id)).not.toBe(userId);
 });
 
-test('a look-up that read the row before it was deleted leaves no cached id behind', async () => {
+test('A lookup that read the row before its deletion leaves no cached id', async () => {
   const id = 'user_in_a_race';
   const { pid, url } = soleProcess();
   const userId = await visit(id);
   await service.kv.engine.call('DEL', key(id));
-  // It is stopped when its question is on the way, and has the answer before it in the end.
+  // The process is stopped once its query is sent. The result of the query then waits in its socket.
   const listening = database.proxy.onClientData;
-  let asked = false;
+  let isStopped = false;
   database.proxy.onClientData = (chunk) => {
     listening?.(chunk);
-    if (asked || !chunk.includes(id)) return;
-    asked = true;
+    if (isStopped || !chunk.includes(id)) return;
+    isStopped = true;
     process.kill(pid, 'SIGSTOP');
   };
-  const underWay = send(`${url}/users/v1/me`, { headers: bearer(tokenFor(idp, id)) });
+  const inFlight = send(`${url}/users/v1/me`, { headers: bearer(tokenFor(idp, id)) });
   try {
-    await expect.poll(() => asked).toBe(true);
-    await expect.poll(answersSent).toBe(true);
-    const came = await forgetMeanwhile(id, userId, async () => {
+    await expect.poll(() => isStopped).toBe(true);
+    await expect.poll(queriesHaveEnded).toBe(true);
+    const outcome = await forgetWith(id, userId, async () => {
       expect(await database.rowsOf(id)).toEqual([]);
       process.kill(pid, 'SIGCONT');
-      // It hands out the old id, and stores it: what the last deletion is for.
-      expect(await underWay).toMatchObject({ status: 200, body: { userId } });
+      // The process returns the old id and caches it. The last step of the deletion removes it.
+      expect(await inFlight).toMatchObject({ status: 200, body: { userId } });
       expect(await cached(id)).toBe(userId);
     });
-    expect(came).toBe('forgotten');
+    expect(outcome).toBe('forgotten');
   } finally {
     process.kill(pid, 'SIGCONT');
     database.proxy.onClientData = listening;
@@ -119,36 +120,36 @@ function soleProcess() {
   return process;
 }
 
-/** Whether the database has answered what it was asked. */
-async function answersSent(): Promise<boolean> {
+/** Returns true if no query of the service is running. */
+async function queriesHaveEnded(): Promise<boolean> {
   const { rows } = await database.pool.query(
     `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()`,
   );
   return rows.length === 0;
 }
 
-test('whoever comes meanwhile is linked anew, with a row behind the cached id, and that is said', async () => {
+test('A user who makes a request during the deletion gets a new link, and the outcome reports it', async () => {
   const id = 'user_who_comes_back';
   const userId = await visit(id);
   let next = '';
-  const came = await forgetMeanwhile(id, userId, async () => {
+  const outcome = await forgetWith(id, userId, async () => {
     next = await visit(id);
   });
-  expect(came).toBe('relinked');
+  expect(outcome).toBe('relinked');
   expect(next).not.toBe(userId);
   expect(await database.rowsOf(id)).toMatchObject([{ id: next }]);
   expect([null, next]).toContain(await cached(id));
 });
 
-test('a cached id whose row is gone already is forgotten too', async () => {
+test('The deletion also removes a cached id that has no row', async () => {
   const id = 'user_half_forgotten';
   await visit(id);
   await database.pool.query('DELETE FROM users WHERE identity_provider_user_id = $1', [id]);
-  expect(await forgetMeanwhile(id, undefined)).toBe('forgotten');
+  expect(await forgetWith(id, undefined)).toBe('forgotten');
   expect(await cached(id)).toBeNull();
 });
 
-test('a foreign key decides: one refuses in words and nothing is lost, the other takes its rows along', async () => {
+test('A foreign key with ON DELETE RESTRICT prevents the deletion, and one with CASCADE deletes its rows', async () => {
   const [kept, gone] = ['user_with_notes_kept', 'user_with_notes_gone'] as const;
   const [keptId, goneId] = [await visit(kept), await visit(gone)];
   await database.pool.query(`
@@ -156,25 +157,25 @@ test('a foreign key decides: one refuses in words and nothing is lost, the other
     CREATE TABLE notes_gone (user_id UUID NOT NULL REFERENCES users (id) ON DELETE CASCADE);
     INSERT INTO notes_kept VALUES ('${keptId}');
     INSERT INTO notes_gone VALUES ('${goneId}')`);
-  const refused = await forget(kept, '--yes');
-  expect(refused).toMatchObject({
+  const restricted = await forget(kept, '--yes');
+  expect(restricted).toMatchObject({
     exit: 1,
     stderr: '',
     stdout: expect.stringMatching(/Nothing was deleted, because a foreign key .* ON DELETE/),
   });
   expect(await database.rowsOf(kept)).toHaveLength(1);
   expect(await visit(kept)).toBe(keptId);
-  expect(await forgetMeanwhile(gone, goneId)).toBe('forgotten');
+  expect(await forgetWith(gone, goneId)).toBe('forgotten');
   expect((await database.pool.query('SELECT * FROM notes_gone')).rows).toEqual([]);
   await database.pool.query('DROP TABLE notes_kept, notes_gone');
 });
 
-test('without somebody to answer, without a cache, or with a word too many, nothing is deleted', async () => {
+test('The forget command deletes no user without a terminal, without a cache, or with two ids', async () => {
   const id = 'user_who_stays';
   const userId = await visit(id);
-  const unasked = await command('forget', id);
+  const unconfirmed = await command('forget', id);
   const several = await forget(id, userId, '--yes');
-  expect(unasked).toMatchObject({
+  expect(unconfirmed).toMatchObject({
     exit: 2,
     stderr: expect.stringContaining('Not a terminal: pass --yes.'),
   });
@@ -186,7 +187,7 @@ test('without somebody to answer, without a cache, or with a word too many, noth
   expect(await database.rowsOf(id)).toMatchObject([{ id: userId }]);
 });
 
-test('an id that is the internal id of one and the other id of another is not guessed at', async () => {
+test('The forget command rejects an id that matches the internal id of one user and the other id of another', async () => {
   const userId = await visit('user_first_of_two');
   await register(service.url, tokenFor(idp, 'user_caller'), { identityProviderUserId: userId });
   const { exit, stderr } = await forget(userId, '--yes');

@@ -1,16 +1,14 @@
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import document from '../../lib/api/openapi.json';
-import type { SeenAnswer } from '../harness/answers';
-import { answersIn } from '../harness/hostile/raw-answers';
 import { exchange, requestHead } from '../harness/hostile/raw-http';
+import { parseResponses } from '../harness/hostile/raw-responses';
 import { DOCUMENTED } from '../harness/openapi';
 import { bearer, deliver, HOOK, ME, me, REGISTER, register, send, tokenFor } from '../harness/requests';
+import type { SeenResponse } from '../harness/responses';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-/*
- * Each answer that the document describes is provoked, and each of its examples is what was sent or what came back.
- */
+// Provokes each documented response and compares it with the example in the document.
 
 const service = stopAfterAll(await startTestService());
 const { pool, proxy } = service.database;
@@ -22,37 +20,37 @@ const events = document.paths[HOOK].post.requestBody.content['application/json']
 const { userId, identityProviderUserId } =
   document.paths[ME].get.responses[200].content['application/json'].examples.context.value;
 
-type Told = Pick<SeenAnswer, 'status' | 'headers'> & { readonly body: unknown };
+type Received = Pick<SeenResponse, 'status' | 'headers'> & { readonly body: unknown };
 
-/** Sends bytes on a connection of their own, which is answered once. */
-async function sendRaw(bytes: string): Promise<Told> {
+/** Sends bytes on a new connection and returns the first response. */
+async function sendRaw(bytes: string): Promise<Received> {
   const { text } = await exchange(service.url, { bytes });
-  const [answer] = answersIn(bytes, text);
-  if (!answer) throw new Error(`No answer came: ${text}`);
-  return { status: answer.status, headers: answer.headers, body: JSON.parse(answer.text) };
+  const [response] = parseResponses(bytes, text);
+  if (!response) throw new Error(`No response: ${text}`);
+  return { status: response.status, headers: response.headers, body: JSON.parse(response.text) };
 }
 
-/** What is refused in front of the routes, of whatever is asked. */
-const refusals: Record<string, (line: string) => Promise<Told>> = {
+/** Requests that are rejected before routing, by the name of the example. */
+const rejections: Record<string, (line: string) => Promise<Received>> = {
   badRequest: (line) => sendRaw(`${line}\r\nConnection: close\r\n\r\n`),
   requestTimeout: (line) => sendRaw(`${line}\r\nHost: localhost\r\nX-Never-`),
   expectationFailed: (line) => sendRaw(requestHead(line, { Expect: 'a miracle' })),
   headersTooLarge: (line) => sendRaw(requestHead(line, { 'X-Large': 'x'.repeat(20_000) })),
 };
 
-async function withoutDatabase(ask: () => Promise<Told>): Promise<Told> {
+async function withoutDatabase(sendRequest: () => Promise<Received>): Promise<Received> {
   await proxy.treat('refuse');
-  return ask().finally(() => proxy.treat('forward'));
+  return sendRequest().finally(() => proxy.treat('forward'));
 }
 
-/** The caller is known and cached, so that only what is asked for needs the database. */
+/** Registers as a caller that is cached, so that only the registration itself needs the database. */
 const submit = (body: unknown) => register(service.url, token('user_caller'), body);
 const submitId = (id: unknown) => submit({ identityProviderUserId: id });
 const get = (path: string) => send(`${service.url}${path}`);
 const event = (value: unknown) => deliver(service.url, JSON.stringify(value));
 
-/** The row that the examples speak of: its id is random when it is made. */
-async function knowTheExample(): Promise<void> {
+/** Creates the row of the examples. Its internal id would otherwise be random. */
+async function insertExampleUser(): Promise<void> {
   await pool.query('DELETE FROM users WHERE id = $1 OR identity_provider_user_id = $2', [
     userId,
     identityProviderUserId,
@@ -63,17 +61,18 @@ async function knowTheExample(): Promise<void> {
   ]);
 }
 
-/** Health is told again for a second. */
-async function health(expected: string, status: number): Promise<Told> {
+/** Waits for the expected health, because the service caches it for a second. */
+async function health(expected: string, status: number): Promise<Received> {
   await expect.poll(async () => JSON.stringify((await get('/health/ready')).body)).toContain(expected);
-  const answer = await get('/health/ready');
-  expect(answer.status).toBe(status);
-  return answer;
+  const response = await get('/health/ready');
+  expect(response.status).toBe(status);
+  return response;
 }
 
-const ways: Record<string, () => Promise<Told>> = {
+/** Functions that provoke the documented examples. */
+const provocations: Record<string, () => Promise<Received>> = {
   [`GET ${ME} 200 context`]: async () => {
-    await knowTheExample();
+    await insertExampleUser();
     return me(service.url, token(identityProviderUserId));
   },
   [`GET ${ME} 401 unauthorized`]: () => get(ME),
@@ -81,13 +80,13 @@ const ways: Record<string, () => Promise<Told>> = {
     withoutDatabase(() => me(service.url, token('user_never_seen'))),
 
   [`POST ${REGISTER} 200 link`]: async () => {
-    await knowTheExample();
+    await insertExampleUser();
     return submit(registration);
   },
   [`POST ${REGISTER} 201 link`]: async () => {
     await pool.query('DELETE FROM users WHERE identity_provider_user_id = $1', [identityProviderUserId]);
-    const { body, ...answer } = await submit(registration);
-    return { ...answer, body: { ...Object(body), userId } };
+    const { body, ...response } = await submit(registration);
+    return { ...response, body: { ...Object(body), userId } };
   },
   [`POST ${REGISTER} 400 notJson`]: () => submit('{'),
   [`POST ${REGISTER} 400 notAnObject`]: () => submit([]),
@@ -123,56 +122,59 @@ const ways: Record<string, () => Promise<Told>> = {
     send(`${service.url}${ME}`, { method: 'PROPFIND' }),
 };
 
-/** Provoked by health.test.ts, which ends a process for it. */
-const LEAVING = 'GET /health/ready 503 stopping';
+/** health.test.ts provokes this example, because it needs a process that shuts down. */
+const STOPPING = 'GET /health/ready 503 stopping';
 const examples = DOCUMENTED.flatMap(({ name, method, pathname, status, examples }) =>
   Object.entries(examples).map(([kind, body]) => {
-    const refused = refusals[kind]?.bind(
+    const reject = rejections[kind]?.bind(
       undefined,
       `${method || 'GET'} ${pathname ?? '/users/v1/nobody'} HTTP/1.1`,
     );
-    return { key: `${name} ${kind}`, kind, expected: { status, body }, refused };
+    return { key: `${name} ${kind}`, kind, expected: { status, body }, reject };
   }),
-).filter(({ key }) => key !== LEAVING);
+).filter(({ key }) => key !== STOPPING);
 
-/** These take 10 s each: all are begun at once. */
-const timeouts = new Map(
-  examples.filter(({ kind }) => kind === 'requestTimeout').map(({ key, refused }) => [key, refused?.()]),
-);
+/** Request timeouts by key. Each takes 10 s, so all of them run at the same time. */
+let timeouts: ReadonlyMap<string, Promise<Received> | undefined>;
+beforeAll(() => {
+  timeouts = new Map(
+    examples.filter(({ kind }) => kind === 'requestTimeout').map(({ key, reject }) => [key, reject?.()]),
+  );
+});
 
 test.each(examples.map((example) => [example.key, example] as const))(
-  '%s',
-  async (key, { expected, refused }) => {
-    const answer = await (timeouts.get(key) ?? (ways[key] ?? refused)?.());
-    if (!answer) throw new Error('This example is not provoked: add a way to');
-    expect({ status: answer.status, body: answer.body }).toEqual(expected);
+  'The response equals its documented example: %s',
+  async (key, { expected, reject }) => {
+    const response = await (timeouts.get(key) ?? (provocations[key] ?? reject)?.());
+    if (!response) throw new Error('No test provokes this example: add one to `provocations`');
+    expect({ status: response.status, body: response.body }).toEqual(expected);
   },
 );
 
-test('every way leads to an example of the document', () => {
+test('The document contains an example for each provocation', () => {
   const keys = examples.map(({ key }) => key);
-  expect(Object.keys(ways).filter((key) => !keys.includes(key))).toEqual([]);
+  expect(Object.keys(provocations).filter((key) => !keys.includes(key))).toEqual([]);
 });
 
-test('the other example of an event is acknowledged', async () => {
+test('The webhook acknowledges the example of another event', async () => {
   expect(await event(events.other.value)).toMatchObject({ status: 200, body: { eventType: 'user.updated' } });
 });
 
-test('the sender of the webhook gets the answers of its address', () => {
+test('The documented webhook has the same responses as its path', () => {
   expect(document.webhooks['user.created'].post.responses).toEqual(document.paths[HOOK].post.responses);
 });
 
-test('the document is served to anybody, at one address and by no other method', async () => {
+test('The document needs no credential, has one address and allows only GET and HEAD', async () => {
   const { status, body } = await get('/openapi.json');
   expect({ status, body }).toEqual({ status: 200, body: document });
   expect((await send(`${service.url}/openapi.json`, { method: 'HEAD' })).status).toBe(200);
   for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PROPFIND']) {
-    const refused = await send(`${service.url}/openapi.json`, {
+    const rejected = await send(`${service.url}/openapi.json`, {
       method,
       headers: bearer(token('user_caller')),
     });
-    expect(refused).toMatchObject({ status: 405, body: { message: 'Method not allowed' } });
-    expect(refused.headers.get('allow')).toBe('GET, HEAD');
+    expect(rejected).toMatchObject({ status: 405, body: { message: 'Method not allowed' } });
+    expect(rejected.headers.get('allow')).toBe('GET, HEAD');
   }
   for (const address of [
     '/openapi%2ejson',
@@ -185,7 +187,7 @@ test('the document is served to anybody, at one address and by no other method',
   }
 });
 
-test('a method that an address lacks, and OPTIONS', async () => {
+test('A route responds 405 to an unsupported method and 204 to OPTIONS', async () => {
   expect((await send(`${service.url}${ME}`, { method: 'DELETE' })).status).toBe(405);
   expect((await send(`${service.url}${ME}`, { method: 'OPTIONS' })).status).toBe(204);
 });

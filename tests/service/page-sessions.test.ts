@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '../../dev/system/processes';
-import { startImpostor } from '../harness/parts/impostor';
+import { startStubServer } from '../harness/dependencies/stub-server';
 import { cookie, ME, now, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -15,7 +15,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
   const service = stopAfterAll(
     await startTestService({ keys, environment: { IDP_AUTHORIZED_PARTIES: FRONTEND } }),
   );
-  const backendApi = stopAfterAll(await startImpostor());
+  const backendApi = stopAfterAll(await startStubServer());
   const withStub = stopAfterAll(
     await startServiceProcess({ ...service.environment, CLERK_API_URL: backendApi.url }),
   );
@@ -68,7 +68,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
 
   test('A nonce does not sign in a session of another party', async () => {
     const foreign = token({ azp: 'https://blog.example.com' });
-    backendApi.answer = (_request, response) => {
+    backendApi.handler = (_request, response) => {
       const directives = [`__session=${foreign}; Path=/`, '__client_uat=1; Path=/'];
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ directives }));
     };
@@ -82,7 +82,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     'A page with a nonce is served signed out if the Backend API %s',
     async (failure) => {
       let isClosed = false;
-      backendApi.answer = (request, response) => {
+      backendApi.handler = (request, response) => {
         response.once('close', () => {
           isClosed = true;
         });

@@ -4,21 +4,21 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { lockRow } from '../harness/dependencies/row-lock';
+import { startTcpProxy } from '../harness/dependencies/tcp-proxy';
 import { connected } from '../harness/hostile/raw-http';
-import { holdRow } from '../harness/parts/held-row';
-import { startTcpProxy } from '../harness/parts/tcp-proxy';
 import { bearer, deliver, HOOK, me, register, tokenFor, userCreated } from '../harness/requests';
 import { type ServiceProcess, startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-/** What a platform grants between SIGTERM and SIGKILL. */
+/** Time that platforms grant between SIGTERM and SIGKILL. */
 const SHUTDOWN_MS = 10_000;
 
 const BURST = 200;
 
 const service = stopAfterAll(await startTestService());
 
-/** One more process of the service, of this test's own. */
+/** Starts another process of the service for one test. */
 async function start(environment: Record<string, string> = {}): Promise<ServiceProcess> {
   const started = await startServiceProcess({ ...service.environment, ...environment });
   onTestFinished(started.stop);
@@ -28,21 +28,21 @@ async function start(environment: Record<string, string> = {}): Promise<ServiceP
 const caller = () => tokenFor(service.idp, 'user_caller');
 const hook = (url: string) => `${url}${HOOK}`;
 
-test('SIGKILL in the middle of a burst: nothing acknowledged is missing, and redelivery completes the rest', async () => {
+test('After SIGKILL during a burst, every acknowledged user exists, and redelivery registers the others', async () => {
   const victim = await start();
   const { webhooks, store } = service.idp;
   webhooks.setEndpoint({ url: hook(victim.url), secrets: webhooks.endpoint?.secrets ?? [] });
   await me(victim.url, caller());
 
-  // Two of the burst cannot end before the kill, however fast or slow the machine is.
-  const heldIds = { registered: 'user_killed_registered_0', announced: 'user_killed_announced_0' };
-  const rows = await Promise.all(Object.values(heldIds).map((id) => holdRow(service.database, id)));
+  // Row locks keep two requests of the burst in flight until the kill.
+  const lockedIds = { registered: 'user_killed_registered_0', announced: 'user_killed_announced_0' };
+  const rows = await Promise.all(Object.values(lockedIds).map((id) => lockRow(service.database, id)));
   const announced = Array.from({ length: BURST }, (_, index) => `user_killed_announced_${index}`);
   const events = announced.map((id) => webhooks.send('user.created', { id }).id);
   const registered: string[] = [];
   const burst = Array.from({ length: BURST }, async (_, index) => {
     const identityProviderUserId = `user_killed_registered_${index}`;
-    // One that waits for too long is a 500, which a caller repeats.
+    // A request that waits too long gets a 500, and a caller repeats it.
     for (let status = 500; status === 500; ) {
       ({ status } = await register(victim.url, caller(), { identityProviderUserId }));
       if (status === 201) registered.push(identityProviderUserId);
@@ -62,8 +62,8 @@ test('SIGKILL in the middle of a burst: nothing acknowledged is missing, and red
   await settled;
   for (const row of rows) await row.release();
 
-  expect(registered, 'the kill came in the middle').not.toContain(heldIds.registered);
-  expect(acknowledged(), 'the kill came in the middle').not.toContain(heldIds.announced);
+  expect(registered, 'the kill interrupted the burst').not.toContain(lockedIds.registered);
+  expect(acknowledged(), 'the kill interrupted the burst').not.toContain(lockedIds.announced);
   const survived = new Set(await service.database.users());
   expect([...registered, ...acknowledged()].filter((id) => !survived.has(id))).toEqual([]);
 
@@ -79,7 +79,7 @@ interface Posted {
   readonly socket: unknown;
 }
 
-/** POST without a credential over the agent's one connection. */
+/** Sends a POST without a credential over the single connection of the agent. */
 function post(agent: Agent, port: number) {
   return new Promise<Posted>((resolve, reject) => {
     const sent = request(
@@ -93,7 +93,7 @@ function post(agent: Agent, port: number) {
   });
 }
 
-/** Whether somebody listens there. */
+/** Returns true if the service accepts connections. */
 const listens = (url: string) =>
   connected(url).then(
     (socket) => {
@@ -103,123 +103,123 @@ const listens = (url: string) =>
     () => false,
   );
 
-/** The exit code, or that the process still runs when a platform would kill it. */
+/** Resolves with the exit code, or with 'still running' when a platform would kill the process. */
 const exitInTime = ({ exited }: ServiceProcess) =>
   Promise.race([exited, pause(SHUTDOWN_MS, 'still running', { ref: false })]);
 
-test('SIGTERM: what is under way is answered, nothing new is taken, the pool is drained, and the exit is 0', async () => {
-  // Sees the connections of this one process.
+test('SIGTERM lets requests in flight complete, closes the port, drains the pool and ends the service with exit code 0', async () => {
+  // Counts only the connections of this process.
   const proxy = await startTcpProxy({ host: '127.0.0.1', port: service.database.proxy.port });
   onTestFinished(() => proxy.stop());
   let terminates = 0;
   proxy.onClientData = (chunk) => {
-    // The Terminate message of the PostgreSQL protocol: a polite end of a connection.
+    // The Terminate message of the PostgreSQL protocol, which closes a connection properly.
     if (chunk.subarray(-5).equals(Buffer.from([0x58, 0, 0, 0, 4]))) terminates += 1;
   };
   const databaseUrl = new URL(service.database.url);
   databaseUrl.port = String(proxy.port);
-  const leaving = await start({ DATABASE_URL: databaseUrl.href });
+  const stopping = await start({ DATABASE_URL: databaseUrl.href });
   const rows = await Promise.all(
-    ['user_leaving_1', 'user_leaving_2', 'user_leaving_3'].map((id) => holdRow(service.database, id)),
+    ['user_stopping_1', 'user_stopping_2', 'user_stopping_3'].map((id) => lockRow(service.database, id)),
   );
-  const underWay = [
-    me(leaving.url, tokenFor(service.idp, 'user_leaving_1')),
-    register(leaving.url, caller(), { identityProviderUserId: 'user_leaving_2' }),
-    deliver(leaving.url, userCreated('user_leaving_3')),
+  const inFlight = [
+    me(stopping.url, tokenFor(service.idp, 'user_stopping_1')),
+    register(stopping.url, caller(), { identityProviderUserId: 'user_stopping_2' }),
+    deliver(stopping.url, userCreated('user_stopping_3')),
   ];
   for (const row of rows) expect(await row.waiting(1)).toBe(true);
-  process.kill(leaving.pid, 'SIGTERM');
-  const exit = exitInTime(leaving);
-  await expect.poll(async () => !(await listens(leaving.url))).toBe(true);
+  process.kill(stopping.pid, 'SIGTERM');
+  const exit = exitInTime(stopping);
+  await expect.poll(async () => !(await listens(stopping.url))).toBe(true);
   const [lost, ...others] = rows;
-  // Somebody else was first: the request needs one more statement, of a pool that must not be drained yet.
+  // The commit makes this request lose the race. It then needs another statement, so the pool must not be drained yet.
   await lost?.commit();
   for (const row of others) await row.release();
-  const answers = await Promise.all(underWay);
-  expect(answers.filter(({ status }) => status !== 200 && status !== 201)).toEqual([]);
+  const responses = await Promise.all(inFlight);
+  expect(responses.filter(({ status }) => status !== 200 && status !== 201)).toEqual([]);
   expect(await exit).toBe(0);
   expect(proxy.connections).toBeGreaterThanOrEqual(3);
-  expect(terminates, 'each connection was ended politely').toBe(proxy.connections);
+  expect(terminates, 'each connection was closed properly').toBe(proxy.connections);
 });
 
-test('SIGTERM under load: no client is cut off, and each is told that its connection ends', async () => {
-  const leaving = await start();
-  await me(leaving.url, caller());
-  const { port } = new URL(leaving.url);
-  const asked: string[] = [];
-  /** Posts back to back over one connection, and opens no other one, until the service ends it. */
+test('SIGTERM under load gives each client its response with "Connection: close"', async () => {
+  const stopping = await start();
+  await me(stopping.url, caller());
+  const { port } = new URL(stopping.url);
+  const received: string[] = [];
+  /** Sends requests over one connection until the service closes it. Does not open another one. */
   const client = async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (let connection: unknown; ; ) {
       const { status, headers, socket } = await post(agent, Number(port)).catch(
         (): Posted => ({ status: 0, headers: {}, socket: undefined }),
       );
-      const isKept = connection === undefined || connection === socket;
-      asked.push(`${status}, ${headers.connection}`);
-      if (!isKept || status !== 401 || headers.connection === 'close') break;
+      const isReused = connection === undefined || connection === socket;
+      received.push(`${status}, ${headers.connection}`);
+      if (!isReused || status !== 401 || headers.connection === 'close') break;
       connection = socket;
     }
     agent.destroy();
   };
   const clients = Promise.all(Array.from({ length: 4 }, client));
-  await expect.poll(() => asked.length > 100).toBe(true);
-  process.kill(leaving.pid, 'SIGTERM');
-  expect(await exitInTime(leaving)).toBe(0);
+  await expect.poll(() => received.length > 100).toBe(true);
+  process.kill(stopping.pid, 'SIGTERM');
+  expect(await exitInTime(stopping)).toBe(0);
   await clients;
-  expect(asked.filter((answer) => answer !== '401, keep-alive')).toEqual(Array(4).fill('401, close'));
+  expect(received.filter((response) => response !== '401, keep-alive')).toEqual(Array(4).fill('401, close'));
 });
 
-test('SIGTERM: who had connected and asked before is answered, by the hundred', async () => {
-  const leaving = await start();
-  await me(leaving.url, caller());
-  const clients = await Promise.all(Array.from({ length: 200 }, () => connected(leaving.url)));
+test('Hundreds of clients that sent a request before SIGTERM get their response', async () => {
+  const stopping = await start();
+  await me(stopping.url, caller());
+  const clients = await Promise.all(Array.from({ length: 200 }, () => connected(stopping.url)));
   const statuses = clients.map(async (socket) => {
-    const answer = text(socket).catch(() => 'cut off');
+    const response = text(socket).catch(() => 'cut off');
     socket.write('POST /auth/v1/register HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}');
-    return (await answer).slice(0, 12);
+    return (await response).slice(0, 12);
   });
-  process.kill(leaving.pid, 'SIGTERM');
+  process.kill(stopping.pid, 'SIGTERM');
   expect(new Set(await Promise.all(statuses))).toEqual(new Set(['HTTP/1.1 401']));
-  expect(await exitInTime(leaving)).toBe(0);
+  expect(await exitInTime(stopping)).toBe(0);
 });
 
-test('SIGTERM twice, and connections on which nothing was ever asked: the pool is drained all the same', async () => {
-  const leaving = await start();
-  const silent = await connected(leaving.url);
-  const row = await holdRow(service.database, 'user_twice');
-  const underWay = deliver(leaving.url, userCreated('user_twice'));
+test('The service drains the pool despite idle connections and a second SIGTERM', async () => {
+  const stopping = await start();
+  const silent = await connected(stopping.url);
+  const row = await lockRow(service.database, 'user_twice');
+  const inFlight = deliver(stopping.url, userCreated('user_twice'));
   expect(await row.waiting(1)).toBe(true);
-  process.kill(leaving.pid, 'SIGTERM');
-  await expect.poll(async () => !(await listens(leaving.url))).toBe(true);
-  process.kill(leaving.pid, 'SIGTERM');
+  process.kill(stopping.pid, 'SIGTERM');
+  await expect.poll(async () => !(await listens(stopping.url))).toBe(true);
+  process.kill(stopping.pid, 'SIGTERM');
   await once(silent, 'close');
   await row.release();
-  expect((await underWay).status).toBe(200);
-  expect(await exitInTime(leaving)).toBe(0);
-  expect(leaving.output()).not.toContain('printed by a library');
+  expect((await inFlight).status).toBe(200);
+  expect(await exitInTime(stopping)).toBe(0);
+  expect(stopping.output()).not.toContain('printed by a library');
 });
 
-test('a crash after SIGTERM is no exit 0', async () => {
-  const leaving = await start({
+test('A crash after SIGTERM keeps its exit code', async () => {
+  const stopping = await start({
     NODE_OPTIONS: `--import ${new URL('../harness/crash-on-signal.mjs', import.meta.url).href}`,
   });
-  const row = await holdRow(service.database, 'user_crashed');
-  const unanswered = deliver(leaving.url, userCreated('user_crashed')).catch(() => undefined);
+  const row = await lockRow(service.database, 'user_crashed');
+  const aborted = deliver(stopping.url, userCreated('user_crashed')).catch(() => undefined);
   expect(await row.waiting(1)).toBe(true);
-  process.kill(leaving.pid, 'SIGTERM');
-  await expect.poll(async () => !(await listens(leaving.url))).toBe(true);
-  process.kill(leaving.pid, 'SIGUSR2');
-  expect(await exitInTime(leaving)).toBe(7);
-  await unanswered;
+  process.kill(stopping.pid, 'SIGTERM');
+  await expect.poll(async () => !(await listens(stopping.url))).toBe(true);
+  process.kill(stopping.pid, 'SIGUSR2');
+  expect(await exitInTime(stopping)).toBe(7);
+  await aborted;
   await row.release();
 });
 
-test('SIGTERM with a request whose body never ends, and one that the database never answers: exit 0 in time', async () => {
-  const leaving = await start();
-  const row = await holdRow(service.database, 'user_never');
-  const unanswered = deliver(leaving.url, userCreated('user_never'));
+test('The service exits with 0 in time after SIGTERM despite an endless body and a blocked query', async () => {
+  const stopping = await start();
+  const row = await lockRow(service.database, 'user_never');
+  const blocked = deliver(stopping.url, userCreated('user_never'));
   expect(await row.waiting(1)).toBe(true);
-  const endless = await connected(leaving.url);
+  const endless = await connected(stopping.url);
   const { authorization } = bearer(caller());
   endless.write(
     `POST /auth/v1/register HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n{`,
@@ -228,12 +228,12 @@ test('SIGTERM with a request whose body never ends, and one that the database ne
   endless.setEncoding('utf8').on('data', (text: string) => {
     received += text;
   });
-  await expect.poll(() => received, { message: 'the request is under way' }).toMatch(/^HTTP\/1.1 100 /);
-  process.kill(leaving.pid, 'SIGTERM');
-  // The service ends itself after 9 s, a second before this request would get its 408.
-  expect(await exitInTime(leaving)).toBe(0);
-  expect(received, 'it was not waited for').not.toContain('408');
-  expect(await unanswered.then(({ status }) => status)).toBe(500);
+  await expect.poll(() => received, { message: 'the request is in flight' }).toMatch(/^HTTP\/1.1 100 /);
+  process.kill(stopping.pid, 'SIGTERM');
+  // The service exits after 9 s, a second before this request would get its 408.
+  expect(await exitInTime(stopping)).toBe(0);
+  expect(received, 'the service did not wait for the body').not.toContain('408');
+  expect(await blocked.then(({ status }) => status)).toBe(500);
   endless.destroy();
   await row.release();
 });

@@ -1,50 +1,47 @@
 import { describe, expect, test } from 'vitest';
-import { startImpostor } from '../harness/parts/impostor';
+import { startStubServer } from '../harness/dependencies/stub-server';
 import { send } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const INSTANCE = { test: 'https://tests.clerk.accounts.dev', live: 'https://clerk.tests.example' } as const;
 
-const backendApi = stopAfterAll(await startImpostor());
+const backendApi = stopAfterAll(await startStubServer());
 
-describe.each(['test', 'live'] as const)(
-  'with %s keys, and no Frontend API behind its own origin',
-  async (keys) => {
-    const environment = {
-      CLERK_FAPI_URL: '',
-      CLERK_API_URL: backendApi.url,
-      // Left over from a local stack.
-      IDP_CONSOLE_URL: 'http://127.0.0.1:3900',
-    };
-    const service = stopAfterAll(await startTestService({ keys, environment }));
+describe.each(['test', 'live'] as const)('A production service with %s keys', async (keys) => {
+  const environment = {
+    CLERK_FAPI_URL: '',
+    CLERK_API_URL: backendApi.url,
+    // A variable of the local stack that was left set.
+    IDP_CONSOLE_URL: 'http://127.0.0.1:3900',
+  };
+  const service = stopAfterAll(await startTestService({ keys, environment }));
 
-    test('nothing is proxied, and pages name no host but the instance’s', async () => {
-      for (const path of ['/__clerk', '/__clerk/v1/environment', '/__clerk/npm/@clerk/clerk-js']) {
-        expect((await send(`${service.url}${path}`)).status).toBe(404);
-      }
-      const { body, headers } = await send(`${service.url}/sign-in`);
-      expect(String(body)).toContain(`src="${INSTANCE[keys]}/npm/@clerk/clerk-js`);
-      expect(String(body)).not.toMatch(/127\.0\.0\.1|\/__clerk/);
-      expect(headers.get('content-security-policy')).toContain(` ${INSTANCE[keys]} `);
+  test(`A service with ${keys} keys proxies no request, and its pages load from the instance`, async () => {
+    for (const path of ['/__clerk', '/__clerk/v1/environment', '/__clerk/npm/@clerk/clerk-js']) {
+      expect((await send(`${service.url}${path}`)).status).toBe(404);
+    }
+    const { body, headers } = await send(`${service.url}/sign-in`);
+    expect(String(body)).toContain(`src="${INSTANCE[keys]}/npm/@clerk/clerk-js`);
+    expect(String(body)).not.toMatch(/127\.0\.0\.1|\/__clerk/);
+    expect(headers.get('content-security-policy')).toContain(`connect-src 'self' ${INSTANCE[keys]} `);
+  });
+
+  test.each([
+    ['', { authorization: 'Bearer ak_0123456789' }],
+    ['', { authorization: 'Bearer mt_0123456789' }],
+    ['?__clerk_redirect_url=https%3A%2F%2Fevil.example%2F', { cookie: '__clerk_db_jwt=dvb_x' }],
+    ['?__clerk_handshake=x', {}],
+    ['?__clerk_handshake_nonce=x', {}],
+    ['', { cookie: '__refresh_x=y; __session=z' }],
+  ])('The path of the proxy gets a 404 without SDK headers or a redirect: %s %j', async (query, headers) => {
+    const { status, headers: received } = await send(`${service.url}/__clerk/x${query}`, {
+      headers: { accept: 'text/html', 'sec-fetch-dest': 'document', ...headers },
     });
-
-    test.each([
-      ['', { authorization: 'Bearer ak_0123456789' }],
-      ['', { authorization: 'Bearer mt_0123456789' }],
-      ['?__clerk_redirect_url=https%3A%2F%2Fevil.example%2F', { cookie: '__clerk_db_jwt=dvb_x' }],
-      ['?__clerk_handshake=x', {}],
-      ['?__clerk_handshake_nonce=x', {}],
-      ['', { cookie: '__refresh_x=y; __session=z' }],
-    ])('where the proxy would be, the SDK is not led on: %s %j', async (query, headers) => {
-      const { status, headers: answered } = await send(`${service.url}/__clerk/x${query}`, {
-        headers: { accept: 'text/html', 'sec-fetch-dest': 'document', ...headers },
-      });
-      expect(status).toBe(404);
-      expect(
-        [...answered.keys()].filter((name) => name === 'location' || name.startsWith('x-clerk')),
-      ).toEqual([]);
-      expect(backendApi.calls).toEqual([]);
-    });
-  },
-);
+    expect(status).toBe(404);
+    expect([...received.keys()].filter((name) => name === 'location' || name.startsWith('x-clerk'))).toEqual(
+      [],
+    );
+    expect(backendApi.calls).toEqual([]);
+  });
+});

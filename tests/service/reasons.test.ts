@@ -20,12 +20,12 @@ const lacking = (name: string) => {
 
 type Credential = () => Record<string, string>;
 const cases: [string, string, Credential][] = [
-  ['no-credential', 'nothing', () => ({})],
+  ['no-credential', 'no header', () => ({})],
   ['no-credential', 'another scheme', () => ({ authorization: 'Basic dXNlcjpwYXNz' })],
-  ['no-credential', 'cookies of others', () => ({ cookie: 'theme=dark; __client_uat=1' })],
+  ['no-credential', 'unrelated cookies', () => ({ cookie: 'theme=dark; __client_uat=1' })],
   ['foreign-cookie', 'another site', () => ({ ...cookie(token()), 'sec-fetch-site': 'cross-site' })],
   ['incomplete-cookies', 'no time of sign-in', () => lacking('__client_uat')],
-  ['malformed', 'no token', () => bearer('hello')],
+  ['malformed', 'a bearer that is not a token', () => bearer('hello')],
   ['malformed', 'an API key', () => bearer('ak_0123456789abcdef')],
   ['malformed', 'an OAuth token', () => bearer(token({}, { header: { typ: 'at+jwt' } }))],
   ['malformed', 'the subject of a machine', () => bearer(token({ sub: 'mch_machine' }))],
@@ -56,12 +56,12 @@ const cases: [string, string, Credential][] = [
 ];
 
 let requests = 0;
-/** What is told of a request to its caller, and to the log. */
-async function refuse(url: string, output: () => string, headers: Record<string, string>) {
+/** Sends a request. Returns its response and its line in the log. */
+async function sendRejected(url: string, output: () => string, headers: Record<string, string>) {
   requests += 1;
   const requestId = `reason-${requests}`;
   const response = await fetch(`${url}${ME}`, { headers: { ...headers, 'x-request-id': requestId } });
-  const answer = {
+  const received = {
     status: response.status,
     headers: [...response.headers].filter(([name]) => name !== 'x-request-id' && name !== 'date'),
     body: await response.text(),
@@ -72,7 +72,7 @@ async function refuse(url: string, output: () => string, headers: Record<string,
       .filter((line) => line.includes(`"${requestId}"`));
   await expect.poll(lines).toHaveLength(1);
   const line: Record<string, unknown> = JSON.parse(lines()[0] ?? '');
-  return { answer, line };
+  return { received, line };
 }
 
 const processes = [
@@ -80,44 +80,47 @@ const processes = [
   { keys: 'fetched from the provider', at: fetchingKeys },
 ];
 
-describe.each(processes)('with keys that are $keys', ({ at }) => {
-  test.each(cases)('%s: %s', async (reason, _what, credential) => {
-    // Twice, for the first request of a process is not the usual one.
-    for (const _time of [1, 2]) {
-      const { line } = await refuse(at.url, at.output, credential());
-      expect(line).toEqual({
-        level: 'info',
-        time: expect.any(String),
-        requestId: expect.any(String),
-        route: `GET ${ME}`,
-        status: 401,
-        ms: expect.any(Number),
-        reason,
-        msg: 'request',
-      });
-    }
-  });
+describe.each(processes)('Reasons with keys that are $keys', ({ at }) => {
+  test.each(cases)(
+    'The log contains the reason %s for a request with this credential: %s',
+    async (reason, _what, credential) => {
+      // Sent twice, because the first request of a process may behave differently.
+      for (const _time of [1, 2]) {
+        const { line } = await sendRejected(at.url, at.output, credential());
+        expect(line).toEqual({
+          level: 'info',
+          time: expect.any(String),
+          requestId: expect.any(String),
+          route: `GET ${ME}`,
+          status: 401,
+          ms: expect.any(Number),
+          reason,
+          msg: 'request',
+        });
+      }
+    },
+  );
 });
 
-test('a key that the provider does not have is a wrong one, too', async () => {
+test('The reason for a key that the provider does not have is wrong-key', async () => {
   const theirs = token({}, { header: { kid: 'theirs' } });
-  const { line } = await refuse(fetchingKeys.url, fetchingKeys.output, bearer(theirs));
+  const { line } = await sendRejected(fetchingKeys.url, fetchingKeys.output, bearer(theirs));
   expect(line).toMatchObject({ status: 401, reason: 'wrong-key' });
 });
 
-test('no caller can write a reason, nor tell one from the answer', async () => {
-  const answers = new Set<string>();
+test('A caller cannot set the reason, and the response does not depend on it', async () => {
+  const responses = new Set<string>();
   for (const [reason, , credential] of cases) {
     const headers = { ...credential(), 'x-clerk-auth-reason': 'expired', 'x-clerk-auth-message': 'expired' };
-    const { answer, line } = await refuse(service.url, service.output, headers);
+    const { received, line } = await sendRejected(service.url, service.output, headers);
     expect(line).toMatchObject({ status: 401, reason });
-    answers.add(JSON.stringify(answer));
+    responses.add(JSON.stringify(received));
   }
-  expect([...answers]).toHaveLength(1);
+  expect([...responses]).toHaveLength(1);
 });
 
-test('every reason is provoked here, but for two', () => {
-  const elsewhere = ['not-verified', 'no-auth-state']; // keys-out-of-reach.test.ts, tests/unit/guard.test.ts
+test('Each reason has a test', () => {
+  const elsewhere = ['not-verified', 'no-auth-state']; // jwks-outage.test.ts, tests/unit/guard.test.ts
   const provoked = new Set([...cases.map(([reason]) => reason), ...elsewhere]);
   expect([...provoked].toSorted()).toEqual(UNAUTHENTICATED_REASONS.toSorted());
 });

@@ -12,7 +12,7 @@ const token = tokenFor(service.idp, 'user_caller');
 const submit = (body: unknown) => register(service.url, token, body);
 
 describe('POST /auth/v1/register', () => {
-  test('answers 201 for an id that nobody had linked, then 200 with the same internal id', async () => {
+  test('Register responds 201 for a new id, and then 200 with the same internal id', async () => {
     const first = await submit({ identityProviderUserId: 'user_new' });
     const second = await submit({ identityProviderUserId: 'user_new' });
     expect(first).toMatchObject({
@@ -24,7 +24,7 @@ describe('POST /auth/v1/register', () => {
     expect(await rowsOf('user_new')).toMatchObject([{ id: Object(first.body).userId }]);
   });
 
-  test('answers 200 to a caller who registers itself: the guard has linked it', async () => {
+  test('Register responds 200 to callers that register themselves, because the guard has linked them', async () => {
     const self = await register(service.url, tokenFor(service.idp, 'user_self'), {
       identityProviderUserId: 'user_self',
     });
@@ -32,14 +32,14 @@ describe('POST /auth/v1/register', () => {
     expect(await rowsOf('user_self')).toMatchObject([{ id: Object(self.body).userId }]);
   });
 
-  test('lets any authenticated caller submit any id', async () => {
+  test('An authenticated caller may register any id', async () => {
     const other = await register(service.url, tokenFor(service.idp, 'user_one'), {
       identityProviderUserId: 'user_two',
     });
     expect(other.status).toBe(201);
   });
 
-  test('every answer is JSON that is not cached, with a request id', async () => {
+  test('Each response of register is uncached JSON with a request id', async () => {
     for (const body of [{ identityProviderUserId: 'user_headers' }, '{']) {
       const { headers } = await submit(body);
       expect(headers.get('content-type')).toBe('application/json');
@@ -48,14 +48,14 @@ describe('POST /auth/v1/register', () => {
     }
   });
 
-  test('takes a short, plain request id from the request, and no other', async () => {
+  test('The service uses a valid request id of the request and replaces any other', async () => {
     const withId = (id: string) =>
       send(`${service.url}/auth/v1/register`, { method: 'POST', headers: { 'x-request-id': id } });
     expect((await withId('trace-1.a:b_C')).headers.get('x-request-id')).toBe('trace-1.a:b_C');
-    const oddlySpelled = await send(`${service.url}/auth/v1/registe%72`, {
+    const encoded = await send(`${service.url}/auth/v1/registe%72`, {
       headers: { 'x-request-id': 'trace-2' },
     });
-    expect(oddlySpelled.headers.get('x-request-id')).toBe('trace-2');
+    expect(encoded.headers.get('x-request-id')).toBe('trace-2');
     const line = '"requestId":"trace-2","route":"GET /auth","status":404';
     await expect.poll(() => service.linesWith(line)).toHaveLength(1);
     for (const id of ['a'.repeat(65), 'with space', '<script>']) {
@@ -71,17 +71,17 @@ describe('POST /auth/v1/register', () => {
     ['255 characters of two UTF-16 units each', '😀'.repeat(255)],
     ['SQL is text', `'; DROP TABLE users; --`],
     ['a name of the prototype', '__proto__'],
-  ])('takes an id as it stands: %s', async (_rule, identityProviderUserId) => {
+  ])('Register stores an id unchanged: %s', async (_rule, identityProviderUserId) => {
     const { status, body } = await submit({ identityProviderUserId });
     expect(status).toBe(201);
     expect(body).toMatchObject({ identityProviderUserId });
     expect(await rowsOf(identityProviderUserId)).toMatchObject([{ id: Object(body).userId }]);
   });
 
-  test('ignores unknown fields', async () => {
-    const answer = await submit({ identityProviderUserId: 'user_fields', userId: 'mine', created: false });
-    expect(answer.status).toBe(201);
-    expect(Object(answer.body).userId).toMatch(UUID_V7);
+  test('Register ignores unknown fields', async () => {
+    const response = await submit({ identityProviderUserId: 'user_fields', userId: 'mine', created: false });
+    expect(response.status).toBe(201);
+    expect(Object(response.body).userId).toMatch(UUID_V7);
   });
 
   test.each([
@@ -115,11 +115,11 @@ describe('POST /auth/v1/register', () => {
       String.raw`{"identityProviderUserId":"a\ud800"}`,
       'identityProviderUserId must be well-formed Unicode without NUL',
     ],
-  ])('answers 400 that says what is wrong: %s', async (_what, body, message) => {
+  ])('Register responds 400 with a description of the error: %s', async (_what, body, message) => {
     expect(await submit(body)).toMatchObject({ status: 400, body: { message } });
   });
 
-  test('answers 413 above 16 KiB, and takes 16 KiB', async () => {
+  test('Register accepts a body of 16 KiB and responds 413 to a larger one', async () => {
     const padded = (bytes: number) => {
       const json = JSON.stringify({ identityProviderUserId: 'user_padded' });
       return json + ' '.repeat(bytes - json.length);
@@ -131,28 +131,28 @@ describe('POST /auth/v1/register', () => {
     });
   });
 
-  test('counts the bytes of a body without content-length', async () => {
+  test('Register limits the size of a body without Content-Length', async () => {
     const stream = new ReadableStream({
       start(controller) {
         for (let sent = 0; sent < 40; sent += 1) controller.enqueue(new Uint8Array(1024).fill(32));
         controller.close();
       },
     });
-    const answer = await send(`${service.url}/auth/v1/register`, {
+    const response = await send(`${service.url}/auth/v1/register`, {
       method: 'POST',
       headers: bearer(token),
       body: stream,
       duplex: 'half',
     });
-    expect(answer).toMatchObject({ status: 413, body: { message: 'Payload too large' } });
+    expect(response).toMatchObject({ status: 413, body: { message: 'Payload too large' } });
   });
 
-  test('answers 401 before it looks at the body', async () => {
-    const answer = await send(`${service.url}/auth/v1/register`, { method: 'POST', body: '{' });
-    expect(answer).toMatchObject({ status: 401, body: { message: 'Unauthorized' } });
+  test('Register responds 401 before it reads the body', async () => {
+    const response = await send(`${service.url}/auth/v1/register`, { method: 'POST', body: '{' });
+    expect(response).toMatchObject({ status: 401, body: { message: 'Unauthorized' } });
   });
 
-  test('answers 405 to another method', async () => {
+  test('Register responds 405 to another method', async () => {
     expect((await send(`${service.url}/auth/v1/register`, { headers: bearer(token) })).status).toBe(405);
   });
 });

@@ -1,20 +1,19 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { adjustableClock } from '../harness/dependencies/adjustable-clock';
 import { foreignKeys } from '../harness/hostile/tokens';
-import { movedClock } from '../harness/parts/moved-clock';
 import { bearer, cookie, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-/** With the real SDK: what the service remembers of a credential is never anybody else's, and never outlives it. */
-const clock = stopAfterAll(movedClock());
+// Tests the cache of verified credentials with the real SDK: an entry belongs to one credential and expires with it.
+const clock = stopAfterAll(adjustableClock());
 const service = stopAfterAll(await startTestService({ environment: clock.environment }));
 
 const userOf = async (headers: Record<string, string>, url = service.url) => {
   const { status, body } = await send(`${url}/users/v1/me`, { headers });
   return status === 200 ? Object(body).identityProviderUserId : status;
 };
-
-test('users by bearer and by cookie, in turns, are each themselves', async () => {
+test('Alternating requests by bearer and by cookie are each attributed to their own user', async () => {
   const kinds = ['one', 'other'].flatMap((name) => {
     const token = tokenFor(service.idp, `user_${name}`);
     return [
@@ -27,14 +26,14 @@ test('users by bearer and by cookie, in turns, are each themselves', async () =>
   }
 });
 
-test('all at once, they are themselves too', async () => {
+test('Concurrent requests are each attributed to their own user', async () => {
   const tokens = Array.from({ length: 20 }, (_, index) => tokenFor(service.idp, `user_at_once_${index}`));
-  const asked = Array.from({ length: 200 }, (_, index) => index % tokens.length);
-  const answers = await Promise.all(asked.map((index) => userOf(bearer(tokens[index] ?? ''))));
-  expect(answers).toEqual(asked.map((index) => `user_at_once_${index}`));
+  const indexes = Array.from({ length: 200 }, (_, index) => index % tokens.length);
+  const users = await Promise.all(indexes.map((index) => userOf(bearer(tokens[index] ?? ''))));
+  expect(users).toEqual(indexes.map((index) => `user_at_once_${index}`));
 });
 
-test('a bearer beside the cookie of somebody else decides, and a bad one is a 401', async () => {
+test('A bearer token takes precedence over a cookie, even if it is invalid', async () => {
   const [one, other] = ['user_one', 'user_other'].map((user) => tokenFor(service.idp, user));
   for (let round = 0; round < 2; round += 1) {
     expect(await userOf({ ...cookie(one ?? ''), ...bearer(other ?? '') })).toBe('user_other');
@@ -45,15 +44,15 @@ test('a bearer beside the cookie of somebody else decides, and a bad one is a 40
 
 test.each([
   ['an OAuth token', 'user_oauth', { typ: 'at+jwt' }],
-  ["a machine's token", 'mch_machine', {}],
-])('%s is refused each time, by bearer and by cookie', async (_what, sub, header) => {
+  ['the token of a machine', 'mch_machine', {}],
+])('A request with %s gets a 401 each time, by bearer and by cookie', async (_what, sub, header) => {
   const token = tokenFor(service.idp, sub, {}, { header });
   for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
     expect(await userOf(headers)).toBe(401);
   }
 });
 
-test('forged headers of the SDK change nothing of who a remembered token is', async () => {
+test('Forged headers of the SDK do not change the user of a cached token', async () => {
   const [own, others] = ['user_own', 'user_others'].map((user) => tokenFor(service.idp, user));
   const forged = {
     'x-clerk-auth-status': 'signed-in',
@@ -69,18 +68,18 @@ test('forged headers of the SDK change nothing of who a remembered token is', as
   }
 });
 
-test('a remembered token is refused once it has expired, beyond the skew of 5 s', async () => {
+test('A cached token gets a 401 once it has expired by more than the clock skew of 5 s', async () => {
   const token = tokenFor(service.idp, 'user_expires', { exp: Math.floor(clock.now() / 1000) + 10 });
   for (const headers of [bearer(token), cookie(token)]) expect(await userOf(headers)).toBe('user_expires');
-  clock.stand(clock.now() + 16_000);
+  clock.freeze(clock.now() + 16_000);
   try {
     for (const headers of [bearer(token), cookie(token)]) expect(await userOf(headers)).toBe(401);
   } finally {
-    clock.go();
+    clock.unfreeze();
   }
 });
 
-test('a process that starts with another key of the instance knows none of the old tokens', async () => {
+test('A process with another key of the instance rejects tokens by the old key', async () => {
   const token = tokenFor(service.idp, 'user_rotated');
   expect(await userOf(bearer(token))).toBe('user_rotated');
   const { publicKey } = foreignKeys();

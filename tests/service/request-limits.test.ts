@@ -38,7 +38,7 @@ test('A page serves a browser with 1,900 cookies', async () => {
   expect(statuses).toEqual([200]);
 });
 
-describe('A request with a body that its address does not take is answered without reading the body', () => {
+describe('Unread bodies', () => {
   test.each([
     ['GET', ME, 401, {}],
     ['GET', '/', 200, {}],
@@ -51,16 +51,19 @@ describe('A request with a body that its address does not take is answered witho
     ['POST', '/unknown', 405, {}],
     ['POST', `${REGISTER}.rsc`, 404, {}],
     ['TRACE', REGISTER, 405, {}],
-  ])('%s %s: %i, and the connection is closed', async (method, path, status, headers) => {
-    const head = requestHead(`${method} ${path} HTTP/1.1`, {
-      ...CHUNKED,
-      ...headers,
-      Connection: 'keep-alive',
-    });
-    const { statuses, text, closed } = await sendRaw(head + UNFINISHED);
-    expect({ statuses, closed }).toEqual({ statuses: [status], closed: true });
-    expect(text).toMatch(/connection: close/i);
-  });
+  ])(
+    'A body of %s %s is not read, the status is %i, and the connection is closed',
+    async (method, path, status, headers) => {
+      const head = requestHead(`${method} ${path} HTTP/1.1`, {
+        ...CHUNKED,
+        ...headers,
+        Connection: 'keep-alive',
+      });
+      const { statuses, text, closed } = await sendRaw(head + UNFINISHED);
+      expect({ statuses, closed }).toEqual({ statuses: [status], closed: true });
+      expect(text).toMatch(/connection: close/i);
+    },
+  );
 });
 
 describe('The number of chunks of a body is limited', () => {

@@ -8,7 +8,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 
-/** What must never come out. Each is put in below, in more than one place. */
+/** Private values that requests contain below. None of them may appear in the output. */
 const MARKS = {
   email: `${mark('ada')}@example.com`,
   firstName: mark('Ada'),
@@ -23,11 +23,11 @@ const MARKS = {
   databasePassword: mark('password'),
 } as const;
 
-/** The id of each good delivery: it tells whose line in the log belongs to which at the sender. */
-const MESSAGE_ID = 'msg_of_the_good_delivery';
+/** Id of the valid deliveries. The log contains it, so that a line can be matched with the log of the sender. */
+const MESSAGE_ID = 'msg_of_the_valid_delivery';
 
-/** Everything that the service answered, headers included. */
-const answered: string[] = [];
+/** All responses of the service with their headers. */
+const received: string[] = [];
 
 const service = stopAfterAll(
   await startTestService({
@@ -52,7 +52,7 @@ await service.database.proxy.treat('forward');
 await service.kv.proxy.treat('forward');
 for (let request = 0; request < 40; request += 1) await me(service.url, token);
 
-/** Good, bad and hostile requests of every kind, each with something in it that is nobody else's business. */
+/** Sends valid, invalid and hostile requests with private values. */
 async function hostileTraffic(): Promise<void> {
   const { url } = service;
   const event = JSON.stringify({
@@ -68,7 +68,7 @@ async function hostileTraffic(): Promise<void> {
     cookie: `__session=${MARKS.cookie}; a=${MARKS.cookie}`,
     'x-request-id': `${MARKS.cookie} <odd>`,
   };
-  const answers = await Promise.all([
+  const responses = await Promise.all([
     me(url, token),
     me(url, expired),
     me(url, `${MARKS.badToken}.${MARKS.badToken}.x`),
@@ -88,18 +88,18 @@ async function hostileTraffic(): Promise<void> {
     deliver(url, JSON.stringify({ type: 7, note: MARKS.eventBody })),
     deliver(url, JSON.stringify({ type: 'user.created', data: { id: { email: MARKS.email } } })),
   ]);
-  for (const { headers, body } of answers) answered.push(JSON.stringify([[...headers], body]));
+  for (const { headers, body } of responses) received.push(JSON.stringify([[...headers], body]));
   const head = `POST /auth/v1/register HTTP/1.1\r\nHost: localhost\r\nCookie: ${MARKS.cookie}\r\n`;
   const broken = await Promise.all([
     exchange(url, { bytes: `${head}Content-Length: x${MARKS.cookie}\r\n\r\n${MARKS.registerBody}` }),
     exchange(url, { bytes: `${head}Content-Length: 100\r\n\r\n${MARKS.registerBody}`, milliseconds: 200 }),
     exchange(url, { bytes: `${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n${MARKS.registerBody}` }),
   ]);
-  answered.push(...broken.map(({ text }) => text));
+  received.push(...broken.map(({ text }) => text));
 }
 
-describe('after good, bad and hostile traffic, with cache and database up and down', () => {
-  test('no secret, token, e-mail, body or id stands in anything the service printed', () => {
+describe('After hostile traffic with and without cache and database', () => {
+  test('The output of the service contains no secret, token, email address, body or id', () => {
     const secrets = {
       ...MARKS,
       token,
@@ -115,25 +115,25 @@ describe('after good, bad and hostile traffic, with cache and database up and do
     const { path, ...others } = secrets;
     const output = service.output();
     expect(Object.entries(others).filter(([, secret]) => output.includes(secret))).toEqual([]);
-    // The path of a request is no secret, but only that of a route that exists is worth a log line.
+    // The path of a request is not secret, so a few occurrences are allowed.
     expect(output.split(path).length - 1).toBeLessThanOrEqual(3);
   });
 
-  test('no answer holds a secret, a token, an e-mail or a body, or tells how the service is made', () => {
-    // The caller's own id is what it asks for, and Next.js repeats the address of a request.
+  test('The responses contain no secret, token, email address, body or implementation detail', () => {
+    // The response contains the caller's own id, and Next.js repeats the address of a request.
     const { identityProviderUserId: _id, query: _query, path: _path, ...others } = MARKS;
     const secrets = [...Object.values(others), token, expired, SECRET_KEY, SIGNING_SECRET];
-    expect(answered.length).toBeGreaterThan(50);
-    expect(secrets.filter((secret) => answered.some((answer) => answer.includes(secret)))).toEqual([]);
+    expect(received.length).toBeGreaterThan(50);
+    expect(secrets.filter((secret) => received.some((response) => response.includes(secret)))).toEqual([]);
     const internals = /node_modules|\.ts:\d|at async|prisma|postgres|ECONN|users_/i;
-    expect(answered.filter((answer) => internals.test(answer))).toEqual([]);
+    expect(received.filter((response) => internals.test(response))).toEqual([]);
   });
 
   const Line = z.strictObject({
     level: z.enum(['info', 'error']),
     time: z.iso.datetime(),
     requestId: z.string().regex(/^[A-Za-z0-9_.:-]{1,64}$/),
-    // None: what came was no request.
+    // The value `none` belongs to bytes that are not a valid request.
     route: z.string().regex(/^(?:(?:GET|POST|OPTIONS|PUT|PATCH|DELETE|HEAD) \/|none$)/),
     status: z.int().min(200).max(599),
     ms: z.int().min(0),
@@ -150,7 +150,7 @@ describe('after good, bad and hostile traffic, with cache and database up and do
     msg: z.literal('request'),
   });
 
-  test('each request has one JSON line with its id, route, status, milliseconds and outcomes, and nothing else', () => {
+  test('Each request has one JSON line with only its id, route, status, duration and outcomes', () => {
     const lines = service.linesWith('"msg":"request"').map((line) => Line.parse(JSON.parse(line)));
     expect(lines.length).toBeGreaterThan(60);
     const outcomes = new Set(

@@ -14,7 +14,7 @@ function policyOf(headers: Headers): Record<string, string[]> {
 }
 
 test.each(['/', '/docs', '/sign-in', '/sign-up', '/no-such-page', '/users/v1/me', '/icon.svg'])(
-  '%s comes with the security headers',
+  'The response of %s has the security headers',
   async (path) => {
     const { headers } = await send(`${service.url}${path}`);
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -33,7 +33,7 @@ test.each(['/', '/docs', '/sign-in', '/sign-up', '/no-such-page', '/users/v1/me'
   },
 );
 
-test('every script of a page has the nonce of its answer, and no two answers share one', async () => {
+test('Each script of a page has the nonce of its response, and each response has another nonce', async () => {
   const nonces = await Promise.all(
     ['/', '/docs', '/sign-in', '/no-such-page'].map(async (path) => {
       const { body, headers } = await send(`${service.url}${path}`);
@@ -49,7 +49,7 @@ test('every script of a page has the nonce of its answer, and no two answers sha
   expect(new Set(nonces).size).toBe(4);
 });
 
-test('a nonce or policy that the caller sends is not used', async () => {
+test('A page does not use a nonce or policy of the request', async () => {
   const { body, headers } = await send(`${service.url}/`, {
     headers: { 'x-nonce': 'chosen', 'content-security-policy': "script-src 'nonce-chosen'" },
   });
@@ -60,13 +60,13 @@ test('a nonce or policy that the caller sends is not used', async () => {
 const sources = { nonce: 'n', frontendApi: 'https://clerk.example.com', development: false };
 const foreign = (policy: string) => policy.match(/https?:[^ ;]*/g) ?? [];
 
-test('in the local stack no foreign host may be asked for anything', () => {
+test('The policy of the local stack allows no other host', () => {
   const policy = contentSecurityPolicy({ ...sources, sameOrigin: true });
   expect(foreign(policy)).toEqual([]);
   expect(policy).not.toContain('unsafe-eval');
 });
 
-test('with a real instance only its own hosts may be asked', () => {
+test('The policy with a real instance allows only hosts of the provider and its captcha', () => {
   const policy = contentSecurityPolicy({ ...sources, sameOrigin: false });
   expect(foreign(policy)).toEqual([
     'https://clerk.example.com',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { movedClock } from '../harness/parts/moved-clock';
+import { adjustableClock } from '../harness/dependencies/adjustable-clock';
 import { deliver, me, now, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
 import { SIGNING_SECRET, startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -7,19 +7,19 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const NEW_SECRET = `whsec_${Buffer.from('the secret that is rotated in...').toString('base64')}`;
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
-/** When the provider's sender tries, counted from the event. */
+/** Times of the delivery attempts after the event. */
 const ATTEMPTS = [0, 5, 305, 2105, 9305, 27_305, 63_305, 99_305].map((seconds) => seconds * SECOND);
 
-const clock = stopAfterAll(movedClock());
+const clock = stopAfterAll(adjustableClock());
 const service = stopAfterAll(await startTestService({ clock, environment: clock.environment }));
 const { rowsOf, users } = service.database;
 
-describe('the whole retry schedule of the sender, over the clock of both sides', () => {
+describe('The retry schedule of the sender', () => {
   test.each([
     ['3 hours', 3 * HOUR, 6],
     ['18 hours', 18 * HOUR, 8],
   ])(
-    'an event sent while the database is down for %s is delivered at last, and registers one user',
+    'An event is delivered and registers one user after a database outage of %s',
     async (what, outage, expected) => {
       const id = `user_down_${what}`;
       await service.database.proxy.treat('refuse');
@@ -31,7 +31,7 @@ describe('the whole retry schedule of the sender, over the clock of both sides',
         expect(current()?.status).toBe('pending');
         const [last = 0, next = 0] = ATTEMPTS.slice(attempts - 1);
         if (next >= outage) await service.database.proxy.treat('forward');
-        // The bound of an answer, 15 s, is a timer too: this one is the next attempt's.
+        // Skips the timer of the 15 s response timeout and advances to that of the next attempt.
         elapsed.push((elapsed.at(-1) ?? 0) + clock.advance(0.9 * (next - last)));
       }
       const settled = await service.idp.webhooks.settled(delivery.id);
@@ -44,7 +44,7 @@ describe('the whole retry schedule of the sender, over the clock of both sides',
     },
   );
 
-  test('a signature made hours ago is refused, however good', async () => {
+  test('A valid signature from hours ago is rejected', async () => {
     const body = userCreated('user_stale');
     const headers = signatureHeaders(body, { timestamp: String(now()) });
     expect(await deliver(service.url, body, headers)).toMatchObject({
@@ -55,10 +55,10 @@ describe('the whole retry schedule of the sender, over the clock of both sides',
   });
 });
 
-test('events late, repeated and in any order create each user once', async () => {
+test('Late, repeated and reordered events create each user once', async () => {
   const ids = Array.from({ length: 20 }, (_, index) => `user_disorder_${index}`);
   const { webhooks } = service.idp;
-  // Before its creation is announced, each user is changed, deleted, and seen by the guard or not.
+  // Other events of each user precede its user.created event, and the guard links some users first.
   const types = ['user.deleted', 'user.updated', 'user.created', 'user.updated', 'user.created'];
   await Promise.all(
     ids
@@ -79,7 +79,7 @@ test('events late, repeated and in any order create each user once', async () =>
   expect(await users('user_disorder_%')).toEqual(ids.toSorted());
 });
 
-test('a signing secret is rotated old, both, new, with no delivery refused', async () => {
+test('A rotation of the signing secret (old, both, new) rejects no delivery', async () => {
   const start = (secrets: string) =>
     startServiceProcess({ ...service.environment, IDP_WEBHOOK_SIGNING_SECRET: secrets });
   const [both, only] = await Promise.all([start(`${SIGNING_SECRET} ${NEW_SECRET}`), start(NEW_SECRET)]);
@@ -99,15 +99,15 @@ test('a signing secret is rotated old, both, new, with no delivery refused', asy
   };
   try {
     await phase([service.url], [SIGNING_SECRET]);
-    await phase([service.url, both.url], [SIGNING_SECRET]); // processes are replaced one by one
+    await phase([service.url, both.url], [SIGNING_SECRET]); // Processes are replaced one by one.
     await phase([both.url], [SIGNING_SECRET]);
-    await phase([both.url], [NEW_SECRET, SIGNING_SECRET]); // the provider signs with both for a day
+    await phase([both.url], [NEW_SECRET, SIGNING_SECRET]); // The provider signs with both secrets for a day.
     await phase([both.url], [NEW_SECRET]);
     await phase([both.url, only.url], [NEW_SECRET]);
     await phase([only.url], [NEW_SECRET]);
     expect(statuses).toEqual(Array(turn).fill(200));
     expect(await users('user_rotated_%')).toHaveLength(turn);
-    // The order matters: by now the old secret is refused, as the new one was at first.
+    // The order matters. Now the old secret is rejected, as the new one was at first.
     await phase([only.url], [SIGNING_SECRET]);
     await phase([service.url], [NEW_SECRET]);
     expect(statuses.slice(-12)).toEqual(Array(12).fill(400));

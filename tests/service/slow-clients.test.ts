@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { largestFile } from '../harness/build';
-import { exchange, requestHead } from '../harness/hostile/raw-http';
+import { exchange, type RawRequest, requestHead } from '../harness/hostile/raw-http';
 import { hasProc, notRun, residentMegabytes } from '../harness/proc';
 import {
   bearer,
@@ -19,50 +19,56 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const service = stopAfterAll(await startTestService());
 const token = tokenFor(service.idp, 'user_caller');
 await me(service.url, token);
-const never = { 'Content-Length': '100' };
-const drip = { chunk: '1\r\n{\r\n', pauseMilliseconds: 500 };
-/** Bodies that come too slowly: under way for as long as the other tests run. */
-const slow = Promise.all([
-  exchange(service.url, {
-    bytes: `${requestHead(`POST ${REGISTER} HTTP/1.1`, { ...bearer(token), ...never })}{`,
-  }),
-  exchange(service.url, { bytes: `${requestHead(`POST ${REGISTER} HTTP/1.1`, never)}{` }),
-  exchange(service.url, { bytes: `${requestHead(`POST ${HOOK} HTTP/1.1`, never)}{` }),
-  exchange(service.url, {
-    bytes: requestHead(`POST ${HOOK} HTTP/1.1`, { 'Transfer-Encoding': 'chunked' }),
-    endless: drip,
-  }),
-]);
-const byteASecond = { chunk: 'x', pauseMilliseconds: 1_000 };
-/** Requests that are answered before they are complete. */
-const slowAndAnswered = Promise.all(
-  [`GET ${ME}`, `HEAD ${ME}`, 'GET /', 'GET /icon.svg', 'GET /_next/static/x.js', 'DELETE /unknown'].map(
-    (line) =>
-      exchange(service.url, {
-        bytes: `${line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n`,
-        endless: byteASecond,
+
+/** Starts exchanges that the service ends by a timeout. */
+function startSlowClients() {
+  const unfinished = { 'Content-Length': '100' };
+  const send = (request: RawRequest) => exchange(service.url, request);
+  return {
+    incompleteBodies: Promise.all([
+      send({ bytes: `${requestHead(`POST ${REGISTER} HTTP/1.1`, { ...bearer(token), ...unfinished })}{` }),
+      send({ bytes: `${requestHead(`POST ${REGISTER} HTTP/1.1`, unfinished)}{` }),
+      send({ bytes: `${requestHead(`POST ${HOOK} HTTP/1.1`, unfinished)}{` }),
+      send({
+        bytes: requestHead(`POST ${HOOK} HTTP/1.1`, { 'Transfer-Encoding': 'chunked' }),
+        endless: { chunk: '1\r\n{\r\n', pauseMilliseconds: 500 },
       }),
-  ),
-);
-/** A connection that is kept by what is no request. */
-const lineBreaks = exchange(service.url, {
-  bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
-  endless: { chunk: '\r\n', pauseMilliseconds: 2_000 },
-});
-/** A client that asks for much and takes nothing of it, until its connection has ended. */
-const takesNothing = exchange(service.url, {
-  bytes: requestHead(`GET ${largestFile()} HTTP/1.1`, { Connection: 'keep-alive' }).repeat(32),
-  endless: { chunk: '\r\n', pauseMilliseconds: 500 },
-  takesNothing: true,
-});
-/** Headers that never end. */
-const slowHeaders = exchange(service.url, {
-  bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n`,
-  endless: { chunk: 'X-A: b\r\n', pauseMilliseconds: 1_000 },
+    ]),
+    /** Requests that get their response before their body is complete. */
+    unreadBodies: Promise.all(
+      [`GET ${ME}`, `HEAD ${ME}`, 'GET /', 'GET /icon.svg', 'GET /_next/static/x.js', 'DELETE /unknown'].map(
+        (line) =>
+          send({
+            bytes: `${line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n`,
+            endless: { chunk: 'x', pauseMilliseconds: 1_000 },
+          }),
+      ),
+    ),
+    lineBreaks: send({
+      bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+      endless: { chunk: '\r\n', pauseMilliseconds: 2_000 },
+    }),
+    /** A client that requests large files and does not read the responses. */
+    unreadResponses: send({
+      bytes: requestHead(`GET ${largestFile()} HTTP/1.1`, { Connection: 'keep-alive' }).repeat(32),
+      endless: { chunk: '\r\n', pauseMilliseconds: 500 },
+      pauseReading: true,
+    }),
+    endlessHeaders: send({
+      bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n`,
+      endless: { chunk: 'X-A: b\r\n', pauseMilliseconds: 1_000 },
+    }),
+  };
+}
+
+/** Exchanges in flight. Their timeouts take many seconds, so they run at the same time as the tests. */
+let slowClients: ReturnType<typeof startSlowClients>;
+beforeAll(() => {
+  slowClients = startSlowClients();
 });
 
 test.skipIf(!hasProc)(
-  `bodies that never end, by the dozen: others are answered meanwhile, and memory stays bounded${notRun}`,
+  `Many endless bodies block no other request and use limited memory${notRun}`,
   async () => {
     const megabytes = () => residentMegabytes(service.processes[0]?.pid ?? 0);
     const before = megabytes();
@@ -84,44 +90,44 @@ test.skipIf(!hasProc)(
         (await register(service.url, token, { identityProviderUserId: 'user_meanwhile' })).status,
       ).toBeLessThan(300);
     }
-    const answers = await Promise.all(attackers);
+    const responses = await Promise.all(attackers);
     expect(
-      answers.flatMap(({ statuses }) => statuses).filter((status) => status < 400 || status >= 500),
+      responses.flatMap(({ statuses }) => statuses).filter((status) => status < 400 || status >= 500),
     ).toEqual([]);
-    // Next.js keeps up to 2 MB of a body for the middleware; the rest is room for a heap that is not yet tidied.
+    // Next.js buffers up to 2 MB of a body for the middleware. The rest is garbage that is not yet collected.
     expect(megabytes() - before).toBeLessThan(24 * 2 + 150);
     expect((await deliver(service.url, userCreated('user_after_endless'))).status).toBe(200);
   },
 );
 
-test('a body that is not complete in time is a 408, and the connection is closed', async () => {
-  for (const { statuses, closed } of await slow)
+test('A body that is incomplete at the timeout gets a 408, and the connection is closed', async () => {
+  for (const { statuses, closed } of await slowClients.incompleteBodies)
     expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
 });
 
-test('a request that is answered before it is complete keeps its connection no longer than another', async () => {
-  for (const { statuses, closed } of await slowAndAnswered) {
-    expect({ answers: statuses.length, closed }).toEqual({ answers: 1, closed: true });
+test('The connection of an early response is closed although the client keeps sending its body', async () => {
+  for (const { statuses, closed } of await slowClients.unreadBodies) {
+    expect({ responses: statuses.length, closed }).toEqual({ responses: 1, closed: true });
   }
 });
 
-test('line breaks keep no connection alive', async () => {
-  const { statuses, closed } = await lineBreaks;
+test('The server closes a connection that sends only line breaks', async () => {
+  const { statuses, closed } = await slowClients.lineBreaks;
   expect({ statuses, closed }).toEqual({ statuses: [401], closed: true });
 });
 
-test('a client that takes nothing of its answers loses its connection', async () => {
-  expect((await takesNothing).closed).toBe(true);
+test('The server closes the connection of a client that does not read its responses', async () => {
+  expect((await slowClients.unreadResponses).closed).toBe(true);
 });
 
-test('headers that are not complete in time are a 408, and the connection is closed', async () => {
-  const { statuses, text, closed } = await slowHeaders;
+test('Headers that are incomplete at the timeout get a 408, and the connection is closed', async () => {
+  const { statuses, text, closed } = await slowClients.endlessHeaders;
   expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
   expect(text).toContain('{"message":"Request timeout"}');
 });
 
-test('what was no whole request has one line in the log, and its id in the answer', async () => {
-  const [{ text = '' } = {}] = await slow;
+test('An incomplete request has one line in the log, and its id in the response', async () => {
+  const [{ text = '' } = {}] = await slowClients.incompleteBodies;
   const [, id = 'no id'] = /x-request-id: ([\w-]+)/i.exec(text) ?? [];
   const linesOf = (route: string, status: number) =>
     service.linesWith(`"route":"${route}","status":${status}`);

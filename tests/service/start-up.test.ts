@@ -21,15 +21,15 @@ const start = async (environment: Record<string, string>, port?: number) => {
   return { status, stderr, output: stdout + stderr };
 };
 
-describe('the start', () => {
-  test('ends with one list of all problems and a non-zero exit when the environment is empty', async () => {
+describe('Start of the service', () => {
+  test('The service exits with 1 and lists all missing variables if the environment is empty', async () => {
     const { status, output } = await start({});
     expect(status).toBe(1);
     for (const name of Object.keys(BUILD_TIME_VALUES)) expect(output).toContain(`- ${name} is missing`);
     expect(output.match(/Invalid environment variables/g)).toHaveLength(1);
   });
 
-  test('names a malformed variable and keeps its value to itself', async () => {
+  test('The service names a malformed variable without its value', async () => {
     const secret = 'whsec_c2hvcnQtYnV0LXNlY3JldA==';
     const { status, output } = await start({ ...BUILD_TIME_VALUES, IDP_WEBHOOK_SIGNING_SECRET: secret });
     expect(status).toBe(1);
@@ -53,10 +53,10 @@ test('The server exits with 1 and one line if its port is in use', async () => {
 
 test.each([
   ['live keys without authorized parties', 'live', {}, 1],
-  ['live keys with them', 'live', { IDP_AUTHORIZED_PARTIES: 'https://app.example.com' }, 0],
+  ['live keys with authorized parties', 'live', { IDP_AUTHORIZED_PARTIES: 'https://app.example.com' }, 0],
   ['test keys', 'test', {}, 0],
 ] as const)(
-  'the start recommends authorized parties once, where it matters: %s',
+  'The service recommends authorized parties only for live keys without them: %s',
   async (_what, keys, environment, times) => {
     const service = await startTestService({ keys, environment });
     onTestFinished(() => service.stop());
@@ -64,13 +64,13 @@ test.each([
   },
 );
 
-describe('the build output', () => {
+describe('Build output', () => {
   const files = readdirSync(BUILD_FOLDER, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => path.join(entry.parentPath, entry.name))
     .filter((file) => !file.startsWith(path.join(BUILD_FOLDER, 'dev')));
 
-  test('holds no value of the environment that it was made in', () => {
+  test('The build contains no value of its environment', () => {
     expect(files.length).toBeGreaterThan(50);
     const values = Object.values(BUILD_TIME_VALUES);
     const holding = files.filter((file) => {
@@ -80,7 +80,7 @@ describe('the build output', () => {
     expect(holding).toEqual([]);
   });
 
-  test('holds nothing of the local stack', () => {
+  test('The build contains no code of the local stack', () => {
     const sources = execFileSync('git', ['ls-files', 'dev'], { encoding: 'utf8' })
       .split('\n')
       .filter(Boolean);
@@ -88,7 +88,9 @@ describe('the build output', () => {
       .filter((file) => file.endsWith('.nft.json'))
       .flatMap((file) => readFileSync(file, 'utf8').match(/[^"]*\/dev\/[^"]*/g) ?? []);
     expect(traced.filter((file) => sources.some((source) => file.endsWith(source)))).toEqual([]);
-    const marker = 'identity provider stand-in';
+    // The user agent of the webhooks that the emulator sends.
+    const marker = 'Svix-Webhooks/1.0';
+    expect(readFileSync('dev/idp/instance/webhook-attempt.ts', 'utf8')).toContain(marker);
     expect(files.filter((file) => readFileSync(file, 'latin1').includes(marker))).toEqual([]);
   });
 });

@@ -6,8 +6,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { startTelemetry } from '#lib/telemetry/sdk';
 import { BUILD_FOLDER } from '../harness/build';
-import { startOtlpReceiver } from '../harness/parts/otlp-receiver';
-import { startTcpProxy } from '../harness/parts/tcp-proxy';
+import { startOtlpReceiver } from '../harness/dependencies/otlp-receiver';
+import { startTcpProxy } from '../harness/dependencies/tcp-proxy';
 import {
   bearer,
   cookie,
@@ -20,12 +20,12 @@ import {
   userCreated,
 } from '../harness/requests';
 import { SECRET_KEY, SIGNING_SECRET, startServiceProcess, startTestService } from '../harness/service';
-import { doEverything, metricsTable, otelVariables } from '../harness/telemetry';
+import { emitAllMetrics, metricsTable, otelVariables } from '../harness/telemetry';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 
-/** What must never leave. Each is put in below, wherever a caller can put something. */
+/** Private values that requests contain below. The service must not export any of them. */
 const MARKS = {
   query: mark('query'),
   path: mark('path'),
@@ -54,10 +54,10 @@ const service = stopAfterAll(
 const { url, idp } = service;
 const token = tokenFor(idp, MARKS.identityProviderUserId, { email: MARKS.email });
 const userIds: string[] = [];
-await doEverything(service);
+await emitAllMetrics(service);
 await hostileTraffic();
 
-/** Requests with something in each place of which nothing may be told. */
+/** Sends requests with a private value in each place that a caller controls. */
 async function hostileTraffic(): Promise<void> {
   const query = `?token=${token}&email=${MARKS.email}&q=${MARKS.query}`;
   const headers = {
@@ -98,31 +98,31 @@ async function hostileTraffic(): Promise<void> {
 }
 
 const metric = (name: string) => receiver.metrics().find((each) => each.name === name);
-/** The values of a metric's points by what their attributes say. */
+/** Returns the values of a metric's points by the values of their attributes. */
 const points = (name: string) =>
   Object.fromEntries(
     (metric(name)?.points ?? []).map(({ attributes, value }) => [Object.values(attributes).join(' '), value]),
   );
 
-/** Once all that was done above has arrived. */
-async function arrived(): Promise<void> {
+/** Resolves once the receiver has the telemetry of all requests above. */
+async function allReceived(): Promise<void> {
   await expect.poll(() => points('identity_link.guard.requests')).toHaveProperty('failed');
   await expect.poll(() => points('identity_link.cache.breaker.open')).toEqual({ '': 1 });
-  // Both go on arriving, each in its own time.
+  // Spans and metrics are exported independently of each other.
   const guarded = () => receiver.spans().filter(({ name }) => name === 'guard').length;
   const counted = () =>
     Object.values(points('identity_link.guard.requests')).reduce((sum, value) => sum + value, 0);
   await expect.poll(() => guarded() - counted()).toBe(0);
 }
 
-describe('with telemetry on', () => {
-  test('the metrics that arrive are the table of docs/telemetry.md', async () => {
-    await arrived();
+describe('Exported telemetry', () => {
+  test('The exported metrics equal the table of docs/telemetry.md', async () => {
+    await allReceived();
     expect(readFileSync('docs/telemetry.md', 'utf8')).toContain(metricsTable(receiver.metrics()));
   });
 
-  test('the metrics count what was done', async () => {
-    await arrived();
+  test('The metrics count the requests that were sent', async () => {
+    await allReceived();
     expect(points('identity_link.guard.requests')).toEqual({
       passed: expect.any(Number),
       rejected: expect.any(Number),
@@ -152,13 +152,13 @@ describe('with telemetry on', () => {
     });
   });
 
-  test('no attribute of a metric has a value that a caller thought of', async () => {
-    await arrived();
+  test('The attributes of metrics have only known values', async () => {
+    await allReceived();
     const values = receiver
       .metrics()
       .flatMap((each) => each.points.flatMap(({ attributes }) => Object.entries(attributes)))
       .map(([name, value]) => `${name}=${value}`);
-    const bounded = [
+    const allowed = [
       /^http\.request\.method=(?:GET|POST|DELETE|_OTHER)$/,
       /^http\.response\.status_code=\d{3}$/,
       /^http\.route=\/(?:users|users\/v1\/me|auth|auth\/v1\/register|webhooks|webhooks\/idp\/v1\/user-created)?$/,
@@ -169,11 +169,11 @@ describe('with telemetry on', () => {
       /^db\.client\.connection\.(?:pool\.name=users|state=(?:used|idle))$/,
     ];
     expect(values.length).toBeGreaterThan(30);
-    expect(values.filter((value) => !bounded.some((pattern) => pattern.test(value)))).toEqual([]);
+    expect(values.filter((value) => !allowed.some((pattern) => pattern.test(value)))).toEqual([]);
   });
 
-  test('each step is a span with its outcome, in the trace of its request', async () => {
-    await arrived();
+  test('Each step of a request has a span with its outcome in the trace of the request', async () => {
+    await allReceived();
     const own = receiver.spans().filter(({ scope }) => scope === 'identity-link');
     const seen = new Set(
       own.map(({ name, attributes }) => `${name}: ${attributes['identity_link.outcome']}`),
@@ -192,8 +192,8 @@ describe('with telemetry on', () => {
     ).toBeGreaterThan(5);
   });
 
-  test('the framework’s spans say the status that was answered, and no other', async () => {
-    await arrived();
+  test('The spans of Next.js have only the actual status of the response', async () => {
+    await allReceived();
     const statuses = (route: string) =>
       new Set(
         receiver
@@ -202,12 +202,12 @@ describe('with telemetry on', () => {
       );
     expect(statuses('GET /users/v1/me')).toEqual(new Set([200, 401, 500]));
     expect(statuses('POST /webhooks/idp/v1/user-created')).toEqual(new Set([200, 400]));
-    // Where the middleware has run, the framework ends a span early and says 200.
+    // After the middleware, Next.js ends a span early with the status 200. The service removes that status.
     expect(statuses('POST')).toEqual(new Set([undefined]));
   });
 
-  test('nothing personal or secret is in any byte that left, wherever a caller had put it', async () => {
-    await arrived();
+  test('The exported bytes contain no personal or secret value of a request', async () => {
+    await allReceived();
     const secrets = {
       ...MARKS,
       token,
@@ -225,8 +225,8 @@ describe('with telemetry on', () => {
     expect(received).not.toMatch(/@example\.com|eyJ[\w-]+\.|\?\w+=/);
   });
 
-  test('a span has no attribute that is not on the list, no event, and no other name than its kind’s', async () => {
-    await arrived();
+  test('A span has only allowed attributes, an allowed name and no events', async () => {
+    await allReceived();
     const spans = receiver.spans();
     expect([...new Set(spans.flatMap(({ attributes }) => Object.keys(attributes)))].toSorted()).toEqual([
       ...[
@@ -245,14 +245,14 @@ describe('with telemetry on', () => {
     expect(spans.filter(({ name }) => !names.test(name)).map(({ name }) => name)).toEqual([]);
   });
 
-  test('the exporter’s own calls are no spans', async () => {
-    await arrived();
+  test('Calls of the exporter create no spans', async () => {
+    await allReceived();
     const { port } = new URL(receiver.url);
     expect(receiver.spans().filter(({ attributes }) => attributes['net.peer.port'] === port)).toEqual([]);
   });
 
-  test('each process has an id of its own, and says of its surroundings what is so', async () => {
-    await arrived();
+  test('The resource has an instance id, and no cloud provider outside of a cloud', async () => {
+    await allReceived();
     const [resource] = receiver.resources();
     expect(resource).toMatchObject({
       'service.name': 'identity-link',
@@ -261,32 +261,32 @@ describe('with telemetry on', () => {
     expect(resource).not.toHaveProperty('cloud.provider');
   });
 
-  test('a line of the log has the ids of a span that arrives', async () => {
-    await arrived();
+  test('A log line has the trace id and span id of an exported span', async () => {
+    await allReceived();
     const Line = z.object({ trace_id: z.string(), span_id: z.string(), route: z.string() });
     const lines = service.linesWith('"route":"GET /users/v1/me"').map((line) => Line.parse(JSON.parse(line)));
     expect(lines.length).toBeGreaterThan(10);
     const ids = () => new Set(receiver.spans().map(({ traceId, spanId }) => `${traceId} ${spanId}`));
-    // The request's own span ends, and leaves, behind those of its steps.
+    // The span of a request ends and is exported after the spans of its steps.
     await expect
       .poll(() => lines.filter((line) => !ids().has(`${line.trace_id} ${line.span_id}`)))
       .toEqual([]);
   });
 });
 
-/** One more process of the service, of a test's own. */
+/** Starts another process of the service for one test. */
 const startProcess = async (environment: Record<string, string>) =>
   stopAfterTest(await startServiceProcess({ ...service.environment, ...environment }));
 
-/** What a platform grants between SIGTERM and SIGKILL. */
+/** Time that platforms grant between SIGTERM and SIGKILL. */
 const SHUTDOWN_MS = 10_000;
 const exitInTime = ({ exited }: { exited: Promise<number | null> }) =>
   Promise.race([exited, pause(SHUTDOWN_MS, 'still running', { ref: false })]);
 
-/** Far longer than a test. */
-const LATE = { OTEL_BSP_SCHEDULE_DELAY: '3600000', OTEL_METRIC_EXPORT_INTERVAL: '3600000' };
+/** Export intervals that are much longer than a test. */
+const LONG_INTERVALS = { OTEL_BSP_SCHEDULE_DELAY: '3600000', OTEL_METRIC_EXPORT_INTERVAL: '3600000' };
 
-test('where functions are suspended, each answer keeps its function until what it told has left, and not for long', async () => {
+test('A response on Vercel keeps its function alive until its telemetry is exported, or until a timeout', async () => {
   const own = stopAfterTest(await startOtlpReceiver());
   const kept: Promise<unknown>[] = [];
   const context = Symbol.for('@vercel/request-context');
@@ -294,69 +294,69 @@ test('where functions are suspended, each answer keeps its function until what i
     get: () => ({ waitUntil: (work: Promise<unknown>) => kept.push(work) }),
   });
   vi.stubEnv('VERCEL', '1');
-  vi.stubEnv('OTEL_METRIC_EXPORT_INTERVAL', LATE.OTEL_METRIC_EXPORT_INTERVAL);
+  vi.stubEnv('OTEL_METRIC_EXPORT_INTERVAL', LONG_INTERVALS.OTEL_METRIC_EXPORT_INTERVAL);
   onTestFinished(() => {
     vi.unstubAllEnvs();
     Reflect.deleteProperty(globalThis, context);
   });
   const telemetry = startTelemetry({ metrics: `${own.url}/v1/metrics` });
-  const answer = { method: 'GET', route: '/users/v1/me', status: 200, seconds: 0.01, logFields: {} };
-  const answered = () =>
+  const response = { method: 'GET', route: '/users/v1/me', status: 200, seconds: 0.01, logFields: {} };
+  const recorded = () =>
     own.metrics().find(({ name }) => name === 'http.server.request.duration')?.points[0]?.value;
 
-  telemetry.recordRequest(answer);
+  telemetry.recordRequest(response);
   expect(kept).toHaveLength(1);
   await Promise.all(kept);
-  expect(answered()).toBe(1);
+  expect(recorded()).toBe(1);
 
-  for (let request = 0; request < 50; request += 1) telemetry.recordRequest(answer);
+  for (let request = 0; request < 50; request += 1) telemetry.recordRequest(response);
   await Promise.all(kept);
-  expect(answered()).toBe(51);
-  expect(own.calls.length, 'those of a burst share what is sent').toBeLessThan(5);
+  expect(recorded()).toBe(51);
+  expect(own.calls.length, 'the responses of a burst share an export').toBeLessThan(5);
 
   own.treat('hang');
-  telemetry.recordRequest(answer);
+  telemetry.recordRequest(response);
   await Promise.all(kept);
 });
 
-test('SIGTERM: what has not been sent is sent before the process ends', async () => {
+test('The process exports the remaining telemetry on SIGTERM before it exits', async () => {
   const own = stopAfterTest(await startOtlpReceiver());
-  const leaving = await startProcess({ ...otelVariables(own), ...LATE });
-  await me(leaving.url, token);
+  const stopping = await startProcess({ ...otelVariables(own), ...LONG_INTERVALS });
+  await me(stopping.url, token);
   expect(own.calls).toEqual([]);
-  process.kill(leaving.pid, 'SIGTERM');
-  expect(await exitInTime(leaving)).toBe(0);
+  process.kill(stopping.pid, 'SIGTERM');
+  expect(await exitInTime(stopping)).toBe(0);
   expect(own.metrics().map(({ name }) => name)).toContain('identity_link.guard.requests');
   expect(own.spans().map(({ name }) => name)).toContain('guard');
 });
 
-test('where it goes, in which form and with whose headers is what the standard variables say', async () => {
+test('The standard OTEL variables set the endpoint, the protocol and the headers', async () => {
   const own = stopAfterTest(await startOtlpReceiver());
-  const leaving = await startProcess({
+  const stopping = await startProcess({
     ...otelVariables(own),
-    ...LATE,
+    ...LONG_INTERVALS,
     OTEL_EXPORTER_OTLP_PROTOCOL: '',
     OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20of-the-collector',
   });
-  await me(leaving.url, token);
-  process.kill(leaving.pid, 'SIGTERM');
-  expect(await exitInTime(leaving)).toBe(0);
+  await me(stopping.url, token);
+  process.kill(stopping.pid, 'SIGTERM');
+  expect(await exitInTime(stopping)).toBe(0);
   expect(new Set(own.calls)).toEqual(
     new Set([
       '/v1/traces application/x-protobuf Bearer of-the-collector',
       '/v1/metrics application/json Bearer of-the-collector',
     ]),
   );
-  expect(leaving.output()).not.toContain('of-the-collector');
+  expect(stopping.output()).not.toContain('of-the-collector');
 });
 
-test('nothing of a caller’s trace goes on to the parts that the service calls', async () => {
+test('The service does not forward the trace headers of a caller to its dependencies', async () => {
   let sent = '';
   const proxy = stopAfterTest(await startTcpProxy(service.kv.address));
   proxy.onClientData = (chunk) => {
     sent += chunk.toString();
   };
-  // By this name, the library would hand it on.
+  // The library would forward the headers to this host name.
   const calling = await startProcess({ KV_REST_API_URL: `http://localhost:${proxy.port}` });
   const headers = { ...bearer(token), ...TRACE };
   expect(await send(`${calling.url}/users/v1/me`, { headers })).toMatchObject({ status: 200 });
@@ -365,36 +365,36 @@ test('nothing of a caller’s trace goes on to the parts that the service calls'
 });
 
 test.each(['hang', 'fail'] as const)(
-  'a receiver that does not take it (%s): answers are the same, and the process ends in time',
+  'A receiver that accepts no telemetry (%s) affects neither responses nor the shutdown',
   async (treatment) => {
     const own = stopAfterTest(await startOtlpReceiver());
     own.treat(treatment);
-    const suffering = await startProcess(otelVariables(own));
+    const running = await startProcess(otelVariables(own));
     for (let request = 0; request < 20; request += 1) {
-      expect(await me(suffering.url, token)).toMatchObject({ status: 200 });
+      expect(await me(running.url, token)).toMatchObject({ status: 200 });
     }
     await expect.poll(() => own.calls.length).toBeGreaterThan(1);
-    process.kill(suffering.pid, 'SIGTERM');
-    expect(await exitInTime(suffering)).toBe(0);
+    process.kill(running.pid, 'SIGTERM');
+    expect(await exitInTime(running)).toBe(0);
   },
 );
 
-test('a receiver that is down: answers are the same, the log says it once, and the process ends in time', async () => {
+test('A receiver that is down affects neither responses nor the shutdown, and the log has one line', async () => {
   const own = await startOtlpReceiver();
   await own.stop();
-  const suffering = await startProcess(otelVariables(own));
+  const running = await startProcess(otelVariables(own));
   for (let request = 0; request < 20; request += 1) {
-    expect(await me(suffering.url, token)).toMatchObject({ status: 200 });
+    expect(await me(running.url, token)).toMatchObject({ status: 200 });
   }
-  const lines = () => suffering.output().split('telemetry could not be sent').length - 1;
+  const lines = () => running.output().split('telemetry could not be sent').length - 1;
   await expect.poll(lines).toBe(1);
-  process.kill(suffering.pid, 'SIGTERM');
-  expect(await exitInTime(suffering)).toBe(0);
+  process.kill(running.pid, 'SIGTERM');
+  expect(await exitInTime(running)).toBe(0);
   expect(lines()).toBe(1);
 });
 
-/** Files of the build that hold the SDK. */
-const ofTheSdk = readdirSync(path.join(BUILD_FOLDER, 'server/chunks'))
+/** Files of the build that contain the SDK. */
+const sdkFiles = readdirSync(path.join(BUILD_FOLDER, 'server/chunks'))
   .filter((name) => name.endsWith('.js'))
   .filter((name) =>
     /PeriodicExportingMetricReader|BatchSpanProcessor/.test(
@@ -402,9 +402,9 @@ const ofTheSdk = readdirSync(path.join(BUILD_FOLDER, 'server/chunks'))
     ),
   );
 
-/** What a process has loaded by its end. */
+/** Returns the output of a process, which lists the files that it loaded. */
 async function loadedBy(environment: Record<string, string>): Promise<string> {
-  const preload = new URL('../harness/parts/print-loaded-files.mjs', import.meta.url).href;
+  const preload = new URL('../harness/dependencies/print-loaded-files.mjs', import.meta.url).href;
   const running = await startProcess({ ...environment, NODE_OPTIONS: `--import ${preload}` });
   expect(await me(running.url, token)).toMatchObject({ status: 200 });
   process.kill(running.pid, 'SIGTERM');
@@ -412,34 +412,34 @@ async function loadedBy(environment: Record<string, string>): Promise<string> {
   return running.output();
 }
 
-test('off: nothing of the SDK is loaded', async () => {
+test('With telemetry off the process does not load the SDK', async () => {
   const unset = Object.fromEntries(Object.keys(otelVariables(receiver)).map((name) => [name, '']));
   const loaded = await loadedBy(unset);
   expect(loaded).toContain('loaded: ');
-  expect(ofTheSdk.filter((file) => loaded.includes(file))).toEqual([]);
+  expect(sdkFiles.filter((file) => loaded.includes(file))).toEqual([]);
 });
 
-test('on: all of it is loaded, so the test above can fail', async () => {
+test('With telemetry on the process loads the SDK, so the test above can fail', async () => {
   const loaded = await loadedBy({});
-  expect(ofTheSdk.length).toBeGreaterThan(0);
-  expect(ofTheSdk.filter((file) => !loaded.includes(file))).toEqual([]);
+  expect(sdkFiles.length).toBeGreaterThan(0);
+  expect(sdkFiles.filter((file) => !loaded.includes(file))).toEqual([]);
 });
 
 test.each([
   ['OTEL_TRACES_EXPORTER=none', { OTEL_TRACES_EXPORTER: 'none' }, { spans: false, metrics: true }],
   ['OTEL_METRICS_EXPORTER=none', { OTEL_METRICS_EXPORTER: 'none' }, { spans: true, metrics: false }],
   ['OTEL_TRACES_SAMPLER=always_off', { OTEL_TRACES_SAMPLER: 'always_off' }, { spans: false, metrics: true }],
-])('what is not asked for does not leave: %s', async (_what, environment, expected) => {
+])('The process does not export a signal that is turned off: %s', async (_what, environment, expected) => {
   const own = stopAfterTest(await startOtlpReceiver());
-  const leaving = await startProcess({ ...otelVariables(own), ...LATE, ...environment });
-  await me(leaving.url, token);
-  process.kill(leaving.pid, 'SIGTERM');
-  expect(await exitInTime(leaving)).toBe(0);
+  const stopping = await startProcess({ ...otelVariables(own), ...LONG_INTERVALS, ...environment });
+  await me(stopping.url, token);
+  process.kill(stopping.pid, 'SIGTERM');
+  expect(await exitInTime(stopping)).toBe(0);
   expect({ spans: own.spans().length > 0, metrics: own.metrics().length > 0 }).toEqual(expected);
-  expect(leaving.output().includes('trace_id')).toBe(expected.spans);
+  expect(stopping.output().includes('trace_id')).toBe(expected.spans);
 });
 
-test('what cannot be read stops no start: it is told, and nothing leaves', async () => {
+test('Invalid OTEL variables are logged and do not prevent the start', async () => {
   const odd = await startProcess({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' });
   expect(await me(odd.url, token)).toMatchObject({ status: 200 });
   expect(odd.output()).toContain('the OTLP endpoint is not an http(s):// URL');

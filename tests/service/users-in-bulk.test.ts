@@ -8,28 +8,28 @@ import type { User } from '../../dev/idp/instance/data';
 import type { IdentityProvider } from '../../dev/idp/server';
 import { arrivalTimes } from '../harness/arrival-times';
 import { runCommand, startCommand } from '../harness/commands';
+import { createTestDatabase, type TestDatabase } from '../harness/dependencies/database';
+import { lockInserts, type RowLock } from '../harness/dependencies/row-lock';
+import { type StubServer, startStubServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';
-import { createTestDatabase, type TestDatabase } from '../harness/parts/database';
-import { holdInserts } from '../harness/parts/held-row';
-import { type Impostor, startImpostor } from '../harness/parts/impostor';
 import { SECRET_KEY } from '../harness/service';
-import { runCommandHere } from '../vitest/run-command-here';
+import { runCommandInProcess } from '../vitest/run-command-in-process';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
 const folder = temporaryFolder();
 const USERS = 2_000;
-/** When the users of a test signed up: long ago, the sign-ups of a test come after them. */
+/** Sign-up time of the initial users. Users that a test adds are newer. */
 const LONG_AGO = Date.parse('2026-01-01');
 
 let database: TestDatabase;
 let provider: IdentityProvider;
-/** Stands in front of the provider, and fails as a test says. */
-let front: Impostor;
+/** A proxy in front of the provider that simulates failures. */
+let front: StubServer;
 let state: string;
 
 beforeEach(async () => {
-  [database, provider, front] = await Promise.all([createTestDatabase(), startProvider(), startImpostor()]);
-  front.answer = forward;
+  [database, provider, front] = await Promise.all([createTestDatabase(), startProvider(), startStubServer()]);
+  front.handler = forward;
   state = path.join(folder, `${randomBytes(4).toString('hex')}.json`);
 });
 
@@ -41,20 +41,20 @@ afterEach(async () => {
 
 async function forward({ url, headers }: IncomingMessage, response: ServerResponse): Promise<void> {
   const { authorization = '' } = headers;
-  const answer = await fetch(`${provider.url}${url}`, { headers: { authorization } });
-  response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
+  const forwarded = await fetch(`${provider.url}${url}`, { headers: { authorization } });
+  response.writeHead(forwarded.status, Object.fromEntries(forwarded.headers)).end(await forwarded.text());
 }
 
-/** A user with an address, whom nobody knows. */
-function someUser(): User {
+/** Returns the data of a user that does not exist at the provider. */
+function userTemplate(): User {
   const user = provider.createUser({ email: `${randomBytes(4).toString('hex')}@private.example` });
   provider.deleteUser(user.id);
   return user;
 }
 
-/** Users who signed up one after the other, but for six hundred who came at once, by an import. */
+/** Creates users with increasing sign-up times. Six hundred of them have the same time, as after an import. */
 function signUp(count: number, since = LONG_AGO): string[] {
-  const template = someUser();
+  const template = userTemplate();
   return Array.from({ length: count }, (_, index) => {
     const id = `user_${since}_${index}`;
     const createdAt = since + (index < 900 ? index : Math.max(index - 600, 900)) * 1000;
@@ -70,10 +70,10 @@ const environment = (more: Record<string, string> = {}) => ({
   ...more,
 });
 const backfillIn = (variables: Record<string, string>, ...args: string[]) =>
-  runCommandHere(() => import('../../commands/users/backfill'), ['--state', state, ...args], variables);
+  runCommandInProcess(() => import('../../commands/users/backfill'), ['--state', state, ...args], variables);
 const backfill = (...args: string[]) => backfillIn(environment(), ...args);
 const check = (...args: string[]) =>
-  runCommandHere(() => import('../../commands/users/check'), args, environment());
+  runCommandInProcess(() => import('../../commands/users/check'), args, environment());
 const listed = () => front.calls.filter((call) => call.startsWith('GET /v1/users?'));
 const link = (ids: readonly string[]) =>
   database.pool.query(
@@ -81,23 +81,23 @@ const link = (ids: readonly string[]) =>
     [ids],
   );
 
-test('everybody is linked once, beside a rate limit, faults, resets, sign-ups and deletions', async () => {
+test('A backfill links each user once despite a rate limit, errors, resets, sign-ups and deletions', async () => {
   const ids = signUp(USERS);
   await link(ids.slice(100, 200));
   const { rows: before } = await database.pool.query('SELECT * FROM users ORDER BY id');
   const tooLong = 'u'.repeat(256);
-  provider.store.users.put({ ...someUser(), id: tooLong, createdAt: LONG_AGO + 1 });
+  provider.store.users.put({ ...userTemplate(), id: tooLong, createdAt: LONG_AGO + 1 });
   const leavers = [ids[10], ids[450], ids[950], ids[1_000]].flatMap((id) => id ?? []);
   const joiners: string[] = [];
-  const faults = ['500', 'reset', '429', 'reset', '500', 'garbage'];
-  front.answer = async (request, response) => {
+  const failures = ['500', 'reset', '429', 'reset', '500', 'garbage'];
+  front.handler = async (request, response) => {
     const isList = request.url?.startsWith('/v1/users?') ?? false;
-    const fault = isList && listed().length % 2 === 1 ? faults.shift() : undefined;
-    if (fault === '500') return void response.writeHead(500).end('<html>');
-    if (fault === 'reset') return void request.socket.resetAndDestroy();
-    if (fault === 'garbage')
+    const failure = isList && listed().length % 2 === 1 ? failures.shift() : undefined;
+    if (failure === '500') return void response.writeHead(500).end('<html>');
+    if (failure === 'reset') return void request.socket.resetAndDestroy();
+    if (failure === 'garbage')
       return void response.writeHead(502, { 'content-type': 'text/html' }).end('<html>');
-    provider.limitRate(fault === '429' ? { requests: 0, seconds: 1 } : undefined);
+    provider.limitRate(failure === '429' ? { requests: 0, seconds: 1 } : undefined);
     await forward(request, response);
     const leaver = isList ? leavers.shift() : undefined;
     if (leaver === undefined) return;
@@ -106,16 +106,16 @@ test('everybody is linked once, beside a rate limit, faults, resets, sign-ups an
   };
 
   const { exit, stdout, stderr } = await runCommand('users/backfill', ['--state', state], environment());
-  expect(faults).toEqual([]);
+  expect(failures).toEqual([]);
   expect(joiners).toHaveLength(4);
-  expect(exit).toBe(1); // over the id that the service would not take
+  expect(exit).toBe(1); // Because of the id that is too long.
   expect(stderr).toContain(`identityProviderUserId must have at most 255 characters`);
   expect(stderr).toContain('limits the rate of requests. Retry in 1 s');
   expect(stdout + stderr).not.toMatch(/@|sk_test/);
   const there = provider.store.users.all().map(({ id }) => id);
   const linked = new Set(await database.users());
   expect(there.filter((id) => !linked.has(id))).toEqual([tooLong]);
-  // Who was linked before keeps the internal id.
+  // Users that were linked before keep their internal id.
   expect((await database.pool.query('SELECT * FROM users')).rows).toEqual(expect.arrayContaining(before));
   const [seen = 0, made = 0, already = 0, failed = 0] = (stdout.match(/\d+/g) ?? []).map(Number);
   expect({ sum: made + already + failed, made: made + 100, failed }).toEqual({
@@ -133,20 +133,20 @@ test('everybody is linked once, beside a rate limit, faults, resets, sign-ups an
   });
 });
 
-test('a run that was killed goes on where its rows were committed, and misses nobody', async () => {
+test('A backfill that was killed continues after its last committed page and skips no user', async () => {
   const ids = signUp(USERS);
-  const holds: Awaited<ReturnType<typeof holdInserts>>[] = [];
-  front.answer = async (request, response) => {
-    // The rows of the second page wait, and never come.
-    if (listed().length === 2 && holds.length === 0) holds.push(await holdInserts(database));
+  const locks: RowLock[] = [];
+  front.handler = async (request, response) => {
+    // The lock blocks the inserts of the second page.
+    if (listed().length === 2 && locks.length === 0) locks.push(await lockInserts(database));
     await forward(request, response);
   };
   const { child, ended } = startCommand('users/backfill', ['--state', state], environment());
-  await expect.poll(() => holds.length).toBe(1);
-  expect(await holds[0]?.waiting(1)).toBe(true);
+  await expect.poll(() => locks.length).toBe(1);
+  expect(await locks[0]?.waiting(1)).toBe(true);
   child.kill('SIGKILL');
   expect((await ended).exit).toBe('SIGKILL');
-  await holds[0]?.release();
+  await locks[0]?.release();
   const kept = readFileSync(state, 'utf8');
   expect(JSON.parse(kept)).toMatchObject({
     cursor: { seen: [{ id: ids[499] }] },
@@ -163,15 +163,15 @@ test('a run that was killed goes on where its rows were committed, and misses no
   expect(existsSync(state)).toBe(false);
 });
 
-test('a provider that does not come back ends the run with its state, and the next goes on', async () => {
+test('A backfill ends if the provider stays unavailable, and the next run continues from its state', async () => {
   const ids = signUp(1_200);
-  front.answer = (request, response) =>
+  front.handler = (request, response) =>
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
   const broken = await backfill('--retry-seconds', '1');
   expect(broken.exit).toBe(1);
   expect(broken.stdout).toBe('500 seen, 500 linked, 0 already linked, 0 failed\n');
   expect(broken.stderr).toContain('Stopped early: the identity provider responds with status 503');
-  front.answer = forward;
+  front.handler = forward;
   expect(await backfill()).toMatchObject({
     exit: 0,
     stdout: '1200 seen, 1200 linked, 0 already linked, 0 failed\n',
@@ -179,7 +179,7 @@ test('a provider that does not come back ends the run with its state, and the ne
   expect(await database.users()).toEqual(ids.toSorted());
 });
 
-test('a database that fails for a while is waited for', async () => {
+test('A backfill waits for a database that is temporarily unavailable', async () => {
   signUp(1_200);
   await database.proxy.treat('reset');
   const { ended } = startCommand('users/backfill', ['--state', state], environment());
@@ -194,7 +194,7 @@ test('a database that fails for a while is waited for', async () => {
 });
 
 test('An import of 20,000 users at 100 a second is linked completely', async () => {
-  const template = someUser();
+  const template = userTemplate();
   const ids = arrivalTimes(20_000, 100).map((createdAt, index) => {
     const id = `user_${index}`;
     return provider.store.users.put({ ...template, id, email: `${id}@private.example`, createdAt }).id;
@@ -206,7 +206,7 @@ test('An import of 20,000 users at 100 a second is linked completely', async () 
   expect(await database.users()).toEqual(ids.toSorted());
 });
 
-test('a dry run counts, changes nothing and keeps no state', async () => {
+test('A dry run counts the users and writes no rows and no state', async () => {
   const ids = signUp(700);
   await link(ids.slice(0, 30));
   expect(await backfill('--dry-run')).toMatchObject({
@@ -217,7 +217,7 @@ test('a dry run counts, changes nothing and keeps no state', async () => {
   expect(existsSync(state)).toBe(false);
 });
 
-test('since a date, only who signed up from then on is looked at', async () => {
+test('A backfill with --since processes only users that signed up from that date', async () => {
   signUp(20);
   const since = signUp(10, Date.parse('2026-03-01'));
   expect(await backfill('--since', '2026-03-01')).toMatchObject({
@@ -227,9 +227,9 @@ test('since a date, only who signed up from then on is looked at', async () => {
   expect(await database.users()).toEqual(since.toSorted());
 });
 
-test('the state of another run is not gone on with', async () => {
+test('A backfill rejects the state file of another run', async () => {
   signUp(1_200);
-  front.answer = (request, response) =>
+  front.handler = (request, response) =>
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
   await backfill('--retry-seconds', '0');
   const kept = readFileSync(state, 'utf8');
@@ -249,7 +249,7 @@ test('the state of another run is not gone on with', async () => {
   });
 });
 
-test('it does not begin over what is wrong, and says what, without a secret', async () => {
+test('A backfill with invalid options or variables does not start and prints the problem without a secret', async () => {
   signUp(3);
   const none = { IDP_SECRET_KEY: '', DATABASE_URL: '', CLERK_API_URL: '' };
   const missing = '  - IDP_SECRET_KEY is missing\n  - DATABASE_URL is missing\n';
@@ -261,31 +261,31 @@ test('it does not begin over what is wrong, and says what, without a secret', as
     [[], { IDP_SECRET_KEY: 'sk_test_of_another_instance' }, 1, 'rejects IDP_SECRET_KEY'],
   ];
   for (const [args, variables, exit, words] of wrong) {
-    const refused = await backfillIn(environment(variables), ...args);
-    expect(refused).toMatchObject({ exit, stderr: expect.stringContaining(words) });
-    expect(refused.stderr).not.toMatch(/sk_test|postgres(?:ql)?:\/\/|\n\s+at /);
+    const failed = await backfillIn(environment(variables), ...args);
+    expect(failed).toMatchObject({ exit, stderr: expect.stringContaining(words) });
+    expect(failed.stderr).not.toMatch(/sk_test|postgres(?:ql)?:\/\/|\n\s+at /);
   }
   expect(await database.users()).toEqual([]);
 });
 
-test('a role that may not insert is told so, at once', async () => {
+test('A backfill fails at once with a message if the role may not insert', async () => {
   signUp(3);
   const role = `reader_${randomBytes(4).toString('hex')}`;
   await database.pool.query(`CREATE ROLE ${escapeIdentifier(role)} LOGIN PASSWORD 'hidden-password'`);
   await database.pool.query(`GRANT SELECT ON users TO ${escapeIdentifier(role)}`);
   const url = Object.assign(new URL(database.url), { username: role, password: 'hidden-password' }).href;
-  const refused = await backfillIn(environment({ DATABASE_URL: url }));
+  const failed = await backfillIn(environment({ DATABASE_URL: url }));
   await database.pool.query(
     `REVOKE ALL ON users FROM ${escapeIdentifier(role)}; DROP ROLE ${escapeIdentifier(role)}`,
   );
-  expect(refused).toMatchObject({
+  expect(failed).toMatchObject({
     exit: 1,
     stderr: expect.stringContaining('role lacks a privilege (42501)'),
   });
-  expect(refused.stderr).not.toContain('hidden-password');
+  expect(failed.stderr).not.toContain('hidden-password');
 });
 
-test('a check finds what either side lacks, and tells the ids if it is asked to', async () => {
+test('A check counts the users that one side lacks, and prints their ids with --ids', async () => {
   const ids = signUp(1_200);
   await link(ids.slice(3));
   expect(await check('--ids')).toMatchObject({
@@ -301,10 +301,10 @@ test('a check finds what either side lacks, and tells the ids if it is asked to'
     stdout: '1200 users at the provider, 0 of them not linked\n1200 rows, 0 of them not at the provider\n',
   });
 
-  // Anybody who is signed in may register any id: none of them is taken for an order to leave somebody out.
+  // A signed-in caller may register any id. Such an id must not change the query to the provider.
   const strange = ['-user_1', `-${ids[5]}`, '+user_2', 'two\nlines\u001b[2J', '&limit=1', '😀'.repeat(127)];
   await link(strange);
-  // Asked for together with the one that it names.
+  // Sorts these ids first, so that one page contains `-user` and the user that it names.
   await database.pool.query(
     `UPDATE users SET id = ('00000000' || substr(id::text, 9))::uuid WHERE identity_provider_user_id = ANY ($1)`,
     [[...strange, ids[5]]],

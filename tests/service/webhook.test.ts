@@ -109,9 +109,9 @@ describe('POST /webhooks/idp/v1/user-created', () => {
 
   describe('signatures', () => {
     const body = userCreated('user_signed');
-    const good = () => signatureHeaders(body);
+    const valid = () => signatureHeaders(body);
     const without = (name: string) => {
-      const headers = good();
+      const headers = valid();
       delete headers[name];
       return headers;
     };
@@ -121,9 +121,9 @@ describe('POST /webhooks/idp/v1/user-created', () => {
       ['no id', () => without('svix-id')],
       ['no timestamp', () => without('svix-timestamp')],
       ['no signature', () => without('svix-signature')],
-      ['an empty id', () => ({ ...good(), 'svix-id': '' })],
+      ['an empty id', () => ({ ...valid(), 'svix-id': '' })],
       ['a signature of another body', () => signatureHeaders(userCreated('user_else'))],
-      ['another id', () => ({ ...good(), 'svix-id': 'msg_else' })],
+      ['another id', () => ({ ...valid(), 'svix-id': 'msg_else' })],
       ['an id with a dot', () => signatureHeaders(body, { id: 'msg.signed' })],
       [
         'a signature by an unknown secret',
@@ -131,25 +131,25 @@ describe('POST /webhooks/idp/v1/user-created', () => {
       ],
       [
         'another version',
-        () => ({ ...good(), 'svix-signature': (good()['svix-signature'] ?? '').replace('v1,', 'v2,') }),
+        () => ({ ...valid(), 'svix-signature': (valid()['svix-signature'] ?? '').replace('v1,', 'v2,') }),
       ],
       [
         'no version',
-        () => ({ ...good(), 'svix-signature': (good()['svix-signature'] ?? '').replace('v1,', '') }),
+        () => ({ ...valid(), 'svix-signature': (valid()['svix-signature'] ?? '').replace('v1,', '') }),
       ],
-      ['a version without a signature', () => ({ ...good(), 'svix-signature': 'v1' })],
+      ['a version without a signature', () => ({ ...valid(), 'svix-signature': 'v1' })],
       [
         'more than 16 signatures',
-        () => ({ ...good(), 'svix-signature': `${good()['svix-signature']}${' v1,AAAA'.repeat(16)}` }),
+        () => ({ ...valid(), 'svix-signature': `${valid()['svix-signature']}${' v1,AAAA'.repeat(16)}` }),
       ],
-      ['an empty signature', () => ({ ...good(), 'svix-signature': 'v1,' })],
+      ['an empty signature', () => ({ ...valid(), 'svix-signature': 'v1,' })],
       ['a timestamp that is too old', () => signatureHeaders(body, { timestamp: seconds(-302) })],
       ['a timestamp that is too new', () => signatureHeaders(body, { timestamp: seconds(302) })],
       ['a timestamp in milliseconds', () => signatureHeaders(body, { timestamp: String(Date.now()) })],
-      ['a timestamp that ends in letters', () => ({ ...good(), 'svix-timestamp': `${seconds(0)}abc` })],
-      ['a timestamp with a fraction', () => ({ ...good(), 'svix-timestamp': `${seconds(0)}.9` })],
-      ['a timestamp with a sign', () => ({ ...good(), 'svix-timestamp': `+${seconds(0)}` })],
-      ['a timestamp with a leading zero', () => ({ ...good(), 'svix-timestamp': `0${seconds(0)}` })],
+      ['a timestamp that ends in letters', () => ({ ...valid(), 'svix-timestamp': `${seconds(0)}abc` })],
+      ['a timestamp with a fraction', () => ({ ...valid(), 'svix-timestamp': `${seconds(0)}.9` })],
+      ['a timestamp with a sign', () => ({ ...valid(), 'svix-timestamp': `+${seconds(0)}` })],
+      ['a timestamp with a leading zero', () => ({ ...valid(), 'svix-timestamp': `0${seconds(0)}` })],
       ['a timestamp that is not a number', () => signatureHeaders(body, { timestamp: 'NaN' })],
     ])('A delivery is rejected because of its headers: %s', async (_what, headers) => {
       expect(await deliver(service.url, body, headers())).toMatchObject(invalidSignature);
@@ -161,7 +161,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
       [
         'both kinds of names',
         () => {
-          const { 'svix-id': id = '', ...rest } = good();
+          const { 'svix-id': id = '', ...rest } = valid();
           return { ...rest, 'webhook-id': id };
         },
       ],
@@ -173,7 +173,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
       [
         'one valid signature among others',
         () => {
-          const { 'svix-signature': signature, ...rest } = good();
+          const { 'svix-signature': signature, ...rest } = valid();
           return { ...rest, 'svix-signature': `v1,AAAA v2,BBBB ${signature}` };
         },
       ],

@@ -18,7 +18,7 @@ import {
   visit,
 } from '../harness/browser/browser';
 import { launchBrowser } from '../harness/browser/chromium';
-import { createTestDatabase, serverOfThisRun } from '../harness/parts/database';
+import { createTestDatabase, serverOfThisRun } from '../harness/dependencies/database';
 import { createLocalStack, type Details } from '../harness/stack';
 import { stopAfterTest } from '../vitest/stop-after-all';
 

@@ -3,8 +3,8 @@ import { isClerkAPIResponseError } from '@clerk/nextjs/errors';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { generateSigningKeyPem } from '../../dev/idp/instance/tokens';
+import { manualClock } from '../harness/dependencies/adjustable-clock';
 import { startProvider } from '../harness/identity-provider';
-import { manualClock } from '../harness/parts/moved-clock';
 import { bearer, tokenFor } from '../harness/requests';
 import { SECRET_KEY } from '../harness/service';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
@@ -24,7 +24,7 @@ async function failure(call: Promise<unknown>) {
   return { status: error.status, code: error.errors[0]?.code, parameter: error.errors[0]?.meta?.paramName };
 }
 
-test('a user that the SDK creates is found by id, by address and in the list', async () => {
+test('A user that the SDK creates is found by id, by email address and in the list', async () => {
   const created = await clerk.users.createUser({
     emailAddress: ['Ada@Example.com'],
     password: 'correct horse',
@@ -44,7 +44,7 @@ test('a user that the SDK creates is found by id, by address and in the list', a
   await clerk.users.deleteUser(created.id);
 });
 
-test('with the secret key, and only with it, one reads what became of the events about a user', async () => {
+test('The deliveries of events about a user can be read only with the secret key', async () => {
   const [ada, other] = ['ada', 'other'].map((name) =>
     provider.createUser({ email: `${name}@events.example` }),
   );
@@ -59,7 +59,7 @@ test('with the secret key, and only with it, one reads what became of the events
   expect((await ask('user_nobody')).status).toBe(404);
 });
 
-test('the list is newest first, in pages, and the count covers all of it', async () => {
+test('The list of users is sorted and paginated, and the count covers all pages', async () => {
   const before = await clerk.users.getCount();
   for (const name of ['one', 'two', 'three']) {
     provider.createUser({ email: `${name}@page.example`, firstName: name });
@@ -73,7 +73,7 @@ test('the list is newest first, in pages, and the count covers all of it', async
   expect(await clerk.users.getCount()).toBe(before + 3);
 });
 
-test('the list begins behind a time, and takes ids to find and to leave out', async () => {
+test('The list of users filters by creation time and by ids to include or exclude', async () => {
   const users = ['a', 'b', 'c'].map((name, index) => {
     const user = provider.createUser({ email: `${name}@since.example` });
     return provider.store.users.put({ ...user, createdAt: 1_000_000 + index });
@@ -85,17 +85,17 @@ test('the list begins behind a time, and takes ids to find and to leave out', as
   expect(await listed({ orderBy: '+created_at', limit: 500, userId: ids })).toEqual([a, b, c]);
   expect(await listed({ userId: [`+${b}`, 'user_nobody'] })).toEqual([b]);
   expect(await listed({ orderBy: '+created_at', userId: [`-${b}`] })).toEqual([a, c]);
-  const behind = async (after: number, parameters = '') => {
+  const listedAfter = async (after: number, parameters = '') => {
     const query = `order_by=%2Bcreated_at&query=@since.example&created_at_after=${after}${parameters}`;
-    const answer = await fetch(`${provider.url}/v1/users?${query}`, { headers: bearer(SECRET_KEY) });
+    const response = await fetch(`${provider.url}/v1/users?${query}`, { headers: bearer(SECRET_KEY) });
     return z
       .array(z.object({ id: z.string() }))
-      .parse(await answer.json())
+      .parse(await response.json())
       .map(({ id }) => id);
   };
-  expect(await behind(1_000_000)).toEqual([b, c]);
-  expect(await behind(999_999, '&offset=1&limit=1')).toEqual([b]);
-  expect(await behind(1_000_002)).toEqual([]);
+  expect(await listedAfter(1_000_000)).toEqual([b, c]);
+  expect(await listedAfter(999_999, '&offset=1&limit=1')).toEqual([b]);
+  expect(await listedAfter(1_000_002)).toEqual([]);
 });
 
 test('The list filters and sorts by microseconds, and returns milliseconds', async () => {
@@ -112,7 +112,7 @@ test('The list filters and sorts by microseconds, and returns milliseconds', asy
   };
   const users = await list(0);
   expect(users.map(({ id }) => id)).toEqual(ids);
-  // A user is later than the millisecond that the API returns for it, so the API returns the user again.
+  // The stored time of a user is later than the rounded time in the response, so the API returns the user again.
   expect((await list(users[2]?.created_at ?? 0)).map(({ id }) => id)).toContain(ids[2]);
 });
 
@@ -123,16 +123,13 @@ test.each([
   ['created_at_after=yesterday', 'form_param_format_invalid', 'created_at_after'],
   [`${'user_id=user_1&'.repeat(101)}`, 'form_param_format_invalid', 'user_id'],
   ['created_after=1', 'form_param_unknown', 'created_after'],
-])(
-  'a list that cannot be had is refused, with the name of what is wrong: %.30s',
-  async (query, code, name) => {
-    const answer = await fetch(`${provider.url}/v1/users?${query}`, { headers: bearer(SECRET_KEY) });
-    expect(answer.status).toBe(422);
-    expect(await answer.json()).toMatchObject({ errors: [{ code, meta: { param_name: name } }] });
-  },
-);
+])('An invalid list query gets a 422 that names the parameter: %.30s', async (query, code, name) => {
+  const response = await fetch(`${provider.url}/v1/users?${query}`, { headers: bearer(SECRET_KEY) });
+  expect(response.status).toBe(422);
+  expect(await response.json()).toMatchObject({ errors: [{ code, meta: { param_name: name } }] });
+});
 
-test('beyond a rate that is switched on, one is told how long to wait', async () => {
+test('A request above a configured rate limit gets a 429 with Retry-After', async () => {
   const time = manualClock();
   const limited = stopAfterTest(await startProvider({ clock: time }));
   const { users } = createClerkClient({
@@ -142,8 +139,8 @@ test('beyond a rate that is switched on, one is told how long to wait', async ()
   });
   limited.limitRate({ requests: 2, seconds: 10 });
   expect([await users.getCount(), await users.getCount()]).toEqual([0, 0]);
-  const refused: unknown = await users.getCount().catch((error: unknown) => error);
-  expect(refused).toMatchObject({ status: 429, retryAfter: 10, errors: [{ code: 'too_many_requests' }] });
+  const rejected: unknown = await users.getCount().catch((error: unknown) => error);
+  expect(rejected).toMatchObject({ status: 429, retryAfter: 10, errors: [{ code: 'too_many_requests' }] });
   const cancel = time.after(10_000, () => undefined);
   time.advance(10_000);
   cancel();
@@ -152,7 +149,7 @@ test('beyond a rate that is switched on, one is told how long to wait', async ()
   expect(await Promise.all([1, 2, 3].map(() => users.getCount()))).toEqual([0, 0, 0]);
 });
 
-test('an update changes only what it names, and metadata is merged deeply', async () => {
+test('An update changes only the given fields and merges metadata deeply', async () => {
   const { id } = provider.createUser({ email: 'change@example.com', firstName: 'Old', lastName: 'Name' });
   expect(await clerk.users.updateUser(id, { firstName: 'New' })).toMatchObject({
     firstName: 'New',
@@ -165,7 +162,7 @@ test('an update changes only what it names, and metadata is merged deeply', asyn
   expect(replaced.publicMetadata).toEqual({ e: 1 });
 });
 
-test('a password is checked by its hash', async () => {
+test('A password is verified against its hash', async () => {
   const { id } = provider.createUser({ email: 'secret@example.com', password: 'correct horse' });
   expect(await clerk.users.verifyPassword({ userId: id, password: 'correct horse' })).toEqual({
     verified: true,
@@ -177,32 +174,32 @@ test('a password is checked by its hash', async () => {
   });
 });
 
-test('a user without a password is refused, unless the call says that none is required', async () => {
+test('A user without a password is rejected unless the call sets skipPasswordRequirement', async () => {
   const emailAddress = ['without@example.com'];
   for (const requirement of [{}, { skipPasswordRequirement: false }]) {
-    const refused = clerk.users.createUser({ emailAddress, ...requirement });
-    expect(await failure(refused)).toMatchObject({ status: 422, code: 'form_data_missing' });
+    const rejected = clerk.users.createUser({ emailAddress, ...requirement });
+    expect(await failure(rejected)).toMatchObject({ status: 422, code: 'form_data_missing' });
   }
   const created = await clerk.users.createUser({ emailAddress, skipPasswordRequirement: true });
   expect(created.passwordEnabled).toBe(false);
 });
 
-test('a taken address, a weak password, a missing address and an unknown field are refused by name', async () => {
+test('An invalid user gets a 422 that names the field', async () => {
   provider.createUser({ email: 'taken@example.com' });
   const taken = { emailAddress: ['TAKEN@example.com'], skipPasswordRequirement: true };
-  const refusals: [Parameters<typeof clerk.users.createUser>[0], code: string, parameter: string][] = [
+  const invalid: [Parameters<typeof clerk.users.createUser>[0], code: string, parameter: string][] = [
     [taken, 'form_identifier_exists', 'email_address'],
     [{ emailAddress: ['w@example.com'], password: 'short' }, 'form_password_length_too_short', 'password'],
     [{}, 'form_param_missing', 'email_address'],
     [{ emailAddress: ['no address'] }, 'form_param_format_invalid', 'email_address'],
     [{ emailAddress: ['u@example.com'], username: 'u' }, 'form_param_unknown', 'username'],
   ];
-  for (const [user, code, parameter] of refusals) {
+  for (const [user, code, parameter] of invalid) {
     expect(await failure(clerk.users.createUser(user))).toEqual({ status: 422, code, parameter });
   }
 });
 
-test('a deleted user is gone, with the sessions', async () => {
+test('The deletion of a user revokes the sessions', async () => {
   const { id } = provider.createUser({ email: 'gone@example.com' });
   const session = provider.createSession(id);
   expect((await clerk.users.deleteUser(id)).id).toBe(id);
@@ -211,7 +208,7 @@ test('a deleted user is gone, with the sessions', async () => {
   expect((await failure(clerk.sessions.getToken(session.id))).status).toBe(404);
 });
 
-test('a session token of the SDK is verified by the SDK, by JWKS and by PEM', async () => {
+test('The SDK verifies a session token of the emulator by JWKS and by PEM', async () => {
   const { id } = provider.createUser({ email: 'token@example.com' });
   const session = await clerk.sessions.createSession({ userId: id });
   const { jwt } = await clerk.sessions.getToken(session.id);
@@ -226,7 +223,7 @@ test('a session token of the SDK is verified by the SDK, by JWKS and by PEM', as
   expect(claims.exp - claims.iat).toBe(3600);
 });
 
-test('a token with another signature, algorithm or time is refused by the SDK', async () => {
+test('The SDK rejects a token with another signature or algorithm, and an expired one', async () => {
   const other = stopAfterTest(await startProvider({ signingKeyPem: generateSigningKeyPem() }));
   const verified = (token: string) => verifyToken(token, { jwtKey: provider.publicKeyPem });
   const late = { exp: Math.floor(Date.now() / 1000) - 6 };
@@ -239,7 +236,7 @@ test('a token with another signature, algorithm or time is refused by the SDK', 
   await expect(verified(tokenFor(provider, 'user_1', late))).rejects.toThrow(/expired/i);
 });
 
-test('sessions are listed by user and status, and a revoked one gives no token', async () => {
+test('Sessions are listed by user and status, and a revoked session issues no token', async () => {
   const { id } = provider.createUser({ email: 'sessions@example.com' });
   const first = await clerk.sessions.createSession({ userId: id });
   const second = await clerk.sessions.createSession({ userId: id });
@@ -250,13 +247,13 @@ test('sessions are listed by user and status, and a revoked one gives no token',
   expect(await failure(clerk.sessions.getToken(first.id))).toMatchObject({ status: 404 });
 });
 
-test('nothing is answered without the secret key', async () => {
-  const refused = await failure(clientWith('sk_test_other').users.getUserList());
-  expect(refused).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
+test('A request without the secret key gets a 401', async () => {
+  const rejected = await failure(clientWith('sk_test_other').users.getUserList());
+  expect(rejected).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
   expect((await fetch(`${provider.url}/v1/users`)).status).toBe(401);
 });
 
-test('an unknown path, a body too large and broken JSON get errors of the provider’s form', async () => {
+test('An unknown path, a body that is too large and invalid JSON get errors in the format of the provider', async () => {
   const call = (path: string, body: string) =>
     fetch(`${provider.url}${path}`, {
       method: 'POST',

@@ -16,7 +16,7 @@ await writeFile(join(cache, 'secret.js'), 'secret');
 const provider = stopAfterAll(await startProvider({ clerkJsFolder: cache }));
 afterEach(() => vi.unstubAllEnvs());
 
-/** What the user's npm would be: a script that does this instead of fetching. */
+/** Replaces npm by a script that runs this code instead of a download. */
 async function fakeNpm(name: string, code: string): Promise<void> {
   const script = join(folder, `npm-${name}.mjs`);
   await writeFile(
@@ -26,12 +26,12 @@ async function fakeNpm(name: string, code: string): Promise<void> {
   vi.stubEnv('npm_execpath', script);
 }
 
-/** Of a request whose path no client library tidies up. */
+/** Returns the status of a request whose path is sent unchanged, which client libraries do not do. */
 async function rawStatus(path: string): Promise<number | undefined> {
   return (await exchange(provider.url, { bytes: requestHead(`GET ${path} HTTP/1.1`) })).statuses[0];
 }
 
-test('the SDK’s scripts are served whatever version is asked for, and only versioned ones are kept for ever', async () => {
+test('The scripts of the SDK are served for any requested version, and only versioned files are immutable', async () => {
   for (const version of ['6', '6.34.1', '6.0.0-canary.1']) {
     const entry = await fetch(`${provider.url}/npm/@clerk/clerk-js@${version}/dist/clerk.browser.js`);
     expect(await entry.text()).toBe('script()');
@@ -42,7 +42,7 @@ test('the SDK’s scripts are served whatever version is asked for, and only ver
   expect(chunk.headers.get('cache-control')).toContain('immutable');
 });
 
-test('no path leads out of the folder of scripts', async () => {
+test('A path cannot leave the folder of the scripts', async () => {
   for (const path of [
     '/npm/@clerk/clerk-js@6/dist/../secret.js',
     '/npm/@clerk/clerk-js@6/dist/..%2fsecret.js',
@@ -58,12 +58,12 @@ test('no path leads out of the folder of scripts', async () => {
   }
 });
 
-test('a path that is no address is answered, and the server lives on', async () => {
+test('A malformed path gets a 4xx response, and the server keeps running', async () => {
   for (const path of ['//', 'http://[']) expect(String(await rawStatus(path)), path).toMatch(/^4/);
   expect(await rawStatus('/v1/users')).toBe(401);
 });
 
-test('a tarball that is not the pinned one is not used and leaves nothing behind', async () => {
+test('A tarball with another checksum is rejected and removed', async () => {
   const target = join(folder, 'tampered');
   await fakeNpm(
     'tampered',
@@ -73,7 +73,7 @@ test('a tarball that is not the pinned one is not used and leaves nothing behind
   expect(await readdir(target)).toEqual([]);
 });
 
-test('a failed fetch is one line that says what to do, and is tried again', async () => {
+test('A failed download causes a one-line error with a hint, and the next call tries again', async () => {
   const target = join(folder, 'offline');
   await fakeNpm(
     'offline',

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Changes } from '../../dev/idp/console/changes';
 import type { IdentityProvider, IdentityProviderOptions } from '../../dev/idp/server';
+import { startFetchServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';
-import { startHttpServer } from '../harness/parts/impostor';
 import { SIGNING_SECRET } from '../harness/service';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
@@ -22,7 +22,7 @@ function consoleOf({ consoleUrl }: IdentityProvider): string {
   return consoleUrl;
 }
 
-/** Sends what the console's own page sends, with other headers where told; unlike fetch it may say another Host. */
+/** Sends a request like the page of the console. The headers may replace its own ones, also Host, which fetch forbids. */
 async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
   const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
   const content = method === 'GET' ? '' : text;
@@ -30,18 +30,18 @@ async function send(method: string, path: string, body?: unknown, headers: Recor
   const own = { origin: url, 'content-type': 'application/json' };
   const sent = request(`${url}${path}`, { method, headers: { ...own, ...length, ...headers } });
   sent.end(content);
-  const [answer] = await once(sent, 'response');
+  const [response] = await once(sent, 'response');
   let received = '';
-  for await (const chunk of answer.setEncoding('utf8')) received += chunk;
-  const isJson = answer.headers['content-type'] === 'application/json';
+  for await (const chunk of response.setEncoding('utf8')) received += chunk;
+  const isJson = response.headers['content-type'] === 'application/json';
   return {
-    status: answer.statusCode,
-    headers: answer.headers,
+    status: response.statusCode,
+    headers: response.headers,
     body: isJson ? JSON.parse(received) : received,
   };
 }
 
-/** Connects as a page does; each call returns the next message. */
+/** Connects to the event stream of the console. Each call of `next` returns the next message. */
 async function connect(to: string) {
   const aborted = new AbortController();
   const response = await fetch(`${to}/api/live`, { signal: aborted.signal });
@@ -58,15 +58,15 @@ async function connect(to: string) {
     text += chunk.value;
     return next();
   };
-  /** Reads on until a message fits. */
-  const until = async (fits: (changes: Changes) => boolean): Promise<Changes> => {
+  /** Reads messages until one matches. */
+  const until = async (matches: (changes: Changes) => boolean): Promise<Changes> => {
     const { data } = await next();
-    return fits(data) ? data : until(fits);
+    return matches(data) ? data : until(matches);
   };
   return { next, until, close: () => aborted.abort() };
 }
 
-test('a page that connects gets everything there is, and then what changes and nothing else', async () => {
+test('A page gets a snapshot when it connects, and afterwards only the changes', async () => {
   const before = provider.createUser({ email: 'before@example.com', password: 'correct horse' });
   const { next, close } = await connect(url);
   const first = await next();
@@ -91,7 +91,7 @@ test('a page that connects gets everything there is, and then what changes and n
   close();
 });
 
-test('a burst of changes is gathered into few messages, and none is missed', async () => {
+test('A burst of changes is batched into few messages without a loss', async () => {
   const { next, close } = await connect(url);
   await next();
   const seen: string[] = [];
@@ -113,7 +113,7 @@ test('a burst of changes is gathered into few messages, and none is missed', asy
   close();
 });
 
-test('creates a user with or without a password, starts and revokes a session, and deletes the user', async () => {
+test('The console creates and deletes users and starts and revokes sessions', async () => {
   const created = await send('POST', '/api/users', { email: ' Ada@Example.com ', password: 'correct horse' });
   expect(created.status).toBe(201);
   const { id } = Id.parse(created.body);
@@ -138,28 +138,28 @@ test('creates a user with or without a password, starts and revokes a session, a
     id: session.id,
     status: 'revoked',
   });
-  const refused = await send('POST', `/api/sessions/${session.id}/token`);
-  expect(refused).toMatchObject({ status: 409, body: { message: 'This session is over.' } });
+  const rejected = await send('POST', `/api/sessions/${session.id}/token`);
+  expect(rejected).toMatchObject({ status: 409, body: { message: 'This session is over.' } });
 
   expect((await send('DELETE', `/api/users/${id}`)).status).toBe(200);
   expect(provider.store.users.get(id)).toBeUndefined();
 });
 
-test('says in words what is wrong with a user, and of which field', async () => {
+test('An invalid user gets a 422 with a message and the name of the field', async () => {
   await send('POST', '/api/users', { email: 'taken@example.com' });
-  const refusals = [
+  const invalid = [
     [{ email: 'no address' }, { message: 'Invalid email address', parameter: 'email' }],
     [{ email: 'a@example.com', password: 'short' }, { parameter: 'password' }],
     [{ email: 'taken@example.com' }, { parameter: 'email_address' }],
     [{ email: 'a@example.com', admin: true }, { message: 'Unrecognized key: "admin"' }],
   ] as const;
-  for (const [body, error] of refusals) {
+  for (const [body, error] of invalid) {
     expect(await send('POST', '/api/users', body)).toMatchObject({ status: 422, body: error });
   }
   expect(provider.store.users.all().map(({ email }) => email)).not.toContain('a@example.com');
 });
 
-test('what does not exist is a 404 that names it', async () => {
+test('A request for a missing resource gets a 404 with its name', async () => {
   for (const [method, path] of [
     ['DELETE', '/api/users/user_none'],
     ['POST', '/api/users/user_none/sessions'],
@@ -176,19 +176,19 @@ test('what does not exist is a 404 that names it', async () => {
   }
 });
 
-test('pauses the endpoint, breaks the signature, sends any event, redelivers and clears, all of it seen by an open page', async () => {
+test('An open page receives all actions on the endpoint: pause, broken signature, send, redeliver and clear', async () => {
   const received: (string | null)[] = [];
-  const answer = ({ headers }: Request) => {
+  const handler = ({ headers }: Request) => {
     received.push(headers.get('svix-id'));
     return new Response('thank you');
   };
-  const endpoint = stopAfterTest(await startHttpServer(answer));
+  const endpoint = stopAfterTest(await startFetchServer(handler));
   const own = stopAfterTest(await start({ webhook: { url: endpoint.url, secret: SIGNING_SECRET } }));
   const to = consoleOf(own);
   const act = async (method: string, path: string, body: unknown = {}) => {
     const headers = { origin: to, 'content-type': 'application/json' };
-    const answer = await fetch(to + path, { method, headers, body: JSON.stringify(body) });
-    return answer.json();
+    const response = await fetch(to + path, { method, headers, body: JSON.stringify(body) });
+    return response.json();
   };
   const { until, next, close } = await connect(to);
   expect((await next()).data.endpoint).toEqual({
@@ -222,7 +222,7 @@ test('pauses the endpoint, breaks the signature, sends any event, redelivers and
   close();
 });
 
-test('samples have the provider’s form: user.created is of somebody unseen, the others of the newest user', async () => {
+test('The sample of user.created describes a new user, and other samples describe the newest existing user', async () => {
   const user = provider.createUser({ email: 'newest@example.com' });
   const sample = async (type: string) => (await send('GET', `/api/sample-events/${type}`)).body;
   expect(await sample('user.updated')).toMatchObject({ id: user.id, object: 'user' });
@@ -233,7 +233,7 @@ test('samples have the provider’s form: user.created is of somebody unseen, th
   expect(Id.parse(await sample('user.created')).id).not.toBe(id);
 });
 
-test('a request that names another host is refused, as that of a rebound domain would be', async () => {
+test('A request with another Host gets a 403, which prevents DNS rebinding', async () => {
   const { port } = new URL(url);
   for (const path of ['/', '/main.js', '/api/live', '/api/sample-events/user.created']) {
     for (const host of [
@@ -252,7 +252,7 @@ test('a request that names another host is refused, as that of a rebound domain 
   }
 });
 
-test('no page of another site or origin can change or read anything', async () => {
+test('A page of another site or origin cannot read or change data', async () => {
   const email = 'forged@example.com';
   const { port } = new URL(url);
   const forged: Record<string, string>[] = [
@@ -268,8 +268,8 @@ test('no page of another site or origin can change or read anything', async () =
     expect([headers, (await send('POST', '/api/users', { email }, headers)).status]).toEqual([headers, 403]);
   }
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'text/json;application/json', '']) {
-    const answer = await send('POST', '/api/users', { email }, { 'content-type': type });
-    expect([type, answer.status]).toEqual([type, 415]);
+    const response = await send('POST', '/api/users', { email }, { 'content-type': type });
+    expect([type, response.status]).toEqual([type, 415]);
   }
   const embedded = { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors' };
   expect((await send('GET', '/api/live', undefined, embedded)).status).toBe(403);
@@ -278,7 +278,7 @@ test('no page of another site or origin can change or read anything', async () =
   expect(headers['access-control-allow-origin']).toBeUndefined();
 });
 
-test('a body that is too large, no JSON or no object is refused', async () => {
+test('A body that is too large, not JSON or not a valid event is rejected', async () => {
   expect((await send('POST', '/api/deliveries', { type: 'a', data: { x: 'x'.repeat(70_000) } })).status).toBe(
     413,
   );
@@ -288,7 +288,7 @@ test('a body that is too large, no JSON or no object is refused', async () => {
   expect((await send('POST', '/api/deliveries', { type: 'a', data: 'text' })).status).toBe(422);
 });
 
-test('every answer forbids inline scripts, framing and caching', async () => {
+test('Every response forbids inline scripts, framing and caching', async () => {
   for (const path of [
     '/',
     '/main.js',
@@ -310,7 +310,7 @@ test('every answer forbids inline scripts, framing and caching', async () => {
   expect((await send('GET', '/')).body).not.toMatch(/<script(?![^>]*src=)|style=| on\w+=/);
 });
 
-test('the console is no part of the address that an application proxies to', async () => {
+test('The console is not reachable at the address that an application proxies to', async () => {
   expect(provider.url).not.toBe(url);
   for (const path of ['/', '/main.js', '/api/live', '/api/sample-events/user.created']) {
     expect((await fetch(provider.url + path)).status).toBe(401);
@@ -318,7 +318,7 @@ test('the console is no part of the address that an application proxies to', asy
   expect((await send('GET', '/v1/client')).status).toBe(404);
 });
 
-test('takes the port that it is asked for, another one if that is taken, and none unless asked', async () => {
+test('The console uses the preferred port, another port if it is taken, and does not start without the option', async () => {
   const first = await start();
   const preferredPort = Number(new URL(consoleOf(first)).port);
   const second = stopAfterTest(await start({ console: { preferredPort } }));
@@ -329,7 +329,7 @@ test('takes the port that it is asked for, another one if that is taken, and non
   expect(stopAfterTest(await startProvider()).consoleUrl).toBeUndefined();
 });
 
-test('stopping ends the streams of open pages', async () => {
+test('Stopping the emulator ends the streams of open pages', async () => {
   const own = await start();
   const { next } = await connect(consoleOf(own));
   await next();

@@ -26,13 +26,13 @@ async function signedInBrowser(provider: IdentityProvider, email: string) {
   return { user, browser, sessionId: response?.created_session_id ?? '' };
 }
 
-/** The headers of an application that proxies. */
+/** The headers of an application that proxies the Frontend API. */
 const proxied = (key: string) => ({
   'clerk-proxy-url': 'https://app.example/__clerk',
   'clerk-secret-key': key,
 });
 
-test('a browser cannot use what another one began', async () => {
+test('A browser cannot use the sessions, sign-ins and sign-ups of another browser', async () => {
   const provider = await start();
   const { sessionId } = await signedInBrowser(provider, 'mine@example.com');
   const owner = await developmentBrowser(provider);
@@ -51,21 +51,21 @@ test('a browser cannot use what another one began', async () => {
   expect(provider.store.mails.all()).toEqual([]);
 });
 
-test('a page of another site is refused, a page of this machine is not', async () => {
+test('A page of another site is rejected, and a page of this machine is accepted', async () => {
   const provider = await start();
   const browser = await developmentBrowser(provider);
   const from = (origin: string) => browser.call('GET', '/v1/client', {}, { origin });
   for (const origin of ['https://evil.example', 'http://localhost.evil.example', 'null']) {
-    const refused = await from(origin);
-    expect(refused, origin).toMatchObject({ status: 400, code: 'origin_invalid' });
-    expect(refused.headers.get('access-control-allow-origin')).toBeNull();
+    const rejected = await from(origin);
+    expect(rejected, origin).toMatchObject({ status: 400, code: 'origin_invalid' });
+    expect(rejected.headers.get('access-control-allow-origin')).toBeNull();
   }
   const allowed = await from('http://localhost:3000');
   expect(allowed.status).toBe(200);
   expect(allowed.headers.get('access-control-allow-origin')).toBe('http://localhost:3000');
 });
 
-test('an application that proxies is believed only with the secret key', async () => {
+test('An application that proxies the API needs the secret key', async () => {
   const provider = await start();
   const browser = await developmentBrowser(provider);
   const through = (key: string) =>
@@ -74,7 +74,7 @@ test('an application that proxies is believed only with the secret key', async (
   expect(await through('sk_test_other')).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
 });
 
-test('a handshake leads only to a page of this machine or of the application that proxies', async () => {
+test('A handshake redirects only to a page of this machine or of the application that proxies the API', async () => {
   const provider = await start();
   const { user, browser } = await signedInBrowser(provider, 'page@example.com');
   const handshake = (redirect: string, headers = {}) =>
@@ -89,9 +89,9 @@ test('a handshake leads only to a page of this machine or of the application tha
     'javascript:alert(1)',
     'http://localhost@evil.example/',
   ]) {
-    const refused = await handshake(redirect);
-    expect(refused.status, redirect).toBe(400);
-    expect(refused.headers.get('location')).toBeNull();
+    const rejected = await handshake(redirect);
+    expect(rejected.status, redirect).toBe(400);
+    expect(rejected.headers.get('location')).toBeNull();
   }
   expect((await handshake('https://app.example/account', proxied(SECRET_KEY))).status).toBe(307);
 
@@ -110,7 +110,7 @@ test('a handshake leads only to a page of this machine or of the application tha
   });
 });
 
-test('a code is good once, for ten minutes and five tries', async () => {
+test('A code is valid once, for ten minutes and five attempts', async () => {
   let time = Date.now();
   const provider = await start({ clock: { now: () => time, after: () => () => undefined } });
   const browser = await developmentBrowser(provider);
@@ -140,7 +140,7 @@ test('a code is good once, for ten minutes and five tries', async () => {
   expect(provider.store.users.all().map(({ email }) => email)).toEqual(['good@example.com']);
 });
 
-test('another address in a sign-up needs another proof', async () => {
+test('A changed email address in a sign-up needs a new verification', async () => {
   const provider = await start();
   const browser = await developmentBrowser(provider);
   const begun = await browser.call('POST', '/v1/client/sign_ups', {
@@ -155,7 +155,7 @@ test('another address in a sign-up needs another proof', async () => {
   expect(provider.store.users.all()).toEqual([]);
 });
 
-test('an instance may take sign-ups without a code', async () => {
+test('An instance can accept sign-ups without a code', async () => {
   const provider = await start({ verifyEmailAtSignUp: false });
   const browser = await developmentBrowser(provider);
   const done = await browser.signUp('a@example.com', password);
@@ -163,7 +163,7 @@ test('an instance may take sign-ups without a code', async () => {
   expect(done.client?.sessions.map(({ id }) => id)).toEqual([done.response?.created_session_id]);
 });
 
-test('a test address takes the fixed code in development and a secret one in production', async () => {
+test('A test address has a fixed code in development and a random code in production', async () => {
   for (const fixed of [true, false]) {
     const provider = await start(fixed ? {} : { publishableKey: productionKey });
     const post = (path: string, cookie: string, fields: Record<string, string>) =>
@@ -183,7 +183,7 @@ test('a test address takes the fixed code in development and a secret one in pro
   }
 });
 
-test('a browser that is signed in is told so, with its session, instead of signing in twice', async () => {
+test('A second sign-in of a browser gets an error that contains the existing session', async () => {
   const provider = await start();
   const { browser, sessionId } = await signedInBrowser(provider, 'once@example.com');
   const again = await browser.signIn('once@example.com', { password });
@@ -191,7 +191,7 @@ test('a browser that is signed in is told so, with its session, instead of signi
   expect(again.meta?.client?.sessions.map(({ id }) => id)).toEqual([sessionId]);
 });
 
-test('a browser with a token of another database gets a new one in the answer', async () => {
+test('A browser with a token of another database gets a new token in the response', async () => {
   const provider = await start();
   provider.createUser({ email: 'stale@example.com', password });
   const stale = await developmentBrowser(provider, 'dvb_of_a_database_that_was_deleted');
@@ -202,7 +202,7 @@ test('a browser with a token of another database gets a new one in the answer', 
   expect((await fresh.call('GET', `/v1/client/sessions/${sessionId}`)).status).toBe(200);
 });
 
-test('in production the browser is known by a cookie that no script can read', async () => {
+test('A production instance identifies the browser by an HttpOnly cookie', async () => {
   const provider = await start({ publishableKey: productionKey });
   provider.createUser({ email: 'live@example.com', password });
   const signIn = await fetch(`${provider.url}/v1/client/sign_ins`, {
@@ -221,7 +221,7 @@ test('in production the browser is known by a cookie that no script can read', a
   ).toBe(true);
 });
 
-test('after a restart a browser still is signed in, and goes on with a sign-up it had begun', async () => {
+test('After a restart a browser is still signed in and can continue its sign-up', async () => {
   const dataFile = join(folder, 'provider.json');
   const before = await start({ dataFile });
   const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');
@@ -239,7 +239,7 @@ test('after a restart a browser still is signed in, and goes on with a sign-up i
   expect(done.response?.status).toBe('complete');
 });
 
-test('what the stand-in does not offer is an error that the SDK understands', async () => {
+test('An unsupported feature of the emulator causes an error in the format of the provider', async () => {
   const provider = await start();
   const { browser } = await signedInBrowser(provider, 'more@example.com');
   for (const [method, path] of [
@@ -254,12 +254,12 @@ test('what the stand-in does not offer is an error that the SDK understands', as
 });
 
 test.each(['/v1/environment', '/v1/dev_browser', '/v1/users'])(
-  'A request that names another host gets a 403, as from a page of a rebound domain: %s',
+  'A request with another Host gets a 403, which prevents DNS rebinding: %s',
   async (path) => {
     const provider = await start();
     const { port } = new URL(provider.url);
     const codeFor = async (host: string) => {
-      // Unlike fetch, this can send another Host.
+      // `fetch` cannot send another Host.
       const sent = request(provider.url + path, { headers: { host } }).end();
       const [response] = await once(sent, 'response');
       return [response.statusCode, BrowserResponse.safeParse(await json(response)).data?.errors?.[0]?.code];

@@ -12,7 +12,7 @@ import { stopAfterTest } from '../vitest/stop-after-all';
 const EMAIL = 'ada+clerk_test@example.com';
 const NEW_EMAIL = 'new+clerk_test@example.com';
 const PASSWORD = 'correct horse';
-/** The code of every mail to an address that contains `+clerk_test`. */
+/** The fixed code of every email to an address that contains `+clerk_test`. */
 const CODE = '424242';
 
 /** Starts an emulator with one user, and the clients of its two APIs. */
@@ -228,13 +228,13 @@ test.each(Object.entries(CALLS))(
   },
 );
 
-test('every operation of the emulator has a schema and is called by a test', async () => {
+test('Every operation of the emulator has a schema and is called by a test', async () => {
   const { operations } = (await start()).provider;
   expect(Object.keys(CALLS).sort()).toEqual(operations.toSorted());
   expect(Object.keys(RESPONSES)).toEqual(expect.arrayContaining([...operations]));
 });
 
-test('a field that the specification lacks, a missing one and one of another type are differences', () => {
+test('An unknown field, a missing field and a field of another type are differences', () => {
   const body = { object: 'total_count', total_count: 1 };
   const count = (changes: object) =>
     differenceFromSpecification({
@@ -249,7 +249,7 @@ test('a field that the specification lacks, a missing one and one of another typ
   expect(count({ total_count: '1' })).toContain('total_count');
 });
 
-test('the body of every webhook conforms to the specification', async () => {
+test('The body of every webhook conforms to the specification', async () => {
   const { provider, browser, signIn, backend, session, user } = await start();
   await browser('POST', `${await signIn()}/end`);
   await browser('POST', `${await signIn()}/remove`);

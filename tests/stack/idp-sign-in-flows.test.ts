@@ -14,12 +14,12 @@ async function start(options: Partial<IdentityProviderOptions> = {}) {
   const provider = stopAfterTest(await startProvider(options));
   const user = provider.createUser({ email: EMAIL, password: PASSWORD });
   const browser = await developmentBrowser(provider);
-  /** The code that was mailed last. */
+  /** Returns the code that was emailed last. */
   const mailedCode = () => provider.store.mails.all().at(-1)?.code ?? '';
   return { provider, user, browser, mailedCode };
 }
 
-test('An instance with client trust asks for a mailed code in a browser that is new to the user, and only once', async () => {
+test('An instance with client trust requires an emailed code in a browser that is new to the user, and only once', async () => {
   const { provider, user, browser, mailedCode } = await start({ clientTrust: true });
   const begun = await browser.signIn(EMAIL, { password: PASSWORD });
   expect(begun.body).toMatchObject({
@@ -50,7 +50,7 @@ test('An instance with client trust asks for a mailed code in a browser that is 
   expect(again.body).toMatchObject({ response: { status: 'complete', client_trust_state: 'known' } });
 });
 
-test('An instance with client trust accepts a mailed code as the only factor', async () => {
+test('An instance with client trust accepts an emailed code as the only factor', async () => {
   const { browser, mailedCode } = await start({ clientTrust: true });
   const begun = await browser.signIn(EMAIL, { strategy: 'email_code' });
   expect(begun.body).toMatchObject({ response: { client_trust_state: 'new' } });
@@ -70,7 +70,7 @@ test('A sign-in that needs no second factor rejects one', async () => {
   expect(rejected).toMatchObject({ status: 400, code: 'resource_forbidden' });
 });
 
-/** The age of the first factor in minutes, by a token of the session and by the session itself. */
+/** Returns the age of the first factor in minutes, according to a session token and to the session itself. */
 async function factorAges(browser: Awaited<ReturnType<typeof developmentBrowser>>, session: string) {
   const Age = z.object({
     response: z.object({ factor_verification_age: z.tuple([z.number(), z.number()]) }),
@@ -81,7 +81,7 @@ async function factorAges(browser: Awaited<ReturnType<typeof developmentBrowser>
   return [z.object({ fva: z.array(z.number()) }).parse(claims).fva[0], response.factor_verification_age[0]];
 }
 
-test('A reverification by password or mailed code makes the first factor of a session recent', async () => {
+test('A reverification by password or emailed code makes the first factor of a session recent', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, browser, mailedCode } = await start({ clock });
@@ -119,7 +119,7 @@ test('A reverification by password or mailed code makes the first factor of a se
   expect(await factorAges(browser, session)).toEqual([0, 0]);
 });
 
-test('An instance with reverification asks for a recent first factor before sensitive operations', async () => {
+test('An instance with reverification requires a recent first factor before sensitive operations', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, user, browser } = await start({ clock, reverification: true });
@@ -191,7 +191,7 @@ test('A sign-in token that is unknown, revoked or expired is rejected with the c
   ).rejects.toMatchObject({ status: 404 });
 });
 
-test('The ticket of an invitation proves its address and gives the new user its public metadata', async () => {
+test('The ticket of an invitation verifies its address and gives the new user its public metadata', async () => {
   const { provider, browser } = await start();
   const { invitations } = clerkFor(provider);
   const emailAddress = 'invited@example.com';
@@ -223,7 +223,7 @@ test('The ticket of an invitation proves its address and gives the new user its 
   expect((await signUp()).code).toBe('invitation_already_accepted');
 });
 
-test('A sign-up that changes the invited address needs a mailed code and does not accept the invitation', async () => {
+test('A sign-up that changes the invited address needs an emailed code and does not accept the invitation', async () => {
   const { provider, browser } = await start();
   const { invitations } = clerkFor(provider);
   const { url = '' } = await invitations.createInvitation({ emailAddress: 'invited@example.com' });
@@ -240,7 +240,7 @@ test('A sign-up that changes the invited address needs a mailed code and does no
   expect(provider.store.invitations.all().map(({ status }) => status)).toEqual(['pending']);
 });
 
-test('The link of an invitation leads only to a page of this machine, and a revoked one to no page', async () => {
+test('The link of an invitation redirects only to a page of this machine, and a revoked link does not redirect', async () => {
   const { provider } = await start();
   const { invitations } = clerkFor(provider);
   const pages = ['https://evil.example/', 'http://localhost@evil.example/'];

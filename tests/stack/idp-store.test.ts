@@ -2,7 +2,7 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openStore } from '../../dev/idp/instance/store';
-import { SIGNING_KEY_PEM } from '../harness/parts/signing-key';
+import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
 const folder = temporaryFolder();
@@ -15,7 +15,7 @@ const mail = (id: string) => ({
   sentAt: 1,
 });
 
-test('what was put is there after closing and opening, in its order, with the same key', async () => {
+test('A reopened store has the same entries in the same order and the same signing key', async () => {
   const file = join(folder, 'kept', 'data.json');
   const first = await openStore(file);
   first.mails.put(mail('ema_2'));
@@ -33,7 +33,7 @@ test('what was put is there after closing and opening, in its order, with the sa
   expect(await readdir(join(folder, 'kept'))).toEqual(['data.json']);
 });
 
-test('what a crash in the middle of a write left behind is gone after the next write', async () => {
+test('The next write removes the partial file of an interrupted write', async () => {
   const file = join(folder, 'crashed', 'data.json');
   await (await openStore(file)).close();
   await writeFile(`${file}.tmp`, '{"version":1,');
@@ -43,14 +43,14 @@ test('what a crash in the middle of a write left behind is gone after the next w
   expect(await readdir(join(folder, 'crashed'))).toEqual(['data.json']);
 });
 
-test('nobody else on the machine may read the file', async () => {
+test('Only its owner may read the data file', async () => {
   const file = join(folder, 'secret.json');
   const store = await openStore(file);
   await store.close();
   expect((await stat(file)).mode & 0o077).toBe(0);
 });
 
-test('a file that is not ours is refused by name and left as it is', async () => {
+test('An invalid data file causes an error with its path and is not changed', async () => {
   const cases = { 'broken.json': '{"version":1,', 'other.json': '{"version":2}', 'empty.json': '' };
   for (const [name, text] of Object.entries(cases)) {
     const file = join(folder, name);
@@ -60,32 +60,32 @@ test('a file that is not ours is refused by name and left as it is', async () =>
   }
 });
 
-test('a file that cannot be read is no empty store', async () => {
+test('An unreadable data file causes an error instead of an empty store', async () => {
   await expect(openStore(folder)).rejects.toThrow(/EISDIR/);
 });
 
-test('a listener hears of changes until it unsubscribes, once for many in a row', async () => {
+test('A listener is called once for consecutive changes until it unsubscribes', async () => {
   const store = await openStore(undefined);
-  let heard = 0;
+  let calls = 0;
   const next = () => new Promise<void>((resolve) => setImmediate(resolve));
   await next();
   const unsubscribe = store.onChange(() => {
-    heard += 1;
+    calls += 1;
   });
   store.mails.put(mail('ema_1'));
   store.mails.put(mail('ema_2'));
   await next();
-  expect(heard).toBe(1);
+  expect(calls).toBe(1);
   store.mails.delete('ema_unknown');
   await next();
-  expect(heard).toBe(1);
+  expect(calls).toBe(1);
   store.mails.delete('ema_1');
   await next();
-  expect(heard).toBe(2);
+  expect(calls).toBe(2);
   unsubscribe();
   store.mails.delete('ema_2');
   await next();
-  expect(heard).toBe(2);
+  expect(calls).toBe(2);
   await store.close();
 });
 

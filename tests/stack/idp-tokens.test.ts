@@ -17,7 +17,7 @@ const parts = (token: string) => {
   };
 };
 
-test('a session token names its session and user, and is verifiable by the published key that its header names', () => {
+test('A session token contains its session and user and verifies with the published key of its kid', () => {
   const session = { id: 'sess_1', userId: 'user_1', createdAt: 1_000_000 };
   const token = { issuer: 'https://a.example', seconds: 60, now: 1_120_500, origin: undefined };
   const { header, claims, signed, signature } = parts(sessionToken(key, session, token));
@@ -35,7 +35,7 @@ test('a session token names its session and user, and is verifiable by the publi
   expect(published.asymmetricKeyDetails?.modulusLength).toBe(2048);
 });
 
-test('hostile tokens can be made: with any claims, unsigned, by the public key as a secret, by another key', () => {
+test('signToken creates tokens with any claims, without a signature, with HS256 or by another key', () => {
   const own = parts(signToken(instance, { sub: '' }));
   expect(own.claims).toEqual({ sub: '' });
   expect(verify('RSA-SHA256', own.signed, key.publicKeyPem, own.signature)).toBe(true);
@@ -47,11 +47,11 @@ test('hostile tokens can be made: with any claims, unsigned, by the public key a
   expect(() => signToken(instance, {}, { header: { alg: 'ES256' } })).toThrow('ES256');
 });
 
-test('another key has another id', () => {
+test('Each signing key has its own id', () => {
   expect(signingKey(generateSigningKeyPem()).kid).not.toBe(key.kid);
 });
 
-test('only the right password matches, and the same one is hashed differently each time', () => {
+test('A hash matches only its password, and each hash has its own salt', () => {
   const hashed = hashPassword('correct horse');
   expect(hashed).not.toContain('correct horse');
   expect(hashPassword('correct horse')).not.toBe(hashed);
@@ -60,7 +60,7 @@ test('only the right password matches, and the same one is hashed differently ea
   expect(passwordMatches('', null)).toBe(false);
 });
 
-test('a publishable key says its kind and issuer; one that the SDKs refuse is refused', () => {
+test('A publishable key contains its kind and issuer, and a key that the SDKs reject is rejected', () => {
   const encoded = (host: string) => Buffer.from(`${host}$`).toString('base64');
   expect(parsePublishableKey(`pk_test_${encoded('a.clerk.accounts.dev')}`)).toMatchObject({
     development: true,

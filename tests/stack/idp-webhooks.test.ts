@@ -3,9 +3,9 @@ import { Webhook } from 'svix';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { IdentityProviderOptions } from '../../dev/idp/server';
+import { manualClock } from '../harness/dependencies/adjustable-clock';
+import { startFetchServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';
-import { startHttpServer } from '../harness/parts/impostor';
-import { manualClock } from '../harness/parts/moved-clock';
 import { stopAfterTest } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
@@ -18,10 +18,10 @@ interface Received {
   readonly body: string;
 }
 
-/** An endpoint that answers with the given statuses in turn, then with 200; a 302 leads to itself. */
+/** Starts an endpoint that responds with the given statuses in order, and then with 200. A 302 redirects to itself. */
 async function receiver(...statuses: number[]) {
   const received: Received[] = [];
-  const server = await startHttpServer(async (request) => {
+  const server = await startFetchServer(async (request) => {
     received.push({ headers: Object.fromEntries(request.headers), body: await request.text() });
     return new Response('a'.repeat(2000), {
       status: statuses.shift() ?? 200,
@@ -43,7 +43,7 @@ function verifies(secret: string, { headers, body }: Received): boolean {
   }
 }
 
-test('each change of a user or session is announced by an event that svix verifies', async () => {
+test('Each change of a user or session sends an event that svix verifies', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   const user = provider.createUser({ email: 'ada@example.com', firstName: 'Ada' });
@@ -68,7 +68,7 @@ test('each change of a user or session is announced by an event that svix verifi
   });
 });
 
-test('a failed delivery is tried eight times over the provider’s schedule, with one id and the same bytes', async () => {
+test('A failed delivery is tried eight times on the schedule of the provider, with the same id and bytes', async () => {
   const { url, received } = await receiver(...Array.from({ length: 8 }, (_, index) => 500 + index));
   const clock = manualClock();
   const provider = await start(url, { clock, retryScale: 1 });
@@ -90,7 +90,7 @@ test('a failed delivery is tried eight times over the provider’s schedule, wit
   expect(new Set(received.map(({ headers }) => headers['svix-timestamp'])).size).toBe(8);
 });
 
-test('a redirect is a failure and is not followed; the start of the answer is kept', async () => {
+test('A redirect counts as a failure and is not followed, and the start of the response is recorded', async () => {
   const { url, received } = await receiver(302, 200);
   const provider = await start(url);
   const delivery = await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
@@ -99,8 +99,8 @@ test('a redirect is a failure and is not followed; the start of the answer is ke
   expect(received).toHaveLength(2);
 });
 
-test('an endpoint that does not answer within 15 seconds has failed', async () => {
-  const silent = stopAfterTest(await startHttpServer(() => new Promise(() => {})));
+test('A delivery fails if the endpoint does not respond within 15 seconds', async () => {
+  const silent = stopAfterTest(await startFetchServer(() => new Promise(() => {})));
   const clock = manualClock();
   const provider = await start(silent.url, { clock, retryScale: 1 });
   const { id } = provider.webhooks.send('a.b', {});
@@ -109,7 +109,7 @@ test('an endpoint that does not answer within 15 seconds has failed', async () =
   await expect.poll(() => provider.store.deliveries.get(id)?.attempts).toMatchObject([attempt]);
 });
 
-test('an endpoint that refuses the connection is recorded with the reason', async () => {
+test('A refused connection is recorded with its error', async () => {
   const { url } = await receiver();
   const clock = manualClock();
   const provider = await start(url.replace(/:\d+/, ':1'), { clock });
@@ -119,14 +119,14 @@ test('an endpoint that refuses the connection is recorded with the reason', asyn
   expect(delivery.attempts[0]?.answer).toMatch(/ECONNREFUSED|bad port/);
 });
 
-test('a paused endpoint gets nothing until it is resumed', async () => {
+test('A paused endpoint gets no events until it is resumed', async () => {
   const { url, received } = await receiver();
   const clock = manualClock();
   const provider = await start(url, { clock });
   provider.webhooks.pause();
   const first = provider.webhooks.send('a.first', {});
   const second = provider.webhooks.send('a.second', {});
-  // An attempt under way would have its answer bounded by a timer.
+  // A delivery in flight would have set the timer of its timeout.
   expect(() => clock.advance()).toThrow('No timer is set');
   provider.webhooks.resume();
   await provider.webhooks.settled(first.id);
@@ -135,7 +135,7 @@ test('a paused endpoint gets nothing until it is resumed', async () => {
   expect(provider.store.deliveries.get(first.id)?.attempts).toHaveLength(1);
 });
 
-test('without an endpoint events wait for one', async () => {
+test('Events are delivered later if there is no endpoint yet', async () => {
   const { url, received } = await receiver();
   const provider = await start(url, { webhook: undefined });
   const { id } = provider.webhooks.send('a.b', {});
@@ -144,7 +144,7 @@ test('without an endpoint events wait for one', async () => {
   expect(received).toHaveLength(1);
 });
 
-test('redelivery sends the same event again', async () => {
+test('A redelivery sends the same event again', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   const { id } = await provider.webhooks.settled(provider.webhooks.send('a.b', { n: 1 }).id);
@@ -156,7 +156,7 @@ test('redelivery sends the same event again', async () => {
   expect(() => provider.webhooks.redeliver('msg_unknown')).toThrow('msg_unknown');
 });
 
-test('what was delivered remains so while a redelivery fails and after it has; what failed is delivered by one', async () => {
+test('A failed redelivery does not change the status "delivered", and a redelivery can deliver a failed event', async () => {
   const { url } = await receiver(200, ...Array.from({ length: 16 }, () => 500));
   const provider = await start(url);
   const statuses = new Set<string>();
@@ -177,7 +177,7 @@ test('what was delivered remains so while a redelivery fails and after it has; w
   expect((await provider.webhooks.settled(failed.id)).status).toBe('delivered');
 });
 
-test('clearing forgets what is done, and nothing that is still to be tried', async () => {
+test('Clearing removes finished deliveries and keeps pending ones', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   const done = await provider.webhooks.settled(provider.webhooks.send('a.done', {}).id);
@@ -193,7 +193,7 @@ test('clearing forgets what is done, and nothing that is still to be tried', asy
   expect(ids.toSorted()).toEqual([done.id, again.id, again.id, pending.id].toSorted());
 });
 
-test('a broken signature verifies with no secret, and the next good one does', async () => {
+test('A broken signature is invalid, and the next regular signature is valid', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   provider.webhooks.breakSignature(true);
@@ -203,7 +203,7 @@ test('a broken signature verifies with no secret, and the next good one does', a
   expect(received.map((delivery) => verifies(oldSecret, delivery))).toEqual([false, true]);
 });
 
-test('while a secret is rotated every delivery verifies with both', async () => {
+test('During a rotation each delivery verifies with both secrets', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   for (const secrets of [[oldSecret], [newSecret, oldSecret], [newSecret]]) {
@@ -214,7 +214,7 @@ test('while a secret is rotated every delivery verifies with both', async () => 
   expect(received.map((delivery) => verifies(newSecret, delivery))).toEqual([false, true, true]);
 });
 
-test('of what is done a thousand deliveries are remembered, the latest', async () => {
+test('The emulator keeps the latest thousand finished deliveries', async () => {
   const { url } = await receiver();
   const provider = await start(url);
   for (let index = 0; index <= 1000; index += 1) provider.webhooks.send(`n.${index}`, {});
@@ -224,7 +224,7 @@ test('of what is done a thousand deliveries are remembered, the latest', async (
   expect(types.at(-1)).toBe('n.1000');
 });
 
-test('after a restart pending deliveries go on, and users, sessions and the key are the same', async () => {
+test('After a restart pending deliveries continue, and users, sessions and the key are unchanged', async () => {
   const dataFile = join(folder, 'sub', 'provider.json');
   const { url, received } = await receiver();
 

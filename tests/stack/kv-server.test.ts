@@ -9,7 +9,7 @@ import {
   type KvServerOptions,
   startKvServer,
 } from '../../dev/kv/server';
-import { hasRedis, startRedis, type TestRedis } from '../harness/parts/redis';
+import { hasRedis, startRedis, type TestRedis } from '../harness/dependencies/redis';
 import { stopAfterTest } from '../vitest/stop-after-all';
 
 const token = 'a-token-of-this-test';

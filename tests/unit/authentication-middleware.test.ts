@@ -11,7 +11,7 @@ import { API_ROOTS } from '#lib/routing/roots';
 
 vi.mock('#lib/env', () => ({ environment: () => ({ IDP_SECRET_KEY: 'sk_test_of_this_test' }) }));
 
-/** The paths of the app's files of that name, a dynamic segment as some value. */
+/** Returns the paths of all files with this name in `app`. Dynamic segments are replaced by a value. */
 const paths = (fileName: string) =>
   readdirSync('app', { recursive: true, encoding: 'utf8' })
     .filter((file) => path.basename(file) === fileName)
@@ -22,7 +22,7 @@ beforeEach(() => {
   vi.spyOn(log, 'info').mockReturnValue();
 });
 
-test('every page is a page, and every route an API path', () => {
+test('isPage and isApi classify every page and route of the app correctly', () => {
   expect(paths('page.tsx')).not.toEqual([]);
   expect(paths('route.ts')).not.toEqual([]);
   expect(paths('page.tsx').filter((page) => !isPage(page))).toEqual([]);
@@ -42,7 +42,7 @@ test.each([
   '/users/v1/me',
   '/x',
   '/__clerk/x',
-])('a path that is not known as a page is an API path: %s', (pathname) => {
+])('An unknown path is not a page: %s', (pathname) => {
   expect(isPage(pathname)).toBe(false);
 });
 
@@ -51,7 +51,7 @@ const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('
 const api = (headers: Record<string, string> = {}, path = '/users/v1/me') =>
   new NextRequest(`http://localhost:3000${path}`, { headers });
 
-/** An SDK that takes every session token for a good one, and tells why in headers of its own. */
+/** Returns an SDK middleware that accepts every session token and sets its own response headers. */
 const acceptingSdk = () =>
   vi.fn<NextMiddleware>(({ headers: given }) => {
     const headers = new Headers(given);
@@ -68,7 +68,7 @@ const acceptingSdk = () =>
     return response;
   });
 
-/** The service's front with that SDK: what comes of requests, one after the other. */
+/** Returns the middleware of the service with this SDK. `pass` runs it for a request. */
 function front({ isProxy = false, sdk = acceptingSdk() } = {}) {
   const middleware = authenticationMiddleware({
     pages: sdk,
@@ -88,12 +88,12 @@ function front({ isProxy = false, sdk = acceptingSdk() } = {}) {
       for (const [name, value] of headers)
         if (name.startsWith(prefix)) route.set(name.slice(prefix.length), value);
       return {
-        /** What the SDK saw; undefined if it was not asked. */
+        /** The request that the SDK received, or undefined if it was not called. */
         seen: sdk.mock.calls[calls]?.[0],
-        /** What the caller gets. */
+        /** Status and headers of the response. */
         status: response?.status,
         headers,
-        /** What the route gets. */
+        /** Request headers that the route receives. */
         route,
         state: ['status', 'token', 'signature'].map((part) => route.get(`x-clerk-auth-${part}`)),
       };
@@ -102,7 +102,7 @@ function front({ isProxy = false, sdk = acceptingSdk() } = {}) {
 }
 
 let tokens = 0;
-/** A session token by its looks, each another one. */
+/** Returns a new string with the form of a session token. */
 function sessionToken({ exp = Math.floor(Date.now() / 1000) + 300 } = {}): string {
   tokens += 1;
   return `${encoded({ alg: 'RS256' })}.${encoded({ exp, tokens })}.x`;
@@ -112,8 +112,8 @@ const cookie = (token: string) => ({ cookie: `__session=${token}; __client_uat=1
 const signedIn = (token: string) => ['signed-in', token, `signed ${token}`];
 const signedOut = ['signed-out', '', ''];
 
-describe('on an API path', () => {
-  test('a scheduler’s bearer reaches its route below /cron, and no session is looked for there', async () => {
+describe('API paths', () => {
+  test('A route below /cron receives the bearer token, and the SDK does not look for a session', async () => {
     const { pass } = front();
     for (const given of [
       bearer('of the scheduler'),
@@ -130,7 +130,7 @@ describe('on an API path', () => {
     }
   });
 
-  test('the SDK sees the session and none of its own controls; the route sees the rest of the request', async () => {
+  test('The SDK receives only the session on an API path, and the route receives the request without SDK headers', async () => {
     const given = {
       cookie:
         '__session=ey.b.c; __clerk_handshake=x; __clerk_handshake_nonce=x; __refresh_abc=x; theme=a%20b',
@@ -162,7 +162,7 @@ describe('on an API path', () => {
     ['mt_a.b.c', null],
     ['Basic YTpi', null],
   ])(
-    'of an authorization the SDK and the route see a session token or none: %s',
+    'The SDK and the route receive only a session token from this authorization header: %s',
     async (authorization, expected) => {
       const { seen, route } = await front().pass(api({ authorization }));
       expect(seen?.headers.get('authorization')).toBe(expected);
@@ -170,7 +170,7 @@ describe('on an API path', () => {
     },
   );
 
-  test('no cookie stands in for a bearer that is refused; with another scheme it counts', async () => {
+  test('A cookie does not replace a rejected bearer token, but counts beside another scheme', async () => {
     const token = sessionToken();
     const { state } = await front().pass(api({ ...cookie(token), authorization: 'Bearer ak_0123' }));
     expect(state).toEqual(signedOut);
@@ -178,7 +178,7 @@ describe('on an API path', () => {
     expect(basic.state).toEqual(signedIn(token));
   });
 
-  test("a signed request is nobody's, whatever session comes with it", async () => {
+  test('A webhook request is unauthenticated, even if it contains a session', async () => {
     const { seen, state } = await front().pass(api(bearer(sessionToken()), '/webhooks/idp/v1/user-created'));
     expect(seen?.headers.get('authorization')).toBeNull();
     expect(state).toEqual(signedOut);
@@ -192,8 +192,8 @@ describe('on an API path', () => {
       },
     ],
     ['redirects', () => NextResponse.redirect('https://example.com')],
-    ['never answers', () => new Promise<Response>(() => {})],
-  ])("where the SDK %s over a credential, the request goes on as nobody's", async (_fault, answer) => {
+    ['does not respond', () => new Promise<Response>(() => {})],
+  ])('A request is unauthenticated if the SDK %s for its credential', async (_fault, answer) => {
     vi.useFakeTimers();
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) =>
@@ -209,11 +209,11 @@ describe('on an API path', () => {
   });
 });
 
-describe('the SDK is asked once for a credential', () => {
+describe('Cache of credentials', () => {
   test.each([
     ['a bearer', bearer],
     ['a cookie', cookie],
-  ])('%s: the second request has the same state', async (_kind, as) => {
+  ])('The SDK is called once for requests with the same credential: %s', async (_kind, as) => {
     const { pass, sdk } = front();
     const token = sessionToken();
     for (let request = 0; request < 3; request += 1) {
@@ -222,7 +222,7 @@ describe('the SDK is asked once for a credential', () => {
     expect(sdk).toHaveBeenCalledTimes(1);
   });
 
-  test('and once for all requests without one', async () => {
+  test('The SDK is called once for all requests without a credential', async () => {
     const { pass, sdk } = front();
     for (const [reason, headers] of [
       ['no-credential', {}],
@@ -236,7 +236,7 @@ describe('the SDK is asked once for a credential', () => {
     expect(sdk).toHaveBeenCalledTimes(1);
   });
 
-  test('the same string as bearer and as cookie is two credentials, and so are two users', async () => {
+  test('The same token as a bearer and as a cookie are two credentials', async () => {
     const { pass, sdk } = front();
     const [one, other] = [sessionToken(), sessionToken()];
     for (const headers of [bearer(one), cookie(one), bearer(other), cookie(other)]) await pass(api(headers));
@@ -246,7 +246,7 @@ describe('the SDK is asked once for a credential', () => {
     expect(sdk).toHaveBeenCalledTimes(4);
   });
 
-  test("a cookie of one user beside the bearer of another is the bearer's", async () => {
+  test('A bearer token takes precedence over the cookie of another user', async () => {
     const { pass } = front();
     const [one, other] = [sessionToken(), sessionToken()];
     for (let request = 0; request < 2; request += 1) {
@@ -256,7 +256,7 @@ describe('the SDK is asked once for a credential', () => {
     }
   });
 
-  test('where cookies hold two tokens, the SDK takes its pick each time', async () => {
+  test('The SDK is called for each request whose cookies contain two tokens', async () => {
     const { pass, sdk } = front();
     const headers = {
       cookie: `__session=${sessionToken()}; __session_abc=${sessionToken()}; __client_uat=1`,
@@ -265,7 +265,7 @@ describe('the SDK is asked once for a credential', () => {
     expect(sdk).toHaveBeenCalledTimes(2);
   });
 
-  test('not longer than the token lives, and not longer than 60 s', async () => {
+  test('A credential is cached until its token expires, and at most 60 s', async () => {
     vi.useFakeTimers();
     const { pass, sdk } = front();
     const seconds = Math.floor(Date.now() / 1000);
@@ -276,15 +276,15 @@ describe('the SDK is asked once for a credential', () => {
     };
     expect(await ask()).toBe(2);
     vi.advanceTimersByTime(8_900);
-    expect(await ask(), 'both are remembered').toBe(2);
+    expect(await ask(), 'both are cached').toBe(2);
     vi.advanceTimersByTime(1_200);
     expect(await ask(), 'one has expired').toBe(3);
     vi.advanceTimersByTime(50_000);
-    expect(await ask(), 'and the other is 60 s old').toBe(5);
+    expect(await ask(), 'the other is 60 s old').toBe(5);
     vi.useRealTimers();
   });
 
-  test('anew each time while it refuses', async () => {
+  test('The SDK is called for each request with a rejected credential', async () => {
     const refuses = vi.fn<NextMiddleware>(({ headers: given }) => {
       const headers = new Headers(given);
       headers.set('x-clerk-auth-status', 'signed-out');
@@ -297,7 +297,7 @@ describe('the SDK is asked once for a credential', () => {
     expect(sdk).toHaveBeenCalledTimes(3);
   });
 
-  test('and anew by a process that has just started', async () => {
+  test('Each process has its own cache of credentials', async () => {
     const headers = bearer(sessionToken());
     const { pass } = front();
     await pass(api(headers));
@@ -306,7 +306,7 @@ describe('the SDK is asked once for a credential', () => {
     expect(sdk).toHaveBeenCalledTimes(1);
   });
 
-  test('headers that forge a state do not survive beside a remembered token', async () => {
+  test('Forged auth state headers are removed from a request with a cached token', async () => {
     const { pass } = front();
     const [own, others] = [sessionToken(), sessionToken()];
     await pass(api(bearer(others)));
@@ -327,8 +327,8 @@ describe('the SDK is asked once for a credential', () => {
 
 const handshake = `${encoded({ alg: 'RS256', typ: 'JWT', kid: 'ins_1' })}.${encoded({})}.x`;
 
-describe('on a page', () => {
-  test('the SDK sees its own parameters, but none that leads elsewhere or calls the provider', async () => {
+describe('Pages', () => {
+  test('The SDK receives its parameters on a page, except those that redirect or call the provider', async () => {
     const { seen, headers } = await front().pass(
       api(
         { authorization: 'Bearer ak_0123', cookie: '__session=ey.b.c; __refresh_abc=b; __clerk_db_jwt=c' },
@@ -424,7 +424,7 @@ describe('on a page', () => {
     expect(seenBy(sdk).slice(1)).toEqual([signedOutPage]);
   });
 
-  test('the SDK sees no handshake that cannot be one, and nothing in place of a session token', async () => {
+  test('The SDK receives no malformed handshake or session token on a page', async () => {
     const odd = `${encoded({ alg: 'RS256', typ: 'JWT', kid: 'a\nb' })}.${encoded({})}.x`;
     const cookie = `__clerk_handshake=${odd}; __session=a.b.c==; __session_x=a.b; __clerk_handshake_nonce=y; __client_uat=1`;
     const { seen } = await front().pass(
@@ -436,14 +436,14 @@ describe('on a page', () => {
   });
 });
 
-test("the proxy of the local stack is the SDK's own, and elsewhere its path names nothing", async () => {
+test('Requests to the proxy path reach the SDK unchanged in the local stack and are rejected elsewhere', async () => {
   const request = api({ authorization: 'Bearer ak_0123' }, '/__clerk/v1/client?__clerk_redirect_url=x');
   expect((await front({ isProxy: true }).pass(request)).seen).toBe(request);
   expect((await front().pass(request)).seen).toBeUndefined();
 });
 
 test.each(['status', 'token', 'signature', 'reason', 'message', 'whatever-comes-next'])(
-  'no x-clerk-auth-%s of a caller reaches a route',
+  'A route does not receive the x-clerk-auth-%s header of a caller',
   async (part) => {
     const forged = { [`x-clerk-auth-${part}`]: 'forged', 'x-clerk-request-data': 'forged' };
     const { route } = await front().pass(api({ ...forged, ...bearer(sessionToken()) }));
@@ -534,17 +534,20 @@ test.each(['/users/v1/me', '/webhooks/idp/v1/user-created', '/health/alive', '/a
 describe('An SDK that supplies no auth state', () => {
   const silent = () => front({ sdk: vi.fn<NextMiddleware>(() => NextResponse.next()) });
 
-  test.each(['/webhooks/idp/v1/user-created', '/health/ready'])('does not affect %s', async (path) => {
-    const { status, route } = await silent().pass(api({ 'x-clerk-auth-status': 'signed-in' }, path));
-    expect({ status, state: route.get('x-clerk-auth-status') }).toEqual({ status: 200, state: null });
-  });
+  test.each(['/webhooks/idp/v1/user-created', '/health/ready'])(
+    'An SDK without auth state does not affect %s',
+    async (path) => {
+      const { status, route } = await silent().pass(api({ 'x-clerk-auth-status': 'signed-in' }, path));
+      expect({ status, state: route.get('x-clerk-auth-status') }).toEqual({ status: 200, state: null });
+    },
+  );
 
-  test('makes a request to any other API path fail', async () => {
+  test('An SDK without auth state makes requests to other API paths fail', async () => {
     await expect(silent().pass(api())).rejects.toThrow('The SDK supplied no auth state');
   });
 });
 
-describe('what is not served is refused in front of everything', () => {
+describe('Allowed methods', () => {
   const methods = (pathname: string) => allowedMethods(pathname).join(' ');
 
   test.each([
@@ -565,7 +568,7 @@ describe('what is not served is refused in front of everything', () => {
     '//',
     '',
     'users',
-  ])('no method at %j', (pathname) => {
+  ])('The path %j allows no method', (pathname) => {
     expect(methods(pathname)).toBe('');
   });
 
@@ -577,11 +580,11 @@ describe('what is not served is refused in front of everything', () => {
     ['/', 'GET HEAD POST OPTIONS'],
     ['/_next/static/chunks/a.js', 'GET HEAD'],
     ['/unknown', 'GET HEAD POST'],
-  ])('%s: %s', (pathname, expected) => {
+  ])('The path %s allows %s', (pathname, expected) => {
     expect(methods(pathname)).toBe(expected);
   });
 
-  test('a 404 or a 405 in JSON, and the SDK is not asked', async () => {
+  test('A path or method that is not allowed gets a 404 or 405 without a call of the SDK', async () => {
     const { pass, sdk } = front();
     const statusOf = async (path: string, init: { method?: string; body?: string } = {}) =>
       (await pass(new NextRequest(`http://localhost:3000${path}`, init))).status;

@@ -8,7 +8,7 @@ const of = (headers: Record<string, string>, method = 'GET') =>
 const cookie = { cookie: `__session=${TOKEN}` };
 
 test.each([['Bearer ak_secret'], ['Bearer'], [`Bearer ${TOKEN} x`], ['mt_token']])(
-  'no session token, and no cookie in its place: %s',
+  'A malformed authorization header is rejected even if there is a session cookie: %s',
   (authorization) => {
     expect(of({ authorization, ...cookie })).toEqual({ credential: undefined, rejectionReason: 'malformed' });
   },
@@ -26,6 +26,6 @@ test.each([
   ['POST', { origin: 'https://api.example' }, true],
   ['POST', { origin: 'https://other.example' }, false],
   ['POST', { origin: 'null' }, false],
-])('the cookie counts: %s %j', (method, headers, counts) => {
+])('A session cookie is accepted or rejected by method and origin: %s %j', (method, headers, counts) => {
   expect(of({ ...cookie, ...headers }, method).rejectionReason).toBe(counts ? undefined : 'foreign-cookie');
 });

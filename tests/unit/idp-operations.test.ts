@@ -4,12 +4,12 @@ import { describeDifferences } from '../harness/clerk-schemas/differences';
 import { startProvider } from '../harness/identity-provider';
 import { stopAfterTest } from '../vitest/stop-after-all';
 
-test('dev/idp/operations.md lists the operations and differences of the emulator; `npm run idp:operations` writes it', async () => {
+test('dev/idp/operations.md lists the operations and differences of the emulator (update: npm run idp:operations)', async () => {
   const { operations } = stopAfterTest(await startProvider());
   const page = `${operationsTable(operations)}\n${describeDifferences()}`;
   await expect(page).toMatchFileSnapshot('../../dev/idp/operations.md');
 });
 
-test('the table of operations rejects a route that it cannot explain', () => {
+test('The table of operations rejects a route without a description', () => {
   expect(() => operationsTable(['GET /v1/unknown'])).toThrow('GET /v1/unknown');
 });

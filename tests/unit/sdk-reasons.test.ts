@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { UNAUTHENTICATED_REASONS } from '#lib/errors/unauthenticated-reason';
 import { reasonOfSdk, SDK_REASONS } from '#lib/idp/sdk-reasons';
 
-/** The SDK could not judge the token because it could not get the provider's keys. */
+/** The SDK could not verify the token because it could not get the provider's keys. */
 const NO_KEYS = [
   TokenVerificationErrorReason.InvalidSecretKey,
   TokenVerificationErrorReason.LocalJWKMissing,
@@ -40,14 +40,14 @@ function authErrorReasons(): string[] {
   return [...values.matchAll(/: "([^"]+)"/g)].flatMap(([, value]) => value ?? []);
 }
 
-test('Each reason for which the SDK rejects a token has a reason of ours, except where it had no keys', () => {
+test('Each reason for which the SDK rejects a token maps to a reason of the service, except missing keys', () => {
   const reasons = Object.values(TokenVerificationErrorReason);
   expect(reasons.length).toBeGreaterThan(NO_KEYS.length);
   const unmapped = reasons.filter((reason) => reasonOfSdk(reason) === 'not-verified');
   expect(unmapped.toSorted()).toEqual(NO_KEYS.toSorted());
 });
 
-test('Each reason for which the SDK finds no session has a reason of ours, or is unmapped on purpose', () => {
+test('Each reason for which the SDK finds no session maps to a reason of the service or is unmapped on purpose', () => {
   const reasons = authErrorReasons();
   expect(reasons).toContain('session-token-expired');
   const unmapped = reasons.filter((reason) => reasonOfSdk(reason) === 'not-verified');

@@ -9,13 +9,12 @@ import { removeStaleFiles } from '../../dev/system/stale-files';
 import { deployMigrations } from '../../lib/migrations/deploy';
 import { prepareBrowser } from '../harness/browser/chromium';
 import { buildIfChanged } from '../harness/build';
-import { SERVER_VARIABLE, TEMPLATE } from '../harness/parts/database';
-import { ANSWERS_VARIABLE, expectAllSeen } from './documented-answers';
+import { SERVER_VARIABLE, TEMPLATE } from '../harness/dependencies/database';
+import { expectAllDocumentedSeen, RESPONSES_FOLDER_VARIABLE } from './documented-responses';
 
 /**
- * Once a run: one PostgreSQL server, one migrated template database, one production build, unless there is one of the same
- * sources. In a fresh clone also the browser and the browser SDK, which no page of a test then has to wait for. Unit tests
- * need none of it.
+ * Prepares a test run: a PostgreSQL server, a migrated template database and a production build, unless one exists for the
+ * same sources. Also unpacks the browser and downloads the browser SDK in advance. Unit tests skip all of this.
  */
 export default async function setUp({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (vitest.projects.every(({ name }) => name === 'unit')) return undefined;
@@ -32,23 +31,23 @@ export default async function setUp({ vitest }: TestProject): Promise<(() => Pro
     await deployMigrations(postgres.url(TEMPLATE));
     process.env[SERVER_VARIABLE] = postgres.url('postgres');
   };
-  // None is waited for alone. Once all have ended, what was started can be stopped.
+  // Both settle before an error is thrown, so that `tearDown` can stop the server.
   const needed = Promise.allSettled([migrated(), buildIfChanged()]);
   for (const result of await Promise.allSettled([prepareBrowser(), prefetchClerkJs()])) {
-    // Most tests do without; those that do not, say so themselves.
+    // Most tests run without these. The tests that need them fail with their own message.
     if (result.status === 'rejected') process.stderr.write(`${messageOf(result.reason)}\n`);
   }
   try {
     for (const result of await needed) if (result.status === 'rejected') throw result.reason;
-    process.env[ANSWERS_VARIABLE] = path.join(folder, 'answers');
-    mkdirSync(process.env[ANSWERS_VARIABLE]);
+    process.env[RESPONSES_FOLDER_VARIABLE] = path.join(folder, 'responses');
+    mkdirSync(process.env[RESPONSES_FOLDER_VARIABLE]);
   } catch (error) {
     await tearDown();
     throw error;
   }
   return async () => {
     try {
-      expectAllSeen();
+      expectAllDocumentedSeen();
     } finally {
       await tearDown();
     }

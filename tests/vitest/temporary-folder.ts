@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll } from 'vitest';
 
-/** An empty folder of the test file's own, which is removed once its tests have run. */
+/** Creates an empty folder for a test file and removes it after the tests. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -5,10 +5,10 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { limitedHeap, percentile } from '../../bench/process-figures';
 import { startCommand } from '../../tests/harness/commands';
+import { createTestDatabase } from '../../tests/harness/dependencies/database';
+import { startDedicatedPostgres } from '../../tests/harness/dependencies/dedicated-postgres';
+import { startStubServer } from '../../tests/harness/dependencies/stub-server';
 import { startProvider } from '../../tests/harness/identity-provider';
-import { createTestDatabase } from '../../tests/harness/parts/database';
-import { startImpostor } from '../../tests/harness/parts/impostor';
-import { startOwnPostgres } from '../../tests/harness/parts/own-postgres';
 import { residentMegabytes } from '../../tests/harness/proc';
 import { SECRET_KEY } from '../../tests/harness/service';
 
@@ -25,7 +25,7 @@ const count = Number(values.users);
 const MAX_GROWTH = 1.25;
 const LONG_AGO = Date.parse('2026-01-01');
 
-const postgres = await startOwnPostgres();
+const postgres = await startDedicatedPostgres();
 const database = await createTestDatabase(postgres);
 const provider = await startProvider();
 const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-backfill-'));
@@ -48,7 +48,7 @@ async function forward({ url, headers }: IncomingMessage, response: ServerRespon
   const upstream = await fetch(`${provider.url}${url}`, { headers: { authorization } });
   response.writeHead(upstream.status, Object.fromEntries(upstream.headers)).end(await upstream.text());
 }
-const front = await startImpostor(async (request, response) => {
+const front = await startStubServer(async (request, response) => {
   calls += 1;
   if (values.calm) return forward(request, response);
   if (calls % 13 === 0) {

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { limitedHeap, memoryGrew, memoryLines, watchMemory } from '../../bench/process-figures';
 import { withService } from '../../bench/with-service';
-import { arrive } from '../../tests/harness/arrivals';
+import { generateLoad } from '../../tests/harness/load-generator';
 
 /**
  * `npm run exactly-once`: sends each user through guard, register and webhook concurrently, to several processes, in
@@ -22,9 +22,9 @@ const MIN_SECONDS_FOR_MEMORY_CHECK = 120;
 
 await withService({ processes: Number(values.processes), environment: limitedHeap }, async (service) => {
   const options = { users, concurrency: Number(values.concurrency), seed: Number(values.seed) };
-  await arrive(service, { ...options, users: Math.ceil(users / 10), seed: options.seed + 1 });
+  await generateLoad(service, { ...options, users: Math.ceil(users / 10), seed: options.seed + 1 });
   const memoryUsed = watchMemory(service);
-  const figures = await arrive(service, options);
+  const figures = await generateLoad(service, options);
   const memory = memoryUsed();
   const grew = figures.seconds > MIN_SECONDS_FOR_MEMORY_CHECK && memoryGrew(memory);
   const failed =

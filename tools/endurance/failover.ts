@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { withService, withServiceOver } from '../../bench/with-service';
 import { memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
-import { brokenLinks, startBurst } from '../../tests/harness/burst';
+import { findBrokenLinks, startBurst } from '../../tests/harness/burst';
+import { startReplicatedPostgres } from '../../tests/harness/dependencies/replicated-postgres';
 import { inParallel } from '../../tests/harness/parallel';
-import { startReplicatedPostgres } from '../../tests/harness/parts/replicated-postgres';
 import { me, tokenFor } from '../../tests/harness/requests';
 
 /**
@@ -47,15 +47,15 @@ async function failOverDatabase(isSilent: boolean): Promise<void> {
     await burst.end();
 
     const recovered = service.processes.map(({ url }) => {
-      const first = burst.answers.find(
+      const first = burst.responses.find(
         (answer) => answer.url === url && answer.status < 300 && answer.at > switched,
       );
       return (first?.at ?? Number.POSITIVE_INFINITY) - switched;
     });
-    const { missing, ambiguous } = await brokenLinks(service, burst);
+    const { missing, ambiguous } = await findBrokenLinks(service, burst);
     const count = (statuses: readonly number[]) =>
-      burst.answers.filter(({ status }) => statuses.includes(status)).length;
-    const undocumented = burst.answers.length - count([200, 201, 500]);
+      burst.responses.filter(({ status }) => statuses.includes(status)).length;
+    const undocumented = burst.responses.length - count([200, 201, 500]);
     report(
       isSilent ? 'database: the primary stops responding' : 'database: the primary is killed',
       {
@@ -96,13 +96,13 @@ async function failOverCache(): Promise<void> {
     const failedBefore = failed;
     const started = performance.now();
     const inFlight = sendAll();
-    service.kv.proxy.lead({ host, port: Number(port) });
+    service.kv.proxy.setTarget({ host, port: Number(port) });
     await inFlight;
     const seconds = toSeconds(performance.now() - started);
     const statements = service.database.takeStatements().length;
     await sendAll();
     const later = service.database.takeStatements().length;
-    service.kv.proxy.lead(service.kv.address);
+    service.kv.proxy.setTarget(service.kv.address);
     await other.stop();
     for (const line of service.linesWith('"level":"error"').slice(0, 5)) console.error(line);
     report(

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Treatment } from '../../tests/harness/parts/tcp-proxy';
+import type { Treatment } from '../../tests/harness/dependencies/tcp-proxy';
 import type { TestService } from '../../tests/harness/service';
 
 interface Fault {
@@ -12,7 +12,7 @@ const FAULTS: readonly Fault[] = [
   { dependency: 'database', treatment: 'refuse' },
   { dependency: 'cache', treatment: 'black-hole' },
   { dependency: 'database', treatment: 'black-hole' },
-  { dependency: 'cache', treatment: 'half-an-answer' },
+  { dependency: 'cache', treatment: 'truncate' },
   { dependency: 'database', treatment: 'reset' },
 ];
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import {
-  type Answer,
   deliver,
   me,
+  type ParsedResponse,
   register,
   send,
   signatureHeaders,
@@ -20,7 +20,7 @@ export interface Kind {
   readonly statuses: readonly number[];
   /** True if the request gets a 500 while the database is unavailable. */
   readonly needsDatabase: boolean;
-  send(url: string): Promise<Answer>;
+  send(url: string): Promise<ParsedResponse>;
 }
 
 const CACHED_USERS = 100;
@@ -60,7 +60,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
   };
   const recentId = () => pick(recent) || 'user_cached_0';
 
-  const record = (response: Answer): Answer => {
+  const record = (response: ParsedResponse): ParsedResponse => {
     const { data } = Linked.safeParse(response.body);
     if (response.status < 300 && data) {
       acknowledged.add(data.identityProviderUserId);
@@ -69,7 +69,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
     }
     return response;
   };
-  const sendEvent = async (url: string, id: string): Promise<Answer> => {
+  const sendEvent = async (url: string, id: string): Promise<ParsedResponse> => {
     const response = await deliver(url, userCreated(id));
     if (response.status === 200) acknowledged.add(id);
     else undelivered.add(id);

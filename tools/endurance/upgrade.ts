@@ -5,8 +5,8 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { extract } from 'tar';
 import { withService } from '../../bench/with-service';
-import { arrive } from '../../tests/harness/arrivals';
 import { build, withoutServiceVariables } from '../../tests/harness/build';
+import { generateLoad } from '../../tests/harness/load-generator';
 import { me, tokenFor } from '../../tests/harness/requests';
 import { type ServiceProcess, startServiceProcess, type TestService } from '../../tests/harness/service';
 
@@ -68,7 +68,7 @@ const problems: string[] = [];
 /** Sends the users of a `seed` to the processes. A second call with the same seed checks that the users keep their ids. */
 async function sendTraffic(service: TestService, processes: readonly ServiceProcess[], seed: number) {
   const options = { users: USERS, concurrency: CONCURRENCY, seed };
-  const figures = await arrive({ ...service, processes }, options);
+  const figures = await generateLoad({ ...service, processes }, options);
   if (figures.rows !== USERS) problems.push(`${figures.rows} rows for ${USERS} users`);
   const { usersWithoutOneRow, usersWithSeveralIds, usersCreatedTwice } = figures;
   if (usersWithoutOneRow + usersWithSeveralIds + usersCreatedTwice > 0)

@@ -1,7 +1,7 @@
 import { cpuMilliseconds, percentile } from '../../bench/process-figures';
 import { residentMegabytes } from '../../tests/harness/proc';
 import { ME, me, send, tokenFor } from '../../tests/harness/requests';
-import type { TestParts } from '../../tests/harness/service';
+import type { TestDependencies } from '../../tests/harness/service';
 import type { Deployment } from './deployment';
 import type { BuiltFunction } from './function';
 
@@ -14,7 +14,7 @@ const ROUNDS = 5;
 function firstRequest(
   { name, invoke }: BuiltFunction,
   { url, middleware, at }: Deployment,
-  parts: TestParts,
+  parts: TestDependencies,
 ) {
   const invokeDirectly = (address: string) => () =>
     invoke({ method: 'GET', url: address, headers: { 'x-matched-path': address }, body: Buffer.alloc(0) });
@@ -31,7 +31,7 @@ function firstRequest(
 }
 
 /** Measures the first request of a new process for each function and returns the medians. */
-export async function measureFunctions(deployment: Deployment, parts: TestParts) {
+export async function measureFunctions(deployment: Deployment, parts: TestDependencies) {
   await me(deployment.url, tokenFor(parts.idp, 'user_cold'));
   const figures: Record<string, string | number>[] = [];
   for (const each of deployment.functions) {

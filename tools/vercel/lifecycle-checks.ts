@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { waitUntil } from '../../dev/system/processes';
-import { startOtlpReceiver } from '../../tests/harness/parts/otlp-receiver';
+import { startOtlpReceiver } from '../../tests/harness/dependencies/otlp-receiver';
 import {
   deliver,
   HOOK,
@@ -11,7 +11,7 @@ import {
   tokenFor,
   userCreated,
 } from '../../tests/harness/requests';
-import type { TestParts } from '../../tests/harness/service';
+import type { TestDependencies } from '../../tests/harness/service';
 import { otelVariables } from '../../tests/harness/telemetry';
 import type { Deployment } from './deployment';
 import type { Check } from './report';
@@ -51,7 +51,7 @@ async function stopAfter(deployment: Deployment, work: () => Promise<void>): Pro
 /** Returns the checks of startup, concurrent instances and suspension. */
 export function lifecycleChecks(
   deployments: readonly Deployment[],
-  parts: TestParts,
+  parts: TestDependencies,
   deployWith: DeployWith,
 ): readonly Check[] {
   return [

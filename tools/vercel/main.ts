@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { startOwnPostgres } from '../../tests/harness/parts/own-postgres';
-import { startParts } from '../../tests/harness/service';
+import { startDedicatedPostgres } from '../../tests/harness/dependencies/dedicated-postgres';
+import { startDependencies } from '../../tests/harness/service';
 import { buildForPlatform, copyTree, installTool } from './build';
 import { buildChecks } from './build-checks';
 import { measureFunctions } from './cold-start';
@@ -44,11 +44,11 @@ async function verify(): Promise<void> {
   const tree = path.join(folder, 'tree');
   await copyTree(tree);
 
-  const server = await startOwnPostgres();
+  const server = await startDedicatedPostgres();
   stops.push(server.stop);
   const password = randomBytes(24).toString('hex');
   const { username, statements } = readRole(password);
-  const parts = await startParts({
+  const parts = await startDependencies({
     // An empty database, because the build applies the migrations.
     server: { ...server, template: 'template1' },
     databaseUrl: ({ url }) => Object.assign(new URL(url), { username, password }).href,

@@ -2,20 +2,20 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { waitUntil } from '../../dev/system/processes';
 import {
-  type Answer,
   bearer,
   cookie,
   deliver,
   HOOK,
   ME,
   me,
+  type ParsedResponse,
   REGISTER,
   register,
   send,
   tokenFor,
   userCreated,
 } from '../../tests/harness/requests';
-import { indiscreetLines, type TestParts } from '../../tests/harness/service';
+import { findPrivateLines, type TestDependencies } from '../../tests/harness/service';
 import type { Deployment } from './deployment';
 import type { Check } from './report';
 
@@ -25,7 +25,7 @@ const GRACE_MILLISECONDS = 500;
 const IDLE_MILLISECONDS = 10_000;
 
 /** Returns the number of database connections of the service. */
-export async function countConnections({ database, environment }: TestParts): Promise<number> {
+export async function countConnections({ database, environment }: TestDependencies): Promise<number> {
   const { username } = new URL(environment['DATABASE_URL'] ?? '');
   const { rowCount } = await database.pool.query('SELECT 1 FROM pg_stat_activity WHERE usename = $1', [
     username,
@@ -34,7 +34,7 @@ export async function countConnections({ database, environment }: TestParts): Pr
 }
 
 const expectResponse = (
-  { status, body }: Answer,
+  { status, body }: ParsedResponse,
   expected: { readonly status: number; readonly body: unknown },
 ) => assert.deepEqual({ status, body }, expected);
 
@@ -75,7 +75,7 @@ const FORGED = {
 export function responseChecks(
   { name, hasGate }: { readonly name: string; readonly hasGate: boolean },
   deployment: Deployment,
-  parts: TestParts,
+  parts: TestDependencies,
 ): readonly Check[] {
   const { url } = deployment;
   const user = (suffix: string) => `user_${name}_${suffix}`;
@@ -295,7 +295,7 @@ export function responseChecks(
       async run() {
         for (const line of [`"route":"GET ${ME}","status":200`, `"route":"POST ${REGISTER}","status":201`])
           assert.ok(deployment.output().includes(line), line);
-        assert.deepEqual(indiscreetLines(deployment.output(), parts.environment), []);
+        assert.deepEqual(findPrivateLines(deployment.output(), parts.environment), []);
       },
     },
   ];

@@ -7,15 +7,15 @@ import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { launchBrowser } from '../../harness/browser/chromium';
 import { BUILD_FOLDER } from '../../harness/build';
-import { startHttpServer } from '../../harness/parts/impostor';
+import { startFetchServer } from '../../harness/dependencies/stub-server';
 import { bearer, cookie, ME, send, tokenFor } from '../../harness/requests';
 import { startServiceProcess, startTestService } from '../../harness/service';
 import { stopAfterAll } from '../../vitest/stop-after-all';
 
 const page = () =>
   new Response('<!doctype html><title>A frontend</title>', { headers: { 'content-type': 'text/html' } });
-const frontend = stopAfterAll(await startHttpServer(page));
-const stranger = stopAfterAll(await startHttpServer(page));
+const frontend = stopAfterAll(await startFetchServer(page));
+const stranger = stopAfterAll(await startFetchServer(page));
 /** Returns an origin of another site than the service, which uses `localhost`. */
 const originAt = ({ port }: { port: number }) => `http://127.0.0.1:${port}`;
 const FRONTEND = originAt(frontend);

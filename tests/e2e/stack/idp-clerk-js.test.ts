@@ -7,8 +7,8 @@ import { generateSigningKeyPem } from '../../../dev/idp/instance/tokens';
 import type { IdentityProvider, IdentityProviderOptions } from '../../../dev/idp/server';
 import { mailedCode, PASSWORD, signInWithoutForm } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
+import { startFetchServer } from '../../harness/dependencies/stub-server';
 import { startProvider } from '../../harness/identity-provider';
-import { startHttpServer } from '../../harness/parts/impostor';
 import { tokenFor } from '../../harness/requests';
 import { SECRET_KEY as secretKey } from '../../harness/service';
 import { stopAfterAll, stopAfterTest } from '../../vitest/stop-after-all';
@@ -16,7 +16,7 @@ import { stopAfterAll, stopAfterTest } from '../../vitest/stop-after-all';
 const chrome = await launchBrowser();
 afterAll(() => chrome.close());
 
-/** A page that loads the real browser SDK through the application's own origin, and mounts a component if one is named. */
+/** Returns a page that loads the real browser SDK from the origin of the application and mounts a given component. */
 function page(publishableKey: string, userId: string | null, component: string | undefined): string {
   const ui = component
     ? '<script src="/__clerk/npm/@clerk/ui@1/dist/ui.browser.js" crossorigin="anonymous"></script>'
@@ -40,7 +40,7 @@ const componentOf = (path: string) =>
     /^\/[^/]*/.exec(path)?.[0] ?? ''
   ];
 
-/** A server as an application has one: the SDK's proxy, and pages that the Backend SDK authenticates by cookie. */
+/** Starts an application with the proxy of the SDK and with pages that the Backend SDK authenticates by cookie. */
 function startApplication(provider: IdentityProvider, publishableKey: string) {
   const clerk = createClerkClient({
     secretKey,
@@ -48,7 +48,7 @@ function startApplication(provider: IdentityProvider, publishableKey: string) {
     apiUrl: provider.url,
     telemetry: { disabled: true },
   });
-  return startHttpServer(async (request) => {
+  return startFetchServer(async (request) => {
     const url = new URL(request.url);
     if (url.pathname.startsWith('/__clerk')) {
       return clerkFrontendApiProxy(request, { publishableKey, secretKey, fapiUrl: provider.url });
@@ -61,7 +61,7 @@ function startApplication(provider: IdentityProvider, publishableKey: string) {
   });
 }
 
-/** Types the code into the form that asks for it. */
+/** Types the code into the form. */
 async function typeCode(tab: Page, code: string): Promise<void> {
   await tab.locator('input[autocomplete="one-time-code"]').first().focus();
   await tab.keyboard.type(code);
@@ -70,7 +70,7 @@ async function typeCode(tab: Page, code: string): Promise<void> {
 const signedOut = (tab: Page) =>
   tab.waitForFunction(() => document.querySelector('#browser')?.textContent === 'nobody');
 
-// By keyboard: when a password field loses the focus the form grows, and the button leaves a mouse that is pressed.
+// The form grows when the password field loses the focus. The button then moves away from a mouse click.
 const submit = (tab: Page) => tab.locator('.cl-formButtonPrimary').press('Enter');
 
 async function signedInAs(tab: Page): Promise<string | null> {
@@ -87,20 +87,20 @@ async function signIn(tab: Page, email: string): Promise<string | null> {
   return signedInAs(tab);
 }
 
-/** Comes to a page without a component, signed in already. */
+/** Signs in and opens a page without a component. */
 async function arriveSignedIn(tab: Page, email: string): Promise<string | null> {
   await signInWithoutForm(tab, email, '/');
   return signedInAs(tab);
 }
 
-/** An instance, an application of it, and tabs at that. */
+/** Starts an instance and its application. Returns functions that open tabs. */
 async function startInstance(publishableKey: string, options: Partial<IdentityProviderOptions> = {}) {
   const provider = stopAfterAll(await startProvider({ publishableKey, sessionTokenSeconds: 20, ...options }));
   const application = stopAfterAll(await startApplication(provider, publishableKey));
   return {
     provider,
     application,
-    /** A tab of a new browser profile, with all that must not happen in it. */
+    /** Opens a tab in a new browser profile. Records requests to other hosts and errors. */
     async newTab(context?: BrowserContext) {
       const options = { baseURL: application.url, reducedMotion: 'reduce' } as const;
       const profile = context ?? (await chrome.newContext(options));
@@ -119,7 +119,7 @@ async function startInstance(publishableKey: string, options: Partial<IdentityPr
       });
       return { tab, profile, foreign, errors };
     },
-    /** The code, once the form asks for it. */
+    /** Waits for the form and returns the emailed code. */
     async awaitCode(tab: Page, email: string) {
       await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
       return mailedCode(email, provider);
@@ -134,11 +134,11 @@ const development = {
 const production = { style: 'production', publishableKey: `pk_live_${btoa('clerk.browser.example$')}` };
 
 describe.each([development, production])(
-  'a real browser at a $style instance',
-  async ({ publishableKey }) => {
+  'A browser with a $style instance',
+  async ({ publishableKey, style }) => {
     const { provider, application, newTab } = await startInstance(publishableKey);
 
-    test('signs out in every tab', async () => {
+    test(`A sign-out from a ${style} instance affects every tab`, async () => {
       provider.createUser({ email: 'tabs@example.com', password: PASSWORD });
       const { tab: first, profile } = await newTab();
       await arriveSignedIn(first, 'tabs@example.com');
@@ -152,7 +152,7 @@ describe.each([development, production])(
       expect(await first.locator('#server').textContent()).toBe('nobody');
     });
 
-    test('a second tab that was opened signed out joins the session instead of failing', async () => {
+    test(`A tab that was opened signed out joins the session of another tab at a ${style} instance`, async () => {
       const user = provider.createUser({ email: 'join@example.com', password: PASSWORD });
       const { tab: first, profile } = await newTab();
       await first.goto('/sign-in');
@@ -165,7 +165,7 @@ describe.each([development, production])(
       expect(await signedInAs(second)).toBe(user.id);
     });
 
-    test('a session token is refreshed in an open page, and by a handshake after it expired', async () => {
+    test(`An open page refreshes its session token, and a handshake replaces an expired one at a ${style} instance`, async () => {
       const user = provider.createUser({ email: 'late@example.com', password: PASSWORD });
       const { tab, profile, foreign, errors } = await newTab();
       await arriveSignedIn(tab, 'late@example.com');
@@ -197,7 +197,7 @@ describe.each([development, production])(
       expect(errors).toEqual([]);
     });
 
-    test('a revoked session signs the browser out at its next refresh', async () => {
+    test(`A revoked session of a ${style} instance ends at the next refresh`, async () => {
       const user = provider.createUser({ email: 'revoked@example.com', password: PASSWORD });
       const { tab } = await newTab();
       await arriveSignedIn(tab, 'revoked@example.com');
@@ -211,7 +211,7 @@ describe.each([development, production])(
       await signedOut(tab);
     });
 
-    test('a browser with the cookies of a deleted database is signed out, and signs in again', async () => {
+    test(`A browser with cookies of a deleted database of a ${style} instance is signed out and can sign in again`, async () => {
       const user = provider.createUser({ email: 'stale@example.com', password: PASSWORD });
       const deleted = stopAfterTest(
         await startProvider({ publishableKey, signingKeyPem: generateSigningKeyPem() }),
@@ -243,11 +243,11 @@ describe.each([development, production])(
   },
 );
 
-// What is the same at every instance, however it recognises the browser.
-describe('the forms', async () => {
+// The forms behave the same with development and production instances.
+describe('Forms', async () => {
   const { provider, newTab, awaitCode } = await startInstance(development.publishableKey);
 
-  test('refuses a wrong code, a taken address, a short password, an unknown account and a wrong password', async () => {
+  test('The forms reject a wrong code, a taken address, a short password, an unknown account and a wrong password', async () => {
     provider.createUser({ email: 'there@example.com', password: PASSWORD });
     const { tab } = await newTab();
     const says = (text: RegExp) => tab.getByText(text).first().waitFor();
@@ -283,7 +283,7 @@ describe('the forms', async () => {
     await signedInAs(tab);
   });
 
-  test('signs in by a mailed code', async () => {
+  test('The sign-in form accepts an emailed code', async () => {
     const user = provider.createUser({ email: 'code@example.com', password: PASSWORD });
     const { tab } = await newTab();
     await tab.goto('/sign-in');
@@ -295,7 +295,7 @@ describe('the forms', async () => {
     expect(await signedInAs(tab)).toBe(user.id);
   });
 
-  test('resets a forgotten password by a mailed code', async () => {
+  test('The sign-in form resets a forgotten password with an emailed code', async () => {
     const user = provider.createUser({ email: 'forgot@example.com', password: 'the old password' });
     const elsewhere = provider.createSession(user.id);
     const { tab } = await newTab();
@@ -316,7 +316,7 @@ describe('the forms', async () => {
     expect(await arriveSignedIn(other.tab, 'forgot@example.com')).toBe(user.id);
   });
 
-  test('the profile changes name and password, lists devices and deletes the account', async () => {
+  test('The profile changes name and password, lists devices and deletes the account', async () => {
     const user = provider.createUser({ email: 'profile@example.com', password: PASSWORD });
     const { tab, errors } = await newTab();
     await arriveSignedIn(tab, 'profile@example.com');
@@ -353,7 +353,7 @@ describe('The forms of an instance with client trust and reverification', async 
     reverification: true,
   });
 
-  test('The sign-in form asks for a mailed code in a new browser, and not in a known one', async () => {
+  test('The sign-in form requests an emailed code in a new browser, and not in a known one', async () => {
     const user = provider.createUser({ email: 'device@example.com', password: PASSWORD });
     const { tab } = await newTab();
     await tab.goto('/sign-in');
@@ -369,7 +369,7 @@ describe('The forms of an instance with client trust and reverification', async 
     expect(await signIn(tab, 'device@example.com')).toBe(user.id);
   });
 
-  test('The profile asks for the password again before it deletes an account with an old session', async () => {
+  test('The profile requests the password again before it deletes an account with an old session', async () => {
     const user = provider.createUser({ email: 'again@example.com', password: PASSWORD });
     const { tab } = await newTab();
     await tab.goto('/sign-in');

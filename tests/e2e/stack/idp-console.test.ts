@@ -4,15 +4,15 @@ import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
 import type { IdentityProvider } from '../../../dev/idp/server';
 import { axeViolations, visit } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
+import { startFetchServer } from '../../harness/dependencies/stub-server';
 import { startProvider } from '../../harness/identity-provider';
-import { startHttpServer } from '../../harness/parts/impostor';
 import { SIGNING_SECRET as secret } from '../../harness/service';
 import { stopAfterAll } from '../../vitest/stop-after-all';
 
 const GONE = /Failed to load resource: net::ERR_/;
 
-/** An endpoint that answers as the service does. */
-const answer = async (request: Request) => {
+/** Handles a delivery like the webhook of the service. */
+const handler = async (request: Request) => {
   try {
     new Webhook(secret).verify(await request.text(), Object.fromEntries(request.headers));
     return Response.json({ received: true });
@@ -20,11 +20,11 @@ const answer = async (request: Request) => {
     return Response.json({ message: 'Invalid webhook signature' }, { status: 400 });
   }
 };
-const endpoint = stopAfterAll(await startHttpServer(answer));
+const endpoint = stopAfterAll(await startFetchServer(handler));
 const browser = await launchBrowser();
 afterAll(() => browser.close());
 
-/** With the provider's own retry delays: a failed delivery stays pending for as long as a test takes. */
+/** Starts the emulator with the real retry delays, so that a failed delivery stays pending during a test. */
 const start = (preferredPort: number) =>
   startProvider({
     webhook: { url: `${endpoint.url}/webhooks/idp/v1/user-created`, secret },
@@ -36,7 +36,7 @@ beforeEach(async () => {
 });
 afterEach(() => provider.stop());
 
-/** Opens the console once; the test fails if the page is ever loaded again. */
+/** Opens the console. The test fails if the page is loaded a second time. */
 async function open(
   options: Parameters<typeof visit>[2],
   body: (page: Page) => Promise<void>,
@@ -64,7 +64,7 @@ const deliveries = (page: Page) => page.locator('.deliveries > li');
 const mailTo = (to: string, code: string) =>
   provider.store.mails.put({ id: `ema_${code}`, to, code, purpose: 'sign-up', sentAt: Date.now() });
 
-test('a user created in the console is listed with the delivery that the endpoint acknowledged', () =>
+test('The console lists a user that it created and the acknowledged delivery', () =>
   open({}, async (page) => {
     await page.getByText('No users yet.').waitFor();
     await page.getByText('No deliveries yet.').waitFor();
@@ -83,7 +83,7 @@ test('a user created in the console is listed with the delivery that the endpoin
     await announced(page, 'user.created delivered, status 200');
   }));
 
-test('a mailed code comes up by itself, newest first, and is copied by its button', () =>
+test('The console shows emailed codes as they arrive, newest first, and a button copies a code', () =>
   open({ permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
     await page.getByText('No mail yet.').waitFor();
     mailTo('first@example.com', '111111');
@@ -96,7 +96,7 @@ test('a mailed code comes up by itself, newest first, and is copied by its butto
     await announced(page, '4 2 4 2 4 3');
   }));
 
-test('where the browser copies nothing the code is selected in a field, and stays so', () =>
+test('The console selects the code in a field if the browser cannot copy it', () =>
   open({}, async (page) => {
     mailTo('first@example.com', '111111');
     await page.evaluate(() => {
@@ -111,7 +111,7 @@ test('where the browser copies nothing the code is selected in a field, and stay
     expect(await page.getByText('Copied').count()).toBe(0);
   }));
 
-test('while paused a sent event is pending; resuming delivers it', () =>
+test('An event that is sent while deliveries are paused is delivered after they resume', () =>
   open({}, async (page) => {
     const pause = page.getByRole('switch', { name: 'Pause deliveries' });
     await pause.click();
@@ -129,7 +129,7 @@ test('while paused a sent event is pending; resuming delivers it', () =>
     await delivery.getByText('Delivered').waitFor();
   }));
 
-test('of two samples the one that was chosen last is shown, whichever arrives first', () =>
+test('The console shows the sample event that was selected last, even if another one loads later', () =>
   open({}, async (page) => {
     await page.route('/api/sample-events/user.created', async (route) => {
       await page.getByLabel('Start from').selectOption('user.deleted');
@@ -140,7 +140,7 @@ test('of two samples the one that was chosen last is shown, whichever arrives fi
     expect(await page.getByLabel('Type').inputValue()).toBe('user.deleted');
   }));
 
-test('a broken signature shows the refusal and the next try; redelivery with a good one succeeds', () =>
+test('The console shows the error of a broken signature, and a redelivery with a valid one succeeds', () =>
   open({}, async (page) => {
     const broken = page.getByRole('switch', { name: 'Break signatures' });
     await broken.click();
@@ -160,7 +160,7 @@ test('a broken signature shows the refusal and the next try; redelivery with a g
     await delivery.getByText('{"received":true}').waitFor();
   }));
 
-test('what is open, focused and half typed stays so while the page goes on', () =>
+test('Updates of the console keep open details, the focus and typed text', () =>
   open({}, async (page) => {
     provider.createUser({ email: 'opened@example.com' });
     const opened = page.locator('.groups > li').filter({ hasText: 'opened@example.com' });
@@ -180,7 +180,7 @@ test('what is open, focused and half typed stays so while the page goes on', () 
     expect(await copy.evaluate((button) => button === document.activeElement)).toBe(true);
   }));
 
-test('by keyboard: deleting asks first, Escape keeps the user, and the focus is never lost', () =>
+test('Keyboard users confirm or cancel a deletion without losing the focus', () =>
   open({}, async (page) => {
     provider.createUser({ email: 'kept@example.com' });
     const focused = () => page.evaluate(() => document.activeElement?.textContent);
@@ -199,7 +199,7 @@ test('by keyboard: deleting asks first, Escape keeps the user, and the focus is 
     await deliveries(page).filter({ hasText: 'user.deleted' }).getByText('Delivered').waitFor();
   }));
 
-test('a session is started, gives a token that is copied, and is revoked', () =>
+test('The console starts a session, copies its token and revokes it', () =>
   open({ permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
     const { id } = provider.createUser({ email: 'session@example.com' });
     await page.getByRole('button', { name: 'New session for session@example.com' }).click();
@@ -219,7 +219,7 @@ test('a session is started, gives a token that is copied, and is revoked', () =>
     expect(await page.getByRole('button', { name: 'Copy token' }).count()).toBe(0);
   }));
 
-test('the sessions of a user are folded, and those that have ended once more', () =>
+test('The console folds the sessions of a user, and folds ended sessions separately', () =>
   open({}, async (page) => {
     const { id } = provider.createUser({ email: 'folded@example.com' });
     const ended = page.locator('.session').filter({ hasText: provider.createSession(id).id });
@@ -236,7 +236,7 @@ test('the sessions of a user are folded, and those that have ended once more', (
     await ended.getByText('revoked').waitFor();
   }));
 
-test.each([1280, 360])('each section is reached from the top at %i px, the webhook endpoint too', (width) =>
+test.each([1280, 360])('The navigation of the console leads to each section at %i px', (width) =>
   open({ viewport: { width, height: 700 } }, async (page) => {
     for (let count = 0; count < 10; count += 1) provider.createUser({ email: `user-${count}@example.com` });
     await userHeading(page, 'user-9@example.com').waitFor();
@@ -253,7 +253,7 @@ test.each([1280, 360])('each section is reached from the top at %i px, the webho
   }),
 );
 
-test('deliveries are shown of one type, and those that are done are cleared', () =>
+test('The console filters deliveries by type and clears finished ones', () =>
   open({}, async (page) => {
     const types = () => deliveries(page).locator('.type').allInnerTexts();
     provider.createSession(provider.createUser({ email: 'listed@example.com' }).id);
@@ -320,7 +320,7 @@ test('The console links to the application that has the webhook endpoint', () =>
     expect(await link.getAttribute('href')).toBe(new URL(endpoint.url).origin);
   }));
 
-test('a redelivery that fails is told of, and what was delivered before remains so', () =>
+test('The console reports a failed redelivery and keeps the status "Delivered"', () =>
   open({}, async (page) => {
     const { id } = provider.webhooks.send('user.deleted', {});
     const delivery = deliveries(page).first();
@@ -334,7 +334,7 @@ test('a redelivery that fails is told of, and what was delivered before remains 
     await announced(page, 'user.deleted redelivery failed, status 400');
   }));
 
-test('a refusal is shown beside the control that caused it', () =>
+test('The console shows an error next to the control that caused it', () =>
   open({ expected: [/status of 422/] }, async (page) => {
     await openUserForm(page);
     await page.getByLabel('Password').fill('short');
@@ -350,7 +350,7 @@ test('a refusal is shown beside the control that caused it', () =>
     expect(provider.webhooks.list()).toEqual([]);
   }));
 
-test('hostile event data is shown as text', () =>
+test('The console shows hostile event data as text', () =>
   open({}, async (page) => {
     const hostile = '<img src=x onerror="document.title=1"><script>document.title=1</script>';
     provider.webhooks.send(hostile, { id: hostile, [hostile]: [hostile] });
@@ -361,7 +361,7 @@ test('hostile event data is shown as text', () =>
     expect(await page.locator('img').count()).toBe(0);
   }));
 
-test('when the stack is gone the page says so, and it goes on when the stack is back', () =>
+test('The console reports that the stack is not running, and reconnects when it is back', () =>
   open({ expected: [GONE] }, async (page) => {
     provider.createUser({ email: 'before@example.com' });
     await userHeading(page, 'before@example.com').waitFor();
@@ -382,7 +382,7 @@ test('when the stack is gone the page says so, and it goes on when the stack is 
     await userHeading(page, 'after@example.com').waitFor();
   }));
 
-test.each([1280, 360])('axe finds nothing wrong at %i px, empty or full, and nothing is cut off', (width) =>
+test.each([1280, 360])('The console has no axe violations and no overflow at %i px, empty or full', (width) =>
   open({ viewport: { width, height: 900 } }, async (page) => {
     const check = async () => {
       expect(await axeViolations(page)).toEqual([]);
@@ -395,7 +395,7 @@ test.each([1280, 360])('axe finds nothing wrong at %i px, empty or full, and not
     mailTo('somebody@example.com', '123456');
     await provider.webhooks.idle();
     provider.webhooks.breakSignature(true);
-    const refused = provider.webhooks.send('organization.membership.created', {});
+    const failing = provider.webhooks.send('organization.membership.created', {});
     await deliveries(page).first().locator('summary').getByText('HTTP 400').waitFor();
     provider.webhooks.pause();
     await openUserForm(page);
@@ -404,7 +404,7 @@ test.each([1280, 360])('axe finds nothing wrong at %i px, empty or full, and not
     await page.getByText('1 ended').click();
     await page.getByRole('button', { name: 'Clear deliveries' }).click();
     await page.locator('summary').filter({ hasText: 'organization' }).click();
-    await page.getByText(refused.id).first().waitFor();
+    await page.getByText(failing.id).first().waitFor();
     await page.getByRole('button', { name: 'Delete' }).click();
     await expect.poll(() => page.getByLabel('Data').inputValue()).toContain('user_');
     await check();

@@ -9,13 +9,13 @@ import type { TestService } from '../service';
 export const PASSWORD = 'correct horse battery staple';
 
 interface Visit extends BrowserContextOptions {
-  /** Errors that the test is about, such as the browser's own line for an answer of 500. */
+  /** Errors that the test expects, such as the browser's own message for a response with status 500. */
   readonly expected?: readonly RegExp[];
 }
 
 /**
- * Runs a test in a browser of its own, signed out, and closes it. The test fails if the page logs an error or throws,
- * breaks its Content-Security-Policy, or asks any host but the service for anything.
+ * Runs a test in a new, signed-out browser context. The test fails if the page logs an error, throws, violates its
+ * Content-Security-Policy, or sends a request to any host but the service.
  */
 export async function visit(
   browser: Browser,
@@ -38,7 +38,7 @@ export async function visit(
     if (/^(?:https?|wss?):$/.test(protocol) && origin !== url) problems.push(`foreign: ${request.url()}`);
   });
   try {
-    // Not every violation is logged: a blocked `eval` that the code recovers from is not.
+    // The console does not show every violation, for example a blocked `eval` that the code recovers from.
     await context.addInitScript(() => {
       document.addEventListener('securitypolicyviolation', (violation) => {
         const { violatedDirective, blockedURI, sourceFile } = violation;
@@ -50,19 +50,19 @@ export async function visit(
   } finally {
     await context.close();
   }
-  if (problems.length > 0) throw new Error(`What the page did wrong:\n${problems.join('\n')}`);
+  if (problems.length > 0) throw new Error(`The page had problems:\n${problems.join('\n')}`);
 }
 
-/** Signs up through the prebuilt form, with the code that was mailed; ends on /account. */
+/** Signs up through the prebuilt form with the emailed code. Ends on /account. */
 export async function signUp(page: Page, email: string, readCode: () => Promise<string>): Promise<void> {
   await page.goto('/sign-up');
   await page.getByLabel('Email address').fill(email);
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-  // When the password field loses the focus the form grows, and the button leaves a mouse that is pressed.
+  // The form grows when the password field loses the focus. The button then moves away from a mouse click.
   await page.getByRole('button', { name: 'Continue' }).press('Enter');
   const field = page.getByLabel('Enter verification code');
   await field.waitFor();
-  // The form shows the field before it asks for the mail.
+  // The form shows the field before it requests the email.
   const code = await readCode();
   const enterCode = async () => {
     if (new URL(page.url()).pathname !== '/account') {
@@ -71,17 +71,17 @@ export async function signUp(page: Page, email: string, readCode: () => Promise<
     }
     await page.waitForURL('/account', { timeout: 5_000 });
   };
-  // The form may replace the field while the mail is under way, and with it what was typed.
-  const arrives = () =>
+  // The form may replace the field, and with it the typed code, until the request for the email has ended.
+  const codeIsAccepted = () =>
     enterCode().then(
       () => true,
       () => false,
     );
-  if (!(await waitUntil(arrives, 60_000)))
+  if (!(await waitUntil(codeIsAccepted, 60_000)))
     throw new Error(`The code did not lead to /account: ${page.url()}`);
 }
 
-/** The code that was last mailed to an address, as soon as there is one. */
+/** Waits for an email to an address and returns the latest code. */
 export async function mailedCode(email: string, { store }: Pick<IdentityProvider, 'store'>): Promise<string> {
   let code: string | undefined;
   await waitUntil(() => {
@@ -92,11 +92,11 @@ export async function mailedCode(email: string, { store }: Pick<IdentityProvider
   return code;
 }
 
-/** The same, as the provider's console shows it. */
+/** Returns the emailed code that the console of the provider shows. */
 export const codeOnConsole = (console: Page, email: string): Promise<string> =>
   console.getByRole('listitem').filter({ hasText: email }).locator('.mail-code').innerText();
 
-/** Signs in through the prebuilt form; ends where the form leads. */
+/** Signs in through the prebuilt form. */
 export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
   await page.goto('/sign-in?redirect_url=%2Faccount');
   await page.getByLabel('Email address').fill(email);
@@ -108,23 +108,22 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
 const BrowserToken = z.object({ id: z.string() });
 
 /**
- * Signs in by the provider's own API, and arrives as from the provider: for a test that is about something else than the
- * form, which is most of what a sign-in costs.
+ * Signs in through the API of the provider and follows its redirect to `target`. This is much faster than the form.
  */
 export async function signInWithoutForm(page: Page, email: string, target = '/account'): Promise<void> {
   const post = (path: string, form: Record<string, string> = {}) =>
-    // A kept connection may end at this very moment.
+    // The server may close an idle keep-alive connection while the request is sent.
     page.request.post(`/__clerk/v1/${path}`, { form, maxRetries: 1 });
-  // How a development instance knows a browser; in production it goes by a cookie, and does not look at this.
+  // A development instance identifies the browser by this token. A production instance uses a cookie.
   const { id } = BrowserToken.parse(await (await post('dev_browser')).json());
   const query = new URLSearchParams({ __clerk_db_jwt: id });
-  const answer = await post(`client/sign_ins?${query}`, {
+  const response = await post(`client/sign_ins?${query}`, {
     strategy: 'password',
     identifier: email,
     password: PASSWORD,
   });
-  if (!answer.ok()) throw new Error(`Nobody was signed in: ${await answer.text()}`);
-  query.set('redirect_url', new URL(target, answer.url()).href);
+  if (!response.ok()) throw new Error(`The sign-in failed: ${await response.text()}`);
+  query.set('redirect_url', new URL(target, response.url()).href);
   await page.goto(`/__clerk/v1/client/handshake?${query}`);
 }
 
@@ -158,13 +157,13 @@ const AxeResult = z.object({
 });
 
 const SETTLED_MS = 5_000;
-/** What is judged in each: in dark, what light has not told already. */
+/** Checks for each color scheme. The dark run checks only the rules that depend on colors. */
 const SCHEMES = [
   { colorScheme: 'light', options: {} },
   { colorScheme: 'dark', options: { runOnly: ['color-contrast', 'link-in-text-block'] } },
 ] as const;
 
-/** What axe-core finds wrong now, by rule. Evaluated from outside the page, where its policy has no say. */
+/** Returns the present axe-core violations. Playwright evaluates the script, so the policy of the page does not block it. */
 async function violationsNow(page: Page, options: object): Promise<string[]> {
   await page.evaluate(axe.source);
   const { violations } = AxeResult.parse(await page.evaluate(`axe.run(${JSON.stringify(options)})`));
@@ -172,8 +171,9 @@ async function violationsNow(page: Page, options: object): Promise<string[]> {
 }
 
 /**
- * What axe-core finds wrong with the page in light, and with its colours in dark, by rule, and still finds some seconds
- * later: after a navigation on the client a page has no title for a moment. Leaves the page in light.
+ * Returns the axe-core violations of the page in the light color scheme, and those of its colors in the dark one. Violations
+ * that disappear within some seconds do not count, because a page has no title for a moment after a client-side
+ * navigation. Sets the light color scheme at the end.
  */
 export async function axeViolations(page: Page): Promise<string[]> {
   const found: string[] = [];

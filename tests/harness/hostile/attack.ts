@@ -3,29 +3,29 @@ import type { TestService } from '../service';
 import { type HostileRequest, MARK } from './hostile-request';
 import { exchange } from './raw-http';
 
-const AT_ONCE = 24;
-/** A connection lives this long after its last byte, at most. */
+const CONCURRENCY = 24;
+/** Maximum lifetime of a connection after its last byte. */
 const CONNECTION_MS = 12_000;
 
-/** Statuses that this service knows: of routes, of pages, of files, of what it refuses; and 100, which Node says itself. */
+/** Statuses of routes, pages, static files and rejections of this service. Node.js itself sends 100. */
 const KNOWN = new Set([100, 200, 204, 206, 304, 307, 400, 401, 404, 405, 408, 412, 413, 416, 417, 431]);
 const API_LINE = /^\w+ \/(?:auth|users|webhooks)(?:[/ ?]|$)/;
 
-/** What is wrong with the answer to a request; undefined: nothing. */
+/** Returns the problem of the response to a request, or undefined if it is correct. */
 async function problemOf(service: TestService, { line, bytes }: HostileRequest): Promise<string | undefined> {
   const { statuses, text, closed } = await exchange(service.url, { bytes, milliseconds: CONNECTION_MS });
   const problem = () => {
     if (!closed) return 'the connection is still open';
-    if (statuses.some((status) => !KNOWN.has(status))) return `answered ${statuses}`;
+    if (statuses.some((status) => !KNOWN.has(status))) return `status ${statuses}`;
     if (API_LINE.test(line) && /content-type: text\/html/i.test(text)) return 'HTML from the API';
-    if (/^\s+at .*\.js:\d|node_modules/m.test(text)) return 'the answer shows a stack';
+    if (/^\s+at .*\.js:\d|node_modules/m.test(text)) return 'the response contains a stack trace';
     return undefined;
   };
   const found = problem();
   return found && `${found}: ${JSON.stringify(bytes.slice(0, 1500))}`;
 }
 
-/** Sends requests, some at once, and resolves with what is wrong with the answers, the log and the service afterwards. */
+/** Sends requests, several at a time. Resolves with the problems of the responses, the log and the database afterwards. */
 export async function attack(
   service: TestService,
   requests: readonly HostileRequest[],
@@ -40,12 +40,12 @@ export async function attack(
       if (next % 500 === 0) onProgress(next);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
   await pause(500);
   for (const line of service.output().split('\n')) {
     if (line.toLowerCase().includes(MARK))
-      problems.push(`the log holds what a caller sent: ${line.slice(0, 300)}`);
-    if (/"status":5\d\d/.test(line)) problems.push(`the log tells of a failure: ${line.slice(0, 1000)}`);
+      problems.push(`the log contains client input: ${line.slice(0, 300)}`);
+    if (/"status":5\d\d/.test(line)) problems.push(`the log contains a server error: ${line.slice(0, 1000)}`);
   }
   const users = await service.database.users();
   if (users.length > 0) problems.push(`${users.length} users were registered`);

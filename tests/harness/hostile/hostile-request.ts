@@ -3,13 +3,12 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { BUILD_FOLDER } from '../build';
 
-/** Stands in every part of a generated request that a caller chooses; nothing that holds it may be printed. */
+/** Text in every generated value of a request. It must not appear in the log. */
 export const MARK = 'mark4e1f';
 
-/** A request as it goes over the wire. */
+/** A request as raw bytes. */
 export interface HostileRequest {
   readonly bytes: string;
-  /** What was asked for, to tell which request it was. */
   readonly line: string;
 }
 
@@ -63,7 +62,7 @@ const ADDRESSES = [
   ],
 ];
 
-/** What may be made of an address. Each spelling leads to it, or to nothing, or somewhere else. */
+/** Variants of a path that a server may normalize to the path itself, to another path, or not at all. */
 const SPELLINGS: ((address: string) => string)[] = [
   (address) => `${address}/`,
   (address) => `/${address}`,
@@ -106,7 +105,7 @@ const read = (file: string) => {
   return existsSync(full) ? readFileSync(full, 'utf8') : '';
 };
 const buildId = read('BUILD_ID').trim();
-/** The ids of the server actions of the build, which stand in the public chunks as well. */
+/** Ids of the server actions of the build. The public chunks contain them as well. */
 const actions = [...read('server/server-reference-manifest.json').matchAll(/"([0-9a-f]{40,64})"/g)].map(
   ([, id = '']) => id,
 );
@@ -140,7 +139,7 @@ const TREES = [
   tree([{ toString: MARK }, {}]),
 ];
 
-/** The headers that the framework and the provider's SDK read, and what somebody may put into them. */
+/** Headers that Next.js and the SDK of the provider read, with hostile values. */
 const HEADERS: Record<string, readonly string[]> = {
   RSC: ['1', '0', MARK],
   'Next-Router-State-Tree': TREES,
@@ -284,7 +283,7 @@ const header = fc
   .constantFrom(...Object.keys(HEADERS))
   .chain((name) => fc.constantFrom(...(HEADERS[name] ?? [])).map((value) => ({ name, value })));
 
-/** Requests that the framework may make something of which this service does not serve. */
+/** Requests for features of Next.js that this service does not offer. */
 const hostileRequest: fc.Arbitrary<HostileRequest> = fc
   .record({
     method: fc.oneof(
@@ -304,6 +303,6 @@ const hostileRequest: fc.Arbitrary<HostileRequest> = fc
     return { line, bytes: `${line}\r\n${host}${fields}Connection: close\r\n${framing || '\r\n'}` };
   });
 
-/** So many of them, the same ones for the same seed. */
+/** Returns this number of requests. The same seed gives the same requests. */
 export const hostileRequests = (count: number, seed: number): HostileRequest[] =>
   fc.sample(hostileRequest, { numRuns: count, seed });

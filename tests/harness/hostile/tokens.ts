@@ -1,13 +1,13 @@
 import { createHmac, createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
 import type { IdentityProvider } from '../../../dev/idp/server';
 
-/** How a token is signed where not as the provider would: other fields of its header, another key. */
+/** Overrides for the signature of a token: fields of its header, or another key. */
 export interface Signing {
   readonly header?: Record<string, unknown>;
   readonly privateKeyPem?: string;
 }
 
-/** The keys of somebody else, as PEM. */
+/** Generates a key pair that the provider does not know, as PEM. */
 export const foreignKeys = () =>
   generateKeyPairSync('rsa', {
     modulusLength: 2048,
@@ -18,9 +18,11 @@ export const foreignKeys = () =>
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 /**
- * A token with exactly these claims, signed as its header says: by RSA with `privateKeyPem` or the instance's own
- * key; for `none` not at all; for `HS256` with the public key as the secret, which is the classic confusion of
- * algorithms. The provider signs no such thing: these are what an attacker would send, or who has stolen its key.
+ * Returns a token with exactly these claims, signed by the algorithm of its header. The provider never issues such tokens.
+ * - `RS256`: signed with `privateKeyPem` or the key of the instance.
+ * - `none`: not signed.
+ * - `HS256`: signed with the public key as the secret (algorithm confusion).
+ *
  * Throws for any other algorithm.
  */
 export function signToken(

@@ -6,19 +6,19 @@ import { Client } from 'pg';
 import { freePort } from '../../../dev/system/listen';
 import { endProcess, killOnExit, waitUntil } from '../../../dev/system/processes';
 
-/** Whether PgBouncer can be run here (Debian: the package `pgbouncer`). */
+/** True if PgBouncer is installed (Debian: the package `pgbouncer`). */
 export const hasPgBouncer = spawnSync('pgbouncer', ['--version']).status === 0;
 
 /** A PgBouncer in front of a server. */
 export interface PgBouncer {
-  /** The same database, through the pooler. */
+  /** Returns the address of the same database through the pooler. */
   through(databaseUrl: string): string;
   stop(): Promise<void>;
 }
 
 const NOBODY = 65534;
 
-/** Starts a PgBouncer that pools by transaction: two server connections for whoever connects. */
+/** Starts a PgBouncer in transaction mode with two server connections. */
 export async function startPgBouncer(serverUrl: string): Promise<PgBouncer> {
   const server = new URL(serverUrl);
   const port = await freePort();
@@ -44,18 +44,18 @@ max_client_conn = 200
   const isRoot = process.getuid?.() === 0;
   if (isRoot) for (const file of [users, settings, folder]) await chown(file, NOBODY, NOBODY);
   await chmod(folder, 0o700);
-  // It refuses to run as root.
+  // PgBouncer does not run as root.
   const child = spawn('pgbouncer', [settings], {
     ...(isRoot ? { uid: NOBODY, gid: NOBODY } : {}),
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let words = '';
+  let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => {
-    words = (words + chunk.toString()).slice(-4000);
+    stderr = (stderr + chunk.toString()).slice(-4000);
   });
   const { pid } = child;
   if (pid === undefined) throw new Error('pgbouncer could not be run');
-  const forget = killOnExit(pid, 'SIGTERM');
+  const cancelKill = killOnExit(pid, 'SIGTERM');
   const pooler: PgBouncer = {
     through(databaseUrl) {
       const url = new URL(databaseUrl);
@@ -64,11 +64,11 @@ max_client_conn = 200
     },
     async stop() {
       await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 5_000 }]);
-      forget();
+      cancelKill();
       await rm(folder, { recursive: true, force: true });
     },
   };
-  const answers = async () => {
+  const accepts = async () => {
     const client = new Client({
       connectionString: pooler.through(serverUrl),
       connectionTimeoutMillis: 2_000,
@@ -81,7 +81,7 @@ max_client_conn = 200
     await client.end().catch(() => undefined);
     return up;
   };
-  if (await waitUntil(answers, 10_000)) return pooler;
+  if (await waitUntil(accepts, 10_000)) return pooler;
   await pooler.stop();
-  throw new Error(`pgbouncer did not come up:\n${words}`);
+  throw new Error(`pgbouncer did not start:\n${stderr}`);
 }

@@ -5,18 +5,18 @@ import { startPostgres } from '../../../dev/postgres/server';
 import { deployMigrations } from '../../../lib/migrations/deploy';
 import { type DatabaseServer, TEMPLATE } from './database';
 
-/** A PostgreSQL server that nobody else uses: it can be restarted, and its roles changed. */
-export interface OwnPostgres extends DatabaseServer {
-  /** The server is gone, its data stay. */
+/** A PostgreSQL server for one test file. The test may restart it and change its roles. */
+export interface DedicatedPostgres extends DatabaseServer {
+  /** Stops the server and keeps its data. */
   halt(): Promise<void>;
-  /** The halted server runs again, on the same port. */
+  /** Starts the halted server again on the same port. */
   resume(): Promise<void>;
-  /** Ends the server and removes its data. */
+  /** Stops the server and removes its data. */
   stop(): Promise<void>;
 }
 
 /** Starts a server with a migrated template database. */
-export async function startOwnPostgres(): Promise<OwnPostgres> {
+export async function startDedicatedPostgres(): Promise<DedicatedPostgres> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-postgres-'));
   const options = { folder: path.join(folder, 'postgres'), durable: false };
   let server = await startPostgres(options);

@@ -10,15 +10,15 @@ import { deployMigrations } from '../../../lib/migrations/deploy';
 import { type DatabaseServer, TEMPLATE } from './database';
 import { startTcpProxy } from './tcp-proxy';
 
-/** A primary and a standby that has every commit before it is acknowledged, behind one address. */
+/** A primary with a synchronous standby, behind one address. */
 export interface ReplicatedPostgres extends DatabaseServer {
-  /** What the primary commits from now on reaches the standby no more. */
+  /** Stops the replication. Further commits of the primary do not reach the standby. */
   cutReplication(): Promise<void>;
-  /** The primary dies, and at the address nobody listens. */
+  /** Kills the primary. Connections to the address are refused. */
   killPrimary(): Promise<void>;
-  /** The standby is the primary from now on; the address leads there. */
+  /** Promotes the standby and directs the address to it. */
   promoteStandby(): Promise<void>;
-  /** Ends both servers and removes their data. */
+  /** Stops both servers and removes their data. */
   stop(): Promise<void>;
 }
 
@@ -37,7 +37,7 @@ async function run(url: string, ...statements: readonly string[]): Promise<unkno
   }
 }
 
-/** A copy of a cluster that is shut down, as one that follows it. Keeps who may read it. */
+/** Copies a stopped cluster and configures the copy as its standby. The copy keeps the file permissions. */
 async function copyAsStandby(from: string, to: string, primaryUrl: string): Promise<void> {
   await promisify(execFile)('cp', ['-Rp', from, to]);
   const { hostname, port, username, password } = new URL(primaryUrl);
@@ -49,8 +49,8 @@ async function copyAsStandby(from: string, to: string, primaryUrl: string): Prom
 }
 
 /**
- * Starts both, with a migrated template database. The primary acknowledges a commit once the standby has it on disk, and
- * waits for as long as there is no standby: so the promoted standby lacks nothing that was acknowledged.
+ * Starts both servers with a migrated template database. The primary acknowledges a commit once the standby has it on disk,
+ * and waits while there is no standby. The promoted standby therefore has every acknowledged commit.
  */
 export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-postgres-'));
@@ -68,12 +68,12 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   await copyAsStandby(path.dirname(first.dataFolder), path.join(folder, 'standby'), linkUrl.href);
   const [primary, standby] = await Promise.all([start('primary', server.port), start('standby')]);
   const url = new URL(first.url('postgres'));
-  // After the copy: the promoted standby has none of its own to wait for.
+  // Set after the copy, because the promoted standby has no standby of its own to wait for.
   await run(
     primary.url('postgres'),
     `ALTER SYSTEM SET synchronous_standby_names = '*'`,
     'SELECT pg_reload_conf()',
-    // Over what the server was started with: no crash of the machine is survived, but no commit is acknowledged alone.
+    // Overrides the non-durable setting that the server was started with.
     `ALTER ROLE ${url.username} SET synchronous_commit = on`,
   );
   const inSync = async () => {
@@ -88,14 +88,14 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
     template: TEMPLATE,
     cutReplication: () => link.treat('black-hole'),
     async killPrimary() {
-      // Nobody may still be told what a dying server says: it no longer waits for the standby.
+      // A server that shuts down no longer waits for the standby, so its acknowledgements must not reach a client.
       await address.treat('refuse');
       const [pid] = (await readFile(path.join(primary.dataFolder, 'postmaster.pid'), 'utf8')).split('\n');
       await endProcess(Number(pid), []);
     },
     async promoteStandby() {
       await run(standby.url('postgres'), 'SELECT pg_promote()');
-      address.lead(addressOf(standby.url('postgres')));
+      address.setTarget(addressOf(standby.url('postgres')));
       await address.treat('forward');
     },
     async stop() {
@@ -106,5 +106,5 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   };
   if (await waitUntil(inSync, 30_000)) return replicated;
   await replicated.stop();
-  throw new Error('The standby does not follow');
+  throw new Error('The standby does not replicate');
 }

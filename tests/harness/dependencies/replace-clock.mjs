@@ -1,6 +1,6 @@
 /**
- * Imported by a process under test (NODE_OPTIONS=--import): its clock is then ahead by the milliseconds that the file
- * CLOCK_OFFSET_FILE holds, or stands still if that says `at` and a time. Timers run as ever.
+ * Replaces the clock of a process that imports this module (NODE_OPTIONS=--import). The file CLOCK_OFFSET_FILE contains an
+ * offset in milliseconds, or `at` and a fixed time. Timers are not affected.
  */
 import { readFileSync } from 'node:fs';
 

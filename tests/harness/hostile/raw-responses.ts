@@ -1,8 +1,8 @@
-import type { SeenAnswer } from '../answers';
+import type { SeenResponse } from '../responses';
 
 const REQUEST_LINE = /^([A-Za-z]+) (\S+) HTTP\/1\.[01]\r?$/gm;
 
-/** What follows a chunked head, and where it ends; undefined: it was cut off. */
+/** Decodes a chunked body and returns the offset of its end. Returns undefined if the body is cut off. */
 function chunked(text: string, start: number): { readonly body: string; readonly end: number } | undefined {
   let body = '';
   for (let at = start; ; ) {
@@ -17,7 +17,7 @@ function chunked(text: string, start: number): { readonly body: string; readonly
   }
 }
 
-/** The body behind a head, and where it ends; undefined: it was cut off. */
+/** Returns the body at an offset and the offset of its end. Returns undefined if the body is cut off. */
 function bodyAt(text: string, start: number, status: number, headers: Headers, method: string) {
   if (method === 'HEAD' || status === 204 || status === 304) return { body: '', end: start };
   if (headers.get('transfer-encoding') === 'chunked') return chunked(text, start);
@@ -26,15 +26,15 @@ function bodyAt(text: string, start: number, status: number, headers: Headers, m
 }
 
 /**
- * The answers that came whole on a connection, in order, beside their requests; both are given as Latin-1. Where the
- * requests cannot be told apart with certainty, only the first answer has its own.
+ * Parses the complete responses on a connection and matches them with the requests. Both texts are Latin-1. If the numbers
+ * of requests and responses differ, only the first response gets its request.
  */
-export function answersIn(sent: string, received: string): SeenAnswer[] {
+export function parseResponses(sent: string, received: string): SeenResponse[] {
   const requests = [...sent.matchAll(REQUEST_LINE)].map(([, method = '', target = '']) => ({
     method,
     pathname: target.startsWith('/') ? target.split('?', 1)[0] : undefined,
   }));
-  const answers: SeenAnswer[] = [];
+  const responses: SeenResponse[] = [];
   for (let at = 0; ; ) {
     const end = received.indexOf('\r\n\r\n', at);
     const [statusLine = '', ...lines] = received.slice(at, end).split('\r\n');
@@ -48,14 +48,14 @@ export function answersIn(sent: string, received: string): SeenAnswer[] {
         line.slice(line.indexOf(':') + 1).trim(),
       ]),
     );
-    const request = requests[answers.length] ?? { method: '', pathname: undefined };
+    const request = requests[responses.length] ?? { method: '', pathname: undefined };
     const found = bodyAt(received, at, status, headers, request.method);
     if (!found) break;
-    answers.push({ ...request, status, headers, text: Buffer.from(found.body, 'latin1').toString() });
+    responses.push({ ...request, status, headers, text: Buffer.from(found.body, 'latin1').toString() });
     at = found.end;
   }
-  if (requests.length === answers.length) return answers;
-  return answers.map((answer, index) =>
-    index === 0 ? answer : { ...answer, method: '', pathname: undefined },
+  if (requests.length === responses.length) return responses;
+  return responses.map((response, index) =>
+    index === 0 ? response : { ...response, method: '', pathname: undefined },
   );
 }

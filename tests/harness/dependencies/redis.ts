@@ -8,7 +8,7 @@ import { endProcess, killOnExit, waitUntil } from '../../../dev/system/processes
 
 const PROGRAM = 'redis-server';
 
-/** Whether this machine has a Redis to test with. */
+/** Returns true if Redis is installed. */
 export function hasRedis(): boolean {
   try {
     execFileSync(PROGRAM, ['--version'], { stdio: 'ignore' });
@@ -24,7 +24,7 @@ export interface TestRedis {
   stop(): Promise<void>;
 }
 
-/** Starts a Redis of the caller's own that keeps nothing; rejects if there is none on PATH or it does not listen. */
+/** Starts a Redis without persistence. Rejects if it is not on PATH or does not listen. */
 export async function startRedis(wantedPort?: number): Promise<TestRedis> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-redis-'));
   const port = wantedPort ?? (await freePort());
@@ -34,12 +34,12 @@ export async function startRedis(wantedPort?: number): Promise<TestRedis> {
     { stdio: 'ignore' },
   );
   const { pid } = child;
-  child.on('error', () => {}); // shows below
+  child.on('error', () => {}); // Handled below by the missing pid.
   if (pid === undefined) throw new Error(`There is no ${PROGRAM} on PATH`);
-  const forget = killOnExit(pid, 'SIGTERM');
+  const cancelKill = killOnExit(pid, 'SIGTERM');
   const stop = async () => {
     await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 5_000 }]);
-    forget();
+    cancelKill();
     rmSync(folder, { recursive: true, force: true });
   };
   const listens = () =>

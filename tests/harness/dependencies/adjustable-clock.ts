@@ -3,26 +3,27 @@ import os from 'node:os';
 import path from 'node:path';
 import type { Clock } from '../../../dev/idp/instance/clock';
 
-/** A clock whose timers fire when it is told to go on. */
+/** A clock whose timers fire only on `advance`. */
 export interface ManualClock extends Clock {
-  /** Goes on to the next timer that is at least so far away, fires it, and says how far that was. */
+  /** Advances to the next timer that is at least this far away, fires it and returns the distance. */
   advance(atLeast?: number): number;
 }
 
-/** One clock for the identity provider and for the service's processes. */
-export interface MovedClock extends ManualClock {
-  /** The processes' clock stands still at a time, until it goes on. */
-  stand(at: number): void;
-  go(): void;
-  /** For the service's processes. */
+/** One clock for the identity provider and for the processes of the service. */
+export interface AdjustableClock extends ManualClock {
+  /** Stops the clock of the processes at a time. */
+  freeze(at: number): void;
+  /** Makes the clock of the processes run again. */
+  unfreeze(): void;
+  /** Variables that make a process use this clock. */
   readonly environment: Readonly<Record<string, string>>;
   stop(): void;
 }
 
-/** A clock for this process that stands still until it is told to go on. Starts with the real time. */
+/** Returns a clock for this process. It starts at the real time and moves only on `advance`. */
 export function manualClock(): ManualClock {
   let time = Date.now();
-  return timersOf(
+  return clockWithTimers(
     () => time,
     (at) => {
       time = at;
@@ -30,7 +31,7 @@ export function manualClock(): ManualClock {
   );
 }
 
-function timersOf(now: () => number, goTo: (at: number) => void): ManualClock {
+function clockWithTimers(now: () => number, goTo: (at: number) => void): ManualClock {
   const timers = new Map<() => void, number>();
   return {
     now,
@@ -53,8 +54,8 @@ function timersOf(now: () => number, goTo: (at: number) => void): ManualClock {
   };
 }
 
-/** A clock that moves on with the real time, and is put forward when it is told to go on. */
-export function movedClock(): MovedClock {
+/** Returns a clock that runs with the real time and jumps forward on `advance`. */
+export function adjustableClock(): AdjustableClock {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-clock-'));
   const file = path.join(folder, 'offset');
   let offset = 0;
@@ -69,11 +70,11 @@ export function movedClock(): MovedClock {
   move(0);
   const now = () => Date.now() + offset;
   return {
-    ...timersOf(now, (at) => move(at - now())),
-    stand: (at) => write(`at ${at}`),
-    go: () => move(0),
+    ...clockWithTimers(now, (at) => move(at - now())),
+    freeze: (at) => write(`at ${at}`),
+    unfreeze: () => move(0),
     environment: {
-      NODE_OPTIONS: `--import=${new URL('./clock-ahead.mjs', import.meta.url).href}`,
+      NODE_OPTIONS: `--import=${new URL('./replace-clock.mjs', import.meta.url).href}`,
       CLOCK_OFFSET_FILE: file,
     },
     stop: () => rmSync(folder, { recursive: true, force: true }),

@@ -1,20 +1,20 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
-/** How the proxy treats connections, those that are open included. */
+/** Behaviour of the proxy, also for connections that are open. */
 export type Treatment =
-  /** Bytes pass. */
+  /** Forwards all bytes. */
   | 'forward'
-  /** Nothing listens: new connections are refused, open ones reset. */
+  /** Does not listen. New connections are refused, open ones are reset. */
   | 'refuse'
-  /** Connections are accepted and reset at once, open ones too. */
+  /** Resets every connection, new or open. */
   | 'reset'
-  /** Connections are accepted, open ones stay, and nothing is ever answered. */
+  /** Accepts connections and drops all bytes. */
   | 'black-hole'
-  /** Open connections are reset. New ones are accepted, and their bytes wait until the next treatment. */
+  /** Resets open connections. Accepts new ones and holds their bytes until the next treatment. */
   | 'hold'
-  /** The first bytes of an answer pass, the rest never comes. */
-  | 'half-an-answer';
+  /** Forwards the first bytes of each chunk of a response and drops the rest. */
+  | 'truncate';
 
 export interface Address {
   readonly host: string;
@@ -23,21 +23,21 @@ export interface Address {
 
 export interface TcpProxy {
   readonly port: number;
-  /** How many connections were accepted so far, those that were reset at once included. */
+  /** Number of accepted connections so far, including those that were reset at once. */
   readonly connections: number;
   treat(treatment: Treatment): Promise<void>;
-  /** Where connections lead from now on; those that are open are reset. */
-  lead(target: Address): void;
+  /** Sets the target of new connections and resets open ones. */
+  setTarget(target: Address): void;
   /** Called with each chunk that a client sends, before it is forwarded. */
   onClientData: ((chunk: Buffer) => void) | undefined;
-  /** Called with each chunk that the target answers. */
+  /** Called with each chunk that the target sends. */
   onTargetData: ((chunk: Buffer) => void) | undefined;
   stop(): Promise<void>;
 }
 
-const HALF_AN_ANSWER_BYTES = 20;
+const TRUNCATED_BYTES = 20;
 
-/** A proxy on the loopback interface that can fail in the ways networks do. */
+/** Starts a proxy on the loopback interface that simulates network failures. */
 export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
   let treatment: Treatment = 'forward';
   let target = initialTarget;
@@ -45,7 +45,7 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   const track = (socket: Socket) => {
     sockets.add(socket);
-    // A reset is what this proxy is for: nobody needs to hear of it.
+    // Resets are expected, so they are not reported.
     socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
   };
   const resetAll = () => {
@@ -68,7 +68,7 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
     upstream.on('data', (chunk) => {
       proxy.onTargetData?.(chunk);
       if (treatment === 'forward') client.write(chunk);
-      if (treatment === 'half-an-answer') client.write(chunk.subarray(0, HALF_AN_ANSWER_BYTES));
+      if (treatment === 'truncate') client.write(chunk.subarray(0, TRUNCATED_BYTES));
     });
     if (treatment === 'hold') client.pause();
     client.on('close', () => upstream.destroy());
@@ -102,7 +102,7 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
       if (next === 'reset' || next === 'hold') resetAll();
       else for (const socket of sockets) socket.resume();
     },
-    lead(next) {
+    setTarget(next) {
       target = next;
       resetAll();
     },

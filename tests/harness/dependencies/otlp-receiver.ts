@@ -10,10 +10,10 @@ const Attributes = z
 
 const Point = z.object({
   attributes: Attributes,
-  /** Of a sum or a gauge. */
+  /** Set for a sum or a gauge. */
   asInt: z.coerce.number().optional(),
   asDouble: z.number().optional(),
-  /** Of a histogram. */
+  /** Set for a histogram. */
   count: z.coerce.number().optional(),
 });
 const Points = z.object({ dataPoints: z.array(Point), isMonotonic: z.boolean().optional() });
@@ -53,28 +53,28 @@ export interface ReceivedMetric {
   readonly description: string;
   readonly unit: string;
   readonly kind: 'counter' | 'up-down counter' | 'gauge' | 'histogram';
-  /** As they were told last. */
+  /** The points of the latest export. */
   readonly points: readonly { readonly attributes: Record<string, unknown>; readonly value: number }[];
 }
 
 interface ReceivedSpan extends z.infer<typeof Span> {
-  /** The library that made it. */
+  /** The instrumentation library that created the span. */
   readonly scope: string;
 }
 
-/** Stands where a collector of OTLP over HTTP should be, and keeps what it is sent as JSON. */
+/** An OTLP/HTTP collector that stores the JSON bodies that it receives. */
 export interface OtlpReceiver {
-  /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
+  /** Value of OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly url: string;
-  /** Every byte of every body. */
+  /** Returns all bodies. */
   received(): string;
-  /** Address, content type and authorization of each request. */
+  /** Path, content type and authorization of each request. */
   readonly calls: readonly string[];
   resources(): Record<string, unknown>[];
   metrics(): ReceivedMetric[];
   spans(): ReceivedSpan[];
-  /** What it does from now on. */
-  treat(treatment: 'answer' | 'hang' | 'fail'): void;
+  /** Sets the behaviour for all further requests. */
+  treat(treatment: 'respond' | 'hang' | 'fail'): void;
   stop(): Promise<void>;
 }
 
@@ -84,11 +84,11 @@ const kindOf = ({ sum, gauge }: z.infer<typeof Metric>): ReceivedMetric['kind'] 
   return sum.isMonotonic ? 'counter' : 'up-down counter';
 };
 
-/** Starts a receiver on a port of its own. */
+/** Starts a receiver on a free port. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const bodies: string[] = [];
   const calls: string[] = [];
-  let treatment: 'answer' | 'hang' | 'fail' = 'answer';
+  let treatment: 'respond' | 'hang' | 'fail' = 'respond';
   const server = createServer(async (request, response) => {
     const { 'content-type': type, authorization } = request.headers;
     bodies.push(await text(request));

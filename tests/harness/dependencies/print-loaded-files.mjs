@@ -1,4 +1,4 @@
-// Preloaded into a process of the service: at its end it says which files it has loaded by `require`, as builds do.
+// Preloaded into a process of the service. On exit it prints the files that `require` loaded. Builds use `require`.
 import { writeSync } from 'node:fs';
 import Module from 'node:module';
 

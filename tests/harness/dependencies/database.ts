@@ -3,23 +3,23 @@ import { Client, escapeIdentifier, Pool } from 'pg';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy';
 
 export interface TestDatabase {
-  /** Through `proxy`, for the service. */
+  /** Connection string of the service. It leads through `proxy`. */
   readonly url: string;
   readonly proxy: TcpProxy;
-  /** Direct, for the test. */
+  /** Direct connections for the test. */
   readonly pool: Pool;
-  /** The SQL statements that clients of `url` sent since the last call. */
+  /** Returns the SQL statements that clients of `url` sent since the last call. */
   takeStatements(): string[];
-  /** The rows of an identity provider's user: one, if all is well. */
+  /** Returns all rows with this id of the identity provider. */
   rowsOf(identityProviderUserId: string): Promise<{ readonly id: string }[]>;
-  /** The identity provider's users that have a row, in order; of those whose ids are LIKE the pattern. */
+  /** Returns the identity-provider ids of all rows that match the LIKE pattern, sorted. */
   users(pattern?: string): Promise<string[]>;
   drop(): Promise<void>;
 }
 
-/** The frontend messages of the PostgreSQL protocol that carry a statement: Parse and simple Query. */
+/** Collects the statements of the PostgreSQL messages Parse and Query. */
 function statementReader(statements: string[]): (chunk: Buffer) => void {
-  // A message never spans two chunks here: statements of this service are far below a segment's size.
+  // The statements of this service are shorter than a TCP segment, so a message never spans two chunks.
   return (chunk) => {
     for (let at = 0; at + 5 <= chunk.length; ) {
       const type = chunk.toString('latin1', at, at + 1);
@@ -27,7 +27,7 @@ function statementReader(statements: string[]): (chunk: Buffer) => void {
       const [first = '', second = ''] = chunk.toString('utf8', at + 5, at + 1 + length).split('\0');
       if (type === 'P') statements.push(second);
       if (type === 'Q') statements.push(first);
-      if (!/^[A-Za-z]$/.test(type)) return; // start-up messages have no type byte
+      if (!/^[A-Za-z]$/.test(type)) return; // Start-up messages have no type byte.
       at += 1 + length;
     }
   };
@@ -39,20 +39,20 @@ export interface DatabaseServer {
   readonly template: string;
 }
 
-/** Name of the database, with migrations applied, that every server of tests has. */
+/** Name of the migrated template database on every test server. */
 export const TEMPLATE = 'template_migrated';
 
-/** Under this name a run of tests hands its server to the processes that run them. */
+/** Environment variable that passes the address of the server to the test workers. */
 export const SERVER_VARIABLE = 'TESTS_POSTGRES_URL';
 
-/** The server of this run of tests. */
+/** Returns the PostgreSQL server of this test run. */
 export function serverOfThisRun(): DatabaseServer {
   const url = process.env[SERVER_VARIABLE];
-  if (url === undefined) throw new Error('This run of tests has no database server');
+  if (url === undefined) throw new Error('This test run has no database server');
   return { url, template: TEMPLATE };
 }
 
-/** A database of its own for one test file: a copy of the migrated template, reached through a proxy that listens in. */
+/** Creates a copy of the template database for one test file, behind a proxy that records statements. */
 export async function createTestDatabase(
   { url, template }: DatabaseServer = serverOfThisRun(),
 ): Promise<TestDatabase> {
@@ -76,7 +76,7 @@ export async function createTestDatabase(
   const proxied = new URL(direct);
   proxied.port = String(proxy.port);
   const pool = new Pool({ connectionString: direct.href, max: 6 });
-  // A server that a test stops breaks idle connections; the next query makes a new one.
+  // A server that a test stops closes idle connections. The next query opens a new one.
   pool.on('error', () => undefined);
   return {
     url: proxied.href,

@@ -2,11 +2,11 @@ import { vi } from 'vitest';
 import { variables } from '#lib/env';
 
 /**
- * Runs an operator's command in this process, which spares the start of one: for what it says and the code it ends with.
- * What is a process's own, such as that it ends at all, is for `runCommand` of the harness. `load` imports the command,
- * which is what runs it. One at a time.
+ * Runs a command in this process, which is faster than starting a new one. Returns its output and exit code. `load` imports
+ * the module of the command, which runs it. Only one command may run at a time. Tests of process behaviour, such as exit
+ * or signals, use `runCommand` of the harness.
  */
-export async function runCommandHere(
+export async function runCommandInProcess(
   load: () => Promise<unknown>,
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
@@ -22,7 +22,7 @@ export async function runCommandHere(
   );
   process.argv = [...argv.slice(0, 2), ...args];
   try {
-    // A process has clients of its own.
+    // A new process would have its own database and cache clients.
     vi.resetModules();
     await load();
     return { exit: process.exitCode, ...written };

@@ -1,22 +1,22 @@
 import { waitUntil } from '../../../dev/system/processes';
 import type { TestDatabase } from './database';
 
-/** What keeps inserts waiting, so that requests are under way for as long as a test needs. */
-export interface Hold {
-  /** Resolves to true once at least so many inserts wait, to false when they do not in time. */
+/** A lock that blocks inserts, so that requests stay in flight for as long as a test needs. */
+export interface RowLock {
+  /** Resolves to true once at least this number of inserts wait, and to false at the timeout. */
   waiting(inserts: number, milliseconds?: number): Promise<boolean>;
-  /** Lets the waiting inserts go on. Twice is once. */
+  /** Releases the waiting inserts. Further calls have no effect. */
   release(): Promise<void>;
   /**
-   * Lets them go on once two wait, or one has for a second; rejects if none does in time. The database sees to it: however
-   * busy this process is, no insert waits for as long as a query may.
+   * Releases the inserts once two of them wait, or one has waited for a second. Rejects if none waits within 10 s. The wait
+   * runs inside the database, so a busy test process cannot delay the inserts until their timeout.
    */
   releaseOnceContended(): Promise<void>;
-  /** Instead: makes what was inserted here stay, so that the waiting inserts find that another was first. */
+  /** Commits the rows of the lock instead. The waiting inserts then lose the race. */
   commit(): Promise<void>;
 }
 
-/** Returns once two inserts wait for this transaction, or one has for a second; fails if none does in 10 s. */
+/** Returns once two inserts wait for this transaction, or one has waited for a second. Fails if none waits within 10 s. */
 const UNTIL_CONTENDED = `
   DO $$
   DECLARE
@@ -30,10 +30,10 @@ const UNTIL_CONTENDED = `
       EXIT WHEN inserts > 1 OR clock_timestamp() > since + interval '1 second';
       PERFORM pg_sleep(0.01);
     END LOOP;
-    ASSERT inserts > 0, 'no insert is held back';
+    ASSERT inserts > 0, 'no insert waits for the lock';
   END $$`;
 
-async function hold(database: TestDatabase, statement: string, values: unknown[]): Promise<Hold> {
+async function lock(database: TestDatabase, statement: string, values: unknown[]): Promise<RowLock> {
   const holder = await database.pool.connect();
   await holder.query('BEGIN');
   await holder.query(statement, values);
@@ -43,7 +43,7 @@ async function hold(database: TestDatabase, statement: string, values: unknown[]
     try {
       await holder.query(command);
     } finally {
-      // Ends the connection, and with it a transaction that a failed command left open.
+      // Closing the connection also ends a transaction that a failed command left open.
       holder.release(true);
     }
   };
@@ -71,14 +71,14 @@ async function hold(database: TestDatabase, statement: string, values: unknown[]
   };
 }
 
-/** Holds every insert of these users back, by uncommitted rows. */
-export function holdRow(database: TestDatabase, ...identityProviderUserIds: string[]): Promise<Hold> {
+/** Blocks every insert of these users with uncommitted rows. */
+export function lockRow(database: TestDatabase, ...identityProviderUserIds: string[]): Promise<RowLock> {
   const insert =
     'INSERT INTO users (id, identity_provider_user_id) SELECT gen_random_uuid(), unnest($1::text[])';
-  return hold(database, insert, [identityProviderUserIds]);
+  return lock(database, insert, [identityProviderUserIds]);
 }
 
-/** Holds every insert of any user back. Users are still found. */
-export function holdInserts(database: TestDatabase): Promise<Hold> {
-  return hold(database, 'LOCK TABLE users IN SHARE MODE', []);
+/** Blocks every insert into the table. Reads are not blocked. */
+export function lockInserts(database: TestDatabase): Promise<RowLock> {
+  return lock(database, 'LOCK TABLE users IN SHARE MODE', []);
 }

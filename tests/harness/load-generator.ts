@@ -3,8 +3,8 @@ import { inParallel } from './parallel';
 import { deliver, me, now, register, tokenFor, userCreated } from './requests';
 import type { TestService } from './service';
 
-/** What came of it. */
-export interface ArrivalFigures {
+/** Result of a run. */
+export interface LoadFigures {
   readonly requests: number;
   readonly seconds: number;
   readonly rows: number;
@@ -12,20 +12,20 @@ export interface ArrivalFigures {
   readonly usersWithSeveralIds: number;
   readonly usersCreatedTwice: number;
   readonly created: number;
-  /** Inserts beyond one a user: calls that lost a race to create. */
+  /** Inserts beyond one per user. Each belongs to a call that lost the race to create the row. */
   readonly lostRaces: number;
   readonly errors: readonly string[];
 }
 
-export interface ArrivalOptions {
+export interface LoadOptions {
   readonly users: number;
-  /** Requests under way at any time. */
+  /** Maximum number of requests in flight. */
   readonly concurrency: number;
-  /** Repeats an order. */
+  /** The same seed gives the same order of requests. */
   readonly seed: number;
 }
 
-/** A small, repeatable source of numbers in [0, 1) (mulberry32). */
+/** Returns a seeded generator of numbers in [0, 1) (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -36,31 +36,31 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-const WAYS = ['guard', 'register', 'webhook'] as const;
+const ENTRY_POINTS = ['guard', 'register', 'webhook'] as const;
 const Linked = z.object({ userId: z.string() });
-/** How far an arrival strays from its user's turn, in users: the arrivals of one user are under way together. */
-const SCATTER = 3;
+/** Maximum shift of a request in the order, in users, so that the requests of one user are in flight together. */
+const SPREAD = 3;
 
 /**
- * Has every user arrive by guard, by register and by webhook at about the same time, in random order, some ways
- * twice, each request at a random process; then compares all answers with the rows.
+ * Links every user through guard, register and webhook at about the same time. The order is random, some requests are
+ * sent twice, and each request goes to a random process. Compares all responses with the rows afterwards.
  */
-export async function arrive(
+export async function generateLoad(
   service: TestService,
-  { users, concurrency, seed }: ArrivalOptions,
-): Promise<ArrivalFigures> {
+  { users, concurrency, seed }: LoadOptions,
+): Promise<LoadFigures> {
   const random = randomFrom(seed);
   const id = (user: number) => `user_arrival_${seed}_${user}`;
-  const arrivals = Array.from({ length: users }, (_, user) =>
-    [...WAYS, ...WAYS.filter(() => random() < 0.3)].map((way) => ({
+  const requests = Array.from({ length: users }, (_, user) =>
+    [...ENTRY_POINTS, ...ENTRY_POINTS.filter(() => random() < 0.3)].map((entryPoint) => ({
       user,
-      way,
-      turn: user + random() * SCATTER,
+      entryPoint,
+      position: user + random() * SPREAD,
       process: Math.floor(random() * service.processes.length),
     })),
   )
     .flat()
-    .sort((one, other) => one.turn - other.turn);
+    .sort((one, other) => one.position - other.position);
 
   const tokens = new Map<number, string>();
   const tokenOf = (user: number) => {
@@ -76,22 +76,23 @@ export async function arrive(
     inserts += service.database.takeStatements().filter((sql) => sql.startsWith('INSERT')).length;
   };
 
-  // Not the caller's own id: its guard would link it before the handler could.
+  // The caller is another user, because the guard would link the caller's own id before the handler runs.
   const caller = tokenFor(service.idp, `user_caller_${seed}`, { exp: now() + 3600 });
   for (const { url } of service.processes) await me(url, caller);
   countInserts();
   inserts = 0;
   const started = performance.now();
-  await inParallel(concurrency, arrivals, async ({ user, way, process }, index) => {
+  await inParallel(concurrency, requests, async ({ user, entryPoint, process }, index) => {
     const url = service.processes[process]?.url ?? service.url;
     const { status, body } = await {
       guard: () => me(url, tokenOf(user)),
       register: () => register(url, caller, { identityProviderUserId: id(user) }),
       webhook: () => deliver(url, userCreated(id(user))),
-    }[way]();
-    if (status !== 200 && !(status === 201 && way === 'register')) errors.push(`${way} ${status}`);
+    }[entryPoint]();
+    if (status !== 200 && !(status === 201 && entryPoint === 'register'))
+      errors.push(`${entryPoint} ${status}`);
     if (status === 201) created[user] = (created[user] ?? 0) + 1;
-    if (way !== 'webhook' && status < 300) userIds[user]?.add(Linked.parse(body).userId);
+    if (entryPoint !== 'webhook' && status < 300) userIds[user]?.add(Linked.parse(body).userId);
     if (index % 500 === 0) countInserts();
   });
   const seconds = (performance.now() - started) / 1000;
@@ -104,7 +105,7 @@ export async function arrive(
   const rowsOf = new Map<string, string[]>();
   for (const { id, idp } of rows) rowsOf.set(idp, [...(rowsOf.get(idp) ?? []), id]);
   return {
-    requests: arrivals.length,
+    requests: requests.length,
     seconds,
     rows: rows.length,
     usersWithoutOneRow: userIds.filter((_, user) => rowsOf.get(id(user))?.length !== 1).length,

@@ -1,0 +1,19 @@
+/** A response of the service and the request that it belongs to. */
+export interface SeenResponse {
+  readonly method: string;
+  /** Path of the request without the query. Undefined if the request of this response is not known. */
+  readonly pathname: string | undefined;
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+let watch: (response: SeenResponse) => void = () => undefined;
+
+/** Sets the function that gets every later response. The helpers that send requests report their responses here. */
+export function watchResponses(watcher: (response: SeenResponse) => void): void {
+  watch = watcher;
+}
+
+/** Reports a response to the watcher. */
+export const recordResponse = (response: SeenResponse): void => watch(response);

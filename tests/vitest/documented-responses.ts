@@ -1,0 +1,44 @@
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { DOCUMENTED } from '../harness/openapi';
+
+/** Environment variable that passes the folder for recorded responses to the test workers. */
+export const RESPONSES_FOLDER_VARIABLE = 'TESTS_RESPONSES_FOLDER';
+/** List of the documented responses, each with the test that received it. Written after a run of all service tests. */
+const LIST = '.local/documented-responses.txt';
+
+const folderOf = () => process.env[RESPONSES_FOLDER_VARIABLE] ?? '';
+
+/** Appends a line to the file of this process. */
+export function record(kind: 'file' | 'response', ...fields: readonly string[]): void {
+  appendFileSync(path.join(folderOf(), `${process.pid}.tsv`), `${[kind, ...fields].join('\t')}\n`);
+}
+
+/** Returns the fields of all lines of one kind, from all processes. */
+function recorded(kind: 'file' | 'response'): string[][] {
+  return readdirSync(folderOf())
+    .flatMap((name) => readFileSync(path.join(folderOf(), name), 'utf8').split('\n'))
+    .map((line) => line.split('\t'))
+    .flatMap(([first, ...fields]) => (first === kind ? [fields] : []));
+}
+
+const SUITE = 'tests/service';
+
+/**
+ * Writes the list after a run of all service tests. Throws if no test received one of the documented responses. Has no
+ * effect after any other run.
+ */
+export function expectAllDocumentedSeen(): void {
+  const ran = new Set(recorded('file').map(([file]) => file));
+  const suite = readdirSync(SUITE).map((file) => `${SUITE}/${file}`);
+  if (!suite.every((file) => ran.has(file))) return;
+  const seen = new Map(recorded('response').map(([name = '', test = '']) => [name, test]));
+  const lines = DOCUMENTED.map(({ name }) => `${name}: ${seen.get(name) ?? 'NO TEST'}\n`);
+  mkdirSync(path.dirname(LIST), { recursive: true });
+  writeFileSync(LIST, lines.join(''));
+  const missing = DOCUMENTED.filter(({ name }) => !seen.has(name)).map(({ name }) => `  ${name}`);
+  if (missing.length === 0) return;
+  // Vitest prints an error of a teardown, but exits with 0.
+  process.exitCode = 1;
+  throw new Error(`lib/api/openapi.json describes responses that no test received:\n${missing.join('\n')}`);
+}

@@ -1,0 +1,2 @@
+// Ends a worker whose Vitest process was killed. Otherwise its tests, and the processes that they started, would go on.
+process.once('disconnect', () => process.exit(1));
