@@ -18,8 +18,9 @@ const { values } = parseArgs({
   },
 });
 const port = Number(values.port);
-const buildFolder = import.meta.dirname;
-const projectFolder = path.dirname(buildFolder);
+const projectFolder = path.dirname(import.meta.dirname);
+/** NEXT_DIST_DIR selects another build, as it does for Next.js. */
+const buildFolder = path.resolve(process.env['NEXT_DIST_DIR'] ?? import.meta.dirname);
 
 /** Maximum duration of a shutdown. Platforms send SIGKILL 10 s after SIGTERM. */
 const SHUTDOWN_MS = 9_000;
@@ -31,9 +32,10 @@ Object.assign(process.env, { NODE_ENV: 'production' });
 nextEnv.loadEnvConfig(projectFolder);
 // Next.js reads the configuration of the build from this variable, as in its standalone output. Without it, Next.js would load
 // a compiler at every start to read next.config.ts.
-process.env['__NEXT_PRIVATE_STANDALONE_CONFIG'] = JSON.stringify(
-  JSON.parse(readFileSync(path.join(buildFolder, 'required-server-files.json'), 'utf8')).config,
-);
+process.env['__NEXT_PRIVATE_STANDALONE_CONFIG'] = JSON.stringify({
+  ...JSON.parse(readFileSync(path.join(buildFolder, 'required-server-files.json'), 'utf8')).config,
+  distDir: path.relative(projectFolder, buildFolder),
+});
 const { default: next } = await import('next');
 const app = next({
   dir: projectFolder,

@@ -6,10 +6,12 @@ import { BAD_REQUEST, type Rejection } from '../routing/rejection-for-address';
 
 export const EXPECTATION_FAILED: Rejection = { status: 417, message: 'Expectation failed' };
 
+export const HEADERS_TOO_LARGE: Rejection = { status: 431, message: 'Request header fields too large' };
+
 /** Errors of the Node.js HTTP parser that have a status other than 400. */
 const REJECTIONS: Readonly<Record<string, Rejection>> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'Request timeout' },
-  HPE_HEADER_OVERFLOW: { status: 431, message: 'Request header fields too large' },
+  HPE_HEADER_OVERFLOW: HEADERS_TOO_LARGE,
 };
 
 export const rejectionOfError = ({ code = '' }: { readonly code?: string }): Rejection =>

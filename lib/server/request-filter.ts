@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/parse-and-validate-flight-router-state.js';
 import { isApi } from '../routing/paths';
 import { BAD_REQUEST, type Rejection, rejectionForAddress } from '../routing/rejection-for-address';
+import { HEADERS_TOO_LARGE } from './rejection';
 
 /** Headers that only the Next.js client and Next.js itself send. API routes do not use them. */
 const NEXT_HEADER = /^(?:rsc|next-.*|x-nextjs-.*|x-middleware-.*|x-action-.*)$/;
@@ -34,6 +35,9 @@ function hasValidRouterState({ headers }: IncomingMessage): boolean {
   }
 }
 
+/** Next.js copies each header of a page request several times. The limit is the default of Apache httpd. */
+const MAX_PAGE_HEADERS = 100;
+
 /** Returns false if the target is `*` or the URL of another host, or if there is no Host header (RFC 9112, 3.2). */
 const hasValidTarget = ({ url = '', headers, httpVersion }: IncomingMessage): boolean =>
   url.startsWith('/') && (headers.host !== undefined || httpVersion === '1.0');
@@ -57,6 +61,10 @@ export function rejectionFor(request: IncomingMessage): Rejection | undefined {
   if (rejection) return rejection;
   if (isApi(pathname)) {
     for (const name of Object.keys(headers)) if (NEXT_HEADER.test(name)) delete headers[name];
-  } else if (!hasValidRouterState(request)) return BAD_REQUEST;
+    return undefined;
+  }
+  // `rawHeaders` contains names and values.
+  if (request.rawHeaders.length > 2 * MAX_PAGE_HEADERS) return HEADERS_TOO_LARGE;
+  if (!hasValidRouterState(request)) return BAD_REQUEST;
   return undefined;
 }

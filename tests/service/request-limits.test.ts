@@ -32,6 +32,19 @@ test.each([
   expect(await statusesWith(100)).not.toEqual([400]);
 });
 
+test.each([ME, '/', '/docs', '/_next/static/x'])(
+  'A request with more than 100 headers to %s gets a 431',
+  async (path) => {
+    const statusesWith = async (count: number) => {
+      const names = Array.from({ length: count - 2 }, (_, index) => [`x-${index}`, '']);
+      // `Host` and `Connection` are headers as well.
+      return (await sendRaw(requestHead(`GET ${path} HTTP/1.1`, Object.fromEntries(names)))).statuses;
+    };
+    expect(await statusesWith(101)).toEqual([431]);
+    expect(await statusesWith(100)).not.toEqual([431]);
+  },
+);
+
 test('A page serves a browser with 1,900 cookies', async () => {
   const cookie = Array.from({ length: 1_900 }, (_, index) => `c${index}=`).join('; ');
   const { statuses } = await sendRaw(requestHead('GET / HTTP/1.1', { Cookie: cookie }));
