@@ -32,8 +32,8 @@ test.each([
   expect(await statusesWith(100)).not.toEqual([400]);
 });
 
-test.each([ME, '/', '/docs', '/_next/static/x'])(
-  'A request with more than 100 headers to %s gets a 431',
+test.each(['/', '/docs', '/unknown'])(
+  'A request with more than 100 headers to the page %s gets a 431',
   async (path) => {
     const statusesWith = async (count: number) => {
       const names = Array.from({ length: count - 2 }, (_, index) => [`x-${index}`, '']);
