@@ -35,7 +35,7 @@ const MARK = path.join(BUILD_FOLDER, 'made-of');
 /** What no build reads, or what it writes. Whatever else stands in the checkout counts, what is new there too. */
 const NOT_READ = new Set([
   ...['.git', '.github', '.ci', '.local', '.next', BUILD_FOLDER, 'node_modules'],
-  ...['bench', 'biome', 'dev', 'docs', 'tests', 'next-env.d.ts'],
+  ...['bench', 'biome', 'dev', 'docs', 'packages', 'tests', 'next-env.d.ts'],
 ]);
 
 /** The same for the same sources, packages and Node. */

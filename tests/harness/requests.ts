@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import type { IdentityProvider } from '../../dev/idp/server';
+import type { Emulator } from 'clerk-emulator';
+import { type Signing, signToken } from 'clerk-emulator/testing';
 import { recordResponse } from './answers';
-import { type Signing, signToken } from './hostile/tokens';
 import { SIGNING_SECRET } from './service';
 
 /** An answer as a test compares it. */
@@ -33,7 +33,7 @@ export const now = () => Math.floor(Date.now() / 1000);
  * minutes: no test ends because the machine is slow.
  */
 export function tokenFor(
-  idp: Pick<IdentityProvider, 'issuer' | 'signingKey'>,
+  idp: Pick<Emulator, 'issuer' | 'signingKey'>,
   sub: string,
   claims: Record<string, unknown> = {},
   signing?: Signing,

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
+import { foreignKeys, type Signing } from 'clerk-emulator/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { foreignKeys, type Signing } from '../harness/hostile/tokens';
 import { startImpostor } from '../harness/parts/impostor';
 import { bearer, cookie, me, now, send, tokenFor } from '../harness/requests';
 import { PUBLISHABLE_KEY, SECRET_KEY, startTestService } from '../harness/service';

@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto';
+import { foreignKeys } from 'clerk-emulator/testing';
 import { describe, expect, test } from 'vitest';
-import { foreignKeys } from '../harness/hostile/tokens';
 import { startImpostor } from '../harness/parts/impostor';
 import { movedClock } from '../harness/parts/moved-clock';
 import { bearer, cookie, ME, me, now, send, tokenFor } from '../harness/requests';

@@ -1,5 +1,5 @@
+import { foreignKeys } from 'clerk-emulator/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { foreignKeys } from '../harness/hostile/tokens';
 import { movedClock } from '../harness/parts/moved-clock';
 import { bearer, cookie, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';

@@ -66,12 +66,12 @@ describe('the build output', () => {
   });
 
   test('holds nothing of the local stack', () => {
-    const sources = execFileSync('git', ['ls-files', 'dev'], { encoding: 'utf8' })
+    const sources = execFileSync('git', ['ls-files', 'dev', 'packages'], { encoding: 'utf8' })
       .split('\n')
       .filter(Boolean);
     const traced = files
       .filter((file) => file.endsWith('.nft.json'))
-      .flatMap((file) => readFileSync(file, 'utf8').match(/[^"]*\/dev\/[^"]*/g) ?? []);
+      .flatMap((file) => readFileSync(file, 'utf8').match(/[^"]*\/(?:dev|packages)\/[^"]*/g) ?? []);
     expect(traced.filter((file) => sources.some((source) => file.endsWith(source)))).toEqual([]);
     const marker = 'identity provider stand-in';
     expect(files.filter((file) => readFileSync(file, 'latin1').includes(marker))).toEqual([]);

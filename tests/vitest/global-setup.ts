@@ -1,9 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { prefetchClerkJs } from 'clerk-emulator';
 import type { TestProject } from 'vitest/node';
-import { prefetchClerkJs } from '../../dev/idp/clerk-js';
 import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres/server';
+import { clerkJsFolder } from '../../dev/stack/settings';
 import { messageOf } from '../../dev/system/errors';
 import { removeStaleFiles } from '../../dev/system/stale-files';
 import { deployMigrations } from '../../lib/migrations/deploy';
@@ -18,7 +19,7 @@ import { ANSWERS_VARIABLE, expectAllSeen } from './documented-answers';
  * need none of it.
  */
 export default async function setUp({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
-  if (vitest.projects.every(({ name }) => name === 'unit')) return undefined;
+  if (vitest.projects.every(({ name }) => name === 'unit' || name === 'emulator')) return undefined;
   removeStaleFiles(os.tmpdir(), 'identity-link-tests-');
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-'));
   let postgres: EmbeddedPostgres | undefined;
@@ -34,7 +35,7 @@ export default async function setUp({ vitest }: TestProject): Promise<(() => Pro
   };
   // None is waited for alone. Once all have ended, what was started can be stopped.
   const needed = Promise.allSettled([migrated(), buildIfChanged()]);
-  for (const result of await Promise.allSettled([prepareBrowser(), prefetchClerkJs()])) {
+  for (const result of await Promise.allSettled([prepareBrowser(), prefetchClerkJs(clerkJsFolder)])) {
     // Most tests do without; those that do not, say so themselves.
     if (result.status === 'rejected') process.stderr.write(`${messageOf(result.reason)}\n`);
   }

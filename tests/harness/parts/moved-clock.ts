@@ -1,13 +1,7 @@
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import type { Clock } from '../../../dev/idp/instance/clock';
-
-/** A clock whose timers fire when it is told to go on. */
-export interface ManualClock extends Clock {
-  /** Goes on to the next timer that is at least so far away, fires it, and says how far that was. */
-  advance(atLeast?: number): number;
-}
+import { type ManualClock, timers } from 'clerk-emulator/testing';
 
 /** One clock for the identity provider and for the service's processes. */
 export interface MovedClock extends ManualClock {
@@ -17,40 +11,6 @@ export interface MovedClock extends ManualClock {
   /** For the service's processes. */
   readonly environment: Readonly<Record<string, string>>;
   stop(): void;
-}
-
-/** A clock for this process that stands still until it is told to go on. Starts with the real time. */
-export function manualClock(): ManualClock {
-  let time = Date.now();
-  return timersOf(
-    () => time,
-    (at) => {
-      time = at;
-    },
-  );
-}
-
-function timersOf(now: () => number, goTo: (at: number) => void): ManualClock {
-  const timers = new Map<() => void, number>();
-  return {
-    now,
-    after(milliseconds, callback) {
-      timers.set(callback, now() + milliseconds);
-      return () => timers.delete(callback);
-    },
-    advance(atLeast = 0) {
-      const started = now();
-      const [next] = [...timers]
-        .filter(([, at]) => at - started >= atLeast)
-        .sort(([, one], [, other]) => one - other);
-      if (next === undefined) throw new Error('No timer is set');
-      const [callback, at] = next;
-      timers.delete(callback);
-      goTo(at);
-      callback();
-      return at - started;
-    },
-  };
 }
 
 /** A clock that moves on with the real time, and is put forward when it is told to go on. */
@@ -69,7 +29,7 @@ export function movedClock(): MovedClock {
   move(0);
   const now = () => Date.now() + offset;
   return {
-    ...timersOf(now, (at) => move(at - now())),
+    ...timers(now, (at) => move(at - now())),
     stand: (at) => write(`at ${at}`),
     go: () => move(0),
     environment: {
