@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { extract } from 'tar';
 import { messageOf } from './errors';
 
-/** The browser SDK and its prebuilt components, as the provider would serve them from its own host. */
+/** The browser SDK and its prebuilt components. Real instances serve them from their own host. */
 const PACKAGES = {
   'clerk-js': {
     version: '6.34.1',
@@ -20,12 +20,12 @@ const PACKAGES = {
 } as const;
 type PackageName = keyof typeof PACKAGES;
 
-/** A file of one of the two packages, in whatever version the application's SDK asks for: one is pinned here. */
+/** Path of a script in one of the two packages. The requested version is ignored, because one version is pinned. */
 const SCRIPT_PATH = /^\/npm\/@clerk\/(?<name>clerk-js|ui)@[^/]+\/dist\/(?<file>[\w.-]+\.js)$/;
-const FETCH_BOUND_MILLISECONDS = 120_000;
+const FETCH_TIMEOUT_MILLISECONDS = 120_000;
 const UNFINISHED = '.fetching-';
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
-/** By default npm goes on for over a minute after the network is gone, while somebody waits for a page. */
+/** Without these options, npm retries for more than a minute when the network is down, and the page keeps loading. */
 const NPM_OPTIONS = [
   '--ignore-scripts',
   '--loglevel=error',
@@ -37,13 +37,13 @@ const NPM_OPTIONS = [
 export const DEFAULT_CLERK_JS_FOLDER = path.resolve('node_modules/.cache/clerk-emulator');
 
 /**
- * Answers a path with a script of the browser SDK, a 404 for one that there is not, or a 503 if the SDK cannot be
- * fetched. Never rejects.
+ * Returns the response for the path of a script: the script, a 404 if it does not exist, or a 503 if the download fails.
+ * Never rejects.
  */
 export type ClerkJs = (pathname: string) => Promise<Response>;
 
-/** Serves the browser SDK from a folder, which is filled on the first request. */
-export function clerkJsFrom(folder: string): ClerkJs {
+/** Serves the browser SDK from a folder. The first request downloads the packages to it. */
+export function serveClerkJs(folder: string): ClerkJs {
   return async (pathname) => {
     const { name, file } = SCRIPT_PATH.exec(pathname)?.groups ?? {};
     if (file === undefined || (name !== 'clerk-js' && name !== 'ui'))
@@ -63,8 +63,8 @@ export function clerkJsFrom(folder: string): ClerkJs {
 }
 
 /**
- * Fetches the browser SDK unless it is there. Rejects, once nothing is under way any more, with one line that says
- * what to do if it cannot be had.
+ * Downloads the browser SDK unless the folder contains it. If a download fails, rejects after both downloads have ended,
+ * with a one-line message that states what to do.
  */
 export async function prefetchClerkJs(folder: string = DEFAULT_CLERK_JS_FOLDER): Promise<void> {
   await removeStaleDownloads(folder);
@@ -88,11 +88,11 @@ async function removeStaleDownloads(folder: string): Promise<void> {
 
 const fetching = new Map<string, Promise<string>>();
 
-/** The folder of a package's scripts. Calls at the same time share one fetch, and a failed one is tried again. */
+/** Returns the folder with the scripts of a package. Concurrent calls share one download. A failed one is repeated. */
 function packageFolder(name: PackageName, folder: string): Promise<string> {
   const target = path.join(folder, `${name}-${PACKAGES[name].version}`);
-  const underWay = fetching.get(target);
-  if (underWay !== undefined) return underWay;
+  const inFlight = fetching.get(target);
+  if (inFlight !== undefined) return inFlight;
   const found = access(target)
     .catch(() => fetchPackage(name, folder, target))
     .then(() => target);
@@ -102,8 +102,8 @@ function packageFolder(name: PackageName, folder: string): Promise<string> {
 }
 
 /**
- * Fetches a package into a folder of its own and then renames that folder, so that other processes see all of
- * it or nothing; where two of them fetch at once, the first one's stays.
+ * Downloads a package to a temporary folder and renames that folder. Other processes therefore never see an incomplete
+ * package. If two processes download at the same time, the first one wins.
  */
 async function fetchPackage(name: PackageName, folder: string, target: string): Promise<void> {
   await mkdir(folder, { recursive: true });
@@ -111,7 +111,7 @@ async function fetchPackage(name: PackageName, folder: string, target: string): 
   const removeAtExit = () => rmSync(temporary, { recursive: true, force: true });
   process.once('exit', removeAtExit);
   try {
-    const tarball = await packed(name, temporary);
+    const tarball = await packTarball(name, temporary);
     await requireIntegrity(name, tarball);
     const scripts = path.join(temporary, 'scripts');
     await mkdir(scripts);
@@ -125,10 +125,10 @@ async function fetchPackage(name: PackageName, folder: string, target: string): 
       if ((await readdir(target).catch(() => [])).length === 0) throw error;
     });
   } catch (cause) {
-    const spec = specOf(name);
+    const spec = packageSpec(name);
     throw new Error(
-      `${spec}, which the sign-in pages need, could not be fetched (${reasonOf(cause)}). ` +
-        `Check that "npm view ${spec} version" works, then load the page again.`,
+      `The sign-in pages need ${spec}, which could not be downloaded (${describeNpmError(cause)}). ` +
+        `Check that "npm view ${spec} version" works, then reload the page.`,
       { cause },
     );
   } finally {
@@ -137,21 +137,21 @@ async function fetchPackage(name: PackageName, folder: string, target: string): 
   }
 }
 
-/** The tarball as the user's own npm fetches it: with its registry, credentials and proxy. */
-async function packed(name: PackageName, into: string): Promise<string> {
+/** Downloads the tarball with the npm of the user, which applies the user's registry, credentials and proxy. */
+async function packTarball(name: PackageName, into: string): Promise<string> {
   const npmScript = process.env['npm_execpath'];
   const isNpm = npmScript !== undefined && path.basename(npmScript).startsWith('npm');
   const [command, ...prefix] = isNpm ? [process.execPath, npmScript] : ['npm'];
   const fetched = promisify(execFile)(
     command,
-    [...prefix, 'pack', specOf(name), '--pack-destination', into, ...NPM_OPTIONS],
-    { timeout: FETCH_BOUND_MILLISECONDS, shell: !isNpm && process.platform === 'win32' },
+    [...prefix, 'pack', packageSpec(name), '--pack-destination', into, ...NPM_OPTIONS],
+    { timeout: FETCH_TIMEOUT_MILLISECONDS, shell: !isNpm && process.platform === 'win32' },
   );
   const killAtExit = () => fetched.child.kill();
   process.once('exit', killAtExit);
   await fetched.finally(() => process.off('exit', killAtExit));
   const tarball = (await readdir(into)).find((file) => file.endsWith('.tgz'));
-  if (tarball === undefined) throw new Error('npm fetched nothing');
+  if (tarball === undefined) throw new Error('npm did not create a tarball');
   return path.join(into, tarball);
 }
 
@@ -162,8 +162,8 @@ async function requireIntegrity(name: PackageName, tarball: string): Promise<voi
   if (hash !== PACKAGES[name].integrity) throw new Error('its sha512 is not the pinned one');
 }
 
-/** Of what npm writes, the line that names the fault. */
-function reasonOf(cause: unknown): string {
+/** Returns the line of npm's output that describes the error. */
+function describeNpmError(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const lines = cause.message.split('\n');
   return (
@@ -173,11 +173,11 @@ function reasonOf(cause: unknown): string {
   );
 }
 
-function specOf(name: PackageName): string {
+function packageSpec(name: PackageName): string {
   return `@clerk/${name}@${PACKAGES[name].version}`;
 }
 
-/** Only a name that holds the version stays the same for ever. */
+/** Only files with the version in their name never change. */
 function scriptHeaders(name: PackageName, file: string): Record<string, string> {
   const isFixed = file.includes(PACKAGES[name].version);
   return {

@@ -2,10 +2,10 @@ import { Hono, type MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
 import { methodOverride } from 'hono/method-override';
 import { backendApi } from './backend-api/routes';
-import { type ClerkJs, clerkJsFrom, DEFAULT_CLERK_JS_FOLDER } from './clerk-js';
+import { type ClerkJs, DEFAULT_CLERK_JS_FOLDER, serveClerkJs } from './clerk-js';
 import { startConsole } from './console/server';
 import { frontendApi } from './frontend-api/routes';
-import { errorBody, httpServer, isLoopback, requireLoopbackHost } from './http';
+import { createHttpServer, errorBody, isLoopback, requireLoopbackHost } from './http';
 import {
   acceptPassword,
   createSession,
@@ -27,18 +27,18 @@ import { type SigningKey, signingKey } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
 import { close, listen } from './listen';
 
-/** What a stand-in is told at its start; what is absent is as the provider's own instances have it. */
+/** Options of an emulator. The defaults are those of the provider's instances, unless an option says otherwise. */
 export interface EmulatorOptions {
-  /** On 127.0.0.1; absent: any free port. */
+  /** Port of both APIs on 127.0.0.1. Default: any free port. */
   readonly port?: number;
-  /** `pk_test_…` or `pk_live_…`: names the issuer and decides how a browser is recognised. */
+  /** `pk_test_…` or `pk_live_…`. Contains the issuer and selects how the Frontend API recognizes a browser. */
   readonly publishableKey: string;
   readonly secretKey: string;
-  /** The private key of an instance that begins without data; absent: a new one, which takes a second to make. */
+  /** Private key of an instance that starts without data. Default: a new key, whose generation takes about a second. */
   readonly signingKeyPem?: string;
-  /** Where events go; absent: they wait for an endpoint. */
+  /** Endpoint for events. Without it, events wait until an endpoint is set. */
   readonly webhook?: { readonly url: string; readonly secret: string } | undefined;
-  /** Every retry delay of the real schedule is multiplied by this; 1 is the provider's own. */
+  /** Factor for the delays of the provider's retry schedule. Default: 1. */
   readonly retryScale?: number;
   readonly sessionTokenSeconds?: number;
   /** Whether a sign-up must first prove its address by a mailed code, as the provider's default asks. */
@@ -58,14 +58,15 @@ export interface EmulatorOptions {
    * provider that use Clerk Protect. The emulator accepts every proof.
    */
   readonly protectCheckUrl?: string;
-  /** Users, clients, sessions, mails, deliveries and the signing key survive a restart; absent: memory only. */
+  /** File that stores users, clients, sessions, mails, deliveries and the signing key. Default: in memory. */
   readonly dataFile?: string;
-  /** Where the browser SDK is kept once it is fetched; absent: `node_modules/.cache/clerk-emulator`. */
+  /** Cache folder of clerk-js. Default: `node_modules/.cache/clerk-emulator` in the working directory. */
   readonly clerkJsFolder?: string;
-  /** The console, at this port of 127.0.0.1 if it is free and at any other if not; absent: no console. */
+  /** Starts a console on 127.0.0.1, on any free port if the preferred port is in use. Default: no console. */
   readonly console?: { readonly preferredPort: number };
+  /** Time and timers. Default: the system clock. */
   readonly clock?: Clock;
-  /** Absent: by nonce, and with `azp` in the session token. */
+  /** Default: by nonce, and with `azp` in the session token. */
   readonly handshake?: Partial<HandshakeSettings>;
   /** Called with each response of both APIs before it is sent. */
   readonly onResponse?: (response: SentResponse) => void;
@@ -81,11 +82,11 @@ export interface SentResponse {
   readonly body: string;
 }
 
-/** A running stand-in: the provider's two APIs over HTTP, and its dashboard's actions as functions. */
+/** A running emulator: the two APIs of the provider over HTTP, and the actions of its dashboard as functions. */
 export interface Emulator {
   /** Address of the Backend API and of the Frontend API. */
   readonly url: string;
-  /** Address of the console, if one was asked for. */
+  /** Address of the console, or undefined without the option `console`. */
   readonly consoleUrl: string | undefined;
   /** The operations of both APIs, such as `GET /v1/users/:id`. */
   readonly operations: readonly string[];
@@ -93,7 +94,7 @@ export interface Emulator {
   readonly publicKeyPem: string;
   /** Signs every token of this instance. */
   readonly signingKey: SigningKey;
-  /** Creates a user and sends `user.created`. Throws for an address that is taken or none, or a weak password. */
+  /** Creates a user and sends `user.created`. Throws for an invalid or taken address and for a weak password. */
   createUser(input: { email: string; password?: string; firstName?: string; lastName?: string }): User;
   /** Deletes a user, ends the user's sessions and sends `user.deleted`. Throws for an unknown id. */
   deleteUser(userId: string): void;
@@ -101,19 +102,19 @@ export interface Emulator {
   createSession(userId: string): Session;
   /** Revokes a session. Throws for an unknown id. */
   revokeSession(sessionId: string): Session;
-  /** A session token, with `origin` as its authorized party. Throws for an unknown id. */
+  /** Returns a session token with `origin` as its authorized party. Throws for an unknown id. */
   sessionToken(sessionId: string, origin?: string): string;
   readonly store: Store;
   readonly webhooks: Webhooks;
-  /** From now on the Backend API answers 429 beyond this rate; undefined, as at the start: it has no limit. */
+  /** Makes the Backend API return 429 above this rate. Undefined removes the limit. There is none at the start. */
   limitRate(rate: Rate | undefined): void;
-  /** Changes the format and the claims of handshakes from now on. */
+  /** Changes the format and the claims of later handshakes. */
   setHandshake(settings: Partial<HandshakeSettings>): void;
-  /** Ends every connection and timer and writes the data file. */
+  /** Closes all connections, cancels all timers and writes the data file. */
   stop(): Promise<void>;
 }
 
-/** Starts a stand-in for the identity provider, on the loopback interface only. */
+/** Starts an emulator on the loopback interface. Rejects if the port is in use or the data file is unreadable. */
 export async function startEmulator(options: EmulatorOptions): Promise<Emulator> {
   const clock = options.clock ?? systemClock;
   const publishableKey = parsePublishableKey(options.publishableKey);
@@ -142,20 +143,20 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     rateLimit: rateLimit(clock),
     handshakes: handshakes(clock, options.handshake),
   };
-  const clerkJs = clerkJsFrom(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
-  const ownConsole = options.console && (await startConsole(instance, options.console.preferredPort));
-  const app = apis(instance, clerkJs, options.onResponse);
-  const operations = operationsOf(app);
-  const server = httpServer(app, errorBody);
+  const clerkJs = serveClerkJs(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
+  const startedConsole = options.console && (await startConsole(instance, options.console.preferredPort));
+  const app = createApis(instance, clerkJs, options.onResponse);
+  const operations = listOperations(app);
+  const server = createHttpServer(app, errorBody);
   const port = await listen(server, options.port).catch(async (error: unknown) => {
-    await ownConsole?.stop();
+    await startedConsole?.stop();
     await webhooks.stop();
     throw error;
   });
 
   return {
     url: `http://127.0.0.1:${port}`,
-    consoleUrl: ownConsole?.url,
+    consoleUrl: startedConsole?.url,
     operations,
     issuer: publishableKey.issuer,
     publicKeyPem: key.publicKeyPem,
@@ -178,7 +179,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     limitRate: instance.rateLimit.set,
     setHandshake: instance.handshakes.set,
     async stop() {
-      await ownConsole?.stop();
+      await startedConsole?.stop();
       await close(server);
       await webhooks.stop();
       await store.close();
@@ -186,13 +187,13 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
   };
 }
 
-/** The scripts of the browser SDK and both APIs: what is no path of the Frontend API is the Backend API's. */
-function apis(instance: Instance, clerkJs: ClerkJs, onResponse: EmulatorOptions['onResponse']): Hono {
+/** Routes requests to clerk-js, the Frontend API and, for all other paths, the Backend API. */
+function createApis(instance: Instance, clerkJs: ClerkJs, onResponse: EmulatorOptions['onResponse']): Hono {
   const app = new Hono();
   app.use(requireLoopbackHost);
-  // A browser asks for PATCH and DELETE so: its POST needs no preflight.
+  // clerk-js sends PATCH and DELETE as a POST with this parameter, because a POST does not need a preflight.
   app.use(methodOverride({ app, query: '_method' }));
-  // Lets pages of this machine call without a proxy. No other site is allowed to read an answer.
+  // Pages on this machine may call without a proxy. Other sites must not read responses.
   app.use(
     cors({
       origin: (origin) => (isLoopback(origin) ? origin : null),
@@ -207,7 +208,7 @@ function apis(instance: Instance, clerkJs: ClerkJs, onResponse: EmulatorOptions[
   return app.route('/', frontendApi(instance)).route('/', backendApi(instance));
 }
 
-function operationsOf({ routes }: Hono): string[] {
+function listOperations({ routes }: Hono): string[] {
   return routes
     .filter(({ method, path }) => method !== 'ALL' && !path.endsWith('*'))
     .map(({ method, path }) => `${method} ${path}`);

@@ -7,16 +7,16 @@ import { newId } from './instance/ids';
 
 const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
-/** What a handler gets of a request: everything that came from outside, still to be parsed. */
+/** A request as a handler receives it. The handler parses the body and the query. */
 export interface ApiRequest {
   readonly url: URL;
-  /** The id in the path, where the route has one. */
+  /** The id in the path, or an empty string if the route does not have one. */
   readonly id: string;
   readonly body: Readonly<Record<string, unknown>>;
   readonly headers: Headers;
 }
 
-/** What a handler answers: JSON, or no body where `body` is undefined. */
+/** The response of a handler: JSON, or no body if `body` is undefined. */
 export interface ApiResponse {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -29,18 +29,18 @@ export type Routes<Request = ApiRequest, Result = ApiResponse> = Readonly<
   Record<string, (request: Request) => Result>
 >;
 
-/** The provider's form of an error, which its SDKs show beside the field that `parameter` names. */
+/** Returns an error in the format of the provider. The SDKs show it beside the field that `parameter` names. */
 export function errorBody({ code, message, parameter }: ApiError) {
   const meta = parameter === undefined ? {} : { param_name: parameter };
   return { errors: [{ code, message, long_message: message, meta }], clerk_trace_id: newId('trace') };
 }
 
-/** Whether an origin is a page on this machine. */
+/** Returns true if the origin is on this machine. */
 export function isLoopback(origin: string): boolean {
   return URL.canParse(origin) && LOOPBACK_HOSTS.includes(new URL(origin).hostname);
 }
 
-/** A name that means this machine only. A forwarded port may have another number. */
+/** Host header of a request to this machine. Any port is valid, because a forwarded port may differ. */
 const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
 
 /**
@@ -52,7 +52,7 @@ export const requireLoopbackHost: MiddlewareHandler = ({ req }, next) => {
   throw new ApiError(403, 'host_refused', 'The emulator only accepts requests to localhost and 127.0.0.1.');
 };
 
-/** The value that a schema makes of a body or a query. Throws the provider's error for the first fault. */
+/** Parses a body or a query. Throws the provider's error for the first invalid field. */
 export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
   const parsed = schema.safeParse(input);
   if (parsed.success) return parsed.data;
@@ -68,81 +68,84 @@ export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown):
   throw new ApiError(422, 'form_param_format_invalid', `${name} is invalid: ${issue?.message}`, name);
 }
 
-/** The same routes, with what `wrap` makes of each handler. */
-export function wrapped<From, To>(
+/** Returns the same routes with wrapHandlers handlers. */
+export function wrapHandlers<From, To>(
   routes: Readonly<Record<string, From>>,
   wrap: (handler: From, route: string) => To,
 ): Record<string, To> {
   return Object.fromEntries(Object.entries(routes).map(([route, handler]) => [route, wrap(handler, route)]));
 }
 
-/** Serves routes. A handler runs once the body is there, without a pause between what it reads and what it writes. */
+/**
+ * Serves routes. A handler runs after the body has arrived and is synchronous. No other request can therefore change the
+ * store between its reads and writes.
+ */
 export function serve(routes: Routes): Hono {
   const app = new Hono();
   for (const [route, handler] of Object.entries(routes)) {
     const [method = '', path = ''] = route.split(' ');
-    app.on(method, path, async (context) => respond(handler(await received(context))));
+    app.on(method, path, async (context) => respond(handler(await readRequest(context))));
   }
   return app;
 }
 
-/** An HTTP server that answers every request, whatever it holds: what is thrown as `wording` puts it, a fault as a 500. */
-export function httpServer(app: Hono, wording: (error: ApiError) => unknown): Server {
+/** Creates an HTTP server. `formatError` formats an ApiError for the body. Any other error is a 500. */
+export function createHttpServer(app: Hono, formatError: (error: ApiError) => unknown): Server {
   app.all('*', ({ req }) => {
     throw notFound(`${req.method} ${req.path}`);
   });
   app.onError((error) => {
-    if (error instanceof ApiError) return respond({ status: error.status, body: wording(error) });
-    console.error('The identity provider stand-in failed:', error);
-    const message = 'The identity provider stand-in failed; the terminal says why.';
-    return respond({ status: 500, body: wording(new ApiError(500, 'internal_clerk_error', message)) });
+    if (error instanceof ApiError) return respond({ status: error.status, body: formatError(error) });
+    console.error('The emulator failed:', error);
+    const message = 'The emulator failed. See its output for the cause.';
+    return respond({ status: 500, body: formatError(new ApiError(500, 'internal_clerk_error', message)) });
   });
   return createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
 }
 
-/** The Backend SDK reads an answer as JSON only if its content type is exactly this. */
+/** The Backend SDK parses a response as JSON only if the content type is exactly this value. */
 const JSON_TYPE = 'application/json';
 
-/** The answer as it goes over the wire. */
+/** Converts the response of a handler. */
 export function respond({ status = 200, headers, cookies = [], body }: ApiResponse): Response {
   const all = new Headers({ 'cache-control': 'no-store', 'content-type': JSON_TYPE, ...headers });
   for (const cookie of cookies) all.append('set-cookie', cookie);
   return new Response(body === undefined ? null : JSON.stringify(body), { status, headers: all });
 }
 
-async function received({ req }: Context): Promise<ApiRequest> {
-  const text = (await bytesOf(req.raw)).toString();
-  const body = fields(text, req.header('content-type') ?? '');
+async function readRequest({ req }: Context): Promise<ApiRequest> {
+  const text = (await readBody(req.raw)).toString();
+  const body = parseFields(text, req.header('content-type') ?? '');
   return { url: new URL(req.url), id: req.param('id') ?? '', body, headers: req.raw.headers };
 }
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 
-/** The body. Throws a 413 above 64 KiB, and a 400 for one that did not arrive whole. */
-async function bytesOf({ body }: Request): Promise<Buffer> {
+/** Reads the body. Throws a 413 above 64 KiB and a 400 if the body is incomplete. */
+async function readBody({ body }: Request): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
-    // The connection must outlive a body that is given up, or the answer would not reach the sender.
+    // Without preventCancel, a body that is too large would close the connection before the response.
     for await (const chunk of body?.values({ preventCancel: true }) ?? []) {
       length += chunk.length;
       if (length > BODY_LIMIT_BYTES) break;
       chunks.push(chunk);
     }
   } catch {
-    throw new ApiError(400, 'request_body_invalid', 'The body did not arrive whole.');
+    throw new ApiError(400, 'request_body_invalid', 'The body is incomplete.');
   }
   if (length > BODY_LIMIT_BYTES) throw new ApiError(413, 'request_body_too_large', 'The body is too large.');
   return Buffer.concat(chunks);
 }
 
-/** The fields of a JSON or form body, none for an empty one. Throws a 400 for a body that is no JSON object. */
-function fields(text: string, type: string): Record<string, unknown> {
+/** Returns the fields of a JSON or form body. An empty body has none. Throws a 400 unless JSON is an object. */
+function parseFields(text: string, type: string): Record<string, unknown> {
   if (text === '') return {};
   if (!type.includes('json')) return Object.fromEntries(new URLSearchParams(text));
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(text));
   } catch {
-    throw new ApiError(400, 'request_body_invalid', 'The body is no JSON object.');
+    throw new ApiError(400, 'request_body_invalid', 'The body is not a JSON object.');
   }
 }

@@ -78,7 +78,7 @@ test('a failed fetch is one line that says what to do, and is tried again', asyn
   );
   const failure = await prefetchClerkJs(target).catch((error: unknown) => error);
   expect(String(failure)).toMatch(
-    /could not be fetched \(npm error 404 not there\)\. Check that "npm view @clerk/,
+    /could not be downloaded \(npm error 404 not there\)\. Check that "npm view @clerk/,
   );
   expect(String(failure)).not.toContain('\n');
   await fakeNpm('again', `console.error('npm error 503 later'); process.exit(1);`);

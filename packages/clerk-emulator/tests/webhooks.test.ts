@@ -105,7 +105,7 @@ test('an endpoint that does not answer within 15 seconds has failed', async () =
   const provider = await start(silent.url, { clock, retryScale: 1 });
   const { id } = provider.webhooks.send('a.b', {});
   expect(clock.advance()).toBe(15_000);
-  const attempt = { status: null, answer: 'No answer within 15 seconds', durationMilliseconds: 15_000 };
+  const attempt = { status: null, answer: 'No response within 15 seconds', durationMilliseconds: 15_000 };
   await expect.poll(() => provider.store.deliveries.get(id)?.attempts).toMatchObject([attempt]);
 });
 

@@ -8,7 +8,7 @@ import { sessionRoutes } from './sessions';
 import { ticketRoutes } from './tickets';
 import { userRoutes } from './users';
 
-/** The Backend API: what the application's server and its scripts may do with the secret key, and nobody without. */
+/** The Backend API. Every request requires the secret key. */
 export function backendApi(instance: Instance): Hono {
   const routes = {
     'GET /v1/jwks': () => ({ body: jwks(instance.signingKey) }),
@@ -29,13 +29,13 @@ export function backendApi(instance: Instance): Hono {
     .route('/', serve(routes));
 }
 
-/** The provider's 429, which says when to come again. */
+/** Returns the provider's 429 with the seconds until the next attempt. */
 function tooManyRequests(seconds: number): Response {
   const error = new ApiError(429, 'too_many_requests', 'Too many requests. Please try again in a bit.');
   return respond({ status: 429, headers: { 'retry-after': String(seconds) }, body: errorBody(error) });
 }
 
-/** Throws the provider's 401 unless a request's authorization is the secret key. */
+/** Throws the provider's 401 unless the `Authorization` header contains the secret key. */
 function requireSecretKey(instance: Instance, authorization: string | undefined): void {
   if (authorization === undefined) {
     throw new ApiError(401, 'authentication_invalid', 'Invalid Authentication: no secret key was sent.');

@@ -18,7 +18,7 @@ import { Page } from './page';
 const CreateSession = z.strictObject({ user_id: z.string() });
 const TokenRequest = z.object({ expires_in_seconds: z.number().int().min(1).max(315_360_000).optional() });
 
-/** Sessions without a browser, and their tokens. */
+/** Creates, lists and revokes sessions without a browser, and issues their tokens. */
 export function sessionRoutes(instance: Instance): Routes {
   const { store } = instance;
   return {

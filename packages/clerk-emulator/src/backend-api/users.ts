@@ -38,7 +38,7 @@ const MetadataChange = z.strictObject({
   private_metadata: Metadata.optional(),
   unsafe_metadata: Metadata.optional(),
 });
-/** A query gives every parameter as a list: of those that may stand once, the first counts. */
+/** Uses the first value of a parameter, because a query may repeat parameters. */
 const first = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((values) => (Array.isArray(values) ? values[0] : values), schema);
 const upTo100 = z.array(z.string()).max(100).optional();
@@ -58,7 +58,7 @@ const ListUsers = z.strictObject({
 });
 type Selection = z.output<typeof CountUsers> & { readonly created_at_after?: number | undefined };
 
-/** What the list may be ordered by. */
+/** Sort keys of the list. */
 const ORDERS = new Map<string, (user: User) => string | number>([
   ['created_at', (user) => user.createdAt],
   ['updated_at', (user) => user.updatedAt],
@@ -70,7 +70,7 @@ const ORDERS = new Map<string, (user: User) => string | number>([
 
 const Event = z.object({ data: z.object({ id: z.string() }) });
 
-/** Users, as scripts and servers manage them. A parameter that the stand-in does not know is refused by name. */
+/** Manages users. Rejects unknown parameters with a 422 that names them. */
 export function userRoutes(instance: Instance): Routes {
   return {
     'POST /v1/users': ({ body }) => {
@@ -89,7 +89,7 @@ export function userRoutes(instance: Instance): Routes {
       return { body: { object: 'total_count', total_count: count } };
     },
     'GET /v1/users/:id': ({ id }) => ({ body: userResource(requireUser(instance, id)) }),
-    // The provider has no such address: `npm run local` asks here what became of a webhook.
+    // Not an operation of the provider. It shows what became of a webhook.
     'GET /v1/users/:id/deliveries': ({ id }) => {
       requireUser(instance, id);
       return { body: instance.webhooks.list().filter((delivery) => isAbout(delivery, id)) };
@@ -129,7 +129,7 @@ function isAbout({ body }: Delivery, id: string): boolean {
   return Event.safeParse(JSON.parse(body)).data?.data.id === id;
 }
 
-/** An instance that signs in by password, as this one says in its settings, asks for one unless told to skip that. */
+/** The instance requires passwords, so a user without one needs the parameter `skip_password_requirement`. */
 function passwordRequired(): ApiError {
   const message = '["password"] data doesn\'t match user requirements set for this instance';
   return new ApiError(422, 'form_data_missing', message);
@@ -156,8 +156,8 @@ function parameters({ searchParams }: URL): Record<string, string[]> {
   );
 }
 
-/** Ids with `-` in front are left out; those with `+`, or with nothing, are asked for. */
-function byId({ store }: Instance, ids: readonly string[]): User[] {
+/** Selects users by id. The prefix `-` excludes an id. The prefix `+` is the default. */
+function selectById({ store }: Instance, ids: readonly string[]): User[] {
   const without = new Set(ids.filter((id) => id.startsWith('-')).map((id) => id.slice(1)));
   const wanted = new Set(ids.filter((id) => !id.startsWith('-')).map((id) => id.replace(/^\+/, '')));
   const users =
@@ -168,7 +168,7 @@ function byId({ store }: Instance, ids: readonly string[]): User[] {
 function selectedUsers(instance: Instance, selection: Selection): User[] {
   const { email_address, user_id = [], external_id: externalIds = [], query, created_at_after } = selection;
   const emails = email_address?.map((email) => email.toLowerCase()) ?? [];
-  return byId(instance, user_id).filter(
+  return selectById(instance, user_id).filter(
     (user) =>
       (created_at_after === undefined || user.createdAt > created_at_after) &&
       (emails.length === 0 || emails.includes(user.email)) &&
@@ -190,7 +190,7 @@ function sortedUsers(users: User[], order: string): User[] {
   return sign === '-' ? ascending.reverse() : ascending;
 }
 
-/** The provider merges objects deeply and takes a null as the removal of a key. */
+/** Merges metadata as the provider does: deeply, and a null removes the key. */
 function mergeMetadata(
   current: Readonly<Record<string, unknown>>,
   change: Readonly<Record<string, unknown>> | undefined,

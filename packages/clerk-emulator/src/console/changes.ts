@@ -1,25 +1,25 @@
 import type { Delivery, Mail, Session, User } from '../instance/data';
 import type { Instance } from '../instance/instance';
 
-/** A user as the console shows one: without the password's hash and the metadata. */
+/** A user in the console, without password hash and metadata. */
 export type UserRow = Pick<User, 'id' | 'email' | 'createdAt'> & { readonly hasPassword: boolean };
 
-/** The webhook endpoint as it is set now. */
+/** Current state of the webhook endpoint. */
 export interface EndpointState {
   readonly url: string | null;
   readonly paused: boolean;
   readonly signatureBroken: boolean;
 }
 
-/** What became of a table: rows that are new or different, in the table's order, and the ids of rows that left. */
+/** Changes of a table: new and changed rows in the order of the table, and the ids of deleted rows. */
 export interface TableChanges<Row> {
   readonly put: readonly Row[];
   readonly gone: readonly string[];
 }
 
-/** What the page is sent: all there is in the first message of a connection, then what has changed since the last. */
+/** A message to the page. The first one of a connection contains all rows, later ones the changes since the last. */
 export interface Changes {
-  /** The stand-in's time, by which the page counts down. */
+  /** Time of the emulator. The page uses it for countdowns. */
   readonly now: number;
   readonly endpoint: EndpointState;
   readonly users: TableChanges<UserRow>;
@@ -28,7 +28,7 @@ export interface Changes {
   readonly deliveries: TableChanges<Delivery>;
 }
 
-/** A reader of the store that returns, at each call, what has changed since the call before; at first everything. */
+/** Returns a function that returns the changes since its last call. The first call returns all rows. */
 export function readChanges({ store, webhooks, clock }: Instance): () => Changes {
   const users = tableReader(store.users);
   const sessions = tableReader(store.sessions);
@@ -55,7 +55,7 @@ function userRow({ id, email, createdAt, password }: User): UserRow {
   return { id, email, createdAt: Math.floor(createdAt), hasPassword: password !== null };
 }
 
-/** A row of the store is replaced when it changes, so that the same object is the same row. */
+/** Compares rows by identity, because the store replaces a row that changes. */
 function tableReader<Row extends { readonly id: string }>(table: { all(): Row[] }): () => TableChanges<Row> {
   let known = new Map<string, Row>();
   return () => {

@@ -3,13 +3,13 @@ import { streamSSE } from 'hono/streaming';
 import type { Instance } from '../instance/instance';
 import { readChanges } from './changes';
 
-/** A burst of changes becomes one message; a person takes this for at once. */
+/** Changes within this time become one message. The delay is too short to notice. */
 const GATHER_MILLISECONDS = 50;
 const RECONNECT_MILLISECONDS = 1000;
 
 /**
- * Tells a page of every change, by server-sent events: a `snapshot`, then `changes`, until the page goes. A page that
- * reads slowly is sent fewer messages.
+ * Streams changes to a page as server-sent events: one `snapshot`, then `changes` until the page disconnects. A page that
+ * reads slowly gets fewer messages.
  */
 export function follow(instance: Instance, context: Context): Response {
   return streamSSE(context, async (stream) => {

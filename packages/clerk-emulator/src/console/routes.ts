@@ -19,16 +19,16 @@ import { sampleEventData } from './sample-events';
 
 const NewUser = z.strictObject({ email: EmailAddress, password: z.string().optional() });
 const NewEvent = z.strictObject({
-  type: z.string().trim().min(1, 'an event has a type').max(200),
+  type: z.string().trim().min(1, 'an event must have a type').max(200),
   data: z.record(z.string(), z.unknown()),
 });
 const EndpointChange = z.strictObject({
   paused: z.boolean().optional(),
   signatureBroken: z.boolean().optional(),
 });
-const Nothing = z.strictObject({});
+const Empty = z.strictObject({});
 
-/** What the page can do, by method and path. */
+/** Routes of the actions that the page offers. */
 export function consoleRoutes(instance: Instance): Routes {
   const { store, webhooks } = instance;
   return {
@@ -38,22 +38,22 @@ export function consoleRoutes(instance: Instance): Routes {
       return { status: 201, body: { id: createUser(instance, { email, password: hash }).id } };
     },
     'DELETE /api/users/:id': ({ id, body }) => {
-      parse(Nothing, body);
+      parse(Empty, body);
       deleteUser(instance, requireUser(instance, id));
       return { body: { id } };
     },
     'POST /api/users/:id/sessions': ({ id, body }) => {
-      parse(Nothing, body);
+      parse(Empty, body);
       const session = createSession(instance, requireUser(instance, id), newId('client'));
       return { status: 201, body: { id: session.id } };
     },
     'POST /api/sessions/:id/revoke': ({ id, body }) => {
-      parse(Nothing, body);
+      parse(Empty, body);
       const session = requireSession(instance, id);
       return { body: { id, status: endSession(instance, session, 'revoked').status } };
     },
     'POST /api/sessions/:id/token': ({ id, body }) => {
-      parse(Nothing, body);
+      parse(Empty, body);
       const session = activeSession(instance, id);
       if (session === undefined) throw new ApiError(409, 'session_over', 'This session is over.');
       return { body: { token: issueToken(instance, session), seconds: instance.sessionTokenSeconds } };
@@ -64,11 +64,11 @@ export function consoleRoutes(instance: Instance): Routes {
       return { status: 201, body: { id: webhooks.send(type, data).id } };
     },
     'DELETE /api/deliveries': ({ body }) => {
-      parse(Nothing, body);
+      parse(Empty, body);
       return { body: { cleared: webhooks.clear() } };
     },
     'POST /api/deliveries/:id/redeliver': ({ id, body }) => {
-      parse(Nothing, body);
+      parse(Empty, body);
       if (store.deliveries.get(id) === undefined) throw notFound(`Delivery ${id}`);
       return { body: { id: webhooks.redeliver(id).id } };
     },
@@ -82,7 +82,7 @@ export function consoleRoutes(instance: Instance): Routes {
   };
 }
 
-/** The value of a body, or the 422 that says in words for a person what is wrong with which field. */
+/** Parses a body. Throws a 422 with a readable message and the name of the invalid field. */
 function parse<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;

@@ -5,15 +5,15 @@ import type { Instance } from '../instance/instance';
 import { deletedUserResource, sessionEventResource, userResource } from '../instance/resources';
 
 /**
- * The data of an event of this type in the provider's form, to be edited and sent: `user.created` is about somebody
- * whom nobody has seen yet, the others are about the newest user if there is one. Throws the 404 of any other type.
+ * Returns sample data for an event, in the format of the provider. The sample for `user.created` describes a new user. The
+ * other samples describe the newest user of the instance, if there is one. Throws a 404 for any other type.
  */
 export function sampleEventData(instance: Instance, type: string): Record<string, unknown> {
-  const stranger = unseenUser(instance.clock.now());
-  const user = instance.store.users.all().at(-1) ?? stranger;
+  const newUser = sampleUser(instance.clock.now());
+  const user = instance.store.users.all().at(-1) ?? newUser;
   switch (type) {
     case 'user.created':
-      return userResource(stranger);
+      return userResource(newUser);
     case 'user.updated':
       return userResource({ ...user, updatedAt: instance.clock.now() });
     case 'user.deleted':
@@ -25,7 +25,7 @@ export function sampleEventData(instance: Instance, type: string): Record<string
   }
 }
 
-function unseenUser(now: number): User {
+function sampleUser(now: number): User {
   const id = newId('user');
   return {
     id,

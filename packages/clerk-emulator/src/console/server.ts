@@ -2,25 +2,25 @@ import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { Hono, type MiddlewareHandler } from 'hono';
-import { httpServer, requireLoopbackHost, serve } from '../http';
+import { createHttpServer, requireLoopbackHost, serve } from '../http';
 import { ApiError } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import { close, listen } from '../listen';
 import { follow } from './live';
 import { consoleRoutes } from './routes';
 
-/** The console of one instance: the page on which a person sees and moves what the stand-in does. */
+/** The console of one instance: a page that shows and changes the state of the emulator. */
 export interface Console {
   readonly url: string;
-  /** Ends every connection; open pages say that the stack is gone until it is back. */
+  /** Closes all connections. Open pages show that the emulator is down, and reconnect after a restart. */
   stop(): Promise<void>;
 }
 
 const PAGE_FOLDER = fileURLToPath(new URL('page/', import.meta.url));
-/** One file without imports; the package exports it to bundlers only. */
+/** A file without imports. The package exports it to bundlers only, so its path is derived from the main file. */
 const PREACT_FOLDER = new URL('../preact/', pathToFileURL(createRequire(import.meta.url).resolve('htm')));
 
-/** Event data is whatever somebody sent: nothing but the page's own files runs, and no text becomes markup. */
+/** Event data is untrusted. The browser runs only the scripts of the page, and text never becomes markup. */
 const SECURITY_HEADERS = {
   'content-security-policy': [
     "default-src 'none'",
@@ -42,9 +42,9 @@ const SECURITY_HEADERS = {
 };
 
 /**
- * Starts the console on 127.0.0.1, at the port that is asked for if that is free and at any other if not. Nobody
- * signs in: it answers only requests that name this machine as host, which a page of a rebound domain cannot, and
- * is changed only by its own page. Rejects if no port can be had.
+ * Starts the console on 127.0.0.1, on any free port if the preferred port is in use. The console requires no sign-in.
+ * Instead, it accepts only requests whose `Host` header names this machine, which protects it from DNS rebinding, and
+ * changes only from its own page. Rejects if no port is free.
  */
 export async function startConsole(instance: Instance, preferredPort: number): Promise<Console> {
   const app = new Hono()
@@ -54,7 +54,7 @@ export async function startConsole(instance: Instance, preferredPort: number): P
     .get('*', serveStatic({ root: PAGE_FOLDER }))
     .use(requireOwnPage)
     .route('/', serve(consoleRoutes(instance)));
-  const server = httpServer(app, ({ message, parameter }) => ({ message, parameter }));
+  const server = createHttpServer(app, ({ message, parameter }) => ({ message, parameter }));
   server.requestTimeout = 10_000;
   const port = await listen(server, preferredPort).catch(() => listen(server));
   return { url: `http://127.0.0.1:${port}`, stop: () => close(server) };
@@ -70,16 +70,16 @@ const requireSameSite: MiddlewareHandler = ({ req }, next) => {
   const site = req.header('sec-fetch-site') ?? 'none';
   const isNavigation = req.header('sec-fetch-mode') === 'navigate';
   if (site !== 'same-origin' && site !== 'none' && !isNavigation) {
-    throw new ApiError(403, 'site_refused', 'The console answers only to its own page.');
+    throw new ApiError(403, 'site_refused', 'The console only accepts requests of its own page.');
   }
   return next();
 };
 
-/** Throws a 403 unless a script of the console's own page sent what changes something, a 415 unless it sent JSON. */
+/** Throws a 403 for a change that does not come from the page of the console, and a 415 unless the body is JSON. */
 const requireOwnPage: MiddlewareHandler = ({ req }, next) => {
   if (req.method === 'GET') return next();
   if (req.header('origin') !== `http://${req.header('host')}`) {
-    throw new ApiError(403, 'origin_refused', 'Only the console’s own page may change something.');
+    throw new ApiError(403, 'origin_refused', 'Only the page of the console may make changes.');
   }
   if (req.header('content-type')?.split(';')[0]?.trim().toLowerCase() !== 'application/json') {
     throw new ApiError(415, 'content_type_refused', 'The body must be application/json.');

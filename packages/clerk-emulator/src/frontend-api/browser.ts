@@ -5,37 +5,37 @@ import { ApiError, notFound } from '../instance/error';
 import { newId } from '../instance/ids';
 import { type Instance, isSecretKey } from '../instance/instance';
 
-/** The browser behind a request, recognised by the token that its client was given. */
+/** The browser that sent a request, recognized by the token of its client. */
 export interface Browser {
-  /** The application's origin, which its session tokens name as the authorized party. */
+  /** Origin of the application. Session tokens contain it as the authorized party. */
   readonly origin: string | undefined;
-  /** Its client as it stands now, if it has one. */
+  /** Current state of its client, or undefined if it does not have one. */
   readonly client: Client | undefined;
-  /** The browser's client, made now if it has none. */
+  /** Returns the client of the browser. Creates one if there is none. */
   establish(): Client;
 }
 
-/** A request of the Frontend API: of the browser SDK, or of a browser on its way to a page. */
+/** A request to the Frontend API, from the browser SDK or from a browser that navigates. */
 export interface BrowserRequest extends ApiRequest {
   readonly browser: Browser;
 }
 
-/** How long an attempt to sign in or up may be gone on with. */
+/** Maximum duration of a sign-in or sign-up. */
 export const ATTEMPT_LIFE = 24 * 60 * 60 * 1000;
 const COOKIE_LIFE_SECONDS = 365 * 24 * 60 * 60;
 
 /**
- * Recognises the browser: in development by `__clerk_db_jwt` in the query, in production by the `__client`
- * cookie. Throws the provider's 400 for a page of another site, which must not act for the browser's user.
+ * Recognizes the browser by `__clerk_db_jwt` in the query (development instance) or by the `__client` cookie (production
+ * instance). Throws the provider's 400 for a page of another site, because that site must not act for the user.
  */
-export function recogniseBrowser(instance: Instance, request: ApiRequest): Browser {
+export function recognizeBrowser(instance: Instance, request: ApiRequest): Browser {
   const proxy = proxyOrigin(instance, request);
   const origin = request.headers.get('origin') ?? undefined;
   if (origin !== undefined && origin !== proxy && !isLoopback(origin)) {
     throw new ApiError(400, 'origin_invalid', `The origin ${origin} may not use this instance.`);
   }
   const { clients } = instance.store;
-  const token = shownToken(instance, request);
+  const token = readClientToken(instance, request);
   let id = token ? clients.find((client) => client.token === token)?.id : undefined;
   const client = () => (id === undefined ? undefined : clients.get(id));
   return {
@@ -51,12 +51,12 @@ export function recogniseBrowser(instance: Instance, request: ApiRequest): Brows
   };
 }
 
-/** Whether an application at this origin may use the stand-in: one on this machine, or the one that proxies to it. */
+/** Returns true if the origin is on this machine or is the application that proxies to the emulator. */
 export function isTrustedOrigin(instance: Instance, request: ApiRequest, origin: string): boolean {
   return isLoopback(origin) || origin === proxyOrigin(instance, request);
 }
 
-/** A client for a browser that has none. */
+/** Creates a client for a browser. */
 export function newClient(instance: Instance): Client {
   const now = instance.clock.now();
   return instance.store.clients.put({
@@ -70,11 +70,11 @@ export function newClient(instance: Instance): Client {
   });
 }
 
-/** The headers and cookies by which the browser keeps its client, and by which pages see that somebody signed in. */
+/** Returns headers and cookies with the client of the browser and the time of the last sign-in or sign-out. */
 export function browserState(instance: Instance, request: BrowserRequest) {
   const { client } = request.browser;
   if (instance.publishableKey.development) {
-    const isNew = client !== undefined && client.token !== shownToken(instance, request);
+    const isNew = client !== undefined && client.token !== readClientToken(instance, request);
     return { headers: isNew ? { 'clerk-db-jwt': client.token } : {}, cookies: [] };
   }
   const attributes = cookieAttributes(request.browser);
@@ -82,31 +82,31 @@ export function browserState(instance: Instance, request: BrowserRequest) {
     headers: {},
     cookies: [
       ...(client ? [`__client=${client.token}; HttpOnly; ${attributes}`] : []),
-      ...suffixed(instance, '__client_uat').map(
+      ...cookieNames(instance, '__client_uat').map(
         (name) => `${name}=${clientUpdatedAt(instance, client)}; ${attributes}`,
       ),
     ],
   };
 }
 
-/** When somebody last signed in or out, in seconds; 0 while nobody is signed in. */
+/** Returns the time of the last sign-in or sign-out in seconds, or 0 if no session is active. */
 export function clientUpdatedAt(instance: Instance, client: Client | undefined): number {
   const signedIn = client !== undefined && activeSessions(instance, client.id).length > 0;
   return signedIn ? Math.floor(client.updatedAt / 1000) : 0;
 }
 
-/** A cookie's name as the SDKs read it: plain, and with the instance's suffix. */
-export function suffixed(instance: Instance, name: string): [string, string] {
+/** Returns both names of a cookie that the SDKs read: without and with the suffix of the instance. */
+export function cookieNames(instance: Instance, name: string): [string, string] {
   return [name, `${name}_${instance.publishableKey.cookieSuffix}`];
 }
 
-/** Attributes of a cookie that lasts, secure where the application is. */
+/** Returns the attributes of a persistent cookie. It is secure if the application uses https. */
 export function cookieAttributes(browser: Browser): string {
   const secure = browser.origin?.startsWith('https:') ? '; Secure' : '';
   return `Path=/; SameSite=Lax; Max-Age=${COOKIE_LIFE_SECONDS}${secure}`;
 }
 
-/** A session of the browser's client. Throws a 404 for another's and the 401 of somebody signed out for one that is over. */
+/** Returns a session of the client. Throws a 404 for a session of another client and a 401 for an ended session. */
 export function requireOwnSession(instance: Instance, request: BrowserRequest, id: string): Session {
   const { client } = request.browser;
   if (client && instance.store.sessions.get(id)?.clientId !== client.id) throw notFound('The session');
@@ -115,7 +115,7 @@ export function requireOwnSession(instance: Instance, request: BrowserRequest, i
   return session;
 }
 
-/** The sign-in or sign-up that this browser began. Throws a 404 for another's and for one abandoned a day ago. */
+/** Returns a sign-in or sign-up of this browser. Throws a 404 for one of another browser and for an expired one. */
 export function requireOwnAttempt<Attempt extends SignIn | SignUp>(
   instance: Instance,
   attempts: { get(id: string): Attempt | undefined },
@@ -128,13 +128,13 @@ export function requireOwnAttempt<Attempt extends SignIn | SignUp>(
   return attempt;
 }
 
-/** Throws the error by which the SDK learns that this browser is signed in already: an instance has one session each. */
-export function requireNobodySignedIn(instance: Instance, client: Client): void {
+/** Throws the provider's error if the browser is signed in, because a client may have only one session. */
+export function requireSignedOut(instance: Instance, client: Client): void {
   if (activeSessions(instance, client.id).length === 0) return;
   throw new ApiError(400, 'session_exists', 'You are already signed in.');
 }
 
-/** Who is signed in, in the session that the SDK names or else the only one. Throws the 401 of somebody signed out. */
+/** Returns the session that the SDK names, or else the only one, with its user. Throws a 401 if there is none. */
 export function requireSignedIn(
   instance: Instance,
   request: BrowserRequest,
@@ -151,7 +151,7 @@ export function requireSignedIn(
   return { session, user };
 }
 
-function shownToken(instance: Instance, { url, headers }: ApiRequest): string | undefined {
+function readClientToken(instance: Instance, { url, headers }: ApiRequest): string | undefined {
   if (instance.publishableKey.development) return url.searchParams.get('__clerk_db_jwt') ?? undefined;
   for (const pair of headers.get('cookie')?.split('; ') ?? []) {
     if (pair.startsWith('__client=')) return pair.slice('__client='.length);
@@ -159,13 +159,13 @@ function shownToken(instance: Instance, { url, headers }: ApiRequest): string | 
   return undefined;
 }
 
-/** The application that passed the request on: it proves that it is one by the secret key. */
+/** Returns the origin of the application that proxied the request. The application authenticates with the secret key. */
 function proxyOrigin(instance: Instance, { headers }: ApiRequest): string | undefined {
   const proxyUrl = headers.get('clerk-proxy-url');
   const secretKey = headers.get('clerk-secret-key');
   if (proxyUrl === null || secretKey === null) return undefined;
   if (!isSecretKey(instance, secretKey)) {
-    throw new ApiError(401, 'clerk_key_invalid', 'The proxy sent another secret key than this instance has.');
+    throw new ApiError(401, 'clerk_key_invalid', 'The proxy sent a secret key of another instance.');
   }
   return URL.canParse(proxyUrl) ? new URL(proxyUrl).origin : undefined;
 }

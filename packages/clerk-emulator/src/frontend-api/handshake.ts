@@ -10,9 +10,9 @@ import {
   type BrowserRequest,
   clientUpdatedAt,
   cookieAttributes,
+  cookieNames,
   isTrustedOrigin,
   newClient,
-  suffixed,
 } from './browser';
 
 /**
@@ -53,7 +53,7 @@ function requireOwnPage(instance: Instance, request: BrowserRequest, target: str
     !/^https?:$/.test(page.protocol) ||
     !isTrustedOrigin(instance, request, page.origin)
   ) {
-    throw new ApiError(400, 'url_invalid', 'redirect_url is no page of this application.', 'redirect_url');
+    throw new ApiError(400, 'url_invalid', 'redirect_url is not a page of this application.', 'redirect_url');
   }
   return page;
 }
@@ -70,14 +70,14 @@ function sessionCookies(
   const token = session ? issueToken(instance, session, { origin }) : '';
   const lasting = cookieAttributes(browser);
   return [
-    ...suffixed(instance, '__session').map((name) =>
+    ...cookieNames(instance, '__session').map((name) =>
       token === '' ? `${name}=; Path=/; SameSite=Lax; Max-Age=0` : `${name}=${token}; ${lasting}`,
     ),
-    ...suffixed(instance, '__client_uat').map(
+    ...cookieNames(instance, '__client_uat').map(
       (name) => `${name}=${clientUpdatedAt(instance, client)}; ${lasting}`,
     ),
     ...(instance.publishableKey.development && client
-      ? suffixed(instance, '__clerk_db_jwt').map((name) => `${name}=${client.token}; ${lasting}`)
+      ? cookieNames(instance, '__clerk_db_jwt').map((name) => `${name}=${client.token}; ${lasting}`)
       : []),
   ];
 }

@@ -28,7 +28,7 @@ const PasswordChange = z.object({
   sign_out_of_other_sessions: z.stringbool().default(false),
 });
 
-/** What a user may do with the own account: the profile's name, password, devices and deletion. */
+/** Routes of the account page: name, password, devices and deletion. */
 export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
   return {
     'GET /v1/me': (request) => publicUserResource(requireSignedIn(instance, request).user),
@@ -73,7 +73,7 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
   };
 }
 
-/** The devices where the user is signed in, as the profile lists them. */
+/** Returns the devices with an active session, as the account page lists them. */
 export function activeDevices(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
   const { user } = requireSignedIn(instance, request);
   return instance.store.sessions
@@ -82,7 +82,7 @@ export function activeDevices(instance: Instance, request: BrowserRequest): Reco
     .map(deviceResource);
 }
 
-/** The addresses of the signed-in user. */
+/** Returns the addresses of the signed-in user. */
 export function ownAddresses(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
   return [emailAddressResource(requireSignedIn(instance, request).user)];
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parse, type Routes, wrapped } from '../http';
+import { parse, type Routes, wrapHandlers } from '../http';
 import { requireUser } from '../instance/accounts';
 import type { Session, User, Verification } from '../instance/data';
 import { ApiError } from '../instance/error';
@@ -8,7 +8,7 @@ import { checkCode, mailCode } from '../instance/mail';
 import { reverificationResource } from '../instance/resources';
 import { type BrowserRequest, requireOwnSession } from './browser';
 import { verifyPassword } from './password-factor';
-import { sessionOf } from './session';
+import { currentSession } from './session';
 
 const Start = z.object({ level: z.enum(['first_factor', 'second_factor', 'multi_factor']) });
 const Prepare = z.object({ strategy: z.literal('email_code') });
@@ -46,11 +46,11 @@ export function reverificationRoutes(instance: Instance): Routes<BrowserRequest,
       return save({ ...session, reverifiedAt: instance.clock.now() }, verified);
     },
   };
-  return wrapped(routes, (handler) => (request) => {
+  return wrapHandlers(routes, (handler) => (request) => {
     const session = handler(request);
     return reverificationResource(session, {
       user: requireUser(instance, session.userId),
-      session: sessionOf(instance, session, request.browser),
+      session: currentSession(instance, session, request.browser),
     });
   });
 }

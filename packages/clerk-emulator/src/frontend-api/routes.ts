@@ -1,20 +1,20 @@
 import type { Hono } from 'hono';
-import { type ApiRequest, type ApiResponse, errorBody, type Routes, serve, wrapped } from '../http';
+import { type ApiRequest, type ApiResponse, errorBody, type Routes, serve, wrapHandlers } from '../http';
 import { issueToken } from '../instance/accounts';
 import { ApiError, notFound } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import { jwks } from '../instance/tokens';
-import { type BrowserRequest, browserState, recogniseBrowser, requireOwnSession } from './browser';
+import { type BrowserRequest, browserState, recognizeBrowser, requireOwnSession } from './browser';
 import { environment } from './environment';
 import { handshake } from './handshake';
 import { activeDevices, meRoutes, ownAddresses } from './me';
 import { reverificationRoutes } from './reverification';
-import { clientOf, sessionRoutes } from './session';
+import { currentClient, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
 import { openTicketLink } from './ticket-link';
 
-/** The Frontend API: what the SDK in a browser may do with the browser's own client. */
+/** The Frontend API. The browser SDK uses it to manage the client of its browser. */
 export function frontendApi(instance: Instance): Hono {
   const resources: Routes<BrowserRequest, unknown> = {
     ...sessionRoutes(instance),
@@ -41,28 +41,31 @@ export function frontendApi(instance: Instance): Hono {
     },
     'GET /v1/me/sessions/active': (request) => ({ body: activeDevices(instance, request) }),
     'GET /v1/me/email_addresses': (request) => ({ body: ownAddresses(instance, request) }),
-    // The SDK takes the client's new state from the answer to each change.
-    ...wrapped(resources, (handler, route) => (request: BrowserRequest) => {
+    // The SDK reads the new state of the client from the response to each change.
+    ...wrapHandlers(resources, (handler, route) => (request: BrowserRequest) => {
       const response = handler(request);
-      const client = route.startsWith('GET') ? null : clientOf(instance, request.browser);
+      const client = route.startsWith('GET') ? null : currentClient(instance, request.browser);
       return { body: { response, client } };
     }),
     'ALL /v1/:area{(?:client|dev_browser|environment|me)}/*': unknown,
     'ALL /.well-known/*': unknown,
   };
-  return serve(wrapped(routes, (handler) => (received) => answer(instance, received, handler)));
+  return serve(wrapHandlers(routes, (handler) => (received) => handleRequest(instance, received, handler)));
 }
 
-/** Answers a browser, which is told what to keep of its client. An error carries it too: one tab learns what another did. */
-function answer(
+/**
+ * Runs a handler for a browser and adds the state of its client to the response. Errors contain the client too, so a tab
+ * learns about a change in another tab.
+ */
+function handleRequest(
   instance: Instance,
   received: ApiRequest,
   handler: (request: BrowserRequest) => ApiResponse,
 ): ApiResponse {
-  const request = { ...received, browser: recogniseBrowser(instance, received) };
+  const request = { ...received, browser: recognizeBrowser(instance, received) };
   const response = attempt(
     () => handler(request),
-    () => clientOf(instance, request.browser),
+    () => currentClient(instance, request.browser),
   );
   const { headers, cookies } = browserState(instance, request);
   return {

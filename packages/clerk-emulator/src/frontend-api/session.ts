@@ -12,12 +12,12 @@ import { type Browser, type BrowserRequest, requireOwnSession } from './browser'
 
 type Resource = Record<string, unknown> | null;
 
-/** The browser's client and its sessions: staying signed in, and signing out of one or all. */
+/** Reads the client of the browser, keeps sessions active and ends them. */
 export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resource> {
   const { clients, sessions } = instance.store;
   const end = (status: 'ended' | 'removed') => (request: BrowserRequest) => {
     const session = requireOwnSession(instance, request, request.id);
-    return sessionOf(instance, endSession(instance, session, status), request.browser);
+    return currentSession(instance, endSession(instance, session, status), request.browser);
   };
   const endAll = ({ browser }: BrowserRequest) => {
     for (const session of browser.client ? activeSessions(instance, browser.client.id) : []) {
@@ -26,10 +26,10 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
   };
   const establish = ({ browser }: BrowserRequest) => {
     browser.establish();
-    return clientOf(instance, browser);
+    return currentClient(instance, browser);
   };
   return {
-    'GET /v1/client': ({ browser }) => clientOf(instance, browser),
+    'GET /v1/client': ({ browser }) => currentClient(instance, browser),
     'PUT /v1/client': establish,
     'POST /v1/client': establish,
     'DELETE /v1/client': (request) => {
@@ -40,37 +40,43 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
     },
     'DELETE /v1/client/sessions': (request) => {
       endAll(request);
-      return clientOf(instance, request.browser);
+      return currentClient(instance, request.browser);
     },
     'GET /v1/client/sessions/:id': (request) =>
-      sessionOf(instance, requireOwnSession(instance, request, request.id), request.browser),
+      currentSession(instance, requireOwnSession(instance, request, request.id), request.browser),
     'POST /v1/client/sessions/:id/touch': (request) => {
       const session = requireOwnSession(instance, request, request.id);
       const touched = sessions.put({ ...session, lastActiveAt: instance.clock.now() });
-      return sessionOf(instance, touched, request.browser);
+      return currentSession(instance, touched, request.browser);
     },
     'POST /v1/client/sessions/:id/end': end('ended'),
     'POST /v1/client/sessions/:id/remove': end('removed'),
   };
 }
 
-/** The browser's client as it stands now, with a new token for each session; null if it has none. */
-export function clientOf(instance: Instance, browser: Browser): Resource {
+/** Returns the client of the browser with a new token for each session, or null if it does not have one. */
+export function currentClient(instance: Instance, browser: Browser): Resource {
   const { client } = browser;
   if (client === undefined) return null;
   const { users, signIns, signUps } = instance.store;
   const signIn = signIns.get(client.signInId ?? '');
   const signUp = signUps.get(client.signUpId ?? '');
   return clientResource(client, {
-    sessions: activeSessions(instance, client.id).map((session) => sessionOf(instance, session, browser)),
+    sessions: activeSessions(instance, client.id).map((session) =>
+      currentSession(instance, session, browser),
+    ),
     signIn:
       signIn && signIn.status !== 'complete' ? signInResource(signIn, users.get(signIn.userId ?? '')) : null,
     signUp: signUp && signUp.status !== 'complete' ? signUpResource(signUp, instance) : null,
   });
 }
 
-/** A session for the browser, with a new token while it is active. */
-export function sessionOf(instance: Instance, session: Session, browser: Browser): Record<string, unknown> {
+/** Returns a session for the browser, with a new token if the session is active. */
+export function currentSession(
+  instance: Instance,
+  session: Session,
+  browser: Browser,
+): Record<string, unknown> {
   const user = instance.store.users.get(session.userId);
   const isActive = session.status === 'active' && user !== undefined;
   const token = isActive ? issueToken(instance, session, browser) : undefined;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parse, type Routes, wrapped } from '../http';
+import { parse, type Routes, wrapHandlers } from '../http';
 import {
   acceptPassword,
   createSession,
@@ -16,7 +16,7 @@ import { checkCode, mailCode } from '../instance/mail';
 import { Proof, requireOpenCheck, requirePassedCheck, startProtectCheck } from '../instance/protect-check';
 import { signInResource } from '../instance/resources';
 import { requireSignInToken, verifiedByTicket } from '../instance/tickets';
-import { ATTEMPT_LIFE, type BrowserRequest, requireNobodySignedIn, requireOwnAttempt } from './browser';
+import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
 import { verifyPassword } from './password-factor';
 
 const CodeStrategy = z.enum(['email_code', 'reset_password_email_code']);
@@ -48,7 +48,7 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
     'POST /v1/client/sign_ins': ({ body, browser }) => {
       const input = parse(Create, body);
       const client = browser.establish();
-      requireNobodySignedIn(instance, client);
+      requireSignedOut(instance, client);
       if (input.strategy === 'ticket') return acceptTicket(instance, client, input.ticket ?? '');
       const begun = begin(instance, client, userByIdentifier(instance, input.identifier));
       const user = userOf(instance, begun);
@@ -110,7 +110,7 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       return complete(instance, signIn, updated);
     },
   };
-  return wrapped(routes, (handler) => (request) => {
+  return wrapHandlers(routes, (handler) => (request) => {
     const signIn = handler(request);
     return signInResource(signIn, userOf(instance, signIn));
   });
@@ -182,7 +182,7 @@ function complete(instance: Instance, signIn: SignIn, user: User): SignIn {
 function openSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
   const signIn = requireOwnAttempt(instance, instance.store.signIns, request);
   if (signIn.userId === null)
-    throw new ApiError(400, 'resource_forbidden', 'This sign-in names no account yet.');
+    throw new ApiError(400, 'resource_forbidden', 'This sign-in does not have an account yet.');
   if (signIn.status === 'complete')
     throw new ApiError(400, 'resource_forbidden', 'This sign-in is complete.');
   requirePassedCheck(signIn.protectCheck);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parse, type Routes, wrapped } from '../http';
+import { parse, type Routes, wrapHandlers } from '../http';
 import {
   acceptPassword,
   createSession,
@@ -15,9 +15,9 @@ import { checkCode, mailCode } from '../instance/mail';
 import { Proof, requireOpenCheck, startProtectCheck } from '../instance/protect-check';
 import { missingFields, signUpResource } from '../instance/resources';
 import { requireInvitation, verifiedByTicket } from '../instance/tickets';
-import { ATTEMPT_LIFE, type BrowserRequest, requireNobodySignedIn, requireOwnAttempt } from './browser';
+import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
 
-/** The SDK sends every field of its form: one left empty is one not given. */
+/** Treats an empty field as missing, because the SDK sends all fields of its form. */
 const optional = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((value) => (value === '' ? undefined : value), schema.optional());
 
@@ -27,7 +27,7 @@ const UnsafeMetadata = z
     try {
       return JSON.parse(text);
     } catch {
-      context.addIssue('is no JSON');
+      context.addIssue('is not JSON');
       return z.NEVER;
     }
   })
@@ -52,7 +52,7 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
   const routes: Routes<BrowserRequest, SignUp> = {
     'POST /v1/client/sign_ups': ({ body, browser }) => {
       const client = browser.establish();
-      requireNobodySignedIn(instance, client);
+      requireSignedOut(instance, client);
       const begun: SignUp = {
         id: newId('sua'),
         clientId: client.id,
@@ -102,7 +102,7 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
       return completeIfReady(instance, signUps.put({ ...signUp, verification }));
     },
   };
-  return wrapped(routes, (handler) => (request) => signUpResource(handler(request), instance));
+  return wrapHandlers(routes, (handler) => (request) => signUpResource(handler(request), instance));
 }
 
 /**

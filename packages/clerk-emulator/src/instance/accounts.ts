@@ -8,20 +8,20 @@ import { deletedUserResource, sessionEventResource, userResource } from './resou
 import { firstFactorVerifiedAt } from './reverification';
 import { sessionToken } from './tokens';
 
-/** An address as it is stored and compared: lower case, no white space around it. */
+/** An e-mail address in lower case, without surrounding white space. */
 export const EmailAddress = z.string().trim().toLowerCase().pipe(z.email());
 
 const DAY = 24 * 60 * 60 * 1000;
 const SESSION_LIFE = 7 * DAY;
 
-/** The rule for passwords, the same in the settings that the browser reads. */
+/** Length of a password. The environment of the instance contains the same limits. */
 export const PASSWORD_LENGTH = { least: 8, most: 72 } as const;
 
-/** What a new user may be given; everything but the address may be absent. */
+/** Fields of a new user. Only the address is required. */
 export type NewUser = Pick<User, 'email'> &
   Partial<Omit<User, 'id' | 'emailId' | 'email' | 'createdAt' | 'updatedAt' | 'lastSignInAt'>>;
 
-/** Creates a user and sends `user.created`. `password` is a hash. Throws the 422 of an address already taken. */
+/** Creates a user and sends `user.created`. `password` is a hash. Throws a 422 if the address is taken. */
 export function createUser(instance: Instance, input: NewUser): User {
   requireFreeEmail(instance, input.email, 'email_address');
   const now = instance.clock.now();
@@ -83,7 +83,7 @@ export function createSession(instance: Instance, user: User, clientId: string):
   return session;
 }
 
-/** Ends an active session and sends the event of the same name; a session that is over stays as it is. */
+/** Ends an active session and sends the event of the same name. Does not change a session that has ended. */
 export function endSession(
   instance: Instance,
   session: Session,
@@ -99,7 +99,7 @@ export function endSession(
   return ended;
 }
 
-/** The session if it is active and its user exists; one whose time is over becomes expired. */
+/** Returns the session if it is active and its user exists. Marks the session as expired after its end. */
 export function activeSession(instance: Instance, id: string): Session | undefined {
   const session = instance.store.sessions.get(id);
   if (session?.status !== 'active' || !instance.store.users.get(session.userId)) return undefined;
@@ -108,7 +108,7 @@ export function activeSession(instance: Instance, id: string): Session | undefin
   return undefined;
 }
 
-/** The session of an id, expired if its time is over. Throws the provider's 404. */
+/** Returns a session and marks it as expired after its end. Throws a 404 for an unknown id. */
 export function requireSession(instance: Instance, id: string): Session {
   activeSession(instance, id);
   const session = instance.store.sessions.get(id);
@@ -116,7 +116,7 @@ export function requireSession(instance: Instance, id: string): Session {
   return session;
 }
 
-/** A new token of a session, for the application at `origin`; by default for as long as the instance says. */
+/** Returns a new session token for the application at `origin`. The default lifetime is that of the instance. */
 export function issueToken(
   instance: Instance,
   session: Session,
@@ -135,34 +135,34 @@ export function issueToken(
   });
 }
 
-/** The sessions of a client that are active, oldest first. */
+/** Returns the active sessions of a client, oldest first. */
 export function activeSessions(instance: Instance, clientId: string): Session[] {
   return instance.store.sessions
     .all()
     .filter((session) => session.clientId === clientId && activeSession(instance, session.id) !== undefined);
 }
 
-/** Ends every active session of a user, but for one that may be kept. */
+/** Ends the active sessions of a user, except `kept`. */
 export function endSessionsOf(instance: Instance, user: User, kept?: Session): void {
   for (const session of instance.store.sessions.all()) {
     if (session.userId === user.id && session.id !== kept?.id) endSession(instance, session, 'revoked');
   }
 }
 
-/** The user of an id. Throws the provider's 404. */
+/** Returns a user. Throws a 404 for an unknown id. */
 export function requireUser(instance: Instance, id: string): User {
   const user = instance.store.users.get(id);
   if (user === undefined) throw notFound(`User ${id}`);
   return user;
 }
 
-/** The user with an address, written in any case. */
+/** Finds a user by address. Ignores case and surrounding white space. */
 export function userByEmail(instance: Instance, email: string): User | undefined {
   const address = email.trim().toLowerCase();
   return instance.store.users.find((user) => user.email === address);
 }
 
-/** Throws the 422 of an address that a user has. */
+/** Throws a 422 if a user has the address. */
 export function requireFreeEmail(instance: Instance, email: string, parameter: string): void {
   if (userByEmail(instance, email) === undefined) return;
   throw new ApiError(
@@ -173,7 +173,7 @@ export function requireFreeEmail(instance: Instance, email: string, parameter: s
   );
 }
 
-/** The hash of a password that meets the instance's rule. Throws the 422 that says how it does not. */
+/** Returns the hash of a password. Throws a 422 if the password is too short or too long. */
 export function acceptPassword(password: string, parameter: string): string {
   if (password.length < PASSWORD_LENGTH.least) {
     const message = `Passwords must be ${PASSWORD_LENGTH.least} characters or more.`;

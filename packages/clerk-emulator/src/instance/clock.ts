@@ -1,8 +1,8 @@
-/** The time and the timers of the stand-in, so that a test can play a day of deliveries in a moment. */
+/** Time and timers of the emulator. A test can replace them to run a day of deliveries in milliseconds. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Calls back once, `milliseconds` from now; the returned function cancels it. */
+  /** Calls `callback` once after the delay. The returned function cancels the timer. */
   after(milliseconds: number, callback: () => void): () => void;
 }
 
@@ -18,10 +18,10 @@ export function creationTimes(clock: Clock): () => number {
   };
 }
 
-/** The largest delay that a Node timer keeps; a longer one would fire at once. */
+/** Maximum delay of a Node.js timer. A longer delay would fire immediately. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** The machine's clock. Its timers never keep the process alive. */
+/** The system clock. Its timers do not keep the process alive. */
 export const systemClock: Clock = {
   now: Date.now,
   after(milliseconds, callback) {

@@ -12,7 +12,7 @@ const Verification = z.object({
   expireAt: Time,
 });
 
-/** One account; `password` is a hash. */
+/** An account. `password` is a hash. */
 const User = z.object({
   id: z.string(),
   emailId: z.string(),
@@ -31,7 +31,7 @@ const User = z.object({
   updatedAt: Time,
 });
 
-/** One browser: the token is what it shows, in a cookie or in the query, to be recognised. */
+/** A browser. It sends the token in a cookie or in the query. */
 const Client = z.object({
   id: z.string(),
   token: z.string(),
@@ -39,7 +39,7 @@ const Client = z.object({
   signUpId: z.string().nullable(),
   lastStrategy: z.string().nullable(),
   createdAt: Time,
-  /** When somebody last signed in or out here: the SDK takes no session token issued before. */
+  /** Time of the last sign-in or sign-out. The SDK rejects session tokens that were issued earlier. */
   updatedAt: Time,
 });
 
@@ -51,7 +51,7 @@ const Session = z.object({
   status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
   lastActiveAt: Time,
   expireAt: Time,
-  /** When the user last proved the first factor again. */
+  /** Time of the last reverification. */
   reverifiedAt: Time.nullable().default(null),
   /** The reverification that was started last, with its proof. */
   reverification: z.object({ verification: Verification.nullable() }).nullable().default(null),
@@ -86,7 +86,7 @@ const SignIn = z.object({
   abandonAt: Time,
 });
 
-/** An attempt to sign up, as far as it has come; the user is created when it is complete. `password` is a hash. */
+/** An attempt to sign up. The user is created when it is complete. `password` is a hash. */
 const SignUp = z.object({
   id: z.string(),
   clientId: z.string(),
@@ -138,7 +138,7 @@ const Mail = z.object({
   sentAt: Time,
 });
 
-/** One try of a delivery: an HTTP status with the start of the answer, or the error that prevented one. */
+/** One attempt of a delivery. `answer` is the start of the response body, or the error if there was no response. */
 const DeliveryAttempt = z.object({
   at: Time,
   status: z.number().nullable(),
@@ -146,17 +146,17 @@ const DeliveryAttempt = z.object({
   durationMilliseconds: z.number(),
 });
 
-/** An event on its way to the webhook endpoint. Its id and its bytes are the same in every attempt. */
+/** An event for the webhook endpoint. Its id and its bytes are the same in every attempt. */
 const Delivery = z.object({
   id: z.string(),
   type: z.string(),
   body: z.string(),
-  /** What was once delivered remains so, though a redelivery may fail. */
+  /** A delivered event stays `delivered` even if a redelivery fails. */
   status: z.enum(['pending', 'delivered', 'failed']),
   attempts: z.array(DeliveryAttempt),
-  /** Failures since the event was sent or redelivered: the place in the retry schedule. */
+  /** Failures since the event was sent or redelivered. Index into the retry schedule. */
   failures: z.number(),
-  /** Null once nothing more is to be tried. */
+  /** Time of the next attempt, or null if there is none. */
   nextTryAt: Time.nullable(),
   createdAt: Time,
 });

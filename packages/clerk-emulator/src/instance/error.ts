@@ -1,4 +1,4 @@
-/** What was asked for cannot be done, in the provider's codes. */
+/** An error response, with a code of the provider. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -10,7 +10,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The 404 of a resource or a route that does not exist. */
+/** Returns the 404 for a resource or a route that does not exist. */
 export function notFound(what: string): ApiError {
   return new ApiError(404, 'resource_not_found', `${what} was not found.`);
 }

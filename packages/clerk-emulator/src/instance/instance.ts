@@ -6,7 +6,7 @@ import type { Store } from './store';
 import type { SigningKey } from './tokens';
 import type { Webhooks } from './webhooks';
 
-/** One instance of the provider: its keys, its settings and what it works with. */
+/** One instance of the provider: its keys, its settings and its components. */
 export interface Instance {
   readonly publishableKey: PublishableKey;
   readonly secretKey: string;
@@ -26,16 +26,16 @@ export interface Instance {
   readonly handshakes: Handshakes;
 }
 
-/** What a publishable key says of its instance. */
+/** The content of a publishable key. */
 export interface PublishableKey {
-  /** A development instance knows a browser by a token in the query, a production one by a cookie. */
+  /** A development instance recognizes a browser by a token in the query, a production instance by a cookie. */
   readonly development: boolean;
   readonly issuer: string;
-  /** The end that the SDKs add to the names of this instance's cookies. */
+  /** Suffix that the SDKs add to the cookie names of this instance. */
   readonly cookieSuffix: string;
 }
 
-/** Takes a publishable key apart. Throws for one that the provider's SDKs would refuse. */
+/** Parses a publishable key. Throws if the SDKs would reject it. */
 export function parsePublishableKey(key: string): PublishableKey {
   const [, kind, encoded = ''] = /^pk_(test|live)_([A-Za-z0-9+/]+=*)$/.exec(key) ?? [];
   const decoded = Buffer.from(encoded, 'base64').toString();
@@ -49,7 +49,7 @@ export function parsePublishableKey(key: string): PublishableKey {
   };
 }
 
-/** Whether a value is the instance's secret key, compared in constant time. */
+/** Compares a value with the secret key in constant time. */
 export function isSecretKey(instance: Instance, value: string): boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(hash(value), hash(instance.secretKey));

@@ -5,13 +5,13 @@ import { newId } from './ids';
 import type { Instance } from './instance';
 
 const CODE_LIFE = 10 * 60 * 1000;
-const MOST_ATTEMPTS = 5;
-const REMEMBERED_MAILS = 200;
+const MAX_ATTEMPTS = 5;
+const MAX_MAILS = 200;
 
-/** The code that the provider's development instances accept for a test address, such as `a+clerk_test@b.c`. */
+/** Code of test addresses such as `a+clerk_test@b.c` in development instances of the provider. */
 const TEST_CODE = '424242';
 
-/** Puts a mail with a new code where the console shows it, and begins the verification that asks for it. */
+/** Stores a mail with a new code, which the console shows, and returns the verification for that code. */
 export function mailCode(
   instance: Instance,
   to: string,
@@ -24,13 +24,13 @@ export function mailCode(
   const code = isTestAddress ? TEST_CODE : String(randomInt(1_000_000)).padStart(6, '0');
   mails.put({ id: newId('ema'), to, code, purpose, sentAt: now });
   const [oldest] = mails.all();
-  if (oldest && mails.size() > REMEMBERED_MAILS) mails.delete(oldest.id);
+  if (oldest && mails.size() > MAX_MAILS) mails.delete(oldest.id);
   return { strategy, status: 'unverified', code, attempts: 0, expireAt: now + CODE_LIFE };
 }
 
 /**
- * The verification once its code was given. `save` keeps what a wrong code changes: after five of them the
- * verification is spent. Throws the provider's error for a code that is wrong, too late or not asked for.
+ * Returns the verified verification if the code is correct. For a wrong code, passes the incremented number of attempts to
+ * `save`. After five wrong codes, no code is valid. Throws the provider's error for a wrong, expired or unrequested code.
  */
 export function checkCode(
   instance: Instance,
@@ -39,12 +39,12 @@ export function checkCode(
   save: (verification: Verification) => void,
 ): Verification {
   if (verification === null || verification.code === null) {
-    throw new ApiError(400, 'verification_missing', 'No code was sent. Ask for one first.');
+    throw new ApiError(400, 'verification_missing', 'No code was sent. Request one first.');
   }
   if (verification.status === 'verified') {
     throw new ApiError(400, 'verification_already_verified', 'This verification has already been verified.');
   }
-  if (verification.attempts >= MOST_ATTEMPTS) {
+  if (verification.attempts >= MAX_ATTEMPTS) {
     const message = 'Too many failed attempts. You have to try again with the same or another method.';
     throw new ApiError(400, 'verification_failed', message);
   }

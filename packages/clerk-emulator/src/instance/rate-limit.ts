@@ -1,20 +1,20 @@
 import type { Clock } from './clock';
 
-/** So many requests in so many seconds. */
+/** Maximum number of requests in a period. */
 export interface Rate {
   readonly requests: number;
   readonly seconds: number;
 }
 
-/** The provider's limit on its Backend API, off until it is switched on: a developer's scripts need no patience. */
+/** Rate limit of the Backend API. It is off at the start, so that scripts run at full speed. */
 export interface RateLimit {
-  /** From now on; undefined switches it off. */
+  /** Sets the limit. Undefined removes it. */
   set(rate: Rate | undefined): void;
   /** Counts a request. Returns the whole seconds that it must wait, or undefined if it may pass. */
   take(): number | undefined;
 }
 
-/** A limit by fixed windows, the first of which begins with the first request. */
+/** Counts requests in fixed windows. The first window starts with the first request. */
 export function rateLimit(clock: Clock): RateLimit {
   let rate: Rate | undefined;
   let windowEnds = 0;

@@ -23,7 +23,7 @@ const VERIFICATION_OBJECTS = {
   ticket: 'verification_ticket',
 } as const;
 
-/** The provider draws one for a user who has none; inline, so that no host is asked. */
+/** Avatar of every user. It is inline, so pages do not load it from another host. */
 const AVATAR = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" fill="#8a8f98"/><circle cx="16" cy="12" r="6" fill="#fff"/><path d="M4 32a12 12 0 0 1 24 0" fill="#fff"/></svg>',
 )}`;
@@ -101,7 +101,7 @@ export function emailAddressResource(user: User): Resource {
   };
 }
 
-/** What is left of a deleted user. */
+/** A deleted user in responses and events. */
 export function deletedUserResource(user: User): Resource {
   const externalId = user.externalId === null ? {} : { external_id: user.externalId };
   return { id: user.id, object: 'user', deleted: true, ...externalId };

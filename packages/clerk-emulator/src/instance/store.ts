@@ -15,7 +15,7 @@ import {
 } from './data';
 import { generateSigningKeyPem } from './tokens';
 
-/** Rows by id, in the order in which they were first put. A row is never changed, only replaced. */
+/** Rows by id, in the order of insertion. Rows are immutable: a change replaces the row. */
 interface Table<Row extends { readonly id: string }> {
   get(id: string): Row | undefined;
   put(row: Row): Row;
@@ -25,7 +25,7 @@ interface Table<Row extends { readonly id: string }> {
   find(matches: (row: Row) => boolean): Row | undefined;
 }
 
-/** All that the stand-in remembers. */
+/** The data of an emulator. */
 export interface Store {
   readonly signingKeyPem: string;
   readonly users: Table<User>;
@@ -37,22 +37,22 @@ export interface Store {
   readonly invitations: Table<Invitation>;
   readonly mails: Table<Mail>;
   readonly deliveries: Table<Delivery>;
-  /** Calls the listener after every change, at most once per turn of the event loop. */
+  /** Calls the listener after changes, at most once per event loop iteration. */
   onChange(listener: () => void): () => void;
-  /** Calls the listeners for a change that is no row's. */
+  /** Calls the listeners for a change outside of the tables. */
   announce(): void;
-  /** Writes what has changed to the data file, and stops writing. Throws if the file cannot be written. */
+  /** Writes the last changes to the data file and stops writing. Rejects if the file is not writable. */
   close(): Promise<void>;
 }
 
 const WRITE_DELAY_MILLISECONDS = 200;
-/** A store that takes long to write is written less often: this share of the time at most. */
+/** Maximum share of time spent on writing. A large store is therefore written less often. */
 const WRITE_SHARE = 0.1;
 
 /**
- * Opens the store, in memory only if no file is named. The file is replaced as a whole, so that a crash
- * leaves the state of a moment earlier (a fifth of a second, or more for many thousand rows) and never half a file.
- * Throws an error that names the file if it cannot be read or is not one of ours.
+ * Opens the store, in memory only if there is no file. Each write replaces the whole file. After a crash, the file is
+ * complete and contains the state of 0.2 s earlier, or more for many thousand rows. Rejects with an error that names the
+ * file if the file is not readable or has another format.
  */
 export async function openStore(dataFile: string | undefined, newSigningKeyPem?: string): Promise<Store> {
   const data = dataFile === undefined ? undefined : await readDataFile(dataFile);
@@ -106,7 +106,7 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
         .then(() => write(dataFile))
         .catch((error: unknown) => {
           unwritten = true;
-          console.error(`The identity provider's data was not saved: ${messageOf(error)}`);
+          console.error(`The data of the emulator was not saved: ${messageOf(error)}`);
         });
     }, writeDelay);
     writeTimer.unref();
@@ -160,17 +160,16 @@ async function readDataFile(file: string): Promise<Data | undefined> {
   try {
     return Data.parse(JSON.parse(text));
   } catch (cause) {
-    throw new Error(
-      `${file} does not hold the data of the identity provider stand-in; delete it to start afresh`,
-      { cause },
-    );
+    throw new Error(`${file} does not contain data of the emulator. Delete it to start without data.`, {
+      cause,
+    });
   }
 }
 
-/** The file holds password hashes and the signing key: nobody else on the machine may read it. */
+/** Only the owner may read the file, because it contains password hashes and the signing key. */
 async function replaceFile(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
-  // One store writes a file: what a crash leaves under this name, the next write replaces.
+  // Only one store writes the file, so the next write replaces a temporary file that a crash left behind.
   const temporary = `${file}.tmp`;
   try {
     await writeFile(temporary, text, { mode: 0o600 });

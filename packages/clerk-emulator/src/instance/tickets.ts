@@ -36,7 +36,7 @@ export function requireInvitation(instance: Instance, ticket: string): Invitatio
   return invitation;
 }
 
-/** The proof that a ticket gives. */
+/** Returns the verification that a ticket proves. */
 export function verifiedByTicket({ expireAt }: SignInToken | Invitation): Verification {
   return { strategy: 'ticket', status: 'verified', code: null, attempts: 0, expireAt };
 }

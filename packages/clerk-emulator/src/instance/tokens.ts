@@ -8,28 +8,28 @@ import {
   sign,
 } from 'node:crypto';
 
-/** The instance's RSA key, by which it signs session and handshake tokens. */
+/** The RSA key of an instance. It signs session tokens and handshake tokens. */
 export interface SigningKey {
   readonly privateKey: KeyObject;
   readonly publicKeyPem: string;
-  /** The key's id, which is the instance's id too. */
+  /** Id of the key and of the instance. */
   readonly kid: string;
-  /** The public half as the JWKS endpoint serves it. */
+  /** The public key as the JWKS endpoint returns it. */
   readonly jwk: Record<string, unknown>;
 }
 
-/** The category that the provider puts in the header of a session token. */
+/** Value of `cat` in the header of the provider's session tokens. */
 const SESSION_TOKEN_CATEGORY = 'cl_B7d4PD111AAA';
 const MINUTE = 60_000;
 
-/** A new RSA-2048 private key in PEM. */
+/** Generates an RSA-2048 private key in PEM. */
 export function generateSigningKeyPem(): string {
   return generateKeyPairSync('rsa', { modulusLength: 2048 })
     .privateKey.export({ type: 'pkcs8', format: 'pem' })
     .toString();
 }
 
-/** The key in use and what is published of it. Another key has another id: the SDKs keep keys by their id. */
+/** Derives the public key and the id from a private key. Different keys have different ids, because the SDKs cache by id. */
 export function signingKey(privateKeyPem: string): SigningKey {
   const privateKey = createPrivateKey(privateKeyPem);
   const publicKey = createPublicKey(privateKey);
@@ -43,12 +43,12 @@ export function signingKey(privateKeyPem: string): SigningKey {
   };
 }
 
-/** The public keys by which anyone verifies the instance's tokens. */
+/** Returns the key set that verifies the tokens of the instance. */
 export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
   return { keys: [key.jwk] };
 }
 
-/** A session token, version 2: what a browser shows to the application. */
+/** Returns a session token of version 2. A browser sends it to the application. */
 export function sessionToken(
   key: SigningKey,
   session: { readonly id: string; readonly userId: string; readonly createdAt: number },
@@ -68,15 +68,15 @@ export function sessionToken(
     sub: session.userId,
     v: 2,
   };
-  return signed(key, claims, { cat: SESSION_TOKEN_CATEGORY });
+  return signJwt(key, claims, { cat: SESSION_TOKEN_CATEGORY });
 }
 
-/** A handshake token: the cookies that the application's server is to set on the browser. */
+/** Returns a handshake token. It contains the cookies that the application's server sets in the browser. */
 export function handshakeToken(key: SigningKey, cookies: readonly string[]): string {
-  return signed(key, { handshake: cookies });
+  return signJwt(key, { handshake: cookies });
 }
 
-function signed(
+function signJwt(
   { kid, privateKey }: SigningKey,
   claims: unknown,
   header: Record<string, string> = {},

@@ -2,16 +2,16 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from './clock';
 import type { Delivery, DeliveryAttempt } from './data';
 
-/** Where events are delivered, and the secrets that sign them: two while a secret is being rotated. */
+/** Endpoint of the application, with its signing secrets. There are two during a rotation. */
 export interface WebhookEndpoint {
   readonly url: string;
   readonly secrets: readonly string[];
 }
 
-const ANSWER_BOUND_MILLISECONDS = 15_000;
-const RECORDED_ANSWER_BYTES = 1024;
+const RESPONSE_TIMEOUT_MILLISECONDS = 15_000;
+const RECORDED_RESPONSE_BYTES = 1024;
 
-/** Tries a delivery once, within 15 seconds. Never throws: what prevented an answer is the outcome. */
+/** Attempts a delivery once, with a timeout of 15 s. Never rejects: an error becomes part of the result. */
 export async function attemptDelivery(
   delivery: Delivery,
   endpoint: WebhookEndpoint,
@@ -25,8 +25,8 @@ export async function attemptDelivery(
 }
 
 /**
- * The headers of one attempt, by the Standard Webhooks scheme under its sender's names: one signature for
- * each secret, over the id, the time of this attempt in seconds and the exact bytes of the body.
+ * Returns the headers of one attempt: the scheme of Standard Webhooks with the header names of Svix. There is one signature
+ * for each secret, over the id, the time of the attempt in seconds and the exact bytes of the body.
  */
 function signedHeaders(delivery: Delivery, secrets: readonly string[], at: number, broken: boolean) {
   const timestamp = Math.floor(at / 1000);
@@ -37,14 +37,14 @@ function signedHeaders(delivery: Delivery, secrets: readonly string[], at: numbe
   });
   return {
     'content-type': 'application/json',
-    'user-agent': 'Svix-Webhooks/1.0 (identity provider stand-in)',
+    'user-agent': 'Svix-Webhooks/1.0 (clerk-emulator)',
     'svix-id': delivery.id,
     'svix-timestamp': String(timestamp),
     'svix-signature': signatures.join(' '),
   };
 }
 
-/** Follows no redirect: to the sender a 3xx is a failure. */
+/** Does not follow redirects, because the provider treats a 3xx as a failure. */
 async function post(
   url: string,
   headers: Record<string, string>,
@@ -52,34 +52,34 @@ async function post(
   clock: Clock,
   stop: AbortSignal,
 ): Promise<Pick<DeliveryAttempt, 'status' | 'answer'>> {
-  const bound = new AbortController();
-  const cancel = clock.after(ANSWER_BOUND_MILLISECONDS, () =>
-    bound.abort(new Error('No answer within 15 seconds')),
+  const timeout = new AbortController();
+  const cancel = clock.after(RESPONSE_TIMEOUT_MILLISECONDS, () =>
+    timeout.abort(new Error('No response within 15 seconds')),
   );
   try {
-    const signal = AbortSignal.any([bound.signal, stop]);
+    const signal = AbortSignal.any([timeout.signal, stop]);
     const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
-    return { status: response.status, answer: await startOf(response) };
+    return { status: response.status, answer: await readStart(response) };
   } catch (error) {
-    return { status: null, answer: reasonOf(error) };
+    return { status: null, answer: describeFailure(error) };
   } finally {
     cancel();
   }
 }
 
-async function startOf(response: Response): Promise<string> {
+async function readStart(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of response.body ?? []) {
     chunks.push(chunk);
     length += chunk.length;
-    if (length >= RECORDED_ANSWER_BYTES) break;
+    if (length >= RECORDED_RESPONSE_BYTES) break;
   }
-  return Buffer.concat(chunks).subarray(0, RECORDED_ANSWER_BYTES).toString();
+  return Buffer.concat(chunks).subarray(0, RECORDED_RESPONSE_BYTES).toString();
 }
 
-/** Node hides why a connection failed in the cause of "fetch failed". */
-function reasonOf(error: unknown): string {
+/** Returns the cause of a failed connection. The message of `fetch` itself is only "fetch failed". */
+function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;
 }

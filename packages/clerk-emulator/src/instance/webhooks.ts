@@ -4,34 +4,34 @@ import { newId } from './ids';
 import type { Store } from './store';
 import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
 
-/** The sender of signed events: what the provider does with an endpoint of an application. */
+/** The webhook sender. It signs events and delivers them to the endpoint of an application. */
 export interface Webhooks {
-  /** Records an event and delivers it, at once unless the endpoint is paused or missing. */
+  /** Stores an event and delivers it. The delivery waits while the endpoint is paused or missing. */
   send(type: string, data: Record<string, unknown>): Delivery;
-  /** Every delivery that is under way, and of the others the latest up to a thousand in all; oldest first. */
+  /** Returns the latest thousand deliveries, oldest first. Pending deliveries are never removed. */
   list(): Delivery[];
   /**
-   * Sends a delivery again, now, with a retry schedule of its own. One that was delivered remains so, whatever becomes
-   * of that. Throws for an unknown id.
+   * Sends a delivery again, with a new retry schedule. A delivered event stays `delivered` even if this fails. Throws for
+   * an unknown id.
    */
   redeliver(id: string): Delivery;
-  /** Forgets every delivery that is not under way; returns how many. */
+  /** Removes all deliveries that are not pending. Returns their number. */
   clear(): number;
-  /** Resolves with the delivery once it is no longer under way. Rejects for an id that is unknown or forgotten. */
+  /** Resolves with the delivery when it is no longer pending. Rejects for an unknown or removed id. */
   settled(id: string): Promise<Delivery>;
-  /** Resolves once no delivery is under way, which a paused or missing endpoint puts off. */
+  /** Resolves when no delivery is pending. A paused or missing endpoint delays that. */
   idle(): Promise<void>;
-  /** While paused, deliveries wait; they are sent on resume. The provider has no such thing: it disables endpoints. */
+  /** Makes deliveries wait until `resume`. The provider can only disable an endpoint. */
   pause(): void;
   resume(): void;
   readonly paused: boolean;
-  /** While broken, every attempt carries a signature that does not fit. */
+  /** Makes every attempt carry an invalid signature. */
   breakSignature(broken: boolean): void;
   readonly signatureBroken: boolean;
   readonly endpoint: WebhookEndpoint | undefined;
-  /** Moves the endpoint or changes its secrets, from the next attempt on. */
+  /** Changes the address or the secrets of the endpoint for later attempts. */
   setEndpoint(endpoint: WebhookEndpoint | undefined): void;
-  /** Gives up attempts under way and lets no other begin. What is pending goes on after a restart. */
+  /** Aborts attempts in flight and starts no more. Pending deliveries continue after a restart. */
   stop(): Promise<void>;
 }
 
@@ -39,12 +39,12 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** The waits between the eight attempts of the provider's sender, 27 h 35 min in all. */
+/** Delays between the eight attempts of the provider, 27 h 35 min in total. */
 const RETRY_DELAYS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR] as const;
 const CONCURRENT_ATTEMPTS = 20;
-const REMEMBERED_DELIVERIES = 1000;
+const MAX_DELIVERIES = 1000;
 
-/** Starts the sender; deliveries that the store holds as pending go on where they were. */
+/** Starts the sender. Pending deliveries in the store continue their retry schedule. */
 export function startWebhooks(options: {
   readonly store: Store;
   readonly clock: Clock;
@@ -60,12 +60,12 @@ export function startWebhooks(options: {
   let stopped = false;
   const timers = new Map<string, () => void>();
   const waiting = new Set<string>();
-  const underWay = new Map<string, Promise<void>>();
+  const inFlight = new Map<string, Promise<void>>();
   const stopSignal = new AbortController();
 
-  const known = (id: string): Delivery => {
+  const requireDelivery = (id: string): Delivery => {
     const delivery = deliveries.get(id);
-    if (delivery === undefined) throw new Error(`There is no delivery ${id}`);
+    if (delivery === undefined) throw new Error(`Unknown delivery: ${id}`);
     return delivery;
   };
 
@@ -88,16 +88,16 @@ export function startWebhooks(options: {
   const startWaiting = () => {
     if (paused || stopped || endpoint === undefined) return;
     for (const id of waiting) {
-      if (underWay.size >= CONCURRENT_ATTEMPTS) return;
-      if (underWay.has(id)) continue;
+      if (inFlight.size >= CONCURRENT_ATTEMPTS) return;
+      if (inFlight.has(id)) continue;
       waiting.delete(id);
       const delivery = deliveries.get(id);
       if (delivery === undefined) continue;
       const attempt = deliver(delivery, endpoint).finally(() => {
-        underWay.delete(id);
+        inFlight.delete(id);
         startWaiting();
       });
-      underWay.set(id, attempt);
+      inFlight.set(id, attempt);
     }
   };
 
@@ -125,24 +125,24 @@ export function startWebhooks(options: {
     cancelTimer(delivery.id);
     const wasDelivered = isDelivered || delivery.status === 'delivered';
     deliveries.put({ ...tried, status: wasDelivered ? 'delivered' : 'failed', nextTryAt: null });
-    forgetOldest();
+    removeOldest();
   };
 
-  const forgetOldest = () => {
-    if (deliveries.size() <= REMEMBERED_DELIVERIES) return;
-    const oldest = deliveries.find((delivery) => !isUnderWay(delivery));
+  const removeOldest = () => {
+    if (deliveries.size() <= MAX_DELIVERIES) return;
+    const oldest = deliveries.find((delivery) => !isPending(delivery));
     if (oldest !== undefined) deliveries.delete(oldest.id);
   };
 
-  const until = (isSo: () => boolean) =>
+  const waitUntil = (condition: () => boolean) =>
     new Promise<void>((resolve) => {
-      const look = () => {
-        if (!isSo()) return;
+      const check = () => {
+        if (!condition()) return;
         unsubscribe();
         resolve();
       };
-      const unsubscribe = store.onChange(look);
-      look();
+      const unsubscribe = store.onChange(check);
+      check();
     });
 
   for (const delivery of deliveries.all()) {
@@ -175,25 +175,25 @@ export function startWebhooks(options: {
     },
     list: deliveries.all,
     redeliver(id) {
-      const before = known(id);
+      const before = requireDelivery(id);
       const status = before.status === 'delivered' ? 'delivered' : 'pending';
       const delivery = deliveries.put({ ...before, status, failures: 0, nextTryAt: clock.now() });
       schedule(delivery, 0);
       return delivery;
     },
     clear() {
-      const done = deliveries.all().filter((delivery) => !isUnderWay(delivery));
+      const done = deliveries.all().filter((delivery) => !isPending(delivery));
       for (const { id } of done) deliveries.delete(id);
       return done.length;
     },
     async settled(id) {
-      await until(() => {
+      await waitUntil(() => {
         const delivery = deliveries.get(id);
-        return delivery === undefined || !isUnderWay(delivery);
+        return delivery === undefined || !isPending(delivery);
       });
-      return known(id);
+      return requireDelivery(id);
     },
-    idle: () => until(() => deliveries.find(isUnderWay) === undefined),
+    idle: () => waitUntil(() => deliveries.find(isPending) === undefined),
     pause() {
       paused = true;
       store.announce();
@@ -225,12 +225,12 @@ export function startWebhooks(options: {
       stopped = true;
       for (const cancel of timers.values()) cancel();
       stopSignal.abort();
-      await Promise.all(underWay.values());
+      await Promise.all(inFlight.values());
     },
   };
 }
 
-/** Whether an attempt is due or under way: the first delivery's, or a redelivery's. */
-function isUnderWay({ nextTryAt }: Delivery): boolean {
+/** Returns true if an attempt is scheduled or in flight. */
+function isPending({ nextTryAt }: Delivery): boolean {
   return nextTryAt !== null;
 }

@@ -1,13 +1,13 @@
 import { createHmac, createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
 import type { Emulator } from '../emulator';
 
-/** How a token is signed where not as the provider would: other fields of its header, another key. */
+/** Differences from the provider's signature: header fields and another key. */
 export interface Signing {
   readonly header?: Record<string, unknown>;
   readonly privateKeyPem?: string;
 }
 
-/** The keys of somebody else, as PEM. */
+/** Returns a key pair that does not belong to the instance, as PEM. */
 export const foreignKeys = () =>
   generateKeyPairSync('rsa', {
     modulusLength: 2048,
@@ -18,10 +18,9 @@ export const foreignKeys = () =>
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 /**
- * A token with exactly these claims, signed as its header says: by RSA with `privateKeyPem` or the instance's own
- * key; for `none` not at all; for `HS256` with the public key as the secret, which is the classic confusion of
- * algorithms. The provider signs no such thing: these are what an attacker would send, or who has stolen its key.
- * Throws for any other algorithm.
+ * Returns a token with exactly these claims, as an attacker could send it. The algorithm in the header selects the signature:
+ * `RS256` signs with `privateKeyPem` or the key of the instance, `none` does not sign, and `HS256` signs with the public key as
+ * the secret (algorithm confusion). Throws for any other algorithm.
  */
 export function signToken(
   { signingKey }: Pick<Emulator, 'signingKey'>,
@@ -35,7 +34,7 @@ export function signToken(
     if (header.alg === 'none') return '';
     if (header.alg === 'HS256') return createHmac('sha256', signingKey.publicKeyPem).update(text).digest();
     if (header.alg === 'RS256') return sign('RSA-SHA256', Buffer.from(text), privateKey);
-    throw new Error(`No token can be signed with the algorithm ${header.alg}`);
+    throw new Error(`Unsupported algorithm: ${header.alg}`);
   };
   return `${text}.${Buffer.from(signature()).toString('base64url')}`;
 }
