@@ -25,8 +25,8 @@ async function findInstalled(name: string, folder = packageFolder): Promise<stri
 }
 
 /**
- * Packs the package and installs the tarball into a folder. Does what `npm install` does, without the registry: links the
- * declared dependencies to their installed copies. An import of an undeclared package therefore fails.
+ * Packs the package and installs the tarball into a folder. Replaces `npm install`, which needs the registry: links only the
+ * declared dependencies to their installed copies, so an import of an undeclared package fails.
  */
 async function installTarball(folder: string): Promise<string> {
   await execute('npm', ['pack', '--ignore-scripts', '--loglevel=error', '--pack-destination', folder], {
