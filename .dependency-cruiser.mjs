@@ -42,7 +42,7 @@ export default {
       name: 'production-does-not-import-development-code',
       severity: 'error',
       from: { path: '^(app|lib|prisma|commands|middleware|instrumentation|server)' },
-      to: { path: '^(dev|tests|bench|tools)/' },
+      to: { path: '^(dev|packages|tests|bench|tools)/' },
     },
     {
       name: 'lib-does-not-import-app',
@@ -57,16 +57,49 @@ export default {
       to: { path: '^(app|lib|tests)/', pathNot: '^lib/migrations/' },
     },
     {
-      name: 'an-instance-does-not-import-its-servers',
+      name: 'the-emulator-imports-nothing-of-the-project',
       severity: 'error',
-      from: { path: '^dev/idp/instance/' },
-      to: { path: '^dev/idp/', pathNot: '^dev/idp/instance/' },
+      from: { path: '^packages/' },
+      to: { path: '^(app|lib|prisma|commands|dev|tests|bench|middleware|instrumentation|server)' },
+    },
+    {
+      name: 'only-the-exports-of-the-emulator-are-imported',
+      severity: 'error',
+      from: { pathNot: '^packages/' },
+      to: { path: '^packages/', pathNot: '^packages/clerk-emulator/src/(index|testing)\\.ts$' },
+    },
+    {
+      name: 'the-emulator-is-imported-by-its-name',
+      severity: 'error',
+      from: { pathNot: '^packages/' },
+      to: { path: '^packages/', dependencyTypesNot: ['aliased-workspace'] },
+    },
+    {
+      name: 'the-sources-of-the-emulator-import-no-tests',
+      severity: 'error',
+      from: { path: '^packages/[^/]+/src/' },
+      to: { path: '^packages/[^/]+/tests/' },
+    },
+    {
+      name: 'an-instance-imports-none-of-its-servers',
+      severity: 'error',
+      from: { path: '^packages/clerk-emulator/src/instance/' },
+      to: {
+        path: '^packages/clerk-emulator/src/',
+        pathNot: '^packages/clerk-emulator/src/(instance/|errors\\.ts$)',
+      },
     },
     {
       name: 'servers-of-an-instance-do-not-import-each-other',
       severity: 'error',
-      from: { path: '^dev/idp/(frontend-api|backend-api|console)/' },
-      to: { path: '^dev/idp/', pathNot: ['^dev/idp/(instance/|http\\.ts$)', '^dev/idp/$1/'] },
+      from: { path: '^packages/clerk-emulator/src/(frontend-api|backend-api|console)/' },
+      to: {
+        path: '^packages/clerk-emulator/src/',
+        pathNot: [
+          '^packages/clerk-emulator/src/(instance/|(http|listen)\\.ts$)',
+          '^packages/clerk-emulator/src/$1/',
+        ],
+      },
     },
     {
       name: 'live-code-does-not-import-the-authentication-port',

@@ -17,11 +17,15 @@ const common = {
 const CPU_BOUND = { maxWorkers: 2, sequence: { groupOrder: 0 } };
 const IO_BOUND = { maxWorkers: 3, sequence: { groupOrder: 1 } };
 
+/** Vitest compiles the sources of the emulator. With the default condition, tsx would compile them for each test file. */
+const ssr = { resolve: { conditions: ['clerk-emulator-source', 'node', 'development|production'] } };
+
 export default defineConfig({
   test: {
     globalSetup: ['tests/vitest/global-setup.ts'],
     projects: [
       {
+        ssr,
         test: {
           name: 'unit',
           ...common,
@@ -31,6 +35,17 @@ export default defineConfig({
         },
       },
       {
+        ssr,
+        test: {
+          name: 'emulator',
+          ...common,
+          ...IO_BOUND,
+          setupFiles: [...common.setupFiles, 'tests/vitest/clerk-specification.ts'],
+          include: ['packages/clerk-emulator/tests/**/*.test.ts'],
+        },
+      },
+      {
+        ssr,
         test: {
           name: 'integration',
           ...common,
@@ -44,6 +59,7 @@ export default defineConfig({
         },
       },
       {
+        ssr,
         test: {
           name: 'e2e',
           ...common,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { type Emulator, startEmulator } from 'clerk-emulator';
 import { Pool } from 'pg';
-import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
 import { startDedicatedPostgres } from '../../tests/harness/dependencies/dedicated-postgres';
 import { hasRedis, startRedis } from '../../tests/harness/dependencies/redis';
 import { launch } from './launch';
@@ -13,7 +13,7 @@ export interface Fixtures {
   readonly redisUrl: string;
   /** The same cache for the REST protocol of the KV client. */
   readonly kv: { readonly url: string; readonly token: string };
-  readonly idp: IdentityProvider;
+  readonly idp: Emulator;
   readonly keys: { readonly secret: string; readonly publishable: string; readonly signing: string };
 }
 
@@ -47,7 +47,7 @@ export async function withFixtures(work: (fixtures: Fixtures) => Promise<void>):
     const databaseUrl = new URL(postgres.template, postgres.url).href;
     const pool = new Pool({ connectionString: databaseUrl });
     stops.push(() => pool.end());
-    const idp = await startIdentityProvider({
+    const idp = await startEmulator({
       secretKey: KEYS.secret,
       publishableKey: KEYS.publishable,
       webhook: undefined,

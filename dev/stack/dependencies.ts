@@ -1,14 +1,13 @@
 import path from 'node:path';
+import { prefetchClerkJs, startEmulator } from 'clerk-emulator';
 import { deployMigrations } from '../../lib/migrations/deploy';
-import { prefetchClerkJs } from '../idp/clerk-js';
-import { startIdentityProvider } from '../idp/server';
 import { memoryEngine } from '../kv/memory';
 import { startKvServer } from '../kv/server';
 import { startPostgres } from '../postgres/server';
 import { messageOf } from '../system/errors';
 import { connectToRedis, getHost, missingMigrations, requireStore } from './external-services';
 import { localKeys } from './keys';
-import type { Settings } from './settings';
+import { clerkJsFolder, type Settings } from './settings';
 import type { StackDetails } from './stack-file';
 
 /** A dependency of the service: an embedded one, or one that the user provides. */
@@ -84,7 +83,7 @@ export async function startIdpEmulator(settings: Settings, app: string): Promise
   if (settings.IDP_SECRET_KEY !== undefined)
     return userProvided('yours, from IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY');
   const { publishableKey, secretKey, webhookSecret } = localKeys(keyFile(settings), settings.IDP_KEY_STYLE);
-  const provider = await startIdentityProvider({
+  const provider = await startEmulator({
     publishableKey,
     secretKey,
     webhook: { url: `${app}/webhooks/idp/v1/user-created`, secret: webhookSecret },
@@ -92,9 +91,10 @@ export async function startIdpEmulator(settings: Settings, app: string): Promise
     handshake: { format: settings.IDP_HANDSHAKE_FORMAT, azp: settings.IDP_HANDSHAKE_AZP === 'on' },
     dataFile: path.join(settings.LOCAL_FOLDER, 'idp.json'),
     console: { preferredPort: consolePort },
+    clerkJsFolder,
   });
   // Downloads clerk-js once, in the background. Pages then do not wait for the registry, and the stack works offline.
-  prefetchClerkJs().catch((error: unknown) => console.warn(messageOf(error)));
+  prefetchClerkJs(clerkJsFolder).catch((error: unknown) => console.warn(messageOf(error)));
   return {
     line: `${provider.url} (emulator)`,
     details: {

@@ -6,6 +6,9 @@ import { z } from 'zod';
 /** Root folder of the project. */
 export const projectFolder = fileURLToPath(new URL('../..', import.meta.url));
 
+/** Cache folder of clerk-js, which the local stack and the tests share. */
+export const clerkJsFolder = path.join(projectFolder, '.local/clerk');
+
 const identityProviderVariables = [
   'IDP_SECRET_KEY',
   'IDP_PUBLISHABLE_KEY',

@@ -1,9 +1,6 @@
-import {
-  type IdentityProvider,
-  type IdentityProviderOptions,
-  startIdentityProvider,
-} from '../../dev/idp/server';
-import { checkResponse } from './clerk-schemas/checked-responses';
+import { type Emulator, type EmulatorOptions, startEmulator } from 'clerk-emulator';
+import { checkResponse } from 'clerk-emulator/testing';
+import { clerkJsFolder } from '../../dev/stack/settings';
 import { SIGNING_KEY_PEM } from './dependencies/signing-key';
 import { PUBLISHABLE_KEY, SECRET_KEY } from './service';
 
@@ -11,11 +8,12 @@ import { PUBLISHABLE_KEY, SECRET_KEY } from './service';
  * Starts an emulator with the keys of the tests, by default a development instance without a webhook endpoint. Its
  * responses are checked against the specification.
  */
-export function startProvider(options: Partial<IdentityProviderOptions> = {}): Promise<IdentityProvider> {
-  return startIdentityProvider({
+export function startProvider(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
+  return startEmulator({
     publishableKey: PUBLISHABLE_KEY,
     secretKey: SECRET_KEY,
     signingKeyPem: SIGNING_KEY_PEM,
+    clerkJsFolder,
     onResponse: checkResponse,
     ...options,
   });

@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import type { IdentityProvider } from '../../dev/idp/server';
-import { type Signing, signToken } from './hostile/tokens';
+import type { Emulator } from 'clerk-emulator';
+import { type Signing, signToken } from 'clerk-emulator/testing';
 import { recordResponse } from './responses';
 import { SIGNING_SECRET } from './service';
 
@@ -36,7 +36,7 @@ export const now = () => Math.floor(Date.now() / 1000);
  * exist at the identity provider.
  */
 export function tokenFor(
-  idp: Pick<IdentityProvider, 'issuer' | 'signingKey'>,
+  idp: Pick<Emulator, 'issuer' | 'signingKey'>,
   sub: string,
   claims: Record<string, unknown> = {},
   signing?: Signing,

@@ -1,15 +1,15 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { Clock } from '../../dev/idp/instance/clock';
-import { type IdentityProvider, startIdentityProvider } from '../../dev/idp/server';
+import { type Clock, type Emulator, startEmulator } from 'clerk-emulator';
+import { checkResponse } from 'clerk-emulator/testing';
 import { memoryEngine } from '../../dev/kv/memory';
 import { redisEngine } from '../../dev/kv/redis';
 import { type KvEngine, startKvServer } from '../../dev/kv/server';
+import { clerkJsFolder } from '../../dev/stack/settings';
 import { freePort } from '../../dev/system/listen';
 import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
-import { checkResponse } from './clerk-schemas/checked-responses';
 import { createTestDatabase, type DatabaseServer, type TestDatabase } from './dependencies/database';
 import { startRedis } from './dependencies/redis';
 import { SIGNING_KEY_PEM } from './dependencies/signing-key';
@@ -42,7 +42,7 @@ export interface ServiceProcess {
 /** The dependencies of the service. The cache and the identity provider are emulators. */
 export interface TestDependencies {
   readonly database: TestDatabase;
-  readonly idp: IdentityProvider;
+  readonly idp: Emulator;
   readonly kv: {
     readonly engine: KvEngine;
     readonly proxy: TcpProxy;
@@ -200,10 +200,11 @@ export async function startDependencies({
 }: TestDependenciesOptions = {}): Promise<TestDependencies> {
   const [database, idp] = await Promise.all([
     createTestDatabase(server),
-    startIdentityProvider({
+    startEmulator({
       ...KEYS[keys],
       signingKeyPem: SIGNING_KEY_PEM,
       webhook: undefined,
+      clerkJsFolder,
       onResponse: checkResponse,
       ...(clock ? { clock, retryScale: 1 } : { retryScale: 0.001 }),
     }),

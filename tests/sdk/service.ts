@@ -1,10 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { signingKey, startEmulator } from 'clerk-emulator';
 import { type NextFetchEvent, NextRequest } from 'next/server';
 import { vi } from 'vitest';
 import { z } from 'zod';
 import { setEnvironment } from '#lib/env';
-import { signingKey } from '../../dev/idp/instance/tokens';
-import { startIdentityProvider } from '../../dev/idp/server';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 
@@ -31,7 +30,7 @@ export const instance = {
 
 /** Starts an emulator of the instance with these keys. */
 export const startInstance = ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }: (typeof KEYS)['test' | 'live']) =>
-  startIdentityProvider({
+  startEmulator({
     secretKey: IDP_SECRET_KEY,
     publishableKey: IDP_PUBLISHABLE_KEY,
     signingKeyPem: SIGNING_KEY_PEM,

@@ -1,13 +1,13 @@
+import { startEmulator } from 'clerk-emulator';
 import { describe, expect, test, vi } from 'vitest';
 import { authenticateRequest } from '#lib/authentication/authenticate-request';
 import { createAuthenticationAdapter } from '#lib/idp/authentication-adapter';
-import { startIdentityProvider } from '../../dev/idp/server';
 import { bearer, tokenFor } from '../harness/requests';
 import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };
-const idp = stopAfterAll(await startIdentityProvider({ ...keys, webhook: undefined }));
+const idp = stopAfterAll(await startEmulator({ ...keys, webhook: undefined }));
 const resolveUserId = vi.fn(async (id: string) => `internal-${id}`);
 
 describe.each([

@@ -1,9 +1,9 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { generateSigningKeyPem } from 'clerk-emulator';
 import { escapeIdentifier } from 'pg';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { variables } from '#lib/env';
-import { generateSigningKeyPem } from '../../dev/idp/instance/tokens';
 import { memoryEngine } from '../../dev/kv/memory';
 import { CommandError, type KvEngine, startKvServer } from '../../dev/kv/server';
 import { freePort } from '../../dev/system/listen';

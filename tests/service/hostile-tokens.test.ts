@@ -1,8 +1,8 @@
 import { createPublicKey } from 'node:crypto';
+import { foreignKeys } from 'clerk-emulator/testing';
 import { describe, expect, test } from 'vitest';
 import { adjustableClock } from '../harness/dependencies/adjustable-clock';
 import { startStubServer } from '../harness/dependencies/stub-server';
-import { foreignKeys } from '../harness/hostile/tokens';
 import { bearer, cookie, ME, me, now, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';

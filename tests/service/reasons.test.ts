@@ -1,6 +1,6 @@
+import { foreignKeys, type Signing } from 'clerk-emulator/testing';
 import { describe, expect, test } from 'vitest';
 import { UNAUTHENTICATED_REASONS } from '#lib/errors/unauthenticated-reason';
-import { foreignKeys, type Signing } from '../harness/hostile/tokens';
 import { bearer, cookie, ME, now, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';

@@ -1,6 +1,6 @@
+import { foreignKeys } from 'clerk-emulator/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { adjustableClock } from '../harness/dependencies/adjustable-clock';
-import { foreignKeys } from '../harness/hostile/tokens';
 import { bearer, cookie, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';

@@ -2,10 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import path from 'node:path';
+import type { Emulator, User } from 'clerk-emulator';
 import { escapeIdentifier } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { User } from '../../dev/idp/instance/data';
-import type { IdentityProvider } from '../../dev/idp/server';
 import { arrivalTimes } from '../harness/arrival-times';
 import { runCommand, startCommand } from '../harness/commands';
 import { createTestDatabase, type TestDatabase } from '../harness/dependencies/database';
@@ -22,7 +21,7 @@ const USERS = 2_000;
 const LONG_AGO = Date.parse('2026-01-01');
 
 let database: TestDatabase;
-let provider: IdentityProvider;
+let provider: Emulator;
 /** A proxy in front of the provider that simulates failures. */
 let front: StubServer;
 let state: string;

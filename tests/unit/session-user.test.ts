@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { generateSigningKeyPem, signingKey } from 'clerk-emulator';
 import { type NextFetchEvent, NextRequest } from 'next/server';
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/env';
@@ -6,7 +7,6 @@ import { guard } from '#lib/guard';
 import { json } from '#lib/http/route';
 import { sessionUserOf } from '#lib/idp/session-user';
 import { log } from '#lib/log';
-import { generateSigningKeyPem, signingKey } from '../../dev/idp/instance/tokens';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { bearer, cookie, tokenFor } from '../harness/requests';
 

@@ -1,5 +1,5 @@
+import { takeDifferences } from 'clerk-emulator/testing';
 import { afterAll, afterEach, expect } from 'vitest';
-import { takeDifferences } from '../harness/clerk-schemas/checked-responses';
 
 // Every response of an emulator that a test starts conforms to the specification of the provider's APIs.
 

@@ -1,9 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { prefetchClerkJs } from 'clerk-emulator';
 import type { TestProject } from 'vitest/node';
-import { prefetchClerkJs } from '../../dev/idp/clerk-js';
 import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres/server';
+import { clerkJsFolder } from '../../dev/stack/settings';
 import { messageOf } from '../../dev/system/errors';
 import { removeStaleFiles } from '../../dev/system/stale-files';
 import { deployMigrations } from '../../lib/migrations/deploy';
@@ -17,7 +18,7 @@ import { expectAllDocumentedSeen, RESPONSES_FOLDER_VARIABLE } from './documented
  * same sources. Also unpacks the browser and downloads the browser SDK in advance. Unit tests skip all of this.
  */
 export default async function setUp({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
-  if (vitest.projects.every(({ name }) => name === 'unit')) return undefined;
+  if (vitest.projects.every(({ name }) => name === 'unit' || name === 'emulator')) return undefined;
   removeStaleFiles(os.tmpdir(), 'identity-link-tests-');
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-'));
   let postgres: EmbeddedPostgres | undefined;
@@ -33,7 +34,7 @@ export default async function setUp({ vitest }: TestProject): Promise<(() => Pro
   };
   // Both settle before an error is thrown, so that `tearDown` can stop the server.
   const needed = Promise.allSettled([migrated(), buildIfChanged()]);
-  for (const result of await Promise.allSettled([prepareBrowser(), prefetchClerkJs()])) {
+  for (const result of await Promise.allSettled([prepareBrowser(), prefetchClerkJs(clerkJsFolder)])) {
     // Most tests run without these. The tests that need them fail with their own message.
     if (result.status === 'rejected') process.stderr.write(`${messageOf(result.reason)}\n`);
   }

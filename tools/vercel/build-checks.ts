@@ -6,7 +6,7 @@ import type { Deployment } from './deployment';
 import type { Check } from './report';
 
 /** Folders for developers and operators. Functions must not contain their files. */
-const NOT_DEPLOYED = ['dev', 'tests', 'bench', 'tools', 'commands', 'prisma'] as const;
+const NOT_DEPLOYED = ['dev', 'packages', 'tests', 'bench', 'tools', 'commands', 'prisma'] as const;
 
 const filesBelow = (folder: string) =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -25,8 +25,8 @@ const readSources = (tree: string, folders: readonly string[]) =>
  */
 function findUndeployedStrings(tree: string): string[] {
   const deployed = readSources(tree, ['app', 'lib']).join('\n');
-  const strings = readSources(tree, ['dev', 'commands', 'prisma']).flatMap((text) =>
-    [...text.matchAll(/'([^'\\\n]* [^'\\\n]{25,})'/g)].map(([, string = '']) => string),
+  const strings = readSources(tree, ['dev', 'packages/clerk-emulator/src', 'commands', 'prisma']).flatMap(
+    (text) => [...text.matchAll(/'([^'\\\n]* [^'\\\n]{25,})'/g)].map(([, string = '']) => string),
   );
   return [...new Set(strings)].filter((string) => !deployed.includes(string));
 }
@@ -44,7 +44,7 @@ export function buildChecks(
   return [
     {
       title:
-        'No function contains an environment file or a file of dev/, tests/, bench/, tools/, commands/ or prisma/',
+        'No function contains an environment file or a file of dev/, packages/, tests/, bench/, tools/, commands/ or prisma/',
       async run() {
         const notDeployed = new RegExp(`^(?:${NOT_DEPLOYED.join('|')})/|^\\.env(?!\\.example$)`);
         const found = functions.flatMap(({ name, files }) =>

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { createClerkClient } from '@clerk/backend';
 import { clerkFrontendApiProxy } from '@clerk/backend/proxy';
+import { type Emulator, type EmulatorOptions, generateSigningKeyPem } from 'clerk-emulator';
 import type { BrowserContext, Page } from 'playwright';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
-import { generateSigningKeyPem } from '../../../dev/idp/instance/tokens';
-import type { IdentityProvider, IdentityProviderOptions } from '../../../dev/idp/server';
 import { mailedCode, PASSWORD, signInWithoutForm } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
 import { startFetchServer } from '../../harness/dependencies/stub-server';
@@ -41,7 +40,7 @@ const componentOf = (path: string) =>
   ];
 
 /** Starts an application with the proxy of the SDK and with pages that the Backend SDK authenticates by cookie. */
-function startApplication(provider: IdentityProvider, publishableKey: string) {
+function startApplication(provider: Emulator, publishableKey: string) {
   const clerk = createClerkClient({
     secretKey,
     publishableKey,
@@ -94,7 +93,7 @@ async function arriveSignedIn(tab: Page, email: string): Promise<string | null> 
 }
 
 /** Starts an instance and its application. Returns functions that open tabs. */
-async function startInstance(publishableKey: string, options: Partial<IdentityProviderOptions> = {}) {
+async function startInstance(publishableKey: string, options: Partial<EmulatorOptions> = {}) {
   const provider = stopAfterAll(await startProvider({ publishableKey, sessionTokenSeconds: 20, ...options }));
   const application = stopAfterAll(await startApplication(provider, publishableKey));
   return {

@@ -1,7 +1,7 @@
+import type { Emulator } from 'clerk-emulator';
 import type { Page } from 'playwright';
 import { Webhook } from 'svix';
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
-import type { IdentityProvider } from '../../../dev/idp/server';
 import { axeViolations, visit } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
 import { startFetchServer } from '../../harness/dependencies/stub-server';
@@ -30,7 +30,7 @@ const start = (preferredPort: number) =>
     webhook: { url: `${endpoint.url}/webhooks/idp/v1/user-created`, secret },
     console: { preferredPort },
   });
-let provider: IdentityProvider;
+let provider: Emulator;
 beforeEach(async () => {
   provider = await start(0);
 });

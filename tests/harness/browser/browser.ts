@@ -1,9 +1,9 @@
 import axe from 'axe-core';
+import type { Emulator } from 'clerk-emulator';
+import { signToken } from 'clerk-emulator/testing';
 import type { Browser, BrowserContextOptions, Page } from 'playwright';
 import { z } from 'zod';
-import type { IdentityProvider } from '../../../dev/idp/server';
 import { waitUntil } from '../../../dev/system/processes';
-import { signToken } from '../hostile/tokens';
 import type { TestService } from '../service';
 
 export const PASSWORD = 'correct horse battery staple';
@@ -82,7 +82,7 @@ export async function signUp(page: Page, email: string, readCode: () => Promise<
 }
 
 /** Waits for an email to an address and returns the latest code. */
-export async function mailedCode(email: string, { store }: Pick<IdentityProvider, 'store'>): Promise<string> {
+export async function mailedCode(email: string, { store }: Pick<Emulator, 'store'>): Promise<string> {
   let code: string | undefined;
   await waitUntil(() => {
     code = store.mails.all().findLast(({ to }) => to === email)?.code;

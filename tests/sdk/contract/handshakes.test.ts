@@ -1,5 +1,5 @@
+import type { Emulator } from 'clerk-emulator';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { IdentityProvider } from '../../../dev/idp/server';
 import { now, tokenFor } from '../../harness/requests';
 import { KEYS, loadService, ORIGIN, routeHeaders, type Service, startInstance } from '../service';
 
@@ -19,7 +19,7 @@ function storeCookies(cookies: Map<string, string>, { headers }: Response): void
 }
 
 /** Returns the cookies of a browser whose session token has expired, and that token. */
-function expiredBrowser(provider: IdentityProvider) {
+function expiredBrowser(provider: Emulator) {
   const createdAt = Date.now();
   const { id } = provider.createUser({ email: `user_${provider.store.users.all().length}@example.com` });
   const client = provider.store.clients.put({
@@ -39,7 +39,7 @@ function expiredBrowser(provider: IdentityProvider) {
 }
 
 /** Navigates to a page as a browser does, and follows redirects. Returns the last response and all paths. */
-async function navigate(service: Service, provider: IdentityProvider, cookies: Map<string, string>) {
+async function navigate(service: Service, provider: Emulator, cookies: Map<string, string>) {
   let url = new URL('/account', ORIGIN);
   const paths: string[] = [];
   for (;;) {
@@ -62,7 +62,7 @@ const CASES = (['nonce', 'token'] as const).flatMap((format) =>
 );
 
 describe.each(['test', 'live'] as const)('With %s keys', (keys) => {
-  let provider: IdentityProvider;
+  let provider: Emulator;
   let service: Service;
   beforeAll(async () => {
     provider = await startInstance(KEYS[keys]);

@@ -1,5 +1,5 @@
+import { foreignKeys, type Signing } from 'clerk-emulator/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { foreignKeys, type Signing } from '../../harness/hostile/tokens';
 import { bearer, cookie, now, tokenFor } from '../../harness/requests';
 import { instance, KEYS, loadService, type Service } from '../service';
 

@@ -1,6 +1,6 @@
+import type { Emulator } from 'clerk-emulator';
 import { beforeAll, expect, test, vi } from 'vitest';
 import { countUsers } from '#lib/idp/backend-api';
-import type { IdentityProvider } from '../../../dev/idp/server';
 import { bearer, tokenFor } from '../../harness/requests';
 import { KEYS, loadService, type Service, startInstance } from '../service';
 
@@ -8,7 +8,7 @@ import { KEYS, loadService, type Service, startInstance } from '../service';
 const NEXTJS = process.env['CHECK_SDK_NEXTJS'] ?? '';
 const BACKEND = process.env['CHECK_SDK_BACKEND'] ?? '';
 
-let provider: IdentityProvider;
+let provider: Emulator;
 let service: Service;
 beforeAll(async () => {
   provider = await startInstance(KEYS.test);

@@ -1,9 +1,0 @@
-import { randomBytes } from 'node:crypto';
-
-const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-
-/** A random id in the provider's form, such as `user_2x…`: the prefix and 27 letters and digits. */
-export function newId(prefix: string): string {
-  const characters = Array.from(randomBytes(27), (byte) => ALPHABET.charAt(byte % ALPHABET.length));
-  return `${prefix}_${characters.join('')}`;
-}

@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import { parse, type Routes } from '../http';
+import {
+  activeSession,
+  createSession,
+  endSession,
+  issueToken,
+  requireSession,
+  requireUser,
+} from '../instance/accounts';
+import type { Session } from '../instance/data';
+import { notFound } from '../instance/error';
+import { newId } from '../instance/ids';
+import type { Instance } from '../instance/instance';
+import { sessionResource } from '../instance/resources';
+import { Page } from './page';
+
+const CreateSession = z.strictObject({ user_id: z.string() });
+const TokenRequest = z.object({ expires_in_seconds: z.number().int().min(1).max(315_360_000).optional() });
+
+/** Creates, lists and revokes sessions without a browser, and issues their tokens. */
+export function sessionRoutes(instance: Instance): Routes {
+  const { store } = instance;
+  return {
+    'POST /v1/sessions': ({ body }) => {
+      const user = requireUser(instance, parse(CreateSession, body).user_id);
+      return { body: sessionResource(createSession(instance, user, newId('client'))) };
+    },
+    'GET /v1/sessions': ({ url }) => {
+      const query = url.searchParams;
+      const { limit, offset } = parse(Page, Object.fromEntries(query));
+      const sessions = store.sessions.all().filter((session) => isSelected(session, query));
+      const page = sessions
+        .reverse()
+        .slice(offset, offset + limit)
+        .map(sessionResource);
+      return { body: query.has('paginated') ? { data: page, total_count: sessions.length } : page };
+    },
+    'GET /v1/sessions/:id': ({ id }) => ({ body: sessionResource(requireSession(instance, id)) }),
+    'POST /v1/sessions/:id/revoke': ({ id }) => {
+      const session = requireSession(instance, id);
+      return { body: sessionResource(endSession(instance, session, 'revoked')) };
+    },
+    'POST /v1/sessions/:id/tokens': ({ id, body }) => {
+      const { expires_in_seconds: seconds } = parse(TokenRequest, body);
+      const session = activeSession(instance, id);
+      if (session === undefined) throw notFound(`Active session ${id}`);
+      const jwt = issueToken(instance, session, { seconds });
+      return { body: { object: 'token', jwt } };
+    },
+  };
+}
+
+function isSelected(session: Session, query: URLSearchParams): boolean {
+  const fits = (name: string, value: string) => !query.has(name) || query.getAll(name).includes(value);
+  return (
+    fits('user_id', session.userId) && fits('client_id', session.clientId) && fits('status', session.status)
+  );
+}

@@ -1,0 +1,188 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { access, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { extract } from 'tar';
+import { messageOf } from './errors';
+
+/** The browser SDK and its prebuilt components. Real instances serve them from their own host. */
+const PACKAGES = {
+  'clerk-js': {
+    version: '6.34.1',
+    integrity: 'PcM/x9lzmDU5bQ8jaJjkWYncJbAYL5hlxHG3jkO4SLG39apLqfBuFCaRw27ptIkwRCTJnY+a6Nvml3gk8G1CZA==',
+  },
+  ui: {
+    version: '1.34.0',
+    integrity: 'EP6Wcf+iqV5hJRMjfmVSOb7wWEgt2DuUOnR3Yv/ULPdmGgGWa64oc4tB4VfD66z8nXgtXqHEXNNnGURAOfQ7vQ==',
+  },
+} as const;
+type PackageName = keyof typeof PACKAGES;
+
+/** Path of a script in one of the two packages. The requested version is ignored, because one version is pinned. */
+const SCRIPT_PATH = /^\/npm\/@clerk\/(?<name>clerk-js|ui)@[^/]+\/dist\/(?<file>[\w.-]+\.js)$/;
+const FETCH_TIMEOUT_MILLISECONDS = 120_000;
+const UNFINISHED = '.fetching-';
+const DAY_MILLISECONDS = 24 * 3600 * 1000;
+/** Without these options, npm retries for more than a minute when the network is down, and the page keeps loading. */
+const NPM_OPTIONS = [
+  '--ignore-scripts',
+  '--loglevel=error',
+  '--fetch-retries=1',
+  '--fetch-retry-mintimeout=1000',
+];
+
+/** Folder of the downloaded scripts, in the usual cache folder of the working directory. */
+export const DEFAULT_CLERK_JS_FOLDER = path.resolve('node_modules/.cache/clerk-emulator');
+
+/**
+ * Returns the response for the path of a script: the script, a 404 if it does not exist, or a 503 if the download fails.
+ * Never rejects.
+ */
+export type ClerkJs = (pathname: string) => Promise<Response>;
+
+/** Serves the browser SDK from a folder. The first request downloads the packages to it. */
+export function serveClerkJs(folder: string): ClerkJs {
+  return async (pathname) => {
+    const { name, file } = SCRIPT_PATH.exec(pathname)?.groups ?? {};
+    if (file === undefined || (name !== 'clerk-js' && name !== 'ui'))
+      return new Response(null, { status: 404 });
+    try {
+      const script = await readFile(path.join(await packageFolder(name, folder), file)).catch(
+        () => undefined,
+      );
+      if (script === undefined) return new Response(null, { status: 404 });
+      return new Response(script, { headers: scriptHeaders(name, file) });
+    } catch (error) {
+      const message = messageOf(error);
+      console.error(message);
+      return new Response(message, { status: 503 });
+    }
+  };
+}
+
+/**
+ * Downloads the browser SDK unless the folder contains it. If a download fails, rejects after both downloads have ended,
+ * with a one-line message that states what to do.
+ */
+export async function prefetchClerkJs(folder: string = DEFAULT_CLERK_JS_FOLDER): Promise<void> {
+  await removeStaleDownloads(folder);
+  const fetches = [packageFolder('clerk-js', folder), packageFolder('ui', folder)];
+  await Promise.allSettled(fetches);
+  await Promise.all(fetches);
+}
+
+/** Removes downloads that a killed process left behind more than a day ago. */
+async function removeStaleDownloads(folder: string): Promise<void> {
+  const names = await readdir(folder).catch(() => []);
+  for (const name of names.filter((each) => each.startsWith(UNFINISHED))) {
+    const download = path.join(folder, name);
+    const modified = await stat(download).then(
+      ({ mtimeMs }) => mtimeMs,
+      () => Number.NaN, // another process has removed it
+    );
+    if (Date.now() - modified > DAY_MILLISECONDS) await rm(download, { recursive: true, force: true });
+  }
+}
+
+const fetching = new Map<string, Promise<string>>();
+
+/** Returns the folder with the scripts of a package. Concurrent calls share one download. A failed one is repeated. */
+function packageFolder(name: PackageName, folder: string): Promise<string> {
+  const target = path.join(folder, `${name}-${PACKAGES[name].version}`);
+  const inFlight = fetching.get(target);
+  if (inFlight !== undefined) return inFlight;
+  const found = access(target)
+    .catch(() => fetchPackage(name, folder, target))
+    .then(() => target);
+  fetching.set(target, found);
+  found.catch(() => fetching.delete(target));
+  return found;
+}
+
+/**
+ * Downloads a package to a temporary folder and renames that folder. Other processes therefore never see an incomplete
+ * package. If two processes download at the same time, the first one wins.
+ */
+async function fetchPackage(name: PackageName, folder: string, target: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const temporary = await mkdtemp(path.join(folder, UNFINISHED));
+  const removeAtExit = () => rmSync(temporary, { recursive: true, force: true });
+  process.once('exit', removeAtExit);
+  try {
+    const tarball = await packTarball(name, temporary);
+    await requireIntegrity(name, tarball);
+    const scripts = path.join(temporary, 'scripts');
+    await mkdir(scripts);
+    await extract({
+      file: tarball,
+      cwd: scripts,
+      strip: 2,
+      filter: (path) => /^package\/dist\/[^/]+\.js$/.test(path),
+    });
+    await rename(scripts, target).catch(async (error: unknown) => {
+      if ((await readdir(target).catch(() => [])).length === 0) throw error;
+    });
+  } catch (cause) {
+    const spec = packageSpec(name);
+    throw new Error(
+      `The sign-in pages need ${spec}, which could not be downloaded (${describeNpmError(cause)}). ` +
+        `Check that "npm view ${spec} version" works, then reload the page.`,
+      { cause },
+    );
+  } finally {
+    process.off('exit', removeAtExit);
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+/** Downloads the tarball with the npm of the user, which applies the user's registry, credentials and proxy. */
+async function packTarball(name: PackageName, into: string): Promise<string> {
+  const npmScript = process.env['npm_execpath'];
+  const isNpm = npmScript !== undefined && path.basename(npmScript).startsWith('npm');
+  const [command, ...prefix] = isNpm ? [process.execPath, npmScript] : ['npm'];
+  const fetched = promisify(execFile)(
+    command,
+    [...prefix, 'pack', packageSpec(name), '--pack-destination', into, ...NPM_OPTIONS],
+    { timeout: FETCH_TIMEOUT_MILLISECONDS, shell: !isNpm && process.platform === 'win32' },
+  );
+  const killAtExit = () => fetched.child.kill();
+  process.once('exit', killAtExit);
+  await fetched.finally(() => process.off('exit', killAtExit));
+  const tarball = (await readdir(into)).find((file) => file.endsWith('.tgz'));
+  if (tarball === undefined) throw new Error('npm did not create a tarball');
+  return path.join(into, tarball);
+}
+
+async function requireIntegrity(name: PackageName, tarball: string): Promise<void> {
+  const hash = createHash('sha512')
+    .update(await readFile(tarball))
+    .digest('base64');
+  if (hash !== PACKAGES[name].integrity) throw new Error('its sha512 is not the pinned one');
+}
+
+/** Returns the line of npm's output that describes the error. */
+function describeNpmError(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  const lines = cause.message.split('\n');
+  return (
+    lines.find((line) => /^npm error (?!code |errno |syscall |A complete log)/.test(line)) ??
+    lines[0] ??
+    cause.name
+  );
+}
+
+function packageSpec(name: PackageName): string {
+  return `@clerk/${name}@${PACKAGES[name].version}`;
+}
+
+/** Only files with the version in their name never change. */
+function scriptHeaders(name: PackageName, file: string): Record<string, string> {
+  const isFixed = file.includes(PACKAGES[name].version);
+  return {
+    'content-type': 'text/javascript; charset=utf-8',
+    'cache-control': isFixed ? 'public, max-age=31536000, immutable' : 'no-cache',
+    'x-content-type-options': 'nosniff',
+  };
+}

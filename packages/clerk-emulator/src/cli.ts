@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto';
+import { parseArgs } from 'node:util';
+import { startEmulator } from './emulator';
+import { messageOf } from './errors';
+
+const USAGE = `Usage: clerk-emulator [options]
+  --port <number>             port of both APIs (default: 0, any free port)
+  --console-port <number>     preferred port of the console (default: any free port)
+  --publishable-key <key>     pk_test_… or pk_live_… (default: a development instance)
+  --secret-key <key>          secret key of the Backend API (default: a new one)
+  --webhook-url <url>         endpoint for webhooks (default: none)
+  --webhook-secret <secret>   signing secret of that endpoint, whsec_… (default: a new one)
+  --retry-scale <factor>      factor for the delays of the webhook retry schedule (default: 1)
+  --data-file <file>          file that keeps the data across restarts (default: in memory)
+  --clerk-js-folder <folder>  cache folder of clerk-js (default: node_modules/.cache/clerk-emulator)
+  --help                      print this text`;
+
+const DEFAULT_PUBLISHABLE_KEY = `pk_test_${Buffer.from('emulator.clerk.accounts.dev$').toString('base64')}`;
+
+function readOptions() {
+  return parseArgs({
+    options: {
+      port: { type: 'string', default: '0' },
+      'console-port': { type: 'string', default: '0' },
+      'publishable-key': { type: 'string', default: DEFAULT_PUBLISHABLE_KEY },
+      'secret-key': { type: 'string', default: `sk_test_${randomBytes(20).toString('hex')}` },
+      'webhook-url': { type: 'string' },
+      'webhook-secret': { type: 'string', default: `whsec_${randomBytes(32).toString('base64')}` },
+      'retry-scale': { type: 'string', default: '1' },
+      'data-file': { type: 'string' },
+      'clerk-js-folder': { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  }).values;
+}
+
+function parseNumber(name: string, text: string, isValid: (value: number) => boolean): number {
+  const value = Number(text);
+  if (text.trim() === '' || !isValid(value)) throw new Error(`--${name}: ${text} is not valid.\n${USAGE}`);
+  return value;
+}
+
+const isPort = (value: number) => Number.isInteger(value) && value >= 0 && value <= 65_535;
+const isFactor = (value: number) => value > 0 && value <= 1;
+
+/** Starts an emulator and prints the environment variables that an application needs. */
+async function main(): Promise<void> {
+  const options = readOptions();
+  if (options.help) return console.log(USAGE);
+  const publishableKey = options['publishable-key'];
+  const secretKey = options['secret-key'];
+  const [webhookUrl, secret] = [options['webhook-url'], options['webhook-secret']];
+  const [dataFile, clerkJsFolder] = [options['data-file'], options['clerk-js-folder']];
+  const emulator = await startEmulator({
+    port: parseNumber('port', options.port, isPort),
+    console: { preferredPort: parseNumber('console-port', options['console-port'], isPort) },
+    publishableKey,
+    secretKey,
+    retryScale: parseNumber('retry-scale', options['retry-scale'], isFactor),
+    ...(webhookUrl === undefined ? {} : { webhook: { url: webhookUrl, secret } }),
+    ...(dataFile === undefined ? {} : { dataFile }),
+    ...(clerkJsFolder === undefined ? {} : { clerkJsFolder }),
+  });
+  const variables = {
+    CLERK_API_URL: emulator.url,
+    CLERK_FAPI_URL: emulator.url,
+    CLERK_PUBLISHABLE_KEY: publishableKey,
+    CLERK_SECRET_KEY: secretKey,
+    CLERK_JWT_KEY: JSON.stringify(emulator.publicKeyPem),
+    ...(webhookUrl === undefined ? {} : { CLERK_WEBHOOK_SIGNING_SECRET: secret }),
+  };
+  for (const [name, value] of Object.entries(variables)) console.log(`${name}=${value}`);
+  console.log(`# Console: ${emulator.consoleUrl}`);
+  const stop = () => void emulator.stop().then(() => process.exit(0), fail);
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+}
+
+function fail(error: unknown): void {
+  console.error(messageOf(error));
+  process.exit(1);
+}
+
+main().catch(fail);

@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import type { Routes } from '../http';
+import {
+  acceptPassword,
+  activeSession,
+  createSession,
+  createUser,
+  deleteUser,
+  EmailAddress,
+  endSession,
+  issueToken,
+  requireSession,
+  requireUser,
+} from '../instance/accounts';
+import { ApiError, notFound } from '../instance/error';
+import { newId } from '../instance/ids';
+import type { Instance } from '../instance/instance';
+import { sampleEventData } from './sample-events';
+
+const NewUser = z.strictObject({ email: EmailAddress, password: z.string().optional() });
+const NewEvent = z.strictObject({
+  type: z.string().trim().min(1, 'an event must have a type').max(200),
+  data: z.record(z.string(), z.unknown()),
+});
+const EndpointChange = z.strictObject({
+  paused: z.boolean().optional(),
+  signatureBroken: z.boolean().optional(),
+});
+const Empty = z.strictObject({});
+
+/** Routes of the actions that the page offers. */
+export function consoleRoutes(instance: Instance): Routes {
+  const { store, webhooks } = instance;
+  return {
+    'POST /api/users': ({ body }) => {
+      const { email, password } = parse(NewUser, body);
+      const hash = password === undefined ? null : acceptPassword(password, 'password');
+      return { status: 201, body: { id: createUser(instance, { email, password: hash }).id } };
+    },
+    'DELETE /api/users/:id': ({ id, body }) => {
+      parse(Empty, body);
+      deleteUser(instance, requireUser(instance, id));
+      return { body: { id } };
+    },
+    'POST /api/users/:id/sessions': ({ id, body }) => {
+      parse(Empty, body);
+      const session = createSession(instance, requireUser(instance, id), newId('client'));
+      return { status: 201, body: { id: session.id } };
+    },
+    'POST /api/sessions/:id/revoke': ({ id, body }) => {
+      parse(Empty, body);
+      const session = requireSession(instance, id);
+      return { body: { id, status: endSession(instance, session, 'revoked').status } };
+    },
+    'POST /api/sessions/:id/token': ({ id, body }) => {
+      parse(Empty, body);
+      const session = activeSession(instance, id);
+      if (session === undefined) throw new ApiError(409, 'session_over', 'This session is over.');
+      return { body: { token: issueToken(instance, session), seconds: instance.sessionTokenSeconds } };
+    },
+    'GET /api/sample-events/:id': ({ id }) => ({ body: sampleEventData(instance, id) }),
+    'POST /api/deliveries': ({ body }) => {
+      const { type, data } = parse(NewEvent, body);
+      return { status: 201, body: { id: webhooks.send(type, data).id } };
+    },
+    'DELETE /api/deliveries': ({ body }) => {
+      parse(Empty, body);
+      return { body: { cleared: webhooks.clear() } };
+    },
+    'POST /api/deliveries/:id/redeliver': ({ id, body }) => {
+      parse(Empty, body);
+      if (store.deliveries.get(id) === undefined) throw notFound(`Delivery ${id}`);
+      return { body: { id: webhooks.redeliver(id).id } };
+    },
+    'PATCH /api/endpoint': ({ body }) => {
+      const { paused, signatureBroken } = parse(EndpointChange, body);
+      if (signatureBroken !== undefined) webhooks.breakSignature(signatureBroken);
+      if (paused === true) webhooks.pause();
+      if (paused === false) webhooks.resume();
+      return { body: { paused: webhooks.paused, signatureBroken: webhooks.signatureBroken } };
+    },
+  };
+}
+
+/** Parses a body. Throws a 422 with a readable message and the name of the invalid field. */
+function parse<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new ApiError(422, 'invalid', issue?.message ?? 'Invalid body', issue?.path[0]?.toString());
+}

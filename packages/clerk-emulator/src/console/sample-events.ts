@@ -1,0 +1,65 @@
+import type { Session, User } from '../instance/data';
+import { notFound } from '../instance/error';
+import { newId } from '../instance/ids';
+import type { Instance } from '../instance/instance';
+import { deletedUserResource, sessionEventResource, userResource } from '../instance/resources';
+
+/**
+ * Returns sample data for an event, in the format of the provider. The sample for `user.created` describes a new user. The
+ * other samples describe the newest user of the instance, if there is one. Throws a 404 for any other type.
+ */
+export function sampleEventData(instance: Instance, type: string): Record<string, unknown> {
+  const newUser = sampleUser(instance.clock.now());
+  const user = instance.store.users.all().at(-1) ?? newUser;
+  switch (type) {
+    case 'user.created':
+      return userResource(newUser);
+    case 'user.updated':
+      return userResource({ ...user, updatedAt: instance.clock.now() });
+    case 'user.deleted':
+      return deletedUserResource(user);
+    case 'session.created':
+      return sessionEventResource(newestSession(instance, user), user);
+    default:
+      throw notFound(`A sample of ${type}`);
+  }
+}
+
+function sampleUser(now: number): User {
+  const id = newId('user');
+  return {
+    id,
+    emailId: newId('idn'),
+    email: `${id.slice(-6).toLowerCase()}@example.com`,
+    firstName: null,
+    lastName: null,
+    externalId: null,
+    password: null,
+    passwordUpdatedAt: null,
+    publicMetadata: {},
+    privateMetadata: {},
+    unsafeMetadata: {},
+    lastSignInAt: null,
+    createdAt: now,
+    updatedAt: now,
+  };
+}
+
+function newestSession({ store, clock }: Instance, user: User): Session {
+  const sessions = store.sessions.all().filter(({ userId }) => userId === user.id);
+  const now = clock.now();
+  return (
+    sessions.at(-1) ?? {
+      id: newId('sess'),
+      userId: user.id,
+      clientId: newId('client'),
+      status: 'active',
+      lastActiveAt: now,
+      expireAt: now + 7 * 24 * 60 * 60 * 1000,
+      reverifiedAt: null,
+      reverification: null,
+      createdAt: now,
+      updatedAt: now,
+    }
+  );
+}

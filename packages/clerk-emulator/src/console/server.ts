@@ -1,0 +1,88 @@
+import { createRequire } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { serveStatic } from '@hono/node-server/serve-static';
+import { Hono, type MiddlewareHandler } from 'hono';
+import { createHttpServer, requireLoopbackHost, serve } from '../http';
+import { ApiError } from '../instance/error';
+import type { Instance } from '../instance/instance';
+import { close, listen } from '../listen';
+import { follow } from './live';
+import { consoleRoutes } from './routes';
+
+/** The console of one instance: a page that shows and changes the state of the emulator. */
+export interface Console {
+  readonly url: string;
+  /** Closes all connections. Open pages show that the emulator is down, and reconnect after a restart. */
+  stop(): Promise<void>;
+}
+
+const PAGE_FOLDER = fileURLToPath(new URL('page/', import.meta.url));
+/** A file without imports. The package exports it to bundlers only, so its path is derived from the main file. */
+const PREACT_FOLDER = new URL('../preact/', pathToFileURL(createRequire(import.meta.url).resolve('htm')));
+
+/** Event data is untrusted. The browser runs only the scripts of the page, and text never becomes markup. */
+const SECURITY_HEADERS = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self' data:",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; '),
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+};
+
+/**
+ * Starts the console on 127.0.0.1, on any free port if the preferred port is in use. The console requires no sign-in.
+ * Instead, it accepts only requests whose `Host` header names this machine, which protects it from DNS rebinding, and
+ * changes only from its own page. Rejects if no port is free.
+ */
+export async function startConsole(instance: Instance, preferredPort: number): Promise<Console> {
+  const app = new Hono()
+    .use(withSecurityHeaders, requireLoopbackHost, requireSameSite)
+    .get('/api/live', (context) => follow(instance, context))
+    .get('/preact.js', serveStatic({ root: fileURLToPath(PREACT_FOLDER), path: 'standalone.module.js' }))
+    .get('*', serveStatic({ root: PAGE_FOLDER }))
+    .use(requireOwnPage)
+    .route('/', serve(consoleRoutes(instance)));
+  const server = createHttpServer(app, ({ message, parameter }) => ({ message, parameter }));
+  server.requestTimeout = 10_000;
+  const port = await listen(server, preferredPort).catch(() => listen(server));
+  return { url: `http://127.0.0.1:${port}`, stop: () => close(server) };
+}
+
+const withSecurityHeaders: MiddlewareHandler = async (context, next) => {
+  await next();
+  for (const [name, value] of Object.entries(SECURITY_HEADERS)) context.header(name, value);
+};
+
+/** Throws a 403 if a page of another site made the request. */
+const requireSameSite: MiddlewareHandler = ({ req }, next) => {
+  const site = req.header('sec-fetch-site') ?? 'none';
+  const isNavigation = req.header('sec-fetch-mode') === 'navigate';
+  if (site !== 'same-origin' && site !== 'none' && !isNavigation) {
+    throw new ApiError(403, 'site_refused', 'The console only accepts requests of its own page.');
+  }
+  return next();
+};
+
+/** Throws a 403 for a change that does not come from the page of the console, and a 415 unless the body is JSON. */
+const requireOwnPage: MiddlewareHandler = ({ req }, next) => {
+  if (req.method === 'GET') return next();
+  if (req.header('origin') !== `http://${req.header('host')}`) {
+    throw new ApiError(403, 'origin_refused', 'Only the page of the console may make changes.');
+  }
+  if (req.header('content-type')?.split(';')[0]?.trim().toLowerCase() !== 'application/json') {
+    throw new ApiError(415, 'content_type_refused', 'The body must be application/json.');
+  }
+  return next();
+};

@@ -1,0 +1,223 @@
+import { Hono, type MiddlewareHandler } from 'hono';
+import { cors } from 'hono/cors';
+import { methodOverride } from 'hono/method-override';
+import { backendApi } from './backend-api/routes';
+import { type ClerkJs, DEFAULT_CLERK_JS_FOLDER, serveClerkJs } from './clerk-js';
+import { startConsole } from './console/server';
+import { frontendApi } from './frontend-api/routes';
+import { createHttpServer, errorBody, isLoopback, requireLoopbackHost } from './http';
+import {
+  acceptPassword,
+  createSession,
+  createUser,
+  deleteUser,
+  EmailAddress,
+  endSession,
+  issueToken,
+  requireSession,
+  requireUser,
+} from './instance/accounts';
+import { type Clock, creationTimes, systemClock } from './instance/clock';
+import type { Session, User } from './instance/data';
+import { type HandshakeSettings, handshakes } from './instance/handshakes';
+import { type Instance, parsePublishableKey } from './instance/instance';
+import { type Rate, rateLimit } from './instance/rate-limit';
+import { openStore, type Store } from './instance/store';
+import { type SigningKey, signingKey } from './instance/tokens';
+import { startWebhooks, type Webhooks } from './instance/webhooks';
+import { close, listen } from './listen';
+
+/** Options of an emulator. The defaults are those of the provider's instances, unless an option says otherwise. */
+export interface EmulatorOptions {
+  /** Port of both APIs on 127.0.0.1. Default: any free port. */
+  readonly port?: number;
+  /** `pk_test_…` or `pk_live_…`. Contains the issuer and selects how the Frontend API recognizes a browser. */
+  readonly publishableKey: string;
+  readonly secretKey: string;
+  /** Private key of an instance that starts without data. Default: a new key, whose generation takes about a second. */
+  readonly signingKeyPem?: string;
+  /** Endpoint for events. Without it, events wait until an endpoint is set. */
+  readonly webhook?: { readonly url: string; readonly secret: string } | undefined;
+  /** Factor for the delays of the provider's retry schedule. Default: 1. */
+  readonly retryScale?: number;
+  readonly sessionTokenSeconds?: number;
+  /** Whether a sign-up must first prove its address by a mailed code, as the provider's default asks. */
+  readonly verifyEmailAtSignUp?: boolean;
+  /**
+   * Whether a sign-in by password in a browser that is new to the user needs a mailed code. The default of the provider
+   * is true. The default here is false, so that a test signs in with one request.
+   */
+  readonly clientTrust?: boolean;
+  /**
+   * Whether a new password, the revocation of a session and the deletion of an account need a first factor that was
+   * proved within the last ten minutes. The default of the provider is true, the default here is false.
+   */
+  readonly reverification?: boolean;
+  /**
+   * Address of a script, with `https:`. Every sign-in and sign-up then starts with a protect check, as on instances of the
+   * provider that use Clerk Protect. The emulator accepts every proof.
+   */
+  readonly protectCheckUrl?: string;
+  /** File that stores users, clients, sessions, mails, deliveries and the signing key. Default: in memory. */
+  readonly dataFile?: string;
+  /** Cache folder of clerk-js. Default: `node_modules/.cache/clerk-emulator` in the working directory. */
+  readonly clerkJsFolder?: string;
+  /** Starts a console on 127.0.0.1, on any free port if the preferred port is in use. Default: no console. */
+  readonly console?: { readonly preferredPort: number };
+  /** Time and timers. Default: the system clock. */
+  readonly clock?: Clock;
+  /** Default: by nonce, and with `azp` in the session token. */
+  readonly handshake?: Partial<HandshakeSettings>;
+  /** Called with each response of both APIs before it is sent. */
+  readonly onResponse?: (response: SentResponse) => void;
+}
+
+/** A response of the Frontend API or the Backend API. */
+export interface SentResponse {
+  readonly method: string;
+  /** Path of the request, without its query. */
+  readonly path: string;
+  readonly status: number;
+  /** JSON, or an empty string for a response without a body. */
+  readonly body: string;
+}
+
+/** A running emulator: the two APIs of the provider over HTTP, and the actions of its dashboard as functions. */
+export interface Emulator {
+  /** Address of the Backend API and of the Frontend API. */
+  readonly url: string;
+  /** Address of the console, or undefined without the option `console`. */
+  readonly consoleUrl: string | undefined;
+  /** The operations of both APIs, such as `GET /v1/users/:id`. */
+  readonly operations: readonly string[];
+  readonly issuer: string;
+  readonly publicKeyPem: string;
+  /** Signs every token of this instance. */
+  readonly signingKey: SigningKey;
+  /** Creates a user and sends `user.created`. Throws for an invalid or taken address and for a weak password. */
+  createUser(input: { email: string; password?: string; firstName?: string; lastName?: string }): User;
+  /** Deletes a user, ends the user's sessions and sends `user.deleted`. Throws for an unknown id. */
+  deleteUser(userId: string): void;
+  /** Signs a user in without a browser. Throws for an unknown id. */
+  createSession(userId: string): Session;
+  /** Revokes a session. Throws for an unknown id. */
+  revokeSession(sessionId: string): Session;
+  /** Returns a session token with `origin` as its authorized party. Throws for an unknown id. */
+  sessionToken(sessionId: string, origin?: string): string;
+  readonly store: Store;
+  readonly webhooks: Webhooks;
+  /** Makes the Backend API return 429 above this rate. Undefined removes the limit. There is none at the start. */
+  limitRate(rate: Rate | undefined): void;
+  /** Changes the format and the claims of later handshakes. */
+  setHandshake(settings: Partial<HandshakeSettings>): void;
+  /** Closes all connections, cancels all timers and writes the data file. */
+  stop(): Promise<void>;
+}
+
+/** Starts an emulator on the loopback interface. Rejects if the port is in use or the data file is unreadable. */
+export async function startEmulator(options: EmulatorOptions): Promise<Emulator> {
+  const clock = options.clock ?? systemClock;
+  const publishableKey = parsePublishableKey(options.publishableKey);
+  const store = await openStore(options.dataFile, options.signingKeyPem);
+  const key = signingKey(store.signingKeyPem);
+  const webhooks = startWebhooks({
+    store,
+    clock,
+    endpoint: options.webhook && { url: options.webhook.url, secrets: [options.webhook.secret] },
+    retryScale: options.retryScale ?? 1,
+    instanceId: key.kid,
+  });
+  const instance: Instance = {
+    publishableKey,
+    secretKey: options.secretKey,
+    signingKey: key,
+    sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
+    verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
+    clientTrust: options.clientTrust ?? false,
+    reverification: options.reverification ?? false,
+    protectCheckUrl: options.protectCheckUrl,
+    clock,
+    creationTime: creationTimes(clock),
+    store,
+    webhooks,
+    rateLimit: rateLimit(clock),
+    handshakes: handshakes(clock, options.handshake),
+  };
+  const clerkJs = serveClerkJs(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
+  const startedConsole = options.console && (await startConsole(instance, options.console.preferredPort));
+  const app = createApis(instance, clerkJs, options.onResponse);
+  const operations = listOperations(app);
+  const server = createHttpServer(app, errorBody);
+  const port = await listen(server, options.port).catch(async (error: unknown) => {
+    await startedConsole?.stop();
+    await webhooks.stop();
+    throw error;
+  });
+
+  return {
+    url: `http://127.0.0.1:${port}`,
+    consoleUrl: startedConsole?.url,
+    operations,
+    issuer: publishableKey.issuer,
+    publicKeyPem: key.publicKeyPem,
+    signingKey: key,
+    createUser({ email, password, firstName, lastName }) {
+      return createUser(instance, {
+        email: EmailAddress.parse(email),
+        password: password === undefined ? null : acceptPassword(password, 'password'),
+        firstName: firstName ?? null,
+        lastName: lastName ?? null,
+      });
+    },
+    deleteUser: (userId) => deleteUser(instance, requireUser(instance, userId)),
+    createSession: (userId) => createSession(instance, requireUser(instance, userId), 'client_backend'),
+    revokeSession: (sessionId) => endSession(instance, requireSession(instance, sessionId), 'revoked'),
+    sessionToken: (sessionId, origin) =>
+      issueToken(instance, requireSession(instance, sessionId), { origin }),
+    store,
+    webhooks,
+    limitRate: instance.rateLimit.set,
+    setHandshake: instance.handshakes.set,
+    async stop() {
+      await startedConsole?.stop();
+      await close(server);
+      await webhooks.stop();
+      await store.close();
+    },
+  };
+}
+
+/** Routes requests to clerk-js, the Frontend API and, for all other paths, the Backend API. */
+function createApis(instance: Instance, clerkJs: ClerkJs, onResponse: EmulatorOptions['onResponse']): Hono {
+  const app = new Hono();
+  app.use(requireLoopbackHost);
+  // clerk-js sends PATCH and DELETE as a POST with this parameter, because a POST does not need a preflight.
+  app.use(methodOverride({ app, query: '_method' }));
+  // Pages on this machine may call without a proxy. Other sites must not read responses.
+  app.use(
+    cors({
+      origin: (origin) => (isLoopback(origin) ? origin : null),
+      credentials: true,
+      allowMethods: ['GET', 'POST', 'PATCH', 'PUT', 'DELETE'],
+      allowHeaders: ['authorization', 'content-type'],
+      exposeHeaders: ['clerk-db-jwt'],
+    }),
+  );
+  app.get('/npm/*', ({ req }) => clerkJs(req.path));
+  if (onResponse) app.use(reportResponses(onResponse));
+  return app.route('/', frontendApi(instance)).route('/', backendApi(instance));
+}
+
+function listOperations({ routes }: Hono): string[] {
+  return routes
+    .filter(({ method, path }) => method !== 'ALL' && !path.endsWith('*'))
+    .map(({ method, path }) => `${method} ${path}`);
+}
+
+function reportResponses(onResponse: (response: SentResponse) => void): MiddlewareHandler {
+  return async (context, next) => {
+    await next();
+    const { req, res } = context;
+    onResponse({ method: req.method, path: req.path, status: res.status, body: await res.clone().text() });
+  };
+}

@@ -1,0 +1,9 @@
+/** Returns the `code` of a system error, such as ENOENT, or undefined for any other value. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Returns a message to print for any thrown value. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

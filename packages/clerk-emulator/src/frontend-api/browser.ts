@@ -1,0 +1,171 @@
+import { type ApiRequest, isLoopback } from '../http';
+import { activeSession, activeSessions } from '../instance/accounts';
+import type { Client, Session, SignIn, SignUp, User } from '../instance/data';
+import { ApiError, notFound } from '../instance/error';
+import { newId } from '../instance/ids';
+import { type Instance, isSecretKey } from '../instance/instance';
+
+/** The browser that sent a request, recognized by the token of its client. */
+export interface Browser {
+  /** Origin of the application. Session tokens contain it as the authorized party. */
+  readonly origin: string | undefined;
+  /** Current state of its client, or undefined if it does not have one. */
+  readonly client: Client | undefined;
+  /** Returns the client of the browser. Creates one if there is none. */
+  establish(): Client;
+}
+
+/** A request to the Frontend API, from the browser SDK or from a browser that navigates. */
+export interface BrowserRequest extends ApiRequest {
+  readonly browser: Browser;
+}
+
+/** Maximum duration of a sign-in or sign-up. */
+export const ATTEMPT_LIFE = 24 * 60 * 60 * 1000;
+const COOKIE_LIFE_SECONDS = 365 * 24 * 60 * 60;
+
+/**
+ * Recognizes the browser by `__clerk_db_jwt` in the query (development instance) or by the `__client` cookie (production
+ * instance). Throws the provider's 400 for a page of another site, because that site must not act for the user.
+ */
+export function recognizeBrowser(instance: Instance, request: ApiRequest): Browser {
+  const proxy = proxyOrigin(instance, request);
+  const origin = request.headers.get('origin') ?? undefined;
+  if (origin !== undefined && origin !== proxy && !isLoopback(origin)) {
+    throw new ApiError(400, 'origin_invalid', `The origin ${origin} may not use this instance.`);
+  }
+  const { clients } = instance.store;
+  const token = readClientToken(instance, request);
+  let id = token ? clients.find((client) => client.token === token)?.id : undefined;
+  const client = () => (id === undefined ? undefined : clients.get(id));
+  return {
+    origin: origin ?? proxy,
+    get client() {
+      return client();
+    },
+    establish() {
+      const established = client() ?? newClient(instance);
+      id = established.id;
+      return established;
+    },
+  };
+}
+
+/** Returns true if the origin is on this machine or is the application that proxies to the emulator. */
+export function isTrustedOrigin(instance: Instance, request: ApiRequest, origin: string): boolean {
+  return isLoopback(origin) || origin === proxyOrigin(instance, request);
+}
+
+/** Creates a client for a browser. */
+export function newClient(instance: Instance): Client {
+  const now = instance.clock.now();
+  return instance.store.clients.put({
+    id: newId('client'),
+    token: newId('dvb'),
+    signInId: null,
+    signUpId: null,
+    lastStrategy: null,
+    createdAt: now,
+    updatedAt: now,
+  });
+}
+
+/** Returns headers and cookies with the client of the browser and the time of the last sign-in or sign-out. */
+export function browserState(instance: Instance, request: BrowserRequest) {
+  const { client } = request.browser;
+  if (instance.publishableKey.development) {
+    const isNew = client !== undefined && client.token !== readClientToken(instance, request);
+    return { headers: isNew ? { 'clerk-db-jwt': client.token } : {}, cookies: [] };
+  }
+  const attributes = cookieAttributes(request.browser);
+  return {
+    headers: {},
+    cookies: [
+      ...(client ? [`__client=${client.token}; HttpOnly; ${attributes}`] : []),
+      ...cookieNames(instance, '__client_uat').map(
+        (name) => `${name}=${clientUpdatedAt(instance, client)}; ${attributes}`,
+      ),
+    ],
+  };
+}
+
+/** Returns the time of the last sign-in or sign-out in seconds, or 0 if no session is active. */
+export function clientUpdatedAt(instance: Instance, client: Client | undefined): number {
+  const signedIn = client !== undefined && activeSessions(instance, client.id).length > 0;
+  return signedIn ? Math.floor(client.updatedAt / 1000) : 0;
+}
+
+/** Returns both names of a cookie that the SDKs read: without and with the suffix of the instance. */
+export function cookieNames(instance: Instance, name: string): [string, string] {
+  return [name, `${name}_${instance.publishableKey.cookieSuffix}`];
+}
+
+/** Returns the attributes of a persistent cookie. It is secure if the application uses https. */
+export function cookieAttributes(browser: Browser): string {
+  const secure = browser.origin?.startsWith('https:') ? '; Secure' : '';
+  return `Path=/; SameSite=Lax; Max-Age=${COOKIE_LIFE_SECONDS}${secure}`;
+}
+
+/** Returns a session of the client. Throws a 404 for a session of another client and a 401 for an ended session. */
+export function requireOwnSession(instance: Instance, request: BrowserRequest, id: string): Session {
+  const { client } = request.browser;
+  if (client && instance.store.sessions.get(id)?.clientId !== client.id) throw notFound('The session');
+  const session = client && activeSession(instance, id);
+  if (session === undefined) throw new ApiError(401, 'signed_out', 'You are signed out.');
+  return session;
+}
+
+/** Returns a sign-in or sign-up of this browser. Throws a 404 for one of another browser and for an expired one. */
+export function requireOwnAttempt<Attempt extends SignIn | SignUp>(
+  instance: Instance,
+  attempts: { get(id: string): Attempt | undefined },
+  { id, browser }: BrowserRequest,
+): Attempt {
+  const attempt = attempts.get(id);
+  const isOwn = browser.client !== undefined && attempt?.clientId === browser.client.id;
+  if (attempt === undefined || !isOwn || attempt.abandonAt <= instance.clock.now())
+    throw notFound('The attempt');
+  return attempt;
+}
+
+/** Throws the provider's error if the browser is signed in, because a client may have only one session. */
+export function requireSignedOut(instance: Instance, client: Client): void {
+  if (activeSessions(instance, client.id).length === 0) return;
+  throw new ApiError(400, 'session_exists', 'You are already signed in.');
+}
+
+/** Returns the session that the SDK names, or else the only one, with its user. Throws a 401 if there is none. */
+export function requireSignedIn(
+  instance: Instance,
+  request: BrowserRequest,
+): { session: Session; user: User } {
+  const { client } = request.browser;
+  const id = request.url.searchParams.get('_clerk_session_id');
+  const session = requireOwnSession(
+    instance,
+    request,
+    id ?? (client && activeSessions(instance, client.id)[0]?.id) ?? '',
+  );
+  const user = instance.store.users.get(session.userId);
+  if (user === undefined) throw new ApiError(401, 'signed_out', 'You are signed out.');
+  return { session, user };
+}
+
+function readClientToken(instance: Instance, { url, headers }: ApiRequest): string | undefined {
+  if (instance.publishableKey.development) return url.searchParams.get('__clerk_db_jwt') ?? undefined;
+  for (const pair of headers.get('cookie')?.split('; ') ?? []) {
+    if (pair.startsWith('__client=')) return pair.slice('__client='.length);
+  }
+  return undefined;
+}
+
+/** Returns the origin of the application that proxied the request. The application authenticates with the secret key. */
+function proxyOrigin(instance: Instance, { headers }: ApiRequest): string | undefined {
+  const proxyUrl = headers.get('clerk-proxy-url');
+  const secretKey = headers.get('clerk-secret-key');
+  if (proxyUrl === null || secretKey === null) return undefined;
+  if (!isSecretKey(instance, secretKey)) {
+    throw new ApiError(401, 'clerk_key_invalid', 'The proxy sent a secret key of another instance.');
+  }
+  return URL.canParse(proxyUrl) ? new URL(proxyUrl).origin : undefined;
+}

@@ -1,0 +1,83 @@
+import type { ApiResponse } from '../http';
+import { activeSessions, issueToken } from '../instance/accounts';
+import type { Client } from '../instance/data';
+import { ApiError } from '../instance/error';
+import { HANDSHAKE_SECONDS } from '../instance/handshakes';
+import type { Instance } from '../instance/instance';
+import { handshakeToken } from '../instance/tokens';
+import {
+  type Browser,
+  type BrowserRequest,
+  clientUpdatedAt,
+  cookieAttributes,
+  cookieNames,
+  isTrustedOrigin,
+  newClient,
+} from './browser';
+
+/**
+ * Redirects a browser back to its page and passes the application's server the cookies to set. They travel as a nonce if
+ * the SDK requests that format, else as a signed token: in a cookie for a production instance, in the query for a
+ * development instance. Throws a 400 unless the page is on this machine or of the application that proxies, because
+ * the address gives access to the session.
+ */
+export function handshake(instance: Instance, request: BrowserRequest): ApiResponse {
+  const { browser, url } = request;
+  const page = requireOwnPage(instance, request, url.searchParams.get('redirect_url') ?? '');
+  const { development } = instance.publishableKey;
+  const client = browser.client ?? (development ? newClient(instance) : undefined);
+  const cookies = sessionCookies(instance, browser, client, page);
+  const { format } = instance.handshakes.settings;
+  const byNonce = format === 'nonce' && url.searchParams.get('format') === 'nonce';
+  const name = byNonce ? '__clerk_handshake_nonce' : '__clerk_handshake';
+  const wrap = (all: readonly string[]) =>
+    byNonce ? instance.handshakes.store(all) : handshakeToken(instance.signingKey, all);
+  if (development) {
+    page.searchParams.set(name, wrap(cookies));
+    return { status: 307, headers: { location: page.href } };
+  }
+  const value = wrap([...cookies, `${name}=; Path=/; Max-Age=0`]);
+  const secure = page.protocol === 'https:' ? '; Secure' : '';
+  const attributes = `Path=/; HttpOnly; SameSite=Lax; Max-Age=${HANDSHAKE_SECONDS}${secure}`;
+  return {
+    status: 307,
+    headers: { location: page.href },
+    cookies: [`${name}=${value}; ${attributes}`],
+  };
+}
+
+function requireOwnPage(instance: Instance, request: BrowserRequest, target: string): URL {
+  const page = URL.canParse(target) ? new URL(target) : undefined;
+  if (
+    page === undefined ||
+    !/^https?:$/.test(page.protocol) ||
+    !isTrustedOrigin(instance, request, page.origin)
+  ) {
+    throw new ApiError(400, 'url_invalid', 'redirect_url is not a page of this application.', 'redirect_url');
+  }
+  return page;
+}
+
+/** The cookies that sign the browser in, or out if its client has no active session. */
+function sessionCookies(
+  instance: Instance,
+  browser: Browser,
+  client: Client | undefined,
+  page: URL,
+): string[] {
+  const session = client && activeSessions(instance, client.id).at(-1);
+  const origin = instance.handshakes.settings.azp ? page.origin : undefined;
+  const token = session ? issueToken(instance, session, { origin }) : '';
+  const lasting = cookieAttributes(browser);
+  return [
+    ...cookieNames(instance, '__session').map((name) =>
+      token === '' ? `${name}=; Path=/; SameSite=Lax; Max-Age=0` : `${name}=${token}; ${lasting}`,
+    ),
+    ...cookieNames(instance, '__client_uat').map(
+      (name) => `${name}=${clientUpdatedAt(instance, client)}; ${lasting}`,
+    ),
+    ...(instance.publishableKey.development && client
+      ? cookieNames(instance, '__clerk_db_jwt').map((name) => `${name}=${client.token}; ${lasting}`)
+      : []),
+  ];
+}

@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { parse, type Routes } from '../http';
+import {
+  acceptPassword,
+  activeSession,
+  deleteUser,
+  endSession,
+  endSessionsOf,
+  updateUser,
+} from '../instance/accounts';
+import { ApiError, notFound } from '../instance/error';
+import type { Instance } from '../instance/instance';
+import { passwordMatches } from '../instance/passwords';
+import {
+  browserSessionResource,
+  deletedUserResource,
+  deviceResource,
+  emailAddressResource,
+  publicUserResource,
+} from '../instance/resources';
+import { requireRecentFirstFactor } from '../instance/reverification';
+import { type BrowserRequest, requireSignedIn } from './browser';
+
+const Names = z.object({ first_name: z.string().optional(), last_name: z.string().optional() });
+const PasswordChange = z.object({
+  current_password: z.string().optional(),
+  new_password: z.string(),
+  sign_out_of_other_sessions: z.stringbool().default(false),
+});
+
+/** Routes of the account page: name, password, devices and deletion. */
+export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
+  return {
+    'GET /v1/me': (request) => publicUserResource(requireSignedIn(instance, request).user),
+    'PATCH /v1/me': (request) => {
+      const { user } = requireSignedIn(instance, request);
+      const { first_name, last_name } = parse(Names, request.body);
+      const changes = {
+        ...(first_name === undefined ? {} : { firstName: first_name || null }),
+        ...(last_name === undefined ? {} : { lastName: last_name || null }),
+      };
+      return publicUserResource(updateUser(instance, user, changes));
+    },
+    'POST /v1/me/change_password': (request) => {
+      const { user, session } = requireSignedIn(instance, request);
+      const change = parse(PasswordChange, request.body);
+      requireRecentFirstFactor(instance, session);
+      // A recent first factor replaces the current password, so the form of the SDK does not ask for it.
+      const asksForPassword = user.password !== null && !instance.reverification;
+      if (asksForPassword && !passwordMatches(change.current_password ?? '', user.password)) {
+        const message = 'Password is incorrect. Try again, or use another method.';
+        throw new ApiError(422, 'form_password_incorrect', message, 'current_password');
+      }
+      const password = acceptPassword(change.new_password, 'new_password');
+      const updated = updateUser(instance, user, { password });
+      if (change.sign_out_of_other_sessions) endSessionsOf(instance, updated, session);
+      return publicUserResource(updated);
+    },
+    'DELETE /v1/me': (request) => {
+      const { user, session } = requireSignedIn(instance, request);
+      requireRecentFirstFactor(instance, session);
+      deleteUser(instance, user);
+      return deletedUserResource(user);
+    },
+    'POST /v1/me/sessions/:id/revoke': (request) => {
+      const { user, session: own } = requireSignedIn(instance, request);
+      requireRecentFirstFactor(instance, own);
+      const session = instance.store.sessions.get(request.id);
+      if (session?.userId !== user.id) throw notFound('The session');
+      const ended = endSession(instance, session, 'revoked');
+      return browserSessionResource(ended, { user, token: undefined, now: instance.clock.now() });
+    },
+  };
+}
+
+/** Returns the devices with an active session, as the account page lists them. */
+export function activeDevices(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
+  const { user } = requireSignedIn(instance, request);
+  return instance.store.sessions
+    .all()
+    .filter((session) => session.userId === user.id && activeSession(instance, session.id) !== undefined)
+    .map(deviceResource);
+}
+
+/** Returns the addresses of the signed-in user. */
+export function ownAddresses(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
+  return [emailAddressResource(requireSignedIn(instance, request).user)];
+}

@@ -1,0 +1,85 @@
+import type { Hono } from 'hono';
+import { type ApiRequest, type ApiResponse, errorBody, type Routes, serve, wrapHandlers } from '../http';
+import { issueToken } from '../instance/accounts';
+import { ApiError, notFound } from '../instance/error';
+import type { Instance } from '../instance/instance';
+import { jwks } from '../instance/tokens';
+import { type BrowserRequest, browserState, recognizeBrowser, requireOwnSession } from './browser';
+import { environment } from './environment';
+import { handshake } from './handshake';
+import { activeDevices, meRoutes, ownAddresses } from './me';
+import { reverificationRoutes } from './reverification';
+import { currentClient, sessionRoutes } from './session';
+import { signInRoutes } from './sign-in';
+import { signUpRoutes } from './sign-up';
+import { openTicketLink } from './ticket-link';
+
+/** The Frontend API. The browser SDK uses it to manage the client of its browser. */
+export function frontendApi(instance: Instance): Hono {
+  const resources: Routes<BrowserRequest, unknown> = {
+    ...sessionRoutes(instance),
+    ...reverificationRoutes(instance),
+    ...signInRoutes(instance),
+    ...signUpRoutes(instance),
+    ...meRoutes(instance),
+  };
+  const unknown = ({ url }: ApiRequest) => {
+    throw notFound(url.pathname);
+  };
+  const routes: Routes<BrowserRequest> = {
+    'GET /v1/environment': () => ({ body: environment(instance) }),
+    'PATCH /v1/environment': () => ({ body: environment(instance) }),
+    'GET /.well-known/jwks.json': () => ({ body: jwks(instance.signingKey) }),
+    'POST /v1/dev_browser': ({ browser }) => ({
+      body: { id: browser.establish().token },
+    }),
+    'GET /v1/tickets/accept': (request) => openTicketLink(instance, request),
+    'GET /v1/client/handshake': (request) => handshake(instance, request),
+    'POST /v1/client/sessions/:id/tokens': (request) => {
+      const session = requireOwnSession(instance, request, request.id);
+      return { body: { object: 'token', jwt: issueToken(instance, session, request.browser) } };
+    },
+    'GET /v1/me/sessions/active': (request) => ({ body: activeDevices(instance, request) }),
+    'GET /v1/me/email_addresses': (request) => ({ body: ownAddresses(instance, request) }),
+    // The SDK reads the new state of the client from the response to each change.
+    ...wrapHandlers(resources, (handler, route) => (request: BrowserRequest) => {
+      const response = handler(request);
+      const client = route.startsWith('GET') ? null : currentClient(instance, request.browser);
+      return { body: { response, client } };
+    }),
+    'ALL /v1/:area{(?:client|dev_browser|environment|me)}/*': unknown,
+    'ALL /.well-known/*': unknown,
+  };
+  return serve(wrapHandlers(routes, (handler) => (received) => handleRequest(instance, received, handler)));
+}
+
+/**
+ * Runs a handler for a browser and adds the state of its client to the response. Errors contain the client too, so a tab
+ * learns about a change in another tab.
+ */
+function handleRequest(
+  instance: Instance,
+  received: ApiRequest,
+  handler: (request: BrowserRequest) => ApiResponse,
+): ApiResponse {
+  const request = { ...received, browser: recognizeBrowser(instance, received) };
+  const response = attempt(
+    () => handler(request),
+    () => currentClient(instance, request.browser),
+  );
+  const { headers, cookies } = browserState(instance, request);
+  return {
+    ...response,
+    headers: { ...headers, ...response.headers },
+    cookies: [...cookies, ...(response.cookies ?? [])],
+  };
+}
+
+function attempt(handle: () => ApiResponse, client: () => unknown): ApiResponse {
+  try {
+    return handle();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return { status: error.status, body: { ...errorBody(error), meta: { client: client() } } };
+  }
+}

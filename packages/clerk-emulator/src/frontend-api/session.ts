@@ -1,0 +1,84 @@
+import type { Routes } from '../http';
+import { activeSessions, endSession, issueToken } from '../instance/accounts';
+import type { Session } from '../instance/data';
+import type { Instance } from '../instance/instance';
+import {
+  browserSessionResource,
+  clientResource,
+  signInResource,
+  signUpResource,
+} from '../instance/resources';
+import { type Browser, type BrowserRequest, requireOwnSession } from './browser';
+
+type Resource = Record<string, unknown> | null;
+
+/** Reads the client of the browser, keeps sessions active and ends them. */
+export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resource> {
+  const { clients, sessions } = instance.store;
+  const end = (status: 'ended' | 'removed') => (request: BrowserRequest) => {
+    const session = requireOwnSession(instance, request, request.id);
+    return currentSession(instance, endSession(instance, session, status), request.browser);
+  };
+  const endAll = ({ browser }: BrowserRequest) => {
+    for (const session of browser.client ? activeSessions(instance, browser.client.id) : []) {
+      endSession(instance, session, 'removed');
+    }
+  };
+  const establish = ({ browser }: BrowserRequest) => {
+    browser.establish();
+    return currentClient(instance, browser);
+  };
+  return {
+    'GET /v1/client': ({ browser }) => currentClient(instance, browser),
+    'PUT /v1/client': establish,
+    'POST /v1/client': establish,
+    'DELETE /v1/client': (request) => {
+      endAll(request);
+      const { client } = request.browser;
+      if (client) clients.put({ ...client, signInId: null, signUpId: null });
+      return null;
+    },
+    'DELETE /v1/client/sessions': (request) => {
+      endAll(request);
+      return currentClient(instance, request.browser);
+    },
+    'GET /v1/client/sessions/:id': (request) =>
+      currentSession(instance, requireOwnSession(instance, request, request.id), request.browser),
+    'POST /v1/client/sessions/:id/touch': (request) => {
+      const session = requireOwnSession(instance, request, request.id);
+      const touched = sessions.put({ ...session, lastActiveAt: instance.clock.now() });
+      return currentSession(instance, touched, request.browser);
+    },
+    'POST /v1/client/sessions/:id/end': end('ended'),
+    'POST /v1/client/sessions/:id/remove': end('removed'),
+  };
+}
+
+/** Returns the client of the browser with a new token for each session, or null if it does not have one. */
+export function currentClient(instance: Instance, browser: Browser): Resource {
+  const { client } = browser;
+  if (client === undefined) return null;
+  const { users, signIns, signUps } = instance.store;
+  const signIn = signIns.get(client.signInId ?? '');
+  const signUp = signUps.get(client.signUpId ?? '');
+  return clientResource(client, {
+    sessions: activeSessions(instance, client.id).map((session) =>
+      currentSession(instance, session, browser),
+    ),
+    signIn:
+      signIn && signIn.status !== 'complete' ? signInResource(signIn, users.get(signIn.userId ?? '')) : null,
+    signUp: signUp && signUp.status !== 'complete' ? signUpResource(signUp, instance) : null,
+  });
+}
+
+/** Returns a session for the browser, with a new token if the session is active. */
+export function currentSession(
+  instance: Instance,
+  session: Session,
+  browser: Browser,
+): Record<string, unknown> {
+  const user = instance.store.users.get(session.userId);
+  const isActive = session.status === 'active' && user !== undefined;
+  const token = isActive ? issueToken(instance, session, browser) : undefined;
+  return browserSessionResource(session, { user, token, now: instance.clock.now() });
+}

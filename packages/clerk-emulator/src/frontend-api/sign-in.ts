@@ -1,0 +1,201 @@
+import { z } from 'zod';
+import { parse, type Routes, wrapHandlers } from '../http';
+import {
+  acceptPassword,
+  createSession,
+  endSessionsOf,
+  requireUser,
+  updateUser,
+  userByEmail,
+} from '../instance/accounts';
+import type { Client, SignIn, User } from '../instance/data';
+import { ApiError } from '../instance/error';
+import { newId } from '../instance/ids';
+import type { Instance } from '../instance/instance';
+import { checkCode, mailCode } from '../instance/mail';
+import { Proof, requireOpenCheck, requirePassedCheck, startProtectCheck } from '../instance/protect-check';
+import { signInResource } from '../instance/resources';
+import { requireSignInToken, verifiedByTicket } from '../instance/tickets';
+import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
+import { verifyPassword } from './password-factor';
+
+const CodeStrategy = z.enum(['email_code', 'reset_password_email_code']);
+const Create = z.object({
+  identifier: z.string().optional(),
+  strategy: z.enum(['password', 'ticket', ...CodeStrategy.options]).optional(),
+  password: z.string().optional(),
+  ticket: z.string().optional(),
+});
+const Prepare = z.object({ strategy: CodeStrategy });
+const Attempt = z.discriminatedUnion('strategy', [
+  z.object({ strategy: z.literal('password'), password: z.string() }),
+  z.object({ strategy: CodeStrategy, code: z.string() }),
+]);
+const PrepareSecond = z.object({ strategy: z.literal('email_code') });
+const AttemptSecond = z.object({ strategy: z.literal('email_code'), code: z.string() });
+const Reset = z.object({
+  password: z.string(),
+  sign_out_of_other_sessions: z.stringbool().default(false),
+});
+
+/**
+ * Signs users in by password, mailed code, mailed code and new password, or ticket. A password alone does not suffice
+ * in a browser that is new to the user if the instance requires client trust.
+ */
+export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
+  const { signIns } = instance.store;
+  const routes: Routes<BrowserRequest, SignIn> = {
+    'POST /v1/client/sign_ins': ({ body, browser }) => {
+      const input = parse(Create, body);
+      const client = browser.establish();
+      requireSignedOut(instance, client);
+      if (input.strategy === 'ticket') return acceptTicket(instance, client, input.ticket ?? '');
+      const begun = begin(instance, client, userByIdentifier(instance, input.identifier));
+      const user = userOf(instance, begun);
+      if (user === undefined) return begun;
+      const protectCheck = startProtectCheck(instance);
+      if (protectCheck) return signIns.put({ ...begun, status: 'needs_protect_check', protectCheck });
+      if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
+      if (input.strategy === undefined || input.strategy === 'password') return begun;
+      return sendCode(instance, begun, user, input.strategy);
+    },
+    'PATCH /v1/client/sign_ins/:id/protect_check': (request) => {
+      const signIn = requireOwnAttempt(instance, signIns, request);
+      requireOpenCheck(signIn.protectCheck);
+      parse(Proof, request.body);
+      return signIns.put({ ...signIn, status: 'needs_first_factor', protectCheck: null });
+    },
+    'GET /v1/client/sign_ins/:id': (request) => requireOwnAttempt(instance, signIns, request),
+    'POST /v1/client/sign_ins/:id/prepare_first_factor': (request) => {
+      const { signIn, user } = openSignIn(instance, request);
+      const { strategy } = parse(Prepare, request.body);
+      return sendCode(instance, signIn, user, strategy);
+    },
+    'POST /v1/client/sign_ins/:id/attempt_first_factor': (request) => {
+      const { signIn, user } = openSignIn(instance, request);
+      const input = parse(Attempt, request.body);
+      if (input.strategy === 'password') return enterPassword(instance, signIn, user, input.password);
+      const sent = signIn.verification?.strategy === input.strategy ? signIn.verification : null;
+      const verification = checkCode(instance, sent, input.code, (failed) =>
+        signIns.put({ ...signIn, verification: failed }),
+      );
+      const verified = { ...signIn, verification };
+      if (input.strategy === 'email_code') return complete(instance, verified, user);
+      return signIns.put({ ...verified, status: 'needs_new_password' });
+    },
+    'POST /v1/client/sign_ins/:id/prepare_second_factor': (request) => {
+      const { signIn, user } = untrustedSignIn(instance, request);
+      const { strategy } = parse(PrepareSecond, request.body);
+      const secondVerification = mailCode(instance, user.email, 'new device', strategy);
+      return signIns.put({ ...signIn, secondVerification });
+    },
+    'POST /v1/client/sign_ins/:id/attempt_second_factor': (request) => {
+      const { signIn, user } = untrustedSignIn(instance, request);
+      const { code } = parse(AttemptSecond, request.body);
+      const secondVerification = checkCode(instance, signIn.secondVerification, code, (failed) =>
+        signIns.put({ ...signIn, secondVerification: failed }),
+      );
+      return complete(instance, { ...signIn, secondVerification }, user);
+    },
+    'POST /v1/client/sign_ins/:id/reset_password': (request) => {
+      const signIn = requireOwnAttempt(instance, signIns, request);
+      const user = userOf(instance, signIn);
+      if (user === undefined || signIn.status !== 'needs_new_password') {
+        throw new ApiError(400, 'resource_forbidden', 'This sign-in is not waiting for a new password.');
+      }
+      const input = parse(Reset, request.body);
+      const password = acceptPassword(input.password, 'password');
+      const updated = updateUser(instance, user, { password });
+      if (input.sign_out_of_other_sessions) endSessionsOf(instance, updated);
+      return complete(instance, signIn, updated);
+    },
+  };
+  return wrapHandlers(routes, (handler) => (request) => {
+    const signIn = handler(request);
+    return signInResource(signIn, userOf(instance, signIn));
+  });
+}
+
+function userByIdentifier(instance: Instance, identifier: string | undefined): User | undefined {
+  if (identifier === undefined) return undefined;
+  const user = userByEmail(instance, identifier);
+  if (user) return user;
+  throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
+}
+
+/** Signs the user of a sign-in token in. No further factor is needed. */
+function acceptTicket(instance: Instance, client: Client, ticket: string): SignIn {
+  const token = requireSignInToken(instance, ticket);
+  const user = requireUser(instance, token.userId);
+  instance.store.signInTokens.put({ ...token, status: 'accepted', updatedAt: instance.clock.now() });
+  const verification = verifiedByTicket(token);
+  return complete(instance, { ...begin(instance, client, user), verification }, user);
+}
+
+function begin(instance: Instance, client: Client, user: User | undefined): SignIn {
+  if (client.signInId !== null) instance.store.signIns.delete(client.signInId);
+  const signIn = instance.store.signIns.put({
+    id: newId('sia'),
+    clientId: client.id,
+    status: user ? 'needs_first_factor' : 'needs_identifier',
+    identifier: user?.email ?? null,
+    userId: user?.id ?? null,
+    verification: null,
+    secondVerification: null,
+    protectCheck: null,
+    clientTrustState: instance.clientTrust ? clientTrustState(instance, client, user) : null,
+    createdSessionId: null,
+    abandonAt: instance.clock.now() + ATTEMPT_LIFE,
+  });
+  instance.store.clients.put({ ...client, signInId: signIn.id });
+  return signIn;
+}
+
+function enterPassword(instance: Instance, signIn: SignIn, user: User, password: string): SignIn {
+  const verified = { ...signIn, verification: verifyPassword(instance, user, password) };
+  if (signIn.clientTrustState !== 'new') return complete(instance, verified, user);
+  return instance.store.signIns.put({ ...verified, status: 'needs_client_trust' });
+}
+
+function clientTrustState({ store }: Instance, client: Client, user: User | undefined) {
+  if (user === undefined) return 'pending';
+  const known = store.sessions.find(
+    (session) => session.clientId === client.id && session.userId === user.id,
+  );
+  return known ? 'known' : 'new';
+}
+
+function sendCode(instance: Instance, signIn: SignIn, user: User, strategy: z.infer<typeof CodeStrategy>) {
+  const purpose = strategy === 'email_code' ? 'sign-in' : 'password reset';
+  const verification = mailCode(instance, user.email, purpose, strategy);
+  return instance.store.signIns.put({ ...signIn, status: 'needs_first_factor', verification });
+}
+
+function complete(instance: Instance, signIn: SignIn, user: User): SignIn {
+  const { clients, signIns } = instance.store;
+  const session = createSession(instance, user, signIn.clientId);
+  const client = clients.get(signIn.clientId);
+  if (client) clients.put({ ...client, lastStrategy: signIn.verification?.strategy ?? null });
+  return signIns.put({ ...signIn, status: 'complete', createdSessionId: session.id });
+}
+
+function openSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
+  const signIn = requireOwnAttempt(instance, instance.store.signIns, request);
+  if (signIn.userId === null)
+    throw new ApiError(400, 'resource_forbidden', 'This sign-in does not have an account yet.');
+  if (signIn.status === 'complete')
+    throw new ApiError(400, 'resource_forbidden', 'This sign-in is complete.');
+  requirePassedCheck(signIn.protectCheck);
+  return { signIn, user: requireUser(instance, signIn.userId) };
+}
+
+/** Returns the sign-in and its user. Throws unless it waits for the proof of a new browser. */
+function untrustedSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
+  const open = openSignIn(instance, request);
+  if (open.signIn.status === 'needs_client_trust') return open;
+  throw new ApiError(400, 'resource_forbidden', 'This sign-in does not need a second factor.');
+}
+
+function userOf(instance: Instance, signIn: SignIn): User | undefined {
+  return signIn.userId === null ? undefined : instance.store.users.get(signIn.userId);
+}

@@ -1,0 +1,158 @@
+import { z } from 'zod';
+import { parse, type Routes, wrapHandlers } from '../http';
+import {
+  acceptPassword,
+  createSession,
+  createUser,
+  EmailAddress,
+  requireFreeEmail,
+} from '../instance/accounts';
+import type { Invitation, SignUp } from '../instance/data';
+import { ApiError } from '../instance/error';
+import { newId } from '../instance/ids';
+import type { Instance } from '../instance/instance';
+import { checkCode, mailCode } from '../instance/mail';
+import { Proof, requireOpenCheck, startProtectCheck } from '../instance/protect-check';
+import { missingFields, signUpResource } from '../instance/resources';
+import { requireInvitation, verifiedByTicket } from '../instance/tickets';
+import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
+
+/** Treats an empty field as missing, because the SDK sends all fields of its form. */
+const optional = <Schema extends z.ZodType>(schema: Schema) =>
+  z.preprocess((value) => (value === '' ? undefined : value), schema.optional());
+
+const UnsafeMetadata = z
+  .string()
+  .transform((text, context) => {
+    try {
+      return JSON.parse(text);
+    } catch {
+      context.addIssue('is not JSON');
+      return z.NEVER;
+    }
+  })
+  .pipe(z.record(z.string(), z.unknown()));
+
+const Fields = z.object({
+  email_address: optional(EmailAddress),
+  password: optional(z.string()),
+  first_name: optional(z.string()),
+  last_name: optional(z.string()),
+  unsafe_metadata: optional(UnsafeMetadata),
+  ticket: optional(z.string()),
+});
+const Code = z.object({ code: z.string() });
+
+/**
+ * Signs users up by address and password. The address is proved by a mailed code or the ticket of an invitation, unless
+ * the instance does not verify addresses.
+ */
+export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
+  const { clients, signUps } = instance.store;
+  const routes: Routes<BrowserRequest, SignUp> = {
+    'POST /v1/client/sign_ups': ({ body, browser }) => {
+      const client = browser.establish();
+      requireSignedOut(instance, client);
+      const begun: SignUp = {
+        id: newId('sua'),
+        clientId: client.id,
+        status: 'missing_requirements',
+        email: null,
+        password: null,
+        firstName: null,
+        lastName: null,
+        unsafeMetadata: {},
+        verification: null,
+        invitationId: null,
+        protectCheck: startProtectCheck(instance),
+        createdUserId: null,
+        createdSessionId: null,
+        abandonAt: instance.clock.now() + ATTEMPT_LIFE,
+      };
+      const signUp = enter(instance, begun, body);
+      if (client.signUpId !== null) signUps.delete(client.signUpId);
+      clients.put({ ...client, signUpId: signUp.id });
+      return completeIfReady(instance, signUp);
+    },
+    'PATCH /v1/client/sign_ups/:id': (request) => {
+      const signUp = enter(instance, openSignUp(instance, request), request.body);
+      return completeIfReady(instance, signUp);
+    },
+    'PATCH /v1/client/sign_ups/:id/protect_check': (request) => {
+      const signUp = openSignUp(instance, request);
+      requireOpenCheck(signUp.protectCheck);
+      parse(Proof, request.body);
+      return completeIfReady(instance, signUps.put({ ...signUp, protectCheck: null }));
+    },
+    'GET /v1/client/sign_ups/:id': (request) => requireOwnAttempt(instance, signUps, request),
+    'POST /v1/client/sign_ups/:id/prepare_verification': (request) => {
+      const signUp = openSignUp(instance, request);
+      if (signUp.email === null) {
+        throw new ApiError(422, 'form_param_missing', 'email_address must be included.', 'email_address');
+      }
+      const verification = mailCode(instance, signUp.email, 'sign-up', 'email_code');
+      return signUps.put({ ...signUp, verification });
+    },
+    'POST /v1/client/sign_ups/:id/attempt_verification': (request) => {
+      const signUp = openSignUp(instance, request);
+      const { code } = parse(Code, request.body);
+      const verification = checkCode(instance, signUp.verification, code, (failed) =>
+        signUps.put({ ...signUp, verification: failed }),
+      );
+      return completeIfReady(instance, signUps.put({ ...signUp, verification }));
+    },
+  };
+  return wrapHandlers(routes, (handler) => (request) => signUpResource(handler(request), instance));
+}
+
+/**
+ * Saves fields in a sign-up. Another address needs another proof, and the ticket of an invitation is one. Throws the
+ * provider's error for a field or a ticket that is not valid.
+ */
+function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
+  const fields = parse(Fields, body);
+  const invitation = fields.ticket === undefined ? undefined : requireInvitation(instance, fields.ticket);
+  const email = invitation?.email ?? fields.email_address ?? signUp.email;
+  const isUnchanged = email === signUp.email;
+  if (email !== null) requireFreeEmail(instance, email, 'email_address');
+  return instance.store.signUps.put({
+    ...signUp,
+    email,
+    password: fields.password === undefined ? signUp.password : acceptPassword(fields.password, 'password'),
+    firstName: fields.first_name ?? signUp.firstName,
+    lastName: fields.last_name ?? signUp.lastName,
+    unsafeMetadata: fields.unsafe_metadata ?? signUp.unsafeMetadata,
+    verification: invitation ? verifiedByTicket(invitation) : isUnchanged ? signUp.verification : null,
+    invitationId: invitation?.id ?? (isUnchanged ? signUp.invitationId : null),
+  });
+}
+
+/** Creates the user and the session once the sign-up is complete. */
+function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
+  const { email, password, firstName, lastName, unsafeMetadata, verification } = signUp;
+  const isVerified = !instance.verifyEmailAtSignUp || verification?.status === 'verified';
+  if (email === null || missingFields(signUp).length > 0 || !isVerified) return signUp;
+  const invitation = acceptInvitation(instance, signUp);
+  const publicMetadata = invitation?.publicMetadata ?? {};
+  const profile = { password, firstName, lastName, unsafeMetadata, publicMetadata };
+  const user = createUser(instance, { email, ...profile });
+  const session = createSession(instance, user, signUp.clientId);
+  return instance.store.signUps.put({
+    ...signUp,
+    status: 'complete',
+    createdUserId: user.id,
+    createdSessionId: session.id,
+  });
+}
+
+function acceptInvitation({ store, clock }: Instance, { invitationId }: SignUp): Invitation | undefined {
+  const invitation = store.invitations.get(invitationId ?? '');
+  return invitation && store.invitations.put({ ...invitation, status: 'accepted', updatedAt: clock.now() });
+}
+
+function openSignUp(instance: Instance, request: BrowserRequest): SignUp {
+  const signUp = requireOwnAttempt(instance, instance.store.signUps, request);
+  if (signUp.status === 'complete')
+    throw new ApiError(400, 'resource_forbidden', 'This sign-up is complete.');
+  return signUp;
+}

@@ -1,0 +1,151 @@
+import { createServer, type Server } from 'node:http';
+import { getRequestListener } from '@hono/node-server';
+import { type Context, Hono, type MiddlewareHandler } from 'hono';
+import { z } from 'zod';
+import { ApiError, notFound } from './instance/error';
+import { newId } from './instance/ids';
+
+const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+
+/** A request as a handler receives it. The handler parses the body and the query. */
+export interface ApiRequest {
+  readonly url: URL;
+  /** The id in the path, or an empty string if the route does not have one. */
+  readonly id: string;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly headers: Headers;
+}
+
+/** The response of a handler: JSON, or no body if `body` is undefined. */
+export interface ApiResponse {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cookies?: readonly string[];
+  readonly body?: unknown;
+}
+
+/** Handlers by method and path, such as `GET /v1/users/:id`. */
+export type Routes<Request = ApiRequest, Result = ApiResponse> = Readonly<
+  Record<string, (request: Request) => Result>
+>;
+
+/** Returns an error in the format of the provider. The SDKs show it beside the field that `parameter` names. */
+export function errorBody({ code, message, parameter }: ApiError) {
+  const meta = parameter === undefined ? {} : { param_name: parameter };
+  return { errors: [{ code, message, long_message: message, meta }], clerk_trace_id: newId('trace') };
+}
+
+/** Returns true if the origin is on this machine. */
+export function isLoopback(origin: string): boolean {
+  return URL.canParse(origin) && LOOPBACK_HOSTS.includes(new URL(origin).hostname);
+}
+
+/** Host header of a request to this machine. Any port is valid, because a forwarded port may differ. */
+const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
+
+/**
+ * Throws a 403 unless the `Host` header names this machine. A page whose domain was rebound to 127.0.0.1 sends its own
+ * domain, so it cannot read a response.
+ */
+export const requireLoopbackHost: MiddlewareHandler = ({ req }, next) => {
+  if (LOOPBACK_HOST.test(req.header('host') ?? '')) return next();
+  throw new ApiError(403, 'host_refused', 'The emulator only accepts requests to localhost and 127.0.0.1.');
+};
+
+/** Parses a body or a query. Throws the provider's error for the first invalid field. */
+export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  if (issue?.code === 'unrecognized_keys') {
+    const name = issue.keys[0] ?? '';
+    throw new ApiError(422, 'form_param_unknown', `${name} is not a valid parameter for this request.`, name);
+  }
+  const name = String(issue?.path[0] ?? 'body');
+  if (z.record(z.string(), z.unknown()).safeParse(input).data?.[name] === undefined) {
+    throw new ApiError(422, 'form_param_missing', `${name} must be included.`, name);
+  }
+  throw new ApiError(422, 'form_param_format_invalid', `${name} is invalid: ${issue?.message}`, name);
+}
+
+/** Returns the same routes with wrapHandlers handlers. */
+export function wrapHandlers<From, To>(
+  routes: Readonly<Record<string, From>>,
+  wrap: (handler: From, route: string) => To,
+): Record<string, To> {
+  return Object.fromEntries(Object.entries(routes).map(([route, handler]) => [route, wrap(handler, route)]));
+}
+
+/**
+ * Serves routes. A handler runs after the body has arrived and is synchronous. No other request can therefore change the
+ * store between its reads and writes.
+ */
+export function serve(routes: Routes): Hono {
+  const app = new Hono();
+  for (const [route, handler] of Object.entries(routes)) {
+    const [method = '', path = ''] = route.split(' ');
+    app.on(method, path, async (context) => respond(handler(await readRequest(context))));
+  }
+  return app;
+}
+
+/** Creates an HTTP server. `formatError` formats an ApiError for the body. Any other error is a 500. */
+export function createHttpServer(app: Hono, formatError: (error: ApiError) => unknown): Server {
+  app.all('*', ({ req }) => {
+    throw notFound(`${req.method} ${req.path}`);
+  });
+  app.onError((error) => {
+    if (error instanceof ApiError) return respond({ status: error.status, body: formatError(error) });
+    console.error('The emulator failed:', error);
+    const message = 'The emulator failed. See its output for the cause.';
+    return respond({ status: 500, body: formatError(new ApiError(500, 'internal_clerk_error', message)) });
+  });
+  return createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
+}
+
+/** The Backend SDK parses a response as JSON only if the content type is exactly this value. */
+const JSON_TYPE = 'application/json';
+
+/** Converts the response of a handler. */
+export function respond({ status = 200, headers, cookies = [], body }: ApiResponse): Response {
+  const all = new Headers({ 'cache-control': 'no-store', 'content-type': JSON_TYPE, ...headers });
+  for (const cookie of cookies) all.append('set-cookie', cookie);
+  return new Response(body === undefined ? null : JSON.stringify(body), { status, headers: all });
+}
+
+async function readRequest({ req }: Context): Promise<ApiRequest> {
+  const text = (await readBody(req.raw)).toString();
+  const body = parseFields(text, req.header('content-type') ?? '');
+  return { url: new URL(req.url), id: req.param('id') ?? '', body, headers: req.raw.headers };
+}
+
+const BODY_LIMIT_BYTES = 64 * 1024;
+
+/** Reads the body. Throws a 413 above 64 KiB and a 400 if the body is incomplete. */
+async function readBody({ body }: Request): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    // Without preventCancel, a body that is too large would close the connection before the response.
+    for await (const chunk of body?.values({ preventCancel: true }) ?? []) {
+      length += chunk.length;
+      if (length > BODY_LIMIT_BYTES) break;
+      chunks.push(chunk);
+    }
+  } catch {
+    throw new ApiError(400, 'request_body_invalid', 'The body is incomplete.');
+  }
+  if (length > BODY_LIMIT_BYTES) throw new ApiError(413, 'request_body_too_large', 'The body is too large.');
+  return Buffer.concat(chunks);
+}
+
+/** Returns the fields of a JSON or form body. An empty body has none. Throws a 400 unless JSON is an object. */
+function parseFields(text: string, type: string): Record<string, unknown> {
+  if (text === '') return {};
+  if (!type.includes('json')) return Object.fromEntries(new URLSearchParams(text));
+  try {
+    return z.record(z.string(), z.unknown()).parse(JSON.parse(text));
+  } catch {
+    throw new ApiError(400, 'request_body_invalid', 'The body is not a JSON object.');
+  }
+}

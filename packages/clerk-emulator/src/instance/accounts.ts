@@ -1,0 +1,187 @@
+import { z } from 'zod';
+import type { Session, User } from './data';
+import { ApiError, notFound } from './error';
+import { newId } from './ids';
+import type { Instance } from './instance';
+import { hashPassword } from './passwords';
+import { deletedUserResource, sessionEventResource, userResource } from './resources';
+import { firstFactorVerifiedAt } from './reverification';
+import { sessionToken } from './tokens';
+
+/** An e-mail address in lower case, without surrounding white space. */
+export const EmailAddress = z.string().trim().toLowerCase().pipe(z.email());
+
+const DAY = 24 * 60 * 60 * 1000;
+const SESSION_LIFE = 7 * DAY;
+
+/** Length of a password. The environment of the instance contains the same limits. */
+export const PASSWORD_LENGTH = { least: 8, most: 72 } as const;
+
+/** Fields of a new user. Only the address is required. */
+export type NewUser = Pick<User, 'email'> &
+  Partial<Omit<User, 'id' | 'emailId' | 'email' | 'createdAt' | 'updatedAt' | 'lastSignInAt'>>;
+
+/** Creates a user and sends `user.created`. `password` is a hash. Throws a 422 if the address is taken. */
+export function createUser(instance: Instance, input: NewUser): User {
+  requireFreeEmail(instance, input.email, 'email_address');
+  const now = instance.clock.now();
+  const user = instance.store.users.put({
+    firstName: null,
+    lastName: null,
+    externalId: null,
+    password: null,
+    publicMetadata: {},
+    privateMetadata: {},
+    unsafeMetadata: {},
+    ...input,
+    id: newId('user'),
+    emailId: newId('idn'),
+    passwordUpdatedAt: input.password ? now : null,
+    lastSignInAt: null,
+    createdAt: instance.creationTime(),
+    updatedAt: now,
+  });
+  instance.webhooks.send('user.created', userResource(user));
+  return user;
+}
+
+/** Changes a user and sends `user.updated`. */
+export function updateUser(instance: Instance, user: User, changes: Partial<Omit<User, 'id'>>): User {
+  const now = instance.clock.now();
+  const passwordChange = changes.password === undefined ? {} : { passwordUpdatedAt: now };
+  const updated = instance.store.users.put({ ...user, ...changes, ...passwordChange, updatedAt: now });
+  instance.webhooks.send('user.updated', userResource(updated));
+  return updated;
+}
+
+/** Deletes a user, ends the user's sessions, and sends `user.deleted`. */
+export function deleteUser(instance: Instance, user: User): void {
+  endSessionsOf(instance, user);
+  instance.store.users.delete(user.id);
+  instance.webhooks.send('user.deleted', deletedUserResource(user));
+}
+
+/** Signs a user in on a client and sends `session.created`. */
+export function createSession(instance: Instance, user: User, clientId: string): Session {
+  const now = instance.clock.now();
+  const session = instance.store.sessions.put({
+    id: newId('sess'),
+    userId: user.id,
+    clientId,
+    status: 'active',
+    lastActiveAt: now,
+    expireAt: now + SESSION_LIFE,
+    reverifiedAt: null,
+    reverification: null,
+    createdAt: now,
+    updatedAt: now,
+  });
+  const signedIn = instance.store.users.put({ ...user, lastSignInAt: now });
+  const client = instance.store.clients.get(clientId);
+  if (client) instance.store.clients.put({ ...client, updatedAt: now });
+  instance.webhooks.send('session.created', sessionEventResource(session, signedIn));
+  return session;
+}
+
+/** Ends an active session and sends the event of the same name. Does not change a session that has ended. */
+export function endSession(
+  instance: Instance,
+  session: Session,
+  status: 'ended' | 'removed' | 'revoked',
+): Session {
+  if (session.status !== 'active') return session;
+  const now = instance.clock.now();
+  const ended = instance.store.sessions.put({ ...session, status, updatedAt: now });
+  const client = instance.store.clients.get(session.clientId);
+  if (client) instance.store.clients.put({ ...client, updatedAt: now });
+  const user = requireUser(instance, session.userId);
+  instance.webhooks.send(`session.${status}`, sessionEventResource(ended, user));
+  return ended;
+}
+
+/** Returns the session if it is active and its user exists. Marks the session as expired after its end. */
+export function activeSession(instance: Instance, id: string): Session | undefined {
+  const session = instance.store.sessions.get(id);
+  if (session?.status !== 'active' || !instance.store.users.get(session.userId)) return undefined;
+  if (session.expireAt > instance.clock.now()) return session;
+  instance.store.sessions.put({ ...session, status: 'expired' });
+  return undefined;
+}
+
+/** Returns a session and marks it as expired after its end. Throws a 404 for an unknown id. */
+export function requireSession(instance: Instance, id: string): Session {
+  activeSession(instance, id);
+  const session = instance.store.sessions.get(id);
+  if (session === undefined) throw notFound(`Session ${id}`);
+  return session;
+}
+
+/** Returns a new session token for the application at `origin`. The default lifetime is that of the instance. */
+export function issueToken(
+  instance: Instance,
+  session: Session,
+  {
+    origin,
+    seconds = instance.sessionTokenSeconds,
+  }: { origin?: string | undefined; seconds?: number | undefined } = {},
+): string {
+  // The token counts the age of the first factor from `createdAt`.
+  const proved = { ...session, createdAt: firstFactorVerifiedAt(session) };
+  return sessionToken(instance.signingKey, proved, {
+    issuer: instance.publishableKey.issuer,
+    seconds,
+    now: instance.clock.now(),
+    origin,
+  });
+}
+
+/** Returns the active sessions of a client, oldest first. */
+export function activeSessions(instance: Instance, clientId: string): Session[] {
+  return instance.store.sessions
+    .all()
+    .filter((session) => session.clientId === clientId && activeSession(instance, session.id) !== undefined);
+}
+
+/** Ends the active sessions of a user, except `kept`. */
+export function endSessionsOf(instance: Instance, user: User, kept?: Session): void {
+  for (const session of instance.store.sessions.all()) {
+    if (session.userId === user.id && session.id !== kept?.id) endSession(instance, session, 'revoked');
+  }
+}
+
+/** Returns a user. Throws a 404 for an unknown id. */
+export function requireUser(instance: Instance, id: string): User {
+  const user = instance.store.users.get(id);
+  if (user === undefined) throw notFound(`User ${id}`);
+  return user;
+}
+
+/** Finds a user by address. Ignores case and surrounding white space. */
+export function userByEmail(instance: Instance, email: string): User | undefined {
+  const address = email.trim().toLowerCase();
+  return instance.store.users.find((user) => user.email === address);
+}
+
+/** Throws a 422 if a user has the address. */
+export function requireFreeEmail(instance: Instance, email: string, parameter: string): void {
+  if (userByEmail(instance, email) === undefined) return;
+  throw new ApiError(
+    422,
+    'form_identifier_exists',
+    'That email address is taken. Please try another.',
+    parameter,
+  );
+}
+
+/** Returns the hash of a password. Throws a 422 if the password is too short or too long. */
+export function acceptPassword(password: string, parameter: string): string {
+  if (password.length < PASSWORD_LENGTH.least) {
+    const message = `Passwords must be ${PASSWORD_LENGTH.least} characters or more.`;
+    throw new ApiError(422, 'form_password_length_too_short', message, parameter);
+  }
+  if (password.length > PASSWORD_LENGTH.most) {
+    const message = `Passwords must be ${PASSWORD_LENGTH.most} characters or less.`;
+    throw new ApiError(422, 'form_password_length_too_long', message, parameter);
+  }
+  return hashPassword(password);
+}

@@ -1,0 +1,32 @@
+/** Time and timers of the emulator. A test can replace them to run a day of deliveries in milliseconds. */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Calls `callback` once after the delay. The returned function cancels the timer. */
+  after(milliseconds: number, callback: () => void): () => void;
+}
+
+/**
+ * Returns a function that returns creation times in milliseconds, with microseconds as the fraction. Each time is later
+ * than the one before. No time is a whole millisecond, like nearly all times of a real column with microseconds.
+ */
+export function creationTimes(clock: Clock): () => number {
+  let microseconds = 0;
+  return () => {
+    microseconds = Math.max(clock.now() * 1000, microseconds) + 1;
+    return microseconds / 1000;
+  };
+}
+
+/** Maximum delay of a Node.js timer. A longer delay would fire immediately. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+/** The system clock. Its timers do not keep the process alive. */
+export const systemClock: Clock = {
+  now: Date.now,
+  after(milliseconds, callback) {
+    const timer = setTimeout(callback, Math.min(milliseconds, LONGEST_TIMER));
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};

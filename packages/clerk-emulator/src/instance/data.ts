@@ -1,0 +1,191 @@
+import { z } from 'zod';
+
+const Metadata = z.record(z.string(), z.unknown());
+const Time = z.number();
+
+/** Proof of an address or a password: a mailed code with its attempts, or a password that was entered. */
+const Verification = z.object({
+  strategy: z.enum(['email_code', 'reset_password_email_code', 'password', 'ticket']),
+  status: z.enum(['unverified', 'verified']),
+  code: z.string().nullable(),
+  attempts: z.number(),
+  expireAt: Time,
+});
+
+/** An account. `password` is a hash. */
+const User = z.object({
+  id: z.string(),
+  emailId: z.string(),
+  email: z.string(),
+  firstName: z.string().nullable(),
+  lastName: z.string().nullable(),
+  externalId: z.string().nullable(),
+  password: z.string().nullable(),
+  passwordUpdatedAt: Time.nullable(),
+  publicMetadata: Metadata,
+  privateMetadata: Metadata,
+  unsafeMetadata: Metadata,
+  lastSignInAt: Time.nullable(),
+  /** With microseconds as the fraction. The API filters and sorts by them, but returns whole milliseconds. */
+  createdAt: Time,
+  updatedAt: Time,
+});
+
+/** A browser. It sends the token in a cookie or in the query. */
+const Client = z.object({
+  id: z.string(),
+  token: z.string(),
+  signInId: z.string().nullable(),
+  signUpId: z.string().nullable(),
+  lastStrategy: z.string().nullable(),
+  createdAt: Time,
+  /** Time of the last sign-in or sign-out. The SDK rejects session tokens that were issued earlier. */
+  updatedAt: Time,
+});
+
+/** A session of a user on a client. Its status may still be active after `expireAt`. */
+const Session = z.object({
+  id: z.string(),
+  userId: z.string(),
+  clientId: z.string(),
+  status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
+  lastActiveAt: Time,
+  expireAt: Time,
+  /** Time of the last reverification. */
+  reverifiedAt: Time.nullable().default(null),
+  /** The reverification that was started last, with its proof. */
+  reverification: z.object({ verification: Verification.nullable() }).nullable().default(null),
+  createdAt: Time,
+  updatedAt: Time,
+});
+
+/** A check by Clerk Protect that the browser has not passed yet. */
+const ProtectCheck = z.object({ token: z.string(), scriptUrl: z.string(), expireAt: Time });
+
+/** An attempt to sign in. The fields with a default are missing in data files of earlier versions. */
+const SignIn = z.object({
+  id: z.string(),
+  clientId: z.string(),
+  status: z.enum([
+    'needs_identifier',
+    'needs_first_factor',
+    'needs_client_trust',
+    'needs_new_password',
+    'needs_protect_check',
+    'complete',
+  ]),
+  identifier: z.string().nullable(),
+  userId: z.string().nullable(),
+  verification: Verification.nullable(),
+  /** Proof of the address from a browser that is new to the user. */
+  secondVerification: Verification.nullable().default(null),
+  /** Whether the user has had a session in this browser. Null unless the instance requires client trust. */
+  clientTrustState: z.enum(['pending', 'new', 'known']).nullable().default(null),
+  protectCheck: ProtectCheck.nullable().default(null),
+  createdSessionId: z.string().nullable(),
+  abandonAt: Time,
+});
+
+/** An attempt to sign up. The user is created when it is complete. `password` is a hash. */
+const SignUp = z.object({
+  id: z.string(),
+  clientId: z.string(),
+  status: z.enum(['missing_requirements', 'complete']),
+  email: z.string().nullable(),
+  password: z.string().nullable(),
+  firstName: z.string().nullable(),
+  lastName: z.string().nullable(),
+  unsafeMetadata: Metadata,
+  verification: Verification.nullable(),
+  /** The invitation that the sign-up accepts. */
+  invitationId: z.string().nullable().default(null),
+  protectCheck: ProtectCheck.nullable().default(null),
+  createdUserId: z.string().nullable(),
+  createdSessionId: z.string().nullable(),
+  abandonAt: Time,
+});
+
+/** A ticket of the Backend API that signs a user in once. */
+const SignInToken = z.object({
+  id: z.string(),
+  userId: z.string(),
+  ticket: z.string(),
+  status: z.enum(['pending', 'accepted', 'revoked']),
+  expireAt: Time,
+  createdAt: Time,
+  updatedAt: Time,
+});
+
+/** An invitation of the Backend API to sign up with an address, by a ticket that proves the address. */
+const Invitation = z.object({
+  id: z.string(),
+  email: z.string(),
+  publicMetadata: Metadata,
+  redirectUrl: z.string().nullable(),
+  ticket: z.string(),
+  status: z.enum(['pending', 'accepted', 'revoked']),
+  expireAt: Time,
+  createdAt: Time,
+  updatedAt: Time,
+});
+
+/** A mail that a real provider would have sent. */
+const Mail = z.object({
+  id: z.string(),
+  to: z.string(),
+  code: z.string(),
+  purpose: z.enum(['sign-up', 'sign-in', 'new device', 'reverification', 'password reset']),
+  sentAt: Time,
+});
+
+/** One attempt of a delivery. `answer` is the start of the response body, or the error if there was no response. */
+const DeliveryAttempt = z.object({
+  at: Time,
+  status: z.number().nullable(),
+  answer: z.string(),
+  durationMilliseconds: z.number(),
+});
+
+/** An event for the webhook endpoint. Its id and its bytes are the same in every attempt. */
+const Delivery = z.object({
+  id: z.string(),
+  type: z.string(),
+  body: z.string(),
+  /** A delivered event stays `delivered` even if a redelivery fails. */
+  status: z.enum(['pending', 'delivered', 'failed']),
+  attempts: z.array(DeliveryAttempt),
+  /** Failures since the event was sent or redelivered. Index into the retry schedule. */
+  failures: z.number(),
+  /** Time of the next attempt, or null if there is none. */
+  nextTryAt: Time.nullable(),
+  createdAt: Time,
+});
+
+/** The data file of an emulator. The tables with a default are missing in files of earlier versions. */
+export const Data = z.object({
+  version: z.literal(1),
+  signingKeyPem: z.string(),
+  users: z.array(User),
+  clients: z.array(Client),
+  sessions: z.array(Session),
+  signIns: z.array(SignIn),
+  signUps: z.array(SignUp),
+  signInTokens: z.array(SignInToken).default([]),
+  invitations: z.array(Invitation).default([]),
+  mails: z.array(Mail),
+  deliveries: z.array(Delivery),
+});
+
+export type Data = z.infer<typeof Data>;
+export type User = Readonly<z.infer<typeof User>>;
+export type Client = Readonly<z.infer<typeof Client>>;
+export type Session = Readonly<z.infer<typeof Session>>;
+export type SignIn = Readonly<z.infer<typeof SignIn>>;
+export type SignUp = Readonly<z.infer<typeof SignUp>>;
+export type SignInToken = Readonly<z.infer<typeof SignInToken>>;
+export type Invitation = Readonly<z.infer<typeof Invitation>>;
+export type ProtectCheck = Readonly<z.infer<typeof ProtectCheck>>;
+export type Verification = Readonly<z.infer<typeof Verification>>;
+export type Mail = Readonly<z.infer<typeof Mail>>;
+export type Delivery = Readonly<z.infer<typeof Delivery>>;
+export type DeliveryAttempt = Readonly<z.infer<typeof DeliveryAttempt>>;

@@ -1,0 +1,16 @@
+/** An error response, with a code of the provider. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly parameter?: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Returns the 404 for a resource or a route that does not exist. */
+export function notFound(what: string): ApiError {
+  return new ApiError(404, 'resource_not_found', `${what} was not found.`);
+}

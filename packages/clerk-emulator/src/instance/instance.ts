@@ -1,0 +1,56 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Clock } from './clock';
+import type { Handshakes } from './handshakes';
+import type { RateLimit } from './rate-limit';
+import type { Store } from './store';
+import type { SigningKey } from './tokens';
+import type { Webhooks } from './webhooks';
+
+/** One instance of the provider: its keys, its settings and its components. */
+export interface Instance {
+  readonly publishableKey: PublishableKey;
+  readonly secretKey: string;
+  readonly signingKey: SigningKey;
+  readonly sessionTokenSeconds: number;
+  readonly verifyEmailAtSignUp: boolean;
+  readonly clientTrust: boolean;
+  readonly reverification: boolean;
+  /** Address of the script that runs protect checks. Without it there are none. */
+  readonly protectCheckUrl: string | undefined;
+  readonly clock: Clock;
+  /** Creation time of the next user: see `creationTimes`. */
+  readonly creationTime: () => number;
+  readonly store: Store;
+  readonly webhooks: Webhooks;
+  readonly rateLimit: RateLimit;
+  readonly handshakes: Handshakes;
+}
+
+/** The content of a publishable key. */
+export interface PublishableKey {
+  /** A development instance recognizes a browser by a token in the query, a production instance by a cookie. */
+  readonly development: boolean;
+  readonly issuer: string;
+  /** Suffix that the SDKs add to the cookie names of this instance. */
+  readonly cookieSuffix: string;
+}
+
+/** Parses a publishable key. Throws if the SDKs would reject it. */
+export function parsePublishableKey(key: string): PublishableKey {
+  const [, kind, encoded = ''] = /^pk_(test|live)_([A-Za-z0-9+/]+=*)$/.exec(key) ?? [];
+  const decoded = Buffer.from(encoded, 'base64').toString();
+  if (kind === undefined || !/^[a-z0-9.-]+\.[a-z0-9-]+\$$/.test(decoded)) {
+    throw new Error('The publishable key must be pk_test_ or pk_live_ and the base64 form of "host.name$"');
+  }
+  return {
+    development: kind === 'test',
+    issuer: `https://${decoded.slice(0, -1)}`,
+    cookieSuffix: createHash('sha1').update(key).digest('base64url').slice(0, 8),
+  };
+}
+
+/** Compares a value with the secret key in constant time. */
+export function isSecretKey(instance: Instance, value: string): boolean {
+  const hash = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(hash(value), hash(instance.secretKey));
+}

@@ -1,0 +1,58 @@
+import { randomInt } from 'node:crypto';
+import type { Mail, Verification } from './data';
+import { ApiError } from './error';
+import { newId } from './ids';
+import type { Instance } from './instance';
+
+const CODE_LIFE = 10 * 60 * 1000;
+const MAX_ATTEMPTS = 5;
+const MAX_MAILS = 200;
+
+/** Code of test addresses such as `a+clerk_test@b.c` in development instances of the provider. */
+const TEST_CODE = '424242';
+
+/** Stores a mail with a new code, which the console shows, and returns the verification for that code. */
+export function mailCode(
+  instance: Instance,
+  to: string,
+  purpose: Mail['purpose'],
+  strategy: Verification['strategy'],
+): Verification {
+  const { mails } = instance.store;
+  const now = instance.clock.now();
+  const isTestAddress = instance.publishableKey.development && to.includes('+clerk_test@');
+  const code = isTestAddress ? TEST_CODE : String(randomInt(1_000_000)).padStart(6, '0');
+  mails.put({ id: newId('ema'), to, code, purpose, sentAt: now });
+  const [oldest] = mails.all();
+  if (oldest && mails.size() > MAX_MAILS) mails.delete(oldest.id);
+  return { strategy, status: 'unverified', code, attempts: 0, expireAt: now + CODE_LIFE };
+}
+
+/**
+ * Returns the verified verification if the code is correct. For a wrong code, passes the incremented number of attempts to
+ * `save`. After five wrong codes, no code is valid. Throws the provider's error for a wrong, expired or unrequested code.
+ */
+export function checkCode(
+  instance: Instance,
+  verification: Verification | null,
+  code: string,
+  save: (verification: Verification) => void,
+): Verification {
+  if (verification === null || verification.code === null) {
+    throw new ApiError(400, 'verification_missing', 'No code was sent. Request one first.');
+  }
+  if (verification.status === 'verified') {
+    throw new ApiError(400, 'verification_already_verified', 'This verification has already been verified.');
+  }
+  if (verification.attempts >= MAX_ATTEMPTS) {
+    const message = 'Too many failed attempts. You have to try again with the same or another method.';
+    throw new ApiError(400, 'verification_failed', message);
+  }
+  if (verification.expireAt <= instance.clock.now()) {
+    throw new ApiError(400, 'verification_expired', 'This verification has expired. You have to start over.');
+  }
+  const attempted = { ...verification, attempts: verification.attempts + 1 };
+  if (code === verification.code) return { ...attempted, status: 'verified' };
+  save(attempted);
+  throw new ApiError(422, 'form_code_incorrect', 'Incorrect code', 'code');
+}

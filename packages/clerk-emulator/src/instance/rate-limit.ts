@@ -1,0 +1,38 @@
+import type { Clock } from './clock';
+
+/** Maximum number of requests in a period. */
+export interface Rate {
+  readonly requests: number;
+  readonly seconds: number;
+}
+
+/** Rate limit of the Backend API. It is off at the start, so that scripts run at full speed. */
+export interface RateLimit {
+  /** Sets the limit. Undefined removes it. */
+  set(rate: Rate | undefined): void;
+  /** Counts a request. Returns the whole seconds that it must wait, or undefined if it may pass. */
+  take(): number | undefined;
+}
+
+/** Counts requests in fixed windows. The first window starts with the first request. */
+export function rateLimit(clock: Clock): RateLimit {
+  let rate: Rate | undefined;
+  let windowEnds = 0;
+  let taken = 0;
+  return {
+    set(next) {
+      rate = next;
+      windowEnds = 0;
+    },
+    take() {
+      if (rate === undefined) return undefined;
+      const now = clock.now();
+      if (now >= windowEnds) {
+        windowEnds = now + rate.seconds * 1000;
+        taken = 0;
+      }
+      taken += 1;
+      return taken > rate.requests ? Math.ceil((windowEnds - now) / 1000) : undefined;
+    },
+  };
+}

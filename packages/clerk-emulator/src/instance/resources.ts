@@ -1,0 +1,376 @@
+import type {
+  Client,
+  Invitation,
+  ProtectCheck,
+  Session,
+  SignIn,
+  SignInToken,
+  SignUp,
+  User,
+  Verification,
+} from './data';
+import { firstFactorVerifiedAt } from './reverification';
+
+/** A resource in the provider's format. Those of both APIs and of events come first, then those of the Frontend API. */
+type Resource = Record<string, unknown>;
+
+const MINUTE = 60_000;
+
+const VERIFICATION_OBJECTS = {
+  email_code: 'verification_otp',
+  reset_password_email_code: 'verification_otp',
+  password: 'verification_password',
+  ticket: 'verification_ticket',
+} as const;
+
+/** Avatar of every user. It is inline, so pages do not load it from another host. */
+const AVATAR = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" fill="#8a8f98"/><circle cx="16" cy="12" r="6" fill="#fff"/><path d="M4 32a12 12 0 0 1 24 0" fill="#fff"/></svg>',
+)}`;
+
+/** A user in responses of the Backend API and in events. */
+export function userResource(user: User): Resource {
+  return { ...publicUserResource(user), locale: null, private_metadata: user.privateMetadata };
+}
+
+/** A user in responses of the Frontend API, without the private metadata. */
+export function publicUserResource(user: User): Resource {
+  return {
+    id: user.id,
+    object: 'user',
+    external_id: user.externalId,
+    username: null,
+    first_name: user.firstName,
+    last_name: user.lastName,
+    image_url: AVATAR,
+    profile_image_url: AVATAR,
+    has_image: false,
+    primary_email_address_id: user.emailId,
+    primary_phone_number_id: null,
+    primary_web3_wallet_id: null,
+    email_addresses: [emailAddressResource(user)],
+    phone_numbers: [],
+    web3_wallets: [],
+    external_accounts: [],
+    enterprise_accounts: [],
+    saml_accounts: [],
+    passkeys: [],
+    organization_memberships: [],
+    password_enabled: user.password !== null,
+    password_last_updated_at: user.passwordUpdatedAt,
+    totp_enabled: false,
+    backup_code_enabled: false,
+    two_factor_enabled: false,
+    mfa_enabled_at: null,
+    mfa_disabled_at: null,
+    public_metadata: user.publicMetadata,
+    unsafe_metadata: user.unsafeMetadata,
+    last_sign_in_at: user.lastSignInAt,
+    last_active_at: user.lastSignInAt,
+    banned: false,
+    locked: false,
+    deprovisioned: false,
+    lockout_expires_in_seconds: null,
+    verification_attempts_remaining: 100,
+    create_organization_enabled: false,
+    delete_self_enabled: true,
+    legal_accepted_at: null,
+    created_at: Math.floor(user.createdAt),
+    updated_at: user.updatedAt,
+  };
+}
+
+/** The one address of a user, always verified. */
+export function emailAddressResource(user: User): Resource {
+  return {
+    id: user.emailId,
+    object: 'email_address',
+    email_address: user.email,
+    reserved: false,
+    linked_to: [],
+    matches_sso_connection: false,
+    verification: {
+      object: 'verification_otp',
+      status: 'verified',
+      strategy: 'email_code',
+      attempts: 1,
+      expire_at: Math.floor(user.createdAt),
+    },
+    created_at: Math.floor(user.createdAt),
+    updated_at: Math.floor(user.createdAt),
+  };
+}
+
+/** A deleted user in responses and events. */
+export function deletedUserResource(user: User): Resource {
+  const externalId = user.externalId === null ? {} : { external_id: user.externalId };
+  return { id: user.id, object: 'user', deleted: true, ...externalId };
+}
+
+/** A session in responses of the Backend API. */
+export function sessionResource(session: Session): Resource {
+  return {
+    id: session.id,
+    object: 'session',
+    status: session.status,
+    user_id: session.userId,
+    client_id: session.clientId,
+    last_active_organization_id: null,
+    actor: null,
+    last_active_at: session.lastActiveAt,
+    expire_at: session.expireAt,
+    abandon_at: session.expireAt,
+    created_at: session.createdAt,
+    updated_at: session.updatedAt,
+  };
+}
+
+/** A sign-in token. The provider shows the ticket in each response. */
+export function signInTokenResource(token: SignInToken): Resource {
+  return {
+    object: 'sign_in_token',
+    id: token.id,
+    status: token.status,
+    user_id: token.userId,
+    token: token.ticket,
+    url: null,
+    created_at: token.createdAt,
+    updated_at: token.updatedAt,
+  };
+}
+
+/** An invitation, with its link at the address where the Backend API was called. */
+export function invitationResource(
+  invitation: Invitation,
+  { origin, now }: { readonly origin: string; readonly now: number },
+): Resource {
+  const isExpired = invitation.status === 'pending' && invitation.expireAt <= now;
+  return {
+    object: 'invitation',
+    id: invitation.id,
+    email_address: invitation.email,
+    public_metadata: invitation.publicMetadata,
+    revoked: invitation.status === 'revoked',
+    status: isExpired ? 'expired' : invitation.status,
+    url: `${origin}/v1/tickets/accept?ticket=${invitation.ticket}`,
+    expires_at: invitation.expireAt,
+    created_at: invitation.createdAt,
+    updated_at: invitation.updatedAt,
+  };
+}
+
+/** A session in events, with its user. */
+export function sessionEventResource(session: Session, user: User): Resource {
+  return { ...sessionResource(session), user: userResource(user) };
+}
+
+/** The fields that every form of a session in the Frontend API has. */
+function sessionBase(session: Session): Resource {
+  return {
+    object: 'session',
+    id: session.id,
+    status: session.status,
+    expire_at: session.expireAt,
+    abandon_at: session.expireAt,
+    last_active_at: session.lastActiveAt,
+    actor: null,
+    tasks: null,
+  };
+}
+
+/** A session in responses of the Frontend API, with its user and, while it is active, a token for the browser. */
+export function browserSessionResource(
+  session: Session,
+  more: { readonly user: User | undefined; readonly token: string | undefined; readonly now: number },
+): Resource {
+  const { user, token } = more;
+  return {
+    ...sessionBase(session),
+    last_active_token: token === undefined ? null : { object: 'token', jwt: token },
+    last_active_organization_id: null,
+    factor_verification_age: [Math.floor((more.now - firstFactorVerifiedAt(session)) / MINUTE), -1],
+    ...(user === undefined ? {} : { user: publicUserResource(user) }),
+    public_user_data: user ? publicUserData(user) : null,
+    created_at: session.createdAt,
+    updated_at: session.updatedAt,
+  };
+}
+
+/** The reverification of a session. It is complete once the first factor is proved. */
+export function reverificationResource(
+  { reverification }: Session,
+  more: { readonly user: User; readonly session: Resource },
+): Resource {
+  const verification = reverification?.verification ?? null;
+  const isComplete = verification?.status === 'verified';
+  return {
+    object: 'session_reverification',
+    level: 'first_factor',
+    status: isComplete ? 'complete' : 'needs_first_factor',
+    supported_first_factors: signInFactors(more.user),
+    supported_second_factors: null,
+    first_factor_verification: verificationResource(verification),
+    second_factor_verification: null,
+    session: more.session,
+  };
+}
+
+/** A session as one of the devices in the profile of a user. */
+export function deviceResource(session: Session): Resource {
+  return {
+    ...sessionBase(session),
+    latest_activity: {
+      object: 'session_activity',
+      id: `sess_activity_${session.id}`,
+      device_type: 'Browser',
+      is_mobile: false,
+      ip_address: '127.0.0.1',
+    },
+  };
+}
+
+/** The client of a browser with its sessions, oldest first, and its open attempts to sign in or up. */
+export function clientResource(
+  client: Client,
+  more: {
+    readonly sessions: readonly Resource[];
+    readonly signIn: Resource | null;
+    readonly signUp: Resource | null;
+  },
+): Resource {
+  return {
+    object: 'client',
+    id: client.id,
+    sessions: more.sessions,
+    sign_in: more.signIn,
+    sign_up: more.signUp,
+    last_active_session_id: more.sessions.at(-1)?.['id'] ?? null,
+    last_authentication_strategy: client.lastStrategy,
+    cookie_expires_at: null,
+    captcha_bypass: true,
+    created_at: client.createdAt,
+    updated_at: client.updatedAt,
+  };
+}
+
+/** An attempt to sign in, with the strategies that its user may choose from. */
+export function signInResource(signIn: SignIn, user: User | undefined): Resource {
+  return {
+    object: 'sign_in_attempt',
+    id: signIn.id,
+    status: signIn.status,
+    identifier: signIn.identifier,
+    supported_identifiers: ['email_address'],
+    supported_first_factors: user && signIn.status !== 'complete' ? firstFactors(user) : null,
+    supported_second_factors: user && signIn.status === 'needs_client_trust' ? [codeFactor(user)] : null,
+    first_factor_verification: verificationResource(signIn.verification),
+    second_factor_verification: verificationResource(signIn.secondVerification),
+    user_data: user ? userData(user) : null,
+    created_session_id: signIn.createdSessionId,
+    abandon_at: signIn.abandonAt,
+    client_trust_state: signIn.clientTrustState,
+    protect_check: protectCheckResource(signIn.protectCheck),
+  };
+}
+
+/** An attempt to sign up, with the fields that are missing or, if the instance verifies addresses, unverified. */
+export function signUpResource(
+  signUp: SignUp,
+  { verifyEmailAtSignUp }: { readonly verifyEmailAtSignUp: boolean },
+): Resource {
+  const { email, verification } = signUp;
+  const isUnverified = email !== null && verification?.status !== 'verified' && verifyEmailAtSignUp;
+  return {
+    object: 'sign_up_attempt',
+    id: signUp.id,
+    status: signUp.status,
+    required_fields: ['email_address', 'password'],
+    optional_fields: ['first_name', 'last_name'],
+    missing_fields: missingFields(signUp),
+    unverified_fields: isUnverified ? ['email_address'] : [],
+    username: null,
+    first_name: signUp.firstName,
+    last_name: signUp.lastName,
+    email_address: email,
+    phone_number: null,
+    web3_wallet: null,
+    has_password: signUp.password !== null,
+    password_enabled: signUp.password !== null,
+    custom_action: false,
+    external_id: null,
+    public_metadata: {},
+    unsafe_metadata: signUp.unsafeMetadata,
+    created_session_id: signUp.createdSessionId,
+    created_user_id: signUp.createdUserId,
+    abandon_at: signUp.abandonAt,
+    legal_accepted_at: null,
+    protect_check: protectCheckResource(signUp.protectCheck),
+    verifications: {
+      email_address: emailVerificationResource(verification),
+      phone_number: null,
+      web3_wallet: null,
+      external_account: null,
+    },
+  };
+}
+
+/** The required fields that a sign-up lacks, and its protect check while that is open. */
+export function missingFields(signUp: SignUp): string[] {
+  return [
+    ...(signUp.email === null ? ['email_address'] : []),
+    ...(signUp.password === null ? ['password'] : []),
+    ...(signUp.protectCheck === null ? [] : ['protect_check']),
+  ];
+}
+
+function protectCheckResource(check: ProtectCheck | null): Resource | null {
+  if (check === null) return null;
+  return { status: 'pending', token: check.token, sdk_url: check.scriptUrl, expires_at: check.expireAt };
+}
+
+function userData(user: User): Resource {
+  return { first_name: user.firstName, last_name: user.lastName, image_url: AVATAR, has_image: false };
+}
+
+function publicUserData(user: User): Resource {
+  return { ...userData(user), identifier: user.email, user_id: user.id };
+}
+
+function firstFactors(user: User): Resource[] {
+  if (user.password === null) return signInFactors(user);
+  return [...signInFactors(user), { ...codeFactor(user), strategy: 'reset_password_email_code' }];
+}
+
+function signInFactors(user: User): Resource[] {
+  return user.password === null ? [codeFactor(user)] : [{ strategy: 'password' }, codeFactor(user)];
+}
+
+function codeFactor(user: User): Resource {
+  return {
+    strategy: 'email_code',
+    email_address_id: user.emailId,
+    safe_identifier: user.email,
+    primary: true,
+  };
+}
+
+function verificationResource(verification: Verification | null): Resource | null {
+  if (verification === null) return null;
+  return {
+    object: VERIFICATION_OBJECTS[verification.strategy],
+    status: verification.status,
+    strategy: verification.strategy,
+    attempts: verification.attempts,
+    expire_at: verification.expireAt,
+  };
+}
+
+/** Null until a code is requested: the sign-up component of the SDK then requests one. */
+function emailVerificationResource(verification: Verification | null): Resource | null {
+  if (verification === null) return null;
+  return {
+    ...verificationResource(verification),
+    next_action: verification.status === 'verified' ? '' : 'needs_attempt',
+    supported_strategies: ['email_code'],
+  };
+}

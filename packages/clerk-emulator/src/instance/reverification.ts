@@ -1,0 +1,19 @@
+import type { Session } from './data';
+import { ApiError } from './error';
+import type { Instance } from './instance';
+
+/** Maximum age of the first factor for a sensitive operation. */
+const STRICT_AGE = 10 * 60 * 1000;
+
+/** Returns the time when the user last proved the first factor. */
+export function firstFactorVerifiedAt({ createdAt, reverifiedAt }: Session): number {
+  return reverifiedAt ?? createdAt;
+}
+
+/** Throws a 403 if the instance requires a recent first factor and the session lacks one. The SDK then requests it. */
+export function requireRecentFirstFactor(instance: Instance, session: Session): void {
+  const age = instance.clock.now() - firstFactorVerifiedAt(session);
+  if (!instance.reverification || age <= STRICT_AGE) return;
+  const message = 'You need to provide additional verification to perform this operation.';
+  throw new ApiError(403, 'session_reverification_required', message);
+}

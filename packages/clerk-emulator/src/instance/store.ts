@@ -1,0 +1,181 @@
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { errorCode, messageOf } from '../errors';
+import {
+  type Client,
+  Data,
+  type Delivery,
+  type Invitation,
+  type Mail,
+  type Session,
+  type SignIn,
+  type SignInToken,
+  type SignUp,
+  type User,
+} from './data';
+import { generateSigningKeyPem } from './tokens';
+
+/** Rows by id, in the order of insertion. Rows are immutable: a change replaces the row. */
+interface Table<Row extends { readonly id: string }> {
+  get(id: string): Row | undefined;
+  put(row: Row): Row;
+  delete(id: string): void;
+  all(): Row[];
+  size(): number;
+  find(matches: (row: Row) => boolean): Row | undefined;
+}
+
+/** The data of an emulator. */
+export interface Store {
+  readonly signingKeyPem: string;
+  readonly users: Table<User>;
+  readonly clients: Table<Client>;
+  readonly sessions: Table<Session>;
+  readonly signIns: Table<SignIn>;
+  readonly signUps: Table<SignUp>;
+  readonly signInTokens: Table<SignInToken>;
+  readonly invitations: Table<Invitation>;
+  readonly mails: Table<Mail>;
+  readonly deliveries: Table<Delivery>;
+  /** Calls the listener after changes, at most once per event loop iteration. */
+  onChange(listener: () => void): () => void;
+  /** Calls the listeners for a change outside of the tables. */
+  announce(): void;
+  /** Writes the last changes to the data file and stops writing. Rejects if the file is not writable. */
+  close(): Promise<void>;
+}
+
+const WRITE_DELAY_MILLISECONDS = 200;
+/** Maximum share of time spent on writing. A large store is therefore written less often. */
+const WRITE_SHARE = 0.1;
+
+/**
+ * Opens the store, in memory only if there is no file. Each write replaces the whole file. After a crash, the file is
+ * complete and contains the state of 0.2 s earlier, or more for many thousand rows. Rejects with an error that names the
+ * file if the file is not readable or has another format.
+ */
+export async function openStore(dataFile: string | undefined, newSigningKeyPem?: string): Promise<Store> {
+  const data = dataFile === undefined ? undefined : await readDataFile(dataFile);
+  const listeners = new Set<() => void>();
+  let announced = true;
+  let unwritten = false;
+  let writeTimer: NodeJS.Timeout | undefined;
+  let writing = Promise.resolve();
+  let writeDelay = WRITE_DELAY_MILLISECONDS;
+
+  const announce = () => {
+    if (!announced) return;
+    announced = false;
+    setImmediate(() => {
+      announced = true;
+      for (const listener of listeners) listener();
+    });
+  };
+  const changed = () => {
+    unwritten = true;
+    scheduleWrite();
+    announce();
+  };
+
+  const signingKeyPem = data?.signingKeyPem ?? newSigningKeyPem ?? generateSigningKeyPem();
+  const tables = {
+    users: table(data?.users, changed),
+    clients: table(data?.clients, changed),
+    sessions: table(data?.sessions, changed),
+    signIns: table(data?.signIns, changed),
+    signUps: table(data?.signUps, changed),
+    signInTokens: table(data?.signInTokens, changed),
+    invitations: table(data?.invitations, changed),
+    mails: table(data?.mails, changed),
+    deliveries: table(data?.deliveries, changed),
+  };
+
+  const write = async (file: string) => {
+    if (!unwritten) return;
+    unwritten = false;
+    const begun = Date.now();
+    const rows = Object.entries(tables).map(([name, { all }]) => [name, all()]);
+    await replaceFile(file, JSON.stringify({ version: 1, signingKeyPem, ...Object.fromEntries(rows) }));
+    writeDelay = Math.max(WRITE_DELAY_MILLISECONDS, (Date.now() - begun) / WRITE_SHARE);
+  };
+  const scheduleWrite = () => {
+    if (dataFile === undefined || writeTimer !== undefined) return;
+    writeTimer = setTimeout(() => {
+      writeTimer = undefined;
+      writing = writing
+        .then(() => write(dataFile))
+        .catch((error: unknown) => {
+          unwritten = true;
+          console.error(`The data of the emulator was not saved: ${messageOf(error)}`);
+        });
+    }, writeDelay);
+    writeTimer.unref();
+  };
+
+  if (data === undefined) changed();
+  return {
+    signingKeyPem,
+    ...tables,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    announce,
+    async close() {
+      clearTimeout(writeTimer);
+      listeners.clear();
+      await writing;
+      if (dataFile !== undefined) await write(dataFile);
+    },
+  };
+}
+
+function table<Row extends { readonly id: string }>(rows: Row[] = [], changed: () => void): Table<Row> {
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return {
+    get: (id) => byId.get(id),
+    put(row) {
+      byId.set(row.id, row);
+      changed();
+      return row;
+    },
+    delete(id) {
+      if (byId.delete(id)) changed();
+    },
+    all: () => [...byId.values()],
+    size: () => byId.size,
+    find(matches) {
+      for (const row of byId.values()) if (matches(row)) return row;
+      return undefined;
+    },
+  };
+}
+
+async function readDataFile(file: string): Promise<Data | undefined> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (text === undefined) return undefined;
+  try {
+    return Data.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new Error(`${file} does not contain data of the emulator. Delete it to start without data.`, {
+      cause,
+    });
+  }
+}
+
+/** Only the owner may read the file, because it contains password hashes and the signing key. */
+async function replaceFile(file: string, text: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  // Only one store writes the file, so the next write replaces a temporary file that a crash left behind.
+  const temporary = `${file}.tmp`;
+  try {
+    await writeFile(temporary, text, { mode: 0o600 });
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,87 @@
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+} from 'node:crypto';
+
+/** The RSA key of an instance. It signs session tokens and handshake tokens. */
+export interface SigningKey {
+  readonly privateKey: KeyObject;
+  readonly publicKeyPem: string;
+  /** Id of the key and of the instance. */
+  readonly kid: string;
+  /** The public key as the JWKS endpoint returns it. */
+  readonly jwk: Record<string, unknown>;
+}
+
+/** Value of `cat` in the header of the provider's session tokens. */
+const SESSION_TOKEN_CATEGORY = 'cl_B7d4PD111AAA';
+const MINUTE = 60_000;
+
+/** Generates an RSA-2048 private key in PEM. */
+export function generateSigningKeyPem(): string {
+  return generateKeyPairSync('rsa', { modulusLength: 2048 })
+    .privateKey.export({ type: 'pkcs8', format: 'pem' })
+    .toString();
+}
+
+/** Derives the public key and the id from a private key. Different keys have different ids, because the SDKs cache by id. */
+export function signingKey(privateKeyPem: string): SigningKey {
+  const privateKey = createPrivateKey(privateKeyPem);
+  const publicKey = createPublicKey(privateKey);
+  const publicKeyPem = publicKey.export({ type: 'spki', format: 'pem' }).toString();
+  const kid = `ins_${createHash('sha256').update(publicKeyPem).digest('hex').slice(0, 27)}`;
+  return {
+    privateKey,
+    publicKeyPem,
+    kid,
+    jwk: { ...publicKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' },
+  };
+}
+
+/** Returns the key set that verifies the tokens of the instance. */
+export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
+  return { keys: [key.jwk] };
+}
+
+/** Returns a session token of version 2. A browser sends it to the application. */
+export function sessionToken(
+  key: SigningKey,
+  session: { readonly id: string; readonly userId: string; readonly createdAt: number },
+  token: { issuer: string; seconds: number; now: number; origin: string | undefined },
+): string {
+  const issuedAt = Math.floor(token.now / 1000);
+  const claims = {
+    ...(token.origin === undefined ? {} : { azp: token.origin }),
+    exp: issuedAt + token.seconds,
+    fva: [Math.floor((token.now - session.createdAt) / MINUTE), -1],
+    iat: issuedAt,
+    iss: token.issuer,
+    jti: randomBytes(10).toString('hex'),
+    nbf: issuedAt - 10,
+    sid: session.id,
+    sts: 'active',
+    sub: session.userId,
+    v: 2,
+  };
+  return signJwt(key, claims, { cat: SESSION_TOKEN_CATEGORY });
+}
+
+/** Returns a handshake token. It contains the cookies that the application's server sets in the browser. */
+export function handshakeToken(key: SigningKey, cookies: readonly string[]): string {
+  return signJwt(key, { handshake: cookies });
+}
+
+function signJwt(
+  { kid, privateKey }: SigningKey,
+  claims: unknown,
+  header: Record<string, string> = {},
+): string {
+  const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const text = `${base64url({ alg: 'RS256', typ: 'JWT', kid, ...header })}.${base64url(claims)}`;
+  return `${text}.${sign('RSA-SHA256', Buffer.from(text), privateKey).toString('base64url')}`;
+}

@@ -1,0 +1,85 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import type { Clock } from './clock';
+import type { Delivery, DeliveryAttempt } from './data';
+
+/** Endpoint of the application, with its signing secrets. There are two during a rotation. */
+export interface WebhookEndpoint {
+  readonly url: string;
+  readonly secrets: readonly string[];
+}
+
+const RESPONSE_TIMEOUT_MILLISECONDS = 15_000;
+const RECORDED_RESPONSE_BYTES = 1024;
+
+/** Attempts a delivery once, with a timeout of 15 s. Never rejects: an error becomes part of the result. */
+export async function attemptDelivery(
+  delivery: Delivery,
+  endpoint: WebhookEndpoint,
+  how: { readonly clock: Clock; readonly signatureBroken: boolean; readonly stop: AbortSignal },
+): Promise<DeliveryAttempt> {
+  const { clock } = how;
+  const at = clock.now();
+  const headers = signedHeaders(delivery, endpoint.secrets, at, how.signatureBroken);
+  const outcome = await post(endpoint.url, headers, delivery.body, clock, how.stop);
+  return { at, durationMilliseconds: clock.now() - at, ...outcome };
+}
+
+/**
+ * Returns the headers of one attempt: the scheme of Standard Webhooks with the header names of Svix. There is one signature
+ * for each secret, over the id, the time of the attempt in seconds and the exact bytes of the body.
+ */
+function signedHeaders(delivery: Delivery, secrets: readonly string[], at: number, broken: boolean) {
+  const timestamp = Math.floor(at / 1000);
+  const content = `${delivery.id}.${timestamp}.${delivery.body}`;
+  const signatures = secrets.map((secret) => {
+    const key = broken ? randomBytes(32) : Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+    return `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
+  });
+  return {
+    'content-type': 'application/json',
+    'user-agent': 'Svix-Webhooks/1.0 (clerk-emulator)',
+    'svix-id': delivery.id,
+    'svix-timestamp': String(timestamp),
+    'svix-signature': signatures.join(' '),
+  };
+}
+
+/** Does not follow redirects, because the provider treats a 3xx as a failure. */
+async function post(
+  url: string,
+  headers: Record<string, string>,
+  body: string,
+  clock: Clock,
+  stop: AbortSignal,
+): Promise<Pick<DeliveryAttempt, 'status' | 'answer'>> {
+  const timeout = new AbortController();
+  const cancel = clock.after(RESPONSE_TIMEOUT_MILLISECONDS, () =>
+    timeout.abort(new Error('No response within 15 seconds')),
+  );
+  try {
+    const signal = AbortSignal.any([timeout.signal, stop]);
+    const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
+    return { status: response.status, answer: await readStart(response) };
+  } catch (error) {
+    return { status: null, answer: describeFailure(error) };
+  } finally {
+    cancel();
+  }
+}
+
+async function readStart(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length >= RECORDED_RESPONSE_BYTES) break;
+  }
+  return Buffer.concat(chunks).subarray(0, RECORDED_RESPONSE_BYTES).toString();
+}
+
+/** Returns the cause of a failed connection. The message of `fetch` itself is only "fetch failed". */
+function describeFailure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;
+}

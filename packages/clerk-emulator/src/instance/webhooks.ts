@@ -1,0 +1,236 @@
+import type { Clock } from './clock';
+import type { Delivery, DeliveryAttempt } from './data';
+import { newId } from './ids';
+import type { Store } from './store';
+import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
+
+/** The webhook sender. It signs events and delivers them to the endpoint of an application. */
+export interface Webhooks {
+  /** Stores an event and delivers it. The delivery waits while the endpoint is paused or missing. */
+  send(type: string, data: Record<string, unknown>): Delivery;
+  /** Returns the latest thousand deliveries, oldest first. Pending deliveries are never removed. */
+  list(): Delivery[];
+  /**
+   * Sends a delivery again, with a new retry schedule. A delivered event stays `delivered` even if this fails. Throws for
+   * an unknown id.
+   */
+  redeliver(id: string): Delivery;
+  /** Removes all deliveries that are not pending. Returns their number. */
+  clear(): number;
+  /** Resolves with the delivery when it is no longer pending. Rejects for an unknown or removed id. */
+  settled(id: string): Promise<Delivery>;
+  /** Resolves when no delivery is pending. A paused or missing endpoint delays that. */
+  idle(): Promise<void>;
+  /** Makes deliveries wait until `resume`. The provider can only disable an endpoint. */
+  pause(): void;
+  resume(): void;
+  readonly paused: boolean;
+  /** Makes every attempt carry an invalid signature. */
+  breakSignature(broken: boolean): void;
+  readonly signatureBroken: boolean;
+  readonly endpoint: WebhookEndpoint | undefined;
+  /** Changes the address or the secrets of the endpoint for later attempts. */
+  setEndpoint(endpoint: WebhookEndpoint | undefined): void;
+  /** Aborts attempts in flight and starts no more. Pending deliveries continue after a restart. */
+  stop(): Promise<void>;
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** Delays between the eight attempts of the provider, 27 h 35 min in total. */
+const RETRY_DELAYS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR] as const;
+const CONCURRENT_ATTEMPTS = 20;
+const MAX_DELIVERIES = 1000;
+
+/** Starts the sender. Pending deliveries in the store continue their retry schedule. */
+export function startWebhooks(options: {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly endpoint: WebhookEndpoint | undefined;
+  readonly retryScale: number;
+  readonly instanceId: string;
+}): Webhooks {
+  const { store, clock } = options;
+  const { deliveries } = store;
+  let endpoint = options.endpoint;
+  let paused = false;
+  let signatureBroken = false;
+  let stopped = false;
+  const timers = new Map<string, () => void>();
+  const waiting = new Set<string>();
+  const inFlight = new Map<string, Promise<void>>();
+  const stopSignal = new AbortController();
+
+  const requireDelivery = (id: string): Delivery => {
+    const delivery = deliveries.get(id);
+    if (delivery === undefined) throw new Error(`Unknown delivery: ${id}`);
+    return delivery;
+  };
+
+  const cancelTimer = (id: string) => {
+    timers.get(id)?.();
+    timers.delete(id);
+  };
+
+  const schedule = (delivery: Delivery, delay: number) => {
+    cancelTimer(delivery.id);
+    const due = () => {
+      timers.delete(delivery.id);
+      waiting.add(delivery.id);
+      startWaiting();
+    };
+    if (delay <= 0) due();
+    else timers.set(delivery.id, clock.after(delay, due));
+  };
+
+  const startWaiting = () => {
+    if (paused || stopped || endpoint === undefined) return;
+    for (const id of waiting) {
+      if (inFlight.size >= CONCURRENT_ATTEMPTS) return;
+      if (inFlight.has(id)) continue;
+      waiting.delete(id);
+      const delivery = deliveries.get(id);
+      if (delivery === undefined) continue;
+      const attempt = deliver(delivery, endpoint).finally(() => {
+        inFlight.delete(id);
+        startWaiting();
+      });
+      inFlight.set(id, attempt);
+    }
+  };
+
+  const deliver = async (delivery: Delivery, to: WebhookEndpoint) => {
+    const stop = stopSignal.signal;
+    const attempt = await attemptDelivery(delivery, to, { clock, signatureBroken, stop });
+    const current = deliveries.get(delivery.id);
+    if (stopped || current === undefined) return;
+    record(current, attempt);
+  };
+
+  const record = (delivery: Delivery, attempt: DeliveryAttempt) => {
+    const isDelivered = attempt.status !== null && attempt.status >= 200 && attempt.status < 300;
+    const delay = RETRY_DELAYS[delivery.failures];
+    const tried = {
+      ...delivery,
+      attempts: [...delivery.attempts, attempt],
+      failures: delivery.failures + (isDelivered ? 0 : 1),
+    };
+    if (!isDelivered && delay !== undefined) {
+      const wait = delay * options.retryScale;
+      schedule(deliveries.put({ ...tried, nextTryAt: clock.now() + wait }), wait);
+      return;
+    }
+    cancelTimer(delivery.id);
+    const wasDelivered = isDelivered || delivery.status === 'delivered';
+    deliveries.put({ ...tried, status: wasDelivered ? 'delivered' : 'failed', nextTryAt: null });
+    removeOldest();
+  };
+
+  const removeOldest = () => {
+    if (deliveries.size() <= MAX_DELIVERIES) return;
+    const oldest = deliveries.find((delivery) => !isPending(delivery));
+    if (oldest !== undefined) deliveries.delete(oldest.id);
+  };
+
+  const waitUntil = (condition: () => boolean) =>
+    new Promise<void>((resolve) => {
+      const check = () => {
+        if (!condition()) return;
+        unsubscribe();
+        resolve();
+      };
+      const unsubscribe = store.onChange(check);
+      check();
+    });
+
+  for (const delivery of deliveries.all()) {
+    if (delivery.nextTryAt !== null) schedule(delivery, delivery.nextTryAt - clock.now());
+  }
+
+  return {
+    send(type, data) {
+      const now = clock.now();
+      const body = JSON.stringify({
+        data,
+        event_attributes: { http_request: { client_ip: '127.0.0.1', user_agent: 'identity-provider' } },
+        instance_id: options.instanceId,
+        object: 'event',
+        timestamp: now,
+        type,
+      });
+      const delivery = deliveries.put({
+        id: newId('msg'),
+        type,
+        body,
+        status: 'pending',
+        attempts: [],
+        failures: 0,
+        nextTryAt: now,
+        createdAt: now,
+      });
+      schedule(delivery, 0);
+      return delivery;
+    },
+    list: deliveries.all,
+    redeliver(id) {
+      const before = requireDelivery(id);
+      const status = before.status === 'delivered' ? 'delivered' : 'pending';
+      const delivery = deliveries.put({ ...before, status, failures: 0, nextTryAt: clock.now() });
+      schedule(delivery, 0);
+      return delivery;
+    },
+    clear() {
+      const done = deliveries.all().filter((delivery) => !isPending(delivery));
+      for (const { id } of done) deliveries.delete(id);
+      return done.length;
+    },
+    async settled(id) {
+      await waitUntil(() => {
+        const delivery = deliveries.get(id);
+        return delivery === undefined || !isPending(delivery);
+      });
+      return requireDelivery(id);
+    },
+    idle: () => waitUntil(() => deliveries.find(isPending) === undefined),
+    pause() {
+      paused = true;
+      store.announce();
+    },
+    resume() {
+      paused = false;
+      store.announce();
+      startWaiting();
+    },
+    get paused() {
+      return paused;
+    },
+    breakSignature(broken) {
+      signatureBroken = broken;
+      store.announce();
+    },
+    get signatureBroken() {
+      return signatureBroken;
+    },
+    get endpoint() {
+      return endpoint;
+    },
+    setEndpoint(next) {
+      endpoint = next;
+      store.announce();
+      startWaiting();
+    },
+    async stop() {
+      stopped = true;
+      for (const cancel of timers.values()) cancel();
+      stopSignal.abort();
+      await Promise.all(inFlight.values());
+    },
+  };
+}
+
+/** Returns true if an attempt is scheduled or in flight. */
+function isPending({ nextTryAt }: Delivery): boolean {
+  return nextTryAt !== null;
+}

@@ -1,0 +1,101 @@
+import { z } from 'zod';
+
+/** A field in which the emulator differs on purpose from the specification. */
+interface Difference {
+  /** Name of the resource, as passed to `resource`. */
+  readonly resource: string;
+  readonly fields: readonly string[];
+  readonly reason: string;
+}
+
+/** Optional fields of the specification that the emulator never sends. A response that contains one is an error. */
+const LEFT_OUT: readonly Difference[] = [
+  {
+    resource: 'environment',
+    fields: ['protect_config'],
+    reason: 'Clerk Protect loads scripts from a foreign host.',
+  },
+  {
+    resource: 'user',
+    fields: ['create_organizations_limit', 'bypass_client_trust', 'scim'],
+    reason: 'Limits of organizations, exceptions from client trust and directories are not emulated.',
+  },
+  {
+    resource: 'session activity',
+    fields: ['browser_name', 'browser_version', 'city', 'country'],
+    reason: 'The emulator does not parse user agents or locate addresses.',
+  },
+  {
+    resource: 'backend session',
+    fields: ['latest_activity', 'tasks'],
+    reason: 'Sessions have no tasks, and only the list of devices shows activity.',
+  },
+  {
+    resource: 'json web key',
+    fields: ['x5c', 'x5t', 'x5t#S256', 'x5u'],
+    reason: 'The signing key has no certificate.',
+  },
+  {
+    resource: 'sign-in factor',
+    fields: ['external_verification_redirect_url', 'default'],
+    reason: 'They belong to factors that the instance does not offer.',
+  },
+];
+
+/** Fields that the specification does not have and that the pinned clerk-js reads. A response without one is an error. */
+const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
+  {
+    resource: 'sign-up',
+    fields: ['has_password'],
+    reason: 'clerk-js 6.34.1 reads it as SignUp.hasPassword.',
+    schema: z.boolean(),
+  },
+  ...['sign-in', 'sign-up'].map((each) => ({
+    resource: each,
+    fields: ['protect_check'],
+    reason: 'clerk-js 6.34.1 reads it. The specification has the status and the path of the check only.',
+    schema: z
+      .strictObject({
+        status: z.literal('pending'),
+        token: z.string(),
+        sdk_url: z.url(),
+        expires_at: z.int(),
+      })
+      .nullable(),
+  })),
+];
+
+/** A schema of the specification with its differences. Fields that neither names are errors. */
+export function resource(name: string, fields: z.ZodRawShape): z.ZodType {
+  const leftOut = LEFT_OUT.filter((each) => each.resource === name).flatMap((each) => each.fields);
+  const added = ADDED.filter((each) => each.resource === name).flatMap((each) =>
+    each.fields.map((field) => [field, each.schema] as const),
+  );
+  const specified = Object.entries(fields).filter(([field]) => !leftOut.includes(field));
+  return z.strictObject(Object.fromEntries([...specified, ...added]));
+}
+
+/** Describes the differences as Markdown. */
+export function describeDifferences(): string {
+  const rows = (differences: readonly Difference[]) =>
+    differences
+      .map(({ resource: name, fields, reason }) => {
+        const listed = fields.map((field) => `\`${field}\``).join(', ');
+        return `| ${name} | ${listed} | ${reason} |`;
+      })
+      .join('\n');
+  return `### Differences from the specification
+
+The tests check every response against the specification. Optional fields that are left out on purpose:
+
+| Resource | Fields | Reason |
+| --- | --- | --- |
+${rows(LEFT_OUT)}
+
+Fields that the specification does not have:
+
+| Resource | Fields | Reason |
+| --- | --- | --- |
+${rows(ADDED)}
+`;
+}

@@ -1,0 +1,6 @@
+import { tsImport } from 'tsx/esm/api';
+
+export const { checkResponse, foreignKeys, manualClock, signToken, takeDifferences, timers } = await tsImport(
+  './src/testing.ts',
+  { parentURL: import.meta.url, tsconfig: false },
+);

@@ -1,0 +1,267 @@
+import { createClerkClient, verifyToken } from '@clerk/backend';
+import { isClerkAPIResponseError } from '@clerk/backend/errors';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { generateSigningKeyPem } from '../src/instance/tokens';
+import { manualClock } from '../src/testing/manual-clock';
+import { SECRET_KEY, startProvider } from './helpers/emulator';
+import { bearer, tokenFor } from './helpers/requests';
+import { stopAfterAll, stopAfterTest } from './helpers/stop';
+
+const provider = stopAfterAll(await startProvider());
+const clientWith = (secretKey: string) =>
+  createClerkClient({ secretKey, apiUrl: provider.url, telemetry: { disabled: true } });
+const clerk = clientWith(SECRET_KEY);
+
+async function failure(call: Promise<unknown>) {
+  const error = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!isClerkAPIResponseError(error))
+    throw new Error('The call did not fail as the SDK fails', { cause: error });
+  return { status: error.status, code: error.errors[0]?.code, parameter: error.errors[0]?.meta?.paramName };
+}
+
+test('A user that the SDK creates is found by id, by email address and in the list', async () => {
+  const created = await clerk.users.createUser({
+    emailAddress: ['Ada@Example.com'],
+    password: 'correct horse',
+    firstName: 'Ada',
+    externalId: 'crm-1',
+    publicMetadata: { plan: 'pro' },
+  });
+
+  expect(created.primaryEmailAddress?.emailAddress).toBe('ada@example.com');
+  expect(created.primaryEmailAddress?.verification?.status).toBe('verified');
+  expect(created.passwordEnabled).toBe(true);
+  expect((await clerk.users.getUser(created.id)).externalId).toBe('crm-1');
+  const byEmail = await clerk.users.getUserList({ emailAddress: ['ADA@example.com'] });
+  expect(byEmail.data.map((user) => user.id)).toEqual([created.id]);
+  expect(byEmail.totalCount).toBe(1);
+  expect((await clerk.users.getUserList({ emailAddress: ['nobody@example.com'] })).data).toEqual([]);
+  await clerk.users.deleteUser(created.id);
+});
+
+test('The deliveries of events about a user can be read only with the secret key', async () => {
+  const [ada, other] = ['ada', 'other'].map((name) =>
+    provider.createUser({ email: `${name}@events.example` }),
+  );
+  const ask = (id = '', key = SECRET_KEY) =>
+    fetch(`${provider.url}/v1/users/${id}/deliveries`, { headers: bearer(key) });
+  const own = provider.webhooks.list().filter(({ body }) => body.includes(ada?.id ?? 'nobody'));
+  expect(own.map(({ type, status }) => ({ type, status }))).toEqual([
+    { type: 'user.created', status: 'pending' },
+  ]);
+  expect(await (await ask(ada?.id)).json()).toEqual(own);
+  expect((await ask(other?.id, 'sk_test_another')).status).toBe(401);
+  expect((await ask('user_nobody')).status).toBe(404);
+});
+
+test('The list of users is sorted and paginated, and the count covers all pages', async () => {
+  const before = await clerk.users.getCount();
+  for (const name of ['one', 'two', 'three']) {
+    provider.createUser({ email: `${name}@page.example`, firstName: name });
+  }
+  const namesFrom = async (offset: number) => {
+    const query = { limit: 2, offset, orderBy: '-first_name', query: '@page.example' } as const;
+    return (await clerk.users.getUserList(query)).data.map((user) => user.firstName);
+  };
+  expect(await namesFrom(0)).toEqual(['two', 'three']);
+  expect(await namesFrom(2)).toEqual(['one']);
+  expect(await clerk.users.getCount()).toBe(before + 3);
+});
+
+test('The list of users filters by creation time and by ids to include or exclude', async () => {
+  const users = ['a', 'b', 'c'].map((name, index) => {
+    const user = provider.createUser({ email: `${name}@since.example` });
+    return provider.store.users.put({ ...user, createdAt: 1_000_000 + index });
+  });
+  const ids = users.map(({ id }) => id);
+  const [a = '', b = '', c = ''] = ids;
+  const listed = async (query: Parameters<typeof clerk.users.getUserList>[0]) =>
+    (await clerk.users.getUserList({ query: '@since.example', ...query })).data.map(({ id }) => id);
+  expect(await listed({ orderBy: '+created_at', limit: 500, userId: ids })).toEqual([a, b, c]);
+  expect(await listed({ userId: [`+${b}`, 'user_nobody'] })).toEqual([b]);
+  expect(await listed({ orderBy: '+created_at', userId: [`-${b}`] })).toEqual([a, c]);
+  const listedAfter = async (after: number, parameters = '') => {
+    const query = `order_by=%2Bcreated_at&query=@since.example&created_at_after=${after}${parameters}`;
+    const response = await fetch(`${provider.url}/v1/users?${query}`, { headers: bearer(SECRET_KEY) });
+    return z
+      .array(z.object({ id: z.string() }))
+      .parse(await response.json())
+      .map(({ id }) => id);
+  };
+  expect(await listedAfter(1_000_000)).toEqual([b, c]);
+  expect(await listedAfter(999_999, '&offset=1&limit=1')).toEqual([b]);
+  expect(await listedAfter(1_000_002)).toEqual([]);
+});
+
+test('The list filters and sorts by microseconds, and returns milliseconds', async () => {
+  const ids = ['a', 'b', 'c'].map((name) => {
+    const { id, createdAt } = provider.createUser({ email: `${name}@microsecond.example` });
+    expect(Number.isInteger(createdAt)).toBe(false);
+    return id;
+  });
+  const query = (after: number) =>
+    `order_by=%2Bcreated_at&query=@microsecond.example&limit=3&created_at_after=${after}`;
+  const list = async (after: number) => {
+    const response = await fetch(`${provider.url}/v1/users?${query(after)}`, { headers: bearer(SECRET_KEY) });
+    return z.array(z.object({ id: z.string(), created_at: z.int() })).parse(await response.json());
+  };
+  const users = await list(0);
+  expect(users.map(({ id }) => id)).toEqual(ids);
+  // The stored time of a user is later than the rounded time in the response, so the API returns the user again.
+  expect((await list(users[2]?.created_at ?? 0)).map(({ id }) => id)).toContain(ids[2]);
+});
+
+test.each([
+  ['limit=0', 'form_param_format_invalid', 'limit'],
+  ['limit=501', 'form_param_format_invalid', 'limit'],
+  ['order_by=password', 'form_param_format_invalid', 'order_by'],
+  ['created_at_after=yesterday', 'form_param_format_invalid', 'created_at_after'],
+  [`${'user_id=user_1&'.repeat(101)}`, 'form_param_format_invalid', 'user_id'],
+  ['created_after=1', 'form_param_unknown', 'created_after'],
+])('An invalid list query gets a 422 that names the parameter: %.30s', async (query, code, name) => {
+  const response = await fetch(`${provider.url}/v1/users?${query}`, { headers: bearer(SECRET_KEY) });
+  expect(response.status).toBe(422);
+  expect(await response.json()).toMatchObject({ errors: [{ code, meta: { param_name: name } }] });
+});
+
+test('A request above a configured rate limit gets a 429 with Retry-After', async () => {
+  const time = manualClock();
+  const limited = stopAfterTest(await startProvider({ clock: time }));
+  const { users } = createClerkClient({
+    secretKey: SECRET_KEY,
+    apiUrl: limited.url,
+    telemetry: { disabled: true },
+  });
+  limited.limitRate({ requests: 2, seconds: 10 });
+  expect([await users.getCount(), await users.getCount()]).toEqual([0, 0]);
+  const rejected: unknown = await users.getCount().catch((error: unknown) => error);
+  expect(rejected).toMatchObject({ status: 429, retryAfter: 10, errors: [{ code: 'too_many_requests' }] });
+  const cancel = time.after(10_000, () => undefined);
+  time.advance(10_000);
+  cancel();
+  expect(await users.getCount()).toBe(0);
+  limited.limitRate(undefined);
+  expect(await Promise.all([1, 2, 3].map(() => users.getCount()))).toEqual([0, 0, 0]);
+});
+
+test('An update changes only the given fields and merges metadata deeply', async () => {
+  const { id } = provider.createUser({ email: 'change@example.com', firstName: 'Old', lastName: 'Name' });
+  expect(await clerk.users.updateUser(id, { firstName: 'New' })).toMatchObject({
+    firstName: 'New',
+    lastName: 'Name',
+  });
+  await clerk.users.replaceUserMetadata(id, { publicMetadata: { a: { b: 1, c: 2 }, d: 3 } });
+  const merged = await clerk.users.updateUserMetadata(id, { publicMetadata: { a: { b: 5 }, d: null } });
+  expect(merged.publicMetadata).toEqual({ a: { b: 5, c: 2 } });
+  const replaced = await clerk.users.replaceUserMetadata(id, { publicMetadata: { e: 1 } });
+  expect(replaced.publicMetadata).toEqual({ e: 1 });
+});
+
+test('A password is verified against its hash', async () => {
+  const { id } = provider.createUser({ email: 'secret@example.com', password: 'correct horse' });
+  expect(await clerk.users.verifyPassword({ userId: id, password: 'correct horse' })).toEqual({
+    verified: true,
+  });
+  expect(await failure(clerk.users.verifyPassword({ userId: id, password: 'wrong horse' }))).toEqual({
+    status: 422,
+    code: 'incorrect_password',
+    parameter: 'password',
+  });
+});
+
+test('A user without a password is rejected unless the call sets skipPasswordRequirement', async () => {
+  const emailAddress = ['without@example.com'];
+  for (const requirement of [{}, { skipPasswordRequirement: false }]) {
+    const rejected = clerk.users.createUser({ emailAddress, ...requirement });
+    expect(await failure(rejected)).toMatchObject({ status: 422, code: 'form_data_missing' });
+  }
+  const created = await clerk.users.createUser({ emailAddress, skipPasswordRequirement: true });
+  expect(created.passwordEnabled).toBe(false);
+});
+
+test('An invalid user gets a 422 that names the field', async () => {
+  provider.createUser({ email: 'taken@example.com' });
+  const taken = { emailAddress: ['TAKEN@example.com'], skipPasswordRequirement: true };
+  const invalid: [Parameters<typeof clerk.users.createUser>[0], code: string, parameter: string][] = [
+    [taken, 'form_identifier_exists', 'email_address'],
+    [{ emailAddress: ['w@example.com'], password: 'short' }, 'form_password_length_too_short', 'password'],
+    [{}, 'form_param_missing', 'email_address'],
+    [{ emailAddress: ['no address'] }, 'form_param_format_invalid', 'email_address'],
+    [{ emailAddress: ['u@example.com'], username: 'u' }, 'form_param_unknown', 'username'],
+  ];
+  for (const [user, code, parameter] of invalid) {
+    expect(await failure(clerk.users.createUser(user))).toEqual({ status: 422, code, parameter });
+  }
+});
+
+test('The deletion of a user revokes the sessions', async () => {
+  const { id } = provider.createUser({ email: 'gone@example.com' });
+  const session = provider.createSession(id);
+  expect((await clerk.users.deleteUser(id)).id).toBe(id);
+  expect((await failure(clerk.users.getUser(id))).status).toBe(404);
+  expect((await clerk.sessions.getSession(session.id)).status).toBe('revoked');
+  expect((await failure(clerk.sessions.getToken(session.id))).status).toBe(404);
+});
+
+test('The SDK verifies a session token of the emulator by JWKS and by PEM', async () => {
+  const { id } = provider.createUser({ email: 'token@example.com' });
+  const session = await clerk.sessions.createSession({ userId: id });
+  const { jwt } = await clerk.sessions.getToken(session.id);
+
+  for (const by of [{ secretKey: SECRET_KEY, apiUrl: provider.url }, { jwtKey: provider.publicKeyPem }]) {
+    const claims = await verifyToken(jwt, by);
+    expect(claims).toMatchObject({ sub: id, sid: session.id, iss: provider.issuer, v: 2 });
+    expect(claims.exp - claims.iat).toBe(60);
+  }
+  const long = await clerk.sessions.getToken(session.id, undefined, 3600);
+  const claims = await verifyToken(long.jwt, { jwtKey: provider.publicKeyPem });
+  expect(claims.exp - claims.iat).toBe(3600);
+});
+
+test('The SDK rejects a token with another signature or algorithm, and an expired one', async () => {
+  const other = stopAfterTest(await startProvider({ signingKeyPem: generateSigningKeyPem() }));
+  const verified = (token: string) => verifyToken(token, { jwtKey: provider.publicKeyPem });
+  const late = { exp: Math.floor(Date.now() / 1000) - 6 };
+
+  await expect(verified(tokenFor(provider, 'user_1'))).resolves.toMatchObject({ sub: 'user_1' });
+  await expect(verified(tokenFor(other, 'user_1'))).rejects.toThrow(/signature/i);
+  for (const alg of ['none', 'HS256']) {
+    await expect(verified(tokenFor(provider, 'user_1', {}, { header: { alg } }))).rejects.toThrow();
+  }
+  await expect(verified(tokenFor(provider, 'user_1', late))).rejects.toThrow(/expired/i);
+});
+
+test('Sessions are listed by user and status, and a revoked session issues no token', async () => {
+  const { id } = provider.createUser({ email: 'sessions@example.com' });
+  const first = await clerk.sessions.createSession({ userId: id });
+  const second = await clerk.sessions.createSession({ userId: id });
+  expect((await clerk.sessions.revokeSession(first.id)).status).toBe('revoked');
+  const active = await clerk.sessions.getSessionList({ userId: id, status: 'active' });
+  expect(active.data.map((session) => session.id)).toEqual([second.id]);
+  expect(active.totalCount).toBe(1);
+  expect(await failure(clerk.sessions.getToken(first.id))).toMatchObject({ status: 404 });
+});
+
+test('A request without the secret key gets a 401', async () => {
+  const rejected = await failure(clientWith('sk_test_other').users.getUserList());
+  expect(rejected).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
+  expect((await fetch(`${provider.url}/v1/users`)).status).toBe(401);
+});
+
+test('An unknown path, a body that is too large and invalid JSON get errors in the format of the provider', async () => {
+  const call = (path: string, body: string) =>
+    fetch(`${provider.url}${path}`, {
+      method: 'POST',
+      headers: { ...bearer(SECRET_KEY), 'content-type': 'application/json' },
+      body,
+    });
+  expect((await call('/v1/organizations', '{}')).status).toBe(404);
+  expect((await call('/v1/users', 'x'.repeat(70_000))).status).toBe(413);
+  const broken = await call('/v1/users', '{');
+  expect(broken.status).toBe(400);
+  expect(await broken.json()).toMatchObject({ errors: [{ code: 'request_body_invalid' }] });
+});

@@ -1,0 +1,276 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { verifyToken } from '@clerk/backend';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Emulator, EmulatorOptions } from '../src/emulator';
+import { BrowserResponse, developmentBrowser } from './helpers/development-browser';
+import { SECRET_KEY, startProvider } from './helpers/emulator';
+import { stopAfterTest } from './helpers/stop';
+import { temporaryFolder } from './helpers/temporary-folder';
+
+const productionKey = `pk_live_${Buffer.from('clerk.local.example$').toString('base64')}`;
+const password = 'correct horse';
+const folder = temporaryFolder();
+
+const start = async (options: Partial<EmulatorOptions> = {}) => stopAfterTest(await startProvider(options));
+
+async function signedInBrowser(provider: Emulator, email: string) {
+  const user = provider.createUser({ email, password });
+  const browser = await developmentBrowser(provider);
+  const { response } = await browser.signIn(email, { password });
+  return { user, browser, sessionId: response?.created_session_id ?? '' };
+}
+
+/** The headers of an application that proxies the Frontend API. */
+const proxied = (key: string) => ({
+  'clerk-proxy-url': 'https://app.example/__clerk',
+  'clerk-secret-key': key,
+});
+
+test('A browser cannot use the sessions, sign-ins and sign-ups of another browser', async () => {
+  const provider = await start();
+  const { sessionId } = await signedInBrowser(provider, 'mine@example.com');
+  const owner = await developmentBrowser(provider);
+  const signIn = await owner.signIn('mine@example.com');
+  const signUp = await owner.signUp('new@example.com', password);
+  const stranger = await developmentBrowser(provider);
+  for (const path of [
+    `/v1/client/sessions/${sessionId}/tokens`,
+    `/v1/client/sessions/${sessionId}/remove`,
+    `/v1/client/sign_ins/${signIn.response?.id}/prepare_first_factor`,
+    `/v1/client/sign_ups/${signUp.response?.id}/prepare_verification`,
+  ]) {
+    expect((await stranger.call('POST', path, { strategy: 'email_code' })).status, path).toBe(404);
+  }
+  expect(provider.store.sessions.get(sessionId)?.status).toBe('active');
+  expect(provider.store.mails.all()).toEqual([]);
+});
+
+test('A page of another site is rejected, and a page of this machine is accepted', async () => {
+  const provider = await start();
+  const browser = await developmentBrowser(provider);
+  const from = (origin: string) => browser.call('GET', '/v1/client', {}, { origin });
+  for (const origin of ['https://evil.example', 'http://localhost.evil.example', 'null']) {
+    const rejected = await from(origin);
+    expect(rejected, origin).toMatchObject({ status: 400, code: 'origin_invalid' });
+    expect(rejected.headers.get('access-control-allow-origin')).toBeNull();
+  }
+  const allowed = await from('http://localhost:3000');
+  expect(allowed.status).toBe(200);
+  expect(allowed.headers.get('access-control-allow-origin')).toBe('http://localhost:3000');
+});
+
+test('An application that proxies the API needs the secret key', async () => {
+  const provider = await start();
+  const browser = await developmentBrowser(provider);
+  const through = (key: string) =>
+    browser.call('GET', '/v1/client', {}, { origin: 'https://app.example', ...proxied(key) });
+  expect((await through(SECRET_KEY)).status).toBe(200);
+  expect(await through('sk_test_other')).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
+});
+
+test('A handshake redirects only to a page of this machine or of the application that proxies the API', async () => {
+  const provider = await start();
+  const { user, browser } = await signedInBrowser(provider, 'page@example.com');
+  const handshake = (redirect: string, headers = {}) =>
+    fetch(
+      `${provider.url}/v1/client/handshake?${new URLSearchParams({ redirect_url: redirect, __clerk_db_jwt: browser.token })}`,
+      { redirect: 'manual', headers },
+    );
+  for (const redirect of [
+    '',
+    '/',
+    'https://evil.example/',
+    'javascript:alert(1)',
+    'http://localhost@evil.example/',
+  ]) {
+    const rejected = await handshake(redirect);
+    expect(rejected.status, redirect).toBe(400);
+    expect(rejected.headers.get('location')).toBeNull();
+  }
+  expect((await handshake('https://app.example/account', proxied(SECRET_KEY))).status).toBe(307);
+
+  const location = new URL(
+    (await handshake('http://localhost:3000/account?a=1')).headers.get('location') ?? '',
+  );
+  expect(location.origin + location.pathname).toBe('http://localhost:3000/account');
+  const token = location.searchParams.get('__clerk_handshake') ?? '';
+  const claims = z
+    .object({ handshake: z.array(z.string()) })
+    .parse(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
+  const cookie = claims.handshake.find((each) => each.startsWith('__session='))?.split(/[=;]/)[1] ?? '';
+  expect(await verifyToken(cookie, { jwtKey: provider.publicKeyPem })).toMatchObject({
+    sub: user.id,
+    azp: 'http://localhost:3000',
+  });
+});
+
+test('A code is valid once, for ten minutes and five attempts', async () => {
+  let time = Date.now();
+  const provider = await start({ clock: { now: () => time, after: () => () => undefined } });
+  const browser = await developmentBrowser(provider);
+  const signUp = async (email: string) => {
+    const { response } = await browser.signUp(email, password);
+    const path = `/v1/client/sign_ups/${response?.id}`;
+    await browser.call('POST', `${path}/prepare_verification`, { strategy: 'email_code' });
+    const { code = '' } = provider.store.mails.all().findLast(({ to }) => to === email) ?? {};
+    const attempt = (text: string) => browser.call('POST', `${path}/attempt_verification`, { code: text });
+    return { path, code, wrong: code === '000000' ? '000001' : '000000', attempt };
+  };
+
+  const late = await signUp('late@example.com');
+  time += 10 * 60 * 1000;
+  expect((await late.attempt(late.code)).code).toBe('verification_expired');
+
+  const guessed = await signUp('guessed@example.com');
+  for (let tries = 0; tries < 5; tries += 1) {
+    expect((await guessed.attempt(guessed.wrong)).code).toBe('form_code_incorrect');
+  }
+  expect((await guessed.attempt(guessed.code)).code).toBe('verification_failed');
+
+  const good = await signUp('good@example.com');
+  expect((await good.attempt(good.wrong)).errors?.[0]?.meta.param_name).toBe('code');
+  expect((await good.attempt(good.code)).response?.status).toBe('complete');
+  expect((await good.attempt(good.code)).status).toBe(400);
+  expect(provider.store.users.all().map(({ email }) => email)).toEqual(['good@example.com']);
+});
+
+test('A changed email address in a sign-up needs a new verification', async () => {
+  const provider = await start();
+  const browser = await developmentBrowser(provider);
+  const begun = await browser.call('POST', '/v1/client/sign_ups', {
+    email_address: 'mine+clerk_test@example.com',
+  });
+  const path = `/v1/client/sign_ups/${begun.response?.id}`;
+  await browser.call('POST', `${path}/prepare_verification`, { strategy: 'email_code' });
+  const verified = await browser.call('POST', `${path}/attempt_verification`, { code: '424242' });
+  expect(verified.response?.status).toBe('missing_requirements');
+  const changed = await browser.call('PATCH', path, { email_address: 'yours@example.com', password });
+  expect(changed.response?.status).toBe('missing_requirements');
+  expect(provider.store.users.all()).toEqual([]);
+});
+
+test('An instance can accept sign-ups without a code', async () => {
+  const provider = await start({ verifyEmailAtSignUp: false });
+  const browser = await developmentBrowser(provider);
+  const done = await browser.signUp('a@example.com', password);
+  expect(done.response?.status).toBe('complete');
+  expect(done.client?.sessions.map(({ id }) => id)).toEqual([done.response?.created_session_id]);
+});
+
+test('A test address has a fixed code in development and a random code in production', async () => {
+  for (const fixed of [true, false]) {
+    const provider = await start(fixed ? {} : { publishableKey: productionKey });
+    const post = (path: string, cookie: string, fields: Record<string, string>) =>
+      fetch(`${provider.url}${path}`, {
+        method: 'POST',
+        headers: { cookie },
+        body: new URLSearchParams(fields),
+      });
+    const fields = { email_address: 'a+clerk_test@example.com', password };
+    const first = await post('/v1/client/sign_ups', '', fields);
+    const { response } = BrowserResponse.parse(await first.json());
+    const shown = first.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+    const token = first.headers.get('clerk-db-jwt') ?? '';
+    const path = `/v1/client/sign_ups/${response?.id}/prepare_verification?__clerk_db_jwt=${token}`;
+    expect((await post(path, shown, {})).status).toBe(200);
+    expect(provider.store.mails.all().map(({ code }) => code === '424242')).toEqual([fixed]);
+  }
+});
+
+test('A second sign-in of a browser gets an error that contains the existing session', async () => {
+  const provider = await start();
+  const { browser, sessionId } = await signedInBrowser(provider, 'once@example.com');
+  const again = await browser.signIn('once@example.com', { password });
+  expect(again).toMatchObject({ status: 400, code: 'session_exists' });
+  expect(again.meta?.client?.sessions.map(({ id }) => id)).toEqual([sessionId]);
+});
+
+test('A browser with a token of another database gets a new token in the response', async () => {
+  const provider = await start();
+  provider.createUser({ email: 'stale@example.com', password });
+  const stale = await developmentBrowser(provider, 'dvb_of_a_database_that_was_deleted');
+  expect((await stale.call('GET', '/v1/client')).response).toBeNull();
+  const signIn = await stale.signIn('stale@example.com', { password });
+  const fresh = await developmentBrowser(provider, signIn.headers.get('clerk-db-jwt') ?? '');
+  const sessionId = signIn.response?.created_session_id;
+  expect((await fresh.call('GET', `/v1/client/sessions/${sessionId}`)).status).toBe(200);
+});
+
+test('A production instance identifies the browser by an HttpOnly cookie', async () => {
+  const provider = await start({ publishableKey: productionKey });
+  provider.createUser({ email: 'live@example.com', password });
+  const signIn = await fetch(`${provider.url}/v1/client/sign_ins`, {
+    method: 'POST',
+    body: new URLSearchParams({ identifier: 'live@example.com', password }),
+  });
+  const cookies = signIn.headers.getSetCookie();
+  const client = cookies.find((cookie) => cookie.startsWith('__client=')) ?? '';
+  expect(client).toContain('HttpOnly');
+  expect(cookies.filter((cookie) => /^__client_uat(_[\w-]{8})?=[1-9]/.test(cookie))).toHaveLength(2);
+  const seen = await fetch(`${provider.url}/v1/client`, { headers: { cookie: client.split(';')[0] ?? '' } });
+  expect(
+    z
+      .object({ response: z.object({ sessions: z.array(z.unknown()).length(1) }) })
+      .safeParse(await seen.json()).success,
+  ).toBe(true);
+});
+
+test('After a restart a browser is still signed in and can continue its sign-up', async () => {
+  const dataFile = join(folder, 'provider.json');
+  const before = await start({ dataFile });
+  const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');
+  const other = await developmentBrowser(before);
+  const begun = await other.signUp('b+clerk_test@example.com', password);
+  const path = `/v1/client/sign_ups/${begun.response?.id}`;
+  await other.call('POST', `${path}/prepare_verification`, { strategy: 'email_code' });
+  await before.stop();
+
+  const after = await start({ dataFile });
+  const kept = await developmentBrowser(after, browser.token);
+  expect((await kept.call('POST', `/v1/client/sessions/${sessionId}/touch`)).status).toBe(200);
+  const goneOn = await developmentBrowser(after, other.token);
+  const done = await goneOn.call('POST', `${path}/attempt_verification`, { code: '424242' });
+  expect(done.response?.status).toBe('complete');
+});
+
+test('An unsupported feature of the emulator causes an error in the format of the provider', async () => {
+  const provider = await start();
+  const { browser } = await signedInBrowser(provider, 'more@example.com');
+  for (const [method, path] of [
+    ['POST', '/v1/me/totp'],
+    ['POST', '/v1/me/email_addresses'],
+    ['GET', '/v1/me/nothing'],
+  ] as const) {
+    expect(await browser.call(method, path)).toMatchObject({ status: 404, code: 'resource_not_found' });
+  }
+  const byGoogle = await browser.call('POST', '/v1/client/sign_ins', { strategy: 'oauth_google' });
+  expect(byGoogle).toMatchObject({ status: 422, code: 'form_param_format_invalid' });
+});
+
+test.each(['/v1/environment', '/v1/dev_browser', '/v1/users'])(
+  'A request with another Host gets a 403, which prevents DNS rebinding: %s',
+  async (path) => {
+    const provider = await start();
+    const { port } = new URL(provider.url);
+    const codeFor = async (host: string) => {
+      // `fetch` cannot send another Host.
+      const sent = request(provider.url + path, { headers: { host } }).end();
+      const [response] = await once(sent, 'response');
+      return [response.statusCode, BrowserResponse.safeParse(await json(response)).data?.errors?.[0]?.code];
+    };
+    const foreign = [
+      'evil.example',
+      `evil.example:${port}`,
+      'localhost.evil.example',
+      '127.0.0.1.evil.example',
+      '192.168.0.1',
+    ];
+    for (const host of foreign) expect(await codeFor(host)).toEqual([403, 'host_refused']);
+    for (const host of ['localhost', `localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`])
+      expect((await codeFor(host))[1]).not.toBe('host_refused');
+  },
+);

@@ -1,0 +1,135 @@
+import { createClerkClient } from '@clerk/backend';
+import { isClerkAPIResponseError } from '@clerk/backend/errors';
+import { decodeJwt } from '@clerk/backend/jwt';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Emulator, EmulatorOptions } from '../src/emulator';
+import { SECRET_KEY, startProvider } from './helpers/emulator';
+import { stopAfterTest } from './helpers/stop';
+
+const PAGE = 'http://localhost:3000/account';
+const PRODUCTION = { publishableKey: `pk_live_${Buffer.from('clerk.local.example$').toString('base64')}` };
+
+const start = async (options: Partial<EmulatorOptions> = {}) => stopAfterTest(await startProvider(options));
+
+/** Signs a user in and returns a function that performs a handshake as the user's browser. */
+function signedInBrowser(provider: Emulator) {
+  const now = Date.now();
+  const { id } = provider.createUser({ email: 'page@example.com' });
+  const client = provider.store.clients.put({
+    ...{ id: 'client_page', token: 'dvb_page', createdAt: now, updatedAt: now },
+    ...{ signInId: null, signUpId: null, lastStrategy: null },
+  });
+  const session = provider.createSession(id);
+  provider.store.sessions.put({ ...session, clientId: client.id });
+  return async (query: Record<string, string> = { format: 'nonce' }) => {
+    const search = new URLSearchParams({ redirect_url: PAGE, __clerk_db_jwt: client.token, ...query });
+    const response = await fetch(`${provider.url}/v1/client/handshake?${search}`, {
+      headers: { cookie: `__client=${client.token}` },
+      redirect: 'manual',
+    });
+    const location = new URL(response.headers.get('location') ?? '');
+    const setCookies = response.headers.getSetCookie();
+    const passed = (name: string) =>
+      location.searchParams.get(name) ??
+      setCookies.find((each) => each.startsWith(`${name}=`))?.split(/[=;]/)[1];
+    return {
+      location,
+      setCookies,
+      nonce: passed('__clerk_handshake_nonce'),
+      token: passed('__clerk_handshake'),
+    };
+  };
+}
+
+const payload = ({ url }: Emulator, nonce = '', secretKey = SECRET_KEY) =>
+  createClerkClient({
+    secretKey,
+    apiUrl: url,
+    telemetry: { disabled: true },
+  }).clients.getHandshakePayload({ nonce });
+
+const errorStatus = (call: Promise<unknown>) =>
+  call.then(
+    () => undefined,
+    (error: unknown) => (isClerkAPIResponseError(error) ? error.status : error),
+  );
+
+/** The claims of the session token among cookies. */
+function sessionClaims(cookies: readonly string[]) {
+  const token = cookies.find((each) => each.startsWith('__session='))?.split(/[=;]/)[1] ?? '';
+  return decodeJwt(token).payload;
+}
+
+const Handshake = z.object({ handshake: z.array(z.string()) });
+const cookiesOfToken = (token = '') => Handshake.parse(decodeJwt(token).payload).handshake;
+
+test('The SDK exchanges the nonce of a handshake for the session cookies, once', async () => {
+  const provider = await start();
+  const handshake = signedInBrowser(provider);
+  const { location, nonce, token } = await handshake();
+  expect([location.origin + location.pathname, token]).toEqual([PAGE, undefined]);
+  const { directives } = await payload(provider, nonce);
+  expect(sessionClaims(directives)).toMatchObject({ azp: 'http://localhost:3000', sts: 'active' });
+  expect(await errorStatus(payload(provider, nonce))).toBe(404);
+});
+
+test('A nonce expires after a minute', async () => {
+  let time = Date.now();
+  const provider = await start({ clock: { now: () => time, after: () => () => undefined } });
+  const handshake = signedInBrowser(provider);
+  const [inTime, late] = [await handshake(), await handshake()];
+  time += 59_000;
+  expect((await payload(provider, inTime.nonce)).directives).not.toEqual([]);
+  time += 1_000;
+  expect(await errorStatus(payload(provider, late.nonce))).toBe(404);
+});
+
+test('A nonce is valid for its own instance only, and with the secret key only', async () => {
+  const [provider, other] = [await start(), await start()];
+  const { nonce } = await signedInBrowser(provider)();
+  expect(await errorStatus(payload(other, nonce))).toBe(404);
+  expect(await errorStatus(payload(provider, nonce, 'sk_test_another'))).toBe(401);
+  expect((await payload(provider, nonce)).directives).not.toEqual([]);
+});
+
+test('A production instance passes the handshake in a cookie, which the handshake deletes', async () => {
+  const provider = await start(PRODUCTION);
+  const handshake = signedInBrowser(provider);
+  const byNonce = await handshake();
+  expect(byNonce.location.href).toBe(PAGE);
+  expect(byNonce.setCookies.filter((each) => each.startsWith('__session'))).toEqual([]);
+  expect((await payload(provider, byNonce.nonce)).directives).toContain(
+    '__clerk_handshake_nonce=; Path=/; Max-Age=0',
+  );
+  const byToken = await handshake({});
+  expect(byToken.location.href).toBe(PAGE);
+  expect(cookiesOfToken(byToken.token)).toContain('__clerk_handshake=; Path=/; Max-Age=0');
+});
+
+test('A handshake is a token if the SDK requests no nonce or the instance supports none', async () => {
+  const provider = await start();
+  const handshake = signedInBrowser(provider);
+  const unrequested = await handshake({});
+  provider.setHandshake({ format: 'token' });
+  const unsupported = await handshake();
+  for (const { nonce, token } of [unrequested, unsupported]) {
+    expect(nonce).toBeUndefined();
+    expect(sessionClaims(cookiesOfToken(token))).toMatchObject({ azp: 'http://localhost:3000' });
+  }
+});
+
+test('With azp switched off, only session tokens from a handshake lack the claim', async () => {
+  const provider = await start({ handshake: { azp: false } });
+  const handshake = signedInBrowser(provider);
+  const { directives } = await payload(provider, (await handshake()).nonce);
+  const claims = sessionClaims(directives);
+  expect(claims).toMatchObject({ sts: 'active' });
+  expect(claims).not.toHaveProperty('azp');
+  const renewed = await fetch(
+    `${provider.url}/v1/client/sessions/${claims?.sid}/tokens?__clerk_db_jwt=dvb_page`,
+    { method: 'POST', headers: { origin: 'http://localhost:3000' } },
+  );
+  const { jwt } = z.object({ jwt: z.string() }).parse(await renewed.json());
+  expect(decodeJwt(jwt).payload).toMatchObject({ azp: 'http://localhost:3000' });
+});

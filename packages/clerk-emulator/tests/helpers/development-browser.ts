@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import type { Emulator } from '../../src/emulator';
+
+const Sessions = z.object({ sessions: z.array(z.object({ id: z.string() })) });
+
+/** The fields of a response of the Frontend API that tests read. */
+export const BrowserResponse = z.object({
+  response: z
+    .object({
+      id: z.string(),
+      status: z.string(),
+      created_session_id: z.string().nullable(),
+    })
+    .partial()
+    .nullish(),
+  client: Sessions.nullish(),
+  meta: z.object({ client: Sessions.nullable() }).optional(),
+  errors: z
+    .array(z.object({ code: z.string(), meta: z.object({ param_name: z.string() }).partial() }))
+    .optional(),
+});
+
+type Fields = Readonly<Record<string, string>>;
+
+/**
+ * A browser of a development instance. It calls as the SDK does: with forms, with the method as a parameter of the query
+ * and with the token of the browser in the query. Without a token it gets a new one.
+ */
+export async function developmentBrowser({ url }: Pick<Emulator, 'url'>, knownToken?: string) {
+  const newToken = async () => (await fetch(`${url}/v1/dev_browser`, { method: 'POST' })).json();
+  const token = knownToken ?? z.object({ id: z.string() }).parse(await newToken()).id;
+
+  const send = (method: string, path: string, fields: Fields = {}, headers: Fields = {}) => {
+    const query = new URLSearchParams({
+      __clerk_db_jwt: token,
+      ...(method === 'GET' ? {} : { _method: method }),
+    });
+    return fetch(`${url}${path}${path.includes('?') ? '&' : '?'}${query}`, {
+      headers,
+      redirect: 'manual',
+      ...(method === 'GET' ? {} : { method: 'POST', body: new URLSearchParams(fields) }),
+    });
+  };
+  const call = async (method: string, path: string, fields: Fields = {}, headers: Fields = {}) => {
+    const response = await send(method, path, fields, headers);
+    const body: unknown = await response.json();
+    const parsed = BrowserResponse.parse(body);
+    return {
+      status: response.status,
+      headers: response.headers,
+      code: parsed.errors?.[0]?.code,
+      body,
+      ...parsed,
+    };
+  };
+  return {
+    token,
+    /** Sends a request and returns the response as it is. */
+    send,
+    call,
+    /** Starts a sign-in. With the password, one call is enough. */
+    signIn: (identifier: string, secret: Fields = {}) =>
+      call('POST', '/v1/client/sign_ins', { identifier, ...secret }),
+    signUp: (email_address: string, password: string) =>
+      call('POST', '/v1/client/sign_ups', { email_address, password }),
+  };
+}

@@ -1,0 +1,24 @@
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator';
+import { generateSigningKeyPem } from '../../src/instance/tokens';
+import { checkResponse } from '../../src/testing/checked-responses';
+
+export const SECRET_KEY = 'sk_test_c2VjcmV0b2Z0aGVlbXVsYXRvcg';
+export const SIGNING_SECRET = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
+const PUBLISHABLE_KEY = `pk_test_${Buffer.from('tests.clerk.accounts.dev$').toString('base64')}`;
+
+/** Shared by all emulators of a test file, because the generation of a key can take seconds. */
+export const SIGNING_KEY_PEM = generateSigningKeyPem();
+
+/**
+ * Starts an emulator with the keys of the tests, by default a development instance without a webhook endpoint. Its
+ * responses are checked against the specification.
+ */
+export function startProvider(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
+  return startEmulator({
+    publishableKey: PUBLISHABLE_KEY,
+    secretKey: SECRET_KEY,
+    signingKeyPem: SIGNING_KEY_PEM,
+    onResponse: checkResponse,
+    ...options,
+  });
+}

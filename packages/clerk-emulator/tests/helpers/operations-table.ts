@@ -1,0 +1,197 @@
+/**
+ * The operations of the provider's specification that an instance with e-mail addresses and passwords uses: method and
+ * path, with `:id` for every parameter. Source: Clerk's OpenAPI documents of API version 2026-05-12
+ * (github.com/clerk/openapi-specs, state of 14 August 2026).
+ */
+const SPECIFICATION: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  'Frontend API': {
+    Environment: ['GET /.well-known/jwks.json', 'GET /v1/environment', 'PATCH /v1/environment'],
+    Client: [
+      'GET /v1/client',
+      'PUT /v1/client',
+      'POST /v1/client',
+      'DELETE /v1/client',
+      'GET /v1/client/sync',
+      'GET /v1/client/link',
+      'GET /v1/client/handshake',
+    ],
+    'Sign-ins': [
+      'POST /v1/client/sign_ins',
+      'GET /v1/client/sign_ins/:id',
+      'POST /v1/client/sign_ins/:id/reset_password',
+      'POST /v1/client/sign_ins/:id/prepare_first_factor',
+      'POST /v1/client/sign_ins/:id/attempt_first_factor',
+      'POST /v1/client/sign_ins/:id/prepare_second_factor',
+      'POST /v1/client/sign_ins/:id/attempt_second_factor',
+      'GET /v1/tickets/accept',
+      'GET /v1/verify',
+    ],
+    'Sign-ups': [
+      'POST /v1/client/sign_ups',
+      'GET /v1/client/sign_ups/:id',
+      'PATCH /v1/client/sign_ups/:id',
+      'POST /v1/client/sign_ups/:id/prepare_verification',
+      'POST /v1/client/sign_ups/:id/attempt_verification',
+    ],
+    'Development browsers': [
+      'POST /v1/dev_browser',
+      'POST /v1/dev_browser/set_first_party_cookie',
+      'GET /v1/dev_browser/init',
+    ],
+    Sessions: [
+      'DELETE /v1/client/sessions',
+      'GET /v1/client/sessions/:id',
+      'POST /v1/client/sessions/:id/touch',
+      'POST /v1/client/sessions/:id/end',
+      'POST /v1/client/sessions/:id/remove',
+      'POST /v1/client/sessions/:id/tokens',
+      'POST /v1/client/sessions/:id/tokens/:id',
+      'POST /v1/client/sessions/:id/verify',
+      'POST /v1/client/sessions/:id/verify/prepare_first_factor',
+      'POST /v1/client/sessions/:id/verify/attempt_first_factor',
+      'POST /v1/client/sessions/:id/verify/prepare_second_factor',
+      'POST /v1/client/sessions/:id/verify/attempt_second_factor',
+    ],
+    Devices: ['GET /v1/me/sessions/active', 'POST /v1/me/sessions/:id/revoke', 'GET /v1/me/sessions'],
+    'Own account': [
+      'GET /v1/me/email_addresses',
+      'POST /v1/me/email_addresses',
+      'POST /v1/me/email_addresses/:id/attempt_verification',
+      'POST /v1/me/email_addresses/:id/prepare_verification',
+      'GET /v1/me/email_addresses/:id',
+      'DELETE /v1/me/email_addresses/:id',
+      'POST /v1/me/totp',
+      'DELETE /v1/me/totp',
+      'POST /v1/me/totp/attempt_verification',
+      'POST /v1/me/backup_codes',
+      'GET /v1/me',
+      'PATCH /v1/me',
+      'DELETE /v1/me',
+      'PATCH /v1/me/metadata',
+      'POST /v1/me/tokens',
+      'POST /v1/me/profile_image',
+      'DELETE /v1/me/profile_image',
+      'POST /v1/me/change_password',
+      'POST /v1/me/remove_password',
+    ],
+  },
+  'Backend API': {
+    JWKS: ['GET /v1/jwks'],
+    'Email addresses': [
+      'POST /v1/email_addresses',
+      'GET /v1/email_addresses/:id',
+      'DELETE /v1/email_addresses/:id',
+      'PATCH /v1/email_addresses/:id',
+      'POST /v1/email_addresses/:id/prepare_verification',
+      'POST /v1/email_addresses/:id/attempt_verification',
+      'PUT /v1/users/:id/email_address',
+    ],
+    Sessions: [
+      'GET /v1/sessions',
+      'POST /v1/sessions',
+      'GET /v1/sessions/:id',
+      'POST /v1/sessions/:id/refresh',
+      'POST /v1/sessions/:id/revoke',
+      'POST /v1/sessions/:id/tokens',
+      'POST /v1/sessions/:id/tokens/:id',
+    ],
+    Users: [
+      'GET /v1/users',
+      'POST /v1/users',
+      'GET /v1/users/count',
+      'GET /v1/users/:id',
+      'PATCH /v1/users/:id',
+      'DELETE /v1/users/:id',
+      'POST /v1/users/:id/ban',
+      'POST /v1/users/:id/unban',
+      'POST /v1/users/ban',
+      'POST /v1/users/unban',
+      'POST /v1/users/:id/lock',
+      'POST /v1/users/:id/unlock',
+      'POST /v1/users/:id/profile_image',
+      'DELETE /v1/users/:id/profile_image',
+      'PATCH /v1/users/:id/metadata',
+      'PUT /v1/users/:id/metadata',
+      'POST /v1/users/:id/remove_password',
+      'POST /v1/users/:id/verify_password',
+      'POST /v1/users/:id/verify_totp',
+      'DELETE /v1/users/:id/mfa',
+      'DELETE /v1/users/:id/backup_code',
+      'DELETE /v1/users/:id/totp',
+      'POST /v1/users/:id/password/set_compromised',
+      'POST /v1/users/:id/password/unset_compromised',
+    ],
+    Invitations: [
+      'POST /v1/invitations',
+      'GET /v1/invitations',
+      'POST /v1/invitations/bulk',
+      'POST /v1/invitations/:id/revoke',
+    ],
+    Tickets: [
+      'POST /v1/actor_tokens',
+      'POST /v1/actor_tokens/:id/revoke',
+      'POST /v1/sign_in_tokens',
+      'POST /v1/sign_in_tokens/:id/revoke',
+      'POST /v1/testing_tokens',
+    ],
+    'Sign-ups': ['GET /v1/sign_ups/:id', 'PATCH /v1/sign_ups/:id'],
+    Client: ['GET /v1/clients', 'POST /v1/clients/verify', 'GET /v1/clients/:id'],
+  },
+};
+
+/** Operations of the same documents that the table leaves out, by feature. */
+const OTHER_FEATURES: readonly (readonly [feature: string, operations: number])[] = [
+  ['Billing', 33],
+  ['Enterprise connections and directories', 44],
+  ['OAuth, machines and API keys', 53],
+  ['Organizations and roles', 112],
+  ['Phone numbers, wallets, passkeys and social accounts', 40],
+  ['Settings of the instance and other features', 55],
+];
+
+/** Operations that the emulator has in addition to the specification, with the reason. */
+const REASONS: Readonly<Record<string, string>> = {
+  'PATCH /v1/client/sign_ins/:id/protect_check': 'passes a protect check, as clerk-js requests it',
+  'PATCH /v1/client/sign_ups/:id/protect_check': 'passes a protect check, as clerk-js requests it',
+  'GET /v1/clients/handshake_payload': 'returns the cookies of a handshake to the Backend SDK',
+  'GET /v1/users/:id/deliveries': 'lists webhook deliveries for command lines and tests',
+};
+
+const SECTION = /(<!-- npm run emulator:operations -->\n)[\s\S]*(<!-- end -->)/;
+
+/** Replaces the generated section of a README. Throws if the README does not have one. */
+export function replaceSection(readme: string, section: string): string {
+  if (!SECTION.test(readme)) throw new Error('The README lacks the generated section.');
+  return readme.replace(SECTION, (_all, start: string, end: string) => `${start}${section}${end}`);
+}
+
+/** Describes as Markdown which operations of the specification are covered by the routes of an emulator. */
+export function operationsTable(routes: readonly string[]): string {
+  const apis = Object.entries(SPECIFICATION).map(([api, areas]) => {
+    const rows = Object.entries(areas).flatMap(([area, operations]) =>
+      operations.map((operation) => ({ area, operation, isCovered: routes.includes(operation) })),
+    );
+    return { api, rows };
+  });
+  const specified = apis.flatMap(({ rows }) => rows);
+  const covered = specified.filter(({ isCovered }) => isCovered).length;
+  const known = new Set(specified.map(({ operation }) => operation));
+  const additional = routes.filter((route) => !known.has(route));
+  const unexplained = additional.filter((route) => REASONS[route] === undefined);
+  if (unexplained.length > 0)
+    throw new Error(`tests/helpers/operations-table.ts lacks ${unexplained.join(', ')}`);
+  return `${[
+    `The emulator covers ${covered} of ${specified.length} operations of an instance with e-mail addresses and passwords. A request for any other operation gets a 404 in the format of the provider.`,
+    ...apis.map(({ api, rows }) => `### ${api}\n\n${table(rows)}`),
+    `### Operations that are not in the specification\n\n${additional.map((route) => `- \`${route}\`: ${REASONS[route]}`).join('\n')}`,
+    `### Features that are left out\n\n| Feature | Operations |\n| --- | --- |\n${OTHER_FEATURES.map(([feature, count]) => `| ${feature} | ${count} |`).join('\n')}`,
+  ].join('\n\n')}\n`;
+}
+
+function table(rows: readonly { area: string; operation: string; isCovered: boolean }[]): string {
+  const lines = rows.map(({ area, operation, isCovered }) => {
+    const [method = '', path = ''] = operation.split(' ');
+    return `| ${area} | ${method} | \`${path}\` | ${isCovered ? 'yes' : 'no'} |`;
+  });
+  return ['| Area | Method | Path | Covered |', '| --- | --- | --- | --- |', ...lines].join('\n');
+}

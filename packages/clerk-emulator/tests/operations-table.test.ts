@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { describeDifferences } from '../src/testing/specification/differences';
+import { startProvider } from './helpers/emulator';
+import { operationsTable, replaceSection } from './helpers/operations-table';
+import { stopAfterTest } from './helpers/stop';
+
+test('The README lists the operations and differences of the emulator; `npm run emulator:operations` writes them', async () => {
+  const { operations } = stopAfterTest(await startProvider());
+  const section = `${operationsTable(operations)}\n${describeDifferences()}`;
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+  await expect(replaceSection(readme, section)).toMatchFileSnapshot('../README.md');
+});
+
+test('The table of operations rejects a route that it cannot explain', () => {
+  expect(() => operationsTable(['GET /v1/unknown'])).toThrow('GET /v1/unknown');
+});
+
+test('A README without the generated section is rejected', () => {
+  expect(() => replaceSection('# clerk-emulator', '')).toThrow('generated section');
+});

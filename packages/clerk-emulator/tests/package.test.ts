@@ -1,0 +1,117 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, realpath, symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { extract } from 'tar';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { stopAfterTest } from './helpers/stop';
+import { temporaryFolder } from './helpers/temporary-folder';
+
+const execute = promisify(execFile);
+const packageFolder = fileURLToPath(new URL('..', import.meta.url));
+const Manifest = z.object({ dependencies: z.record(z.string(), z.string()) });
+
+/** Finds an installed package in the `node_modules` folder of the package or of a parent folder. */
+async function findInstalled(name: string, folder = packageFolder): Promise<string> {
+  const installed = await realpath(path.join(folder, 'node_modules', name)).catch(() => undefined);
+  if (installed !== undefined) return installed;
+  const parent = path.dirname(folder);
+  if (parent === folder) throw new Error(`${name} is not installed.`);
+  return findInstalled(name, parent);
+}
+
+/**
+ * Packs the package and installs the tarball into a folder. Replaces `npm install`, which needs the registry: links only the
+ * declared dependencies to their installed copies, so an import of an undeclared package fails.
+ */
+async function installTarball(folder: string): Promise<string> {
+  await execute('npm', ['pack', '--ignore-scripts', '--loglevel=error', '--pack-destination', folder], {
+    cwd: packageFolder,
+  });
+  const [tarball = ''] = await readdir(folder);
+  const installed = path.join(folder, 'node_modules', 'clerk-emulator');
+  await mkdir(installed, { recursive: true });
+  await extract({ file: path.join(folder, tarball), cwd: installed, strip: 1 });
+  const manifest = Manifest.parse(JSON.parse(await readFile(path.join(installed, 'package.json'), 'utf8')));
+  for (const name of Object.keys(manifest.dependencies)) {
+    const link = path.join(folder, 'node_modules', name);
+    await mkdir(path.dirname(link), { recursive: true });
+    await symlink(await findInstalled(name), link, 'junction');
+  }
+  return installed;
+}
+
+/** Runs Node.js in a folder, outside of the project. Returns its lines of output and a function that ends it. */
+function runNode(folder: string, args: readonly string[]) {
+  const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
+  const exited = once(child, 'exit');
+  const kill = () => child.kill();
+  process.once('exit', kill);
+  return {
+    lines: createInterface({ input: child.stdout }),
+    exited,
+    async stop() {
+      process.off('exit', kill);
+      kill();
+      await exited;
+    },
+  };
+}
+
+const folder = temporaryFolder();
+const installed = await installTarball(folder);
+
+test('The tarball contains the sources and the console, and no tests', async () => {
+  const files = await readdir(installed, { recursive: true });
+  expect(files).toEqual(
+    expect.arrayContaining(['LICENSE', 'README.md', 'bin.mjs', 'src/index.ts', 'src/console/page/main.js']),
+  );
+  expect(files.filter((file) => file.includes('.test.'))).toEqual([]);
+});
+
+test('The command of the installed package starts both APIs and the console on free ports', async () => {
+  const { lines, stop } = stopAfterTest(runNode(folder, [path.join(installed, 'bin.mjs'), '--port', '0']));
+  const addresses = new Map<string, string>();
+  for await (const line of lines) {
+    const [, name, address] = /^(CLERK_API_URL=|# Console: )(http:.*)$/.exec(line) ?? [];
+    if (name !== undefined && address !== undefined) addresses.set(name, address);
+    if (addresses.size === 2) break;
+  }
+  const environment = await fetch(`${addresses.get('CLERK_API_URL=')}/v1/environment`);
+  expect(environment.status).toBe(200);
+  expect(await environment.json()).toHaveProperty('user_settings');
+  for (const file of ['/', '/main.js', '/preact.js']) {
+    expect((await fetch(`${addresses.get('# Console: ')}${file}`)).status, file).toBe(200);
+  }
+  await stop();
+});
+
+test('The command rejects an invalid port and prints its options', async () => {
+  const bin = path.join(installed, 'bin.mjs');
+  const failure = await execute(process.execPath, [bin, '--port', 'x'], { cwd: folder }).catch(
+    (error) => error,
+  );
+  expect(failure).toMatchObject({ code: 1, stderr: expect.stringContaining('--port: x is not valid.') });
+  const { stdout } = await execute(process.execPath, [bin, '--help'], { cwd: folder });
+  expect(stdout).toContain('--data-file');
+});
+
+test('A program imports the installed package and its test helpers by name', async () => {
+  const program = `
+    import { startEmulator } from 'clerk-emulator';
+    import { checkResponse, manualClock, takeDifferences } from 'clerk-emulator/testing';
+    const publishableKey = 'pk_test_' + btoa('example.clerk.accounts.dev$');
+    const options = { publishableKey, secretKey: 'sk_test_example', clock: manualClock() };
+    const emulator = await startEmulator({ ...options, onResponse: checkResponse });
+    const { status } = await fetch(emulator.url + '/v1/environment');
+    await emulator.stop();
+    console.log(status, takeDifferences().length);`;
+  const { stdout } = await execute(process.execPath, ['--input-type=module', '--eval', program], {
+    cwd: folder,
+  });
+  expect(stdout.trim()).toBe('200 0');
+});

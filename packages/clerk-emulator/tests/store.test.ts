@@ -1,0 +1,111 @@
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openStore } from '../src/instance/store';
+import { SIGNING_KEY_PEM } from './helpers/emulator';
+import { temporaryFolder } from './helpers/temporary-folder';
+
+const folder = temporaryFolder();
+
+const mail = (id: string) => ({
+  id,
+  to: 'a@b.example',
+  code: '123456',
+  purpose: 'sign-in' as const,
+  sentAt: 1,
+});
+
+test('A reopened store has the same entries in the same order and the same signing key', async () => {
+  const file = join(folder, 'kept', 'data.json');
+  const first = await openStore(file);
+  first.mails.put(mail('ema_2'));
+  first.mails.put(mail('ema_1'));
+  first.mails.put({ ...mail('ema_2'), code: '654321' });
+  await first.close();
+
+  const second = await openStore(file);
+  expect(second.mails.all().map(({ id, code }) => [id, code])).toEqual([
+    ['ema_2', '654321'],
+    ['ema_1', '123456'],
+  ]);
+  expect(second.signingKeyPem).toBe(first.signingKeyPem);
+  await second.close();
+  expect(await readdir(join(folder, 'kept'))).toEqual(['data.json']);
+});
+
+test('The next write removes the partial file of an interrupted write', async () => {
+  const file = join(folder, 'crashed', 'data.json');
+  await (await openStore(file)).close();
+  await writeFile(`${file}.tmp`, '{"version":1,');
+  const store = await openStore(file);
+  store.mails.put(mail('ema_1'));
+  await store.close();
+  expect(await readdir(join(folder, 'crashed'))).toEqual(['data.json']);
+});
+
+test('Only its owner may read the data file', async () => {
+  const file = join(folder, 'secret.json');
+  const store = await openStore(file);
+  await store.close();
+  expect((await stat(file)).mode & 0o077).toBe(0);
+});
+
+test('An invalid data file causes an error with its path and is not changed', async () => {
+  const cases = { 'broken.json': '{"version":1,', 'other.json': '{"version":2}', 'empty.json': '' };
+  for (const [name, text] of Object.entries(cases)) {
+    const file = join(folder, name);
+    await writeFile(file, text);
+    await expect(openStore(file)).rejects.toThrow(file);
+    expect(await readFile(file, 'utf8')).toBe(text);
+  }
+});
+
+test('An unreadable data file causes an error instead of an empty store', async () => {
+  await expect(openStore(folder)).rejects.toThrow(/EISDIR/);
+});
+
+test('A listener is called once for consecutive changes until it unsubscribes', async () => {
+  const store = await openStore(undefined);
+  let calls = 0;
+  const next = () => new Promise<void>((resolve) => setImmediate(resolve));
+  await next();
+  const unsubscribe = store.onChange(() => {
+    calls += 1;
+  });
+  store.mails.put(mail('ema_1'));
+  store.mails.put(mail('ema_2'));
+  await next();
+  expect(calls).toBe(1);
+  store.mails.delete('ema_unknown');
+  await next();
+  expect(calls).toBe(1);
+  store.mails.delete('ema_1');
+  await next();
+  expect(calls).toBe(2);
+  unsubscribe();
+  store.mails.delete('ema_2');
+  await next();
+  expect(calls).toBe(2);
+  await store.close();
+});
+
+test('A data file without the newer fields and tables is opened with their defaults', async () => {
+  const file = join(folder, 'earlier.json');
+  const times = { lastActiveAt: 1, expireAt: 2, createdAt: 1, updatedAt: 1 };
+  const session = { id: 'sess_1', userId: 'user_1', clientId: 'client_1', status: 'active', ...times };
+  const attempt = { clientId: 'client_1', userId: null, verification: null, abandonAt: 2 };
+  const created = { createdSessionId: null, createdUserId: null };
+  const signIn = { id: 'sia_1', status: 'needs_identifier', identifier: null, ...attempt, ...created };
+  const profile = { email: null, password: null, firstName: null, lastName: null, unsafeMetadata: {} };
+  const signUp = { id: 'sua_1', status: 'missing_requirements', ...profile, ...attempt, ...created };
+  const empty = { users: [], clients: [], mails: [], deliveries: [] };
+  const tables = { ...empty, sessions: [session], signIns: [signIn], signUps: [signUp] };
+  await writeFile(file, JSON.stringify({ version: 1, signingKeyPem: SIGNING_KEY_PEM, ...tables }));
+
+  const store = await openStore(file);
+  expect(store.sessions.get('sess_1')).toMatchObject({ reverifiedAt: null, reverification: null });
+  expect(store.signIns.get('sia_1')).toMatchObject({ clientTrustState: null, protectCheck: null });
+  expect(store.signUps.get('sua_1')).toMatchObject({ invitationId: null, protectCheck: null });
+  expect([store.signInTokens.size(), store.invitations.size()]).toEqual([0, 0]);
+  await store.close();
+});

@@ -1,0 +1,244 @@
+import { join } from 'node:path';
+import { Webhook } from 'svix';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import type { EmulatorOptions } from '../src/emulator';
+import { manualClock } from '../src/testing/manual-clock';
+import { startProvider } from './helpers/emulator';
+import { startHttpServer } from './helpers/http-server';
+import { stopAfterTest } from './helpers/stop';
+import { temporaryFolder } from './helpers/temporary-folder';
+
+const oldSecret = `whsec_${Buffer.from('an old secret of some thirty bytes').toString('base64')}`;
+const newSecret = `whsec_${Buffer.from('a new secret of some thirty bytes!').toString('base64')}`;
+const folder = temporaryFolder();
+
+interface Received {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Starts an endpoint that responds with the given statuses in order, and then with 200. A 302 redirects to itself. */
+async function receiver(...statuses: number[]) {
+  const received: Received[] = [];
+  const server = await startHttpServer(async (request) => {
+    received.push({ headers: Object.fromEntries(request.headers), body: await request.text() });
+    return new Response('a'.repeat(2000), {
+      status: statuses.shift() ?? 200,
+      headers: { location: '/again' },
+    });
+  });
+  return { url: `${stopAfterTest(server).url}/hook`, received };
+}
+
+const start = async (url: string, options: Partial<EmulatorOptions> = {}) =>
+  stopAfterTest(await startProvider({ webhook: { url, secret: oldSecret }, retryScale: 0, ...options }));
+
+function verifies(secret: string, { headers, body }: Received): boolean {
+  try {
+    new Webhook(secret).verify(body, headers);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test('Each change of a user or session sends an event that svix verifies', async () => {
+  const { url, received } = await receiver();
+  const provider = await start(url);
+  const user = provider.createUser({ email: 'ada@example.com', firstName: 'Ada' });
+  provider.revokeSession(provider.createSession(user.id).id);
+  provider.deleteUser(user.id);
+  await provider.webhooks.idle();
+
+  const types = received.map(({ body }) => z.object({ type: z.string() }).parse(JSON.parse(body)).type);
+  expect(types.sort()).toEqual(['session.created', 'session.revoked', 'user.created', 'user.deleted']);
+  expect(received.every((delivery) => verifies(oldSecret, delivery))).toBe(true);
+  expect(received.some((delivery) => verifies(newSecret, delivery))).toBe(false);
+  const created = received.find(({ body }) => body.includes('user.created'));
+  expect(JSON.parse(created?.body ?? '')).toMatchObject({
+    object: 'event',
+    type: 'user.created',
+    data: {
+      id: user.id,
+      object: 'user',
+      first_name: 'Ada',
+      email_addresses: [{ email_address: 'ada@example.com' }],
+    },
+  });
+});
+
+test('A failed delivery is tried eight times on the schedule of the provider, with the same id and bytes', async () => {
+  const { url, received } = await receiver(...Array.from({ length: 8 }, (_, index) => 500 + index));
+  const clock = manualClock();
+  const provider = await start(url, { clock, retryScale: 1 });
+  const { id } = provider.webhooks.send('user.created', { id: 'user_1' });
+  const delivery = () => provider.store.deliveries.get(id);
+
+  const waits: number[] = [];
+  for (let attempts = 1; attempts < 8; attempts += 1) {
+    await expect.poll(() => delivery()?.attempts.length).toBe(attempts);
+    waits.push(clock.advance() / 1000);
+  }
+  const failed = await provider.webhooks.settled(id);
+
+  expect(waits).toEqual([5, 300, 1800, 7200, 18_000, 36_000, 36_000]);
+  expect(failed.status).toBe('failed');
+  expect(failed.nextTryAt).toBeNull();
+  expect(failed.attempts.map(({ status }) => status)).toEqual([500, 501, 502, 503, 504, 505, 506, 507]);
+  expect(new Set(received.map(({ headers, body }) => headers['svix-id'] + body)).size).toBe(1);
+  expect(new Set(received.map(({ headers }) => headers['svix-timestamp'])).size).toBe(8);
+});
+
+test('A redirect counts as a failure and is not followed, and the start of the response is recorded', async () => {
+  const { url, received } = await receiver(302, 200);
+  const provider = await start(url);
+  const delivery = await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
+  expect(delivery.attempts.map(({ status }) => status)).toEqual([302, 200]);
+  expect(delivery.attempts[0]?.answer).toBe('a'.repeat(1024));
+  expect(received).toHaveLength(2);
+});
+
+test('A delivery fails if the endpoint does not respond within 15 seconds', async () => {
+  const silent = stopAfterTest(await startHttpServer(() => new Promise(() => {})));
+  const clock = manualClock();
+  const provider = await start(silent.url, { clock, retryScale: 1 });
+  const { id } = provider.webhooks.send('a.b', {});
+  expect(clock.advance()).toBe(15_000);
+  const attempt = { status: null, answer: 'No response within 15 seconds', durationMilliseconds: 15_000 };
+  await expect.poll(() => provider.store.deliveries.get(id)?.attempts).toMatchObject([attempt]);
+});
+
+test('A refused connection is recorded with its error', async () => {
+  const { url } = await receiver();
+  const clock = manualClock();
+  const provider = await start(url.replace(/:\d+/, ':1'), { clock });
+  const delivery = await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
+  expect(delivery.status).toBe('failed');
+  expect(delivery.attempts).toHaveLength(8);
+  expect(delivery.attempts[0]?.answer).toMatch(/ECONNREFUSED|bad port/);
+});
+
+test('A paused endpoint gets no events until it is resumed', async () => {
+  const { url, received } = await receiver();
+  const clock = manualClock();
+  const provider = await start(url, { clock });
+  provider.webhooks.pause();
+  const first = provider.webhooks.send('a.first', {});
+  const second = provider.webhooks.send('a.second', {});
+  // A delivery in flight would have set the timer of its timeout.
+  expect(() => clock.advance()).toThrow('No timer is set');
+  provider.webhooks.resume();
+  await provider.webhooks.settled(first.id);
+  await provider.webhooks.settled(second.id);
+  expect(received).toHaveLength(2);
+  expect(provider.store.deliveries.get(first.id)?.attempts).toHaveLength(1);
+});
+
+test('Events are delivered later if there is no endpoint yet', async () => {
+  const { url, received } = await receiver();
+  const provider = await start(url, { webhook: undefined });
+  const { id } = provider.webhooks.send('a.b', {});
+  provider.webhooks.setEndpoint({ url, secrets: [oldSecret] });
+  expect((await provider.webhooks.settled(id)).status).toBe('delivered');
+  expect(received).toHaveLength(1);
+});
+
+test('A redelivery sends the same event again', async () => {
+  const { url, received } = await receiver();
+  const provider = await start(url);
+  const { id } = await provider.webhooks.settled(provider.webhooks.send('a.b', { n: 1 }).id);
+  provider.webhooks.redeliver(id);
+  const again = await provider.webhooks.settled(id);
+  expect(again.attempts).toHaveLength(2);
+  expect(received[0]?.headers['svix-id']).toBe(received[1]?.headers['svix-id']);
+  expect(received[0]?.body).toBe(received[1]?.body);
+  expect(() => provider.webhooks.redeliver('msg_unknown')).toThrow('msg_unknown');
+});
+
+test('A failed redelivery does not change the status "delivered", and a redelivery can deliver a failed event', async () => {
+  const { url } = await receiver(200, ...Array.from({ length: 16 }, () => 500));
+  const provider = await start(url);
+  const statuses = new Set<string>();
+  const { id } = await provider.webhooks.settled(provider.webhooks.send('a.delivered', {}).id);
+  const unsubscribe = provider.store.onChange(() => {
+    statuses.add(provider.store.deliveries.get(id)?.status ?? 'none');
+  });
+  provider.webhooks.redeliver(id);
+  const again = await provider.webhooks.settled(id);
+  unsubscribe();
+  expect(again.attempts.map(({ status }) => status)).toEqual([200, ...Array.from({ length: 8 }, () => 500)]);
+  expect(again.status).toBe('delivered');
+  expect([...statuses]).toEqual(['delivered']);
+
+  const failed = await provider.webhooks.settled(provider.webhooks.send('a.failed', {}).id);
+  expect(failed.status).toBe('failed');
+  expect(provider.webhooks.redeliver(failed.id).status).toBe('pending');
+  expect((await provider.webhooks.settled(failed.id)).status).toBe('delivered');
+});
+
+test('Clearing removes finished deliveries and keeps pending ones', async () => {
+  const { url, received } = await receiver();
+  const provider = await start(url);
+  const done = await provider.webhooks.settled(provider.webhooks.send('a.done', {}).id);
+  const again = await provider.webhooks.settled(provider.webhooks.send('a.again', {}).id);
+  provider.webhooks.pause();
+  provider.webhooks.redeliver(again.id);
+  const pending = provider.webhooks.send('a.pending', {});
+  expect(provider.webhooks.clear()).toBe(1);
+  expect(provider.webhooks.list().map(({ id }) => id)).toEqual([again.id, pending.id]);
+  provider.webhooks.resume();
+  await provider.webhooks.idle();
+  const ids = received.map(({ headers }) => headers['svix-id']);
+  expect(ids.toSorted()).toEqual([done.id, again.id, again.id, pending.id].toSorted());
+});
+
+test('A broken signature is invalid, and the next regular signature is valid', async () => {
+  const { url, received } = await receiver();
+  const provider = await start(url);
+  provider.webhooks.breakSignature(true);
+  await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
+  provider.webhooks.breakSignature(false);
+  await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
+  expect(received.map((delivery) => verifies(oldSecret, delivery))).toEqual([false, true]);
+});
+
+test('During a rotation each delivery verifies with both secrets', async () => {
+  const { url, received } = await receiver();
+  const provider = await start(url);
+  for (const secrets of [[oldSecret], [newSecret, oldSecret], [newSecret]]) {
+    provider.webhooks.setEndpoint({ url, secrets });
+    await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
+  }
+  expect(received.map((delivery) => verifies(oldSecret, delivery))).toEqual([true, true, false]);
+  expect(received.map((delivery) => verifies(newSecret, delivery))).toEqual([false, true, true]);
+});
+
+test('The emulator keeps the latest thousand finished deliveries', async () => {
+  const { url } = await receiver();
+  const provider = await start(url);
+  for (let index = 0; index <= 1000; index += 1) provider.webhooks.send(`n.${index}`, {});
+  await provider.webhooks.idle();
+  const types = provider.webhooks.list().map(({ type }) => type);
+  expect(types).toHaveLength(1000);
+  expect(types.at(-1)).toBe('n.1000');
+});
+
+test('After a restart pending deliveries continue, and users, sessions and the key are unchanged', async () => {
+  const dataFile = join(folder, 'sub', 'provider.json');
+  const { url, received } = await receiver();
+
+  const before = await start(url, { dataFile });
+  before.webhooks.pause();
+  const user = before.createUser({ email: 'kept@example.com', password: 'correct horse' });
+  const session = before.createSession(user.id);
+  await before.stop();
+  expect(received).toEqual([]);
+
+  const after = await start(url, { dataFile });
+  await after.webhooks.idle();
+  expect(received).toHaveLength(2);
+  expect(after.publicKeyPem).toBe(before.publicKeyPem);
+  expect(after.store.users.all()).toEqual(before.store.users.all());
+  expect(after.store.sessions.get(session.id)).toEqual(session);
+});
