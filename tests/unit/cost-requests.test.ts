@@ -34,8 +34,8 @@ test('The addresses include every documented path, every page and addresses of f
 });
 
 test('An ordinary request carries a session only where the document requires one', () => {
-  const withSession = addresses.filter(({ needsSession }) => needsSession).map(({ path }) => path);
-  expect(withSession).toEqual([ME, REGISTER]);
+  const guardedPaths = addresses.filter(({ needsSession }) => needsSession).map(({ path }) => path);
+  expect(guardedPaths).toEqual([ME, REGISTER]);
 });
 
 test('The ordinary request to the register route has a valid body', () => {

@@ -114,7 +114,7 @@ describe('The guard', () => {
     expect(resolveUserId).not.toHaveBeenCalled();
   });
 
-  test('responds with a 500 that contains nothing private if the lookup fails', async () => {
+  test('responds with the constant 500 if the lookup fails', async () => {
     vi.mocked(resolveUserId).mockRejectedValue(new Error('connect ECONNREFUSED 10.0.0.1:5432'));
     const handler = vi.fn(() => json({}));
     const response = await guard(handler)(request(), routeContext);

@@ -4,9 +4,9 @@ import { attack } from '../../tests/harness/hostile/attack';
 import { hostileRequests } from '../../tests/harness/hostile/hostile-request';
 
 /**
- * `npm run attack`: sends generated hostile requests over raw sockets to the production build. No answer may be a 5xx,
- * nothing that a request holds may be printed, no connection may stay open, nobody may be registered.
- * `-- --requests 20000 --seed 7` sends others; the same seed sends the same ones.
+ * `npm run attack`: sends generated hostile requests over raw sockets to the production build. Fails if a response is a 5xx, if
+ * the log contains a part of a request, if a connection stays open or if a user is registered. `-- --requests 20000 --seed 7`
+ * changes the number and the seed. The same seed generates the same requests.
  *
  * `npm run attack -- --cost`: measures what requests of growing size cost the server. No request may cost more than 60 ms,
  * more than 5 times an ordinary one of its address, or grow faster than its size. Needs Linux.

@@ -69,8 +69,7 @@ const FORGED = {
 } as const;
 
 /**
- * Returns the checks of the responses of one deployment. The functions include the request filter (lib/gate.ts) if the
- * platform's HTTP server runs in the same process. `name` is part of each user id.
+ * Returns the checks of the responses of one deployment. The functions do not include server.ts. `name` is part of each user id.
  */
 export function responseChecks(
   { name, hasGate }: { readonly name: string; readonly hasGate: boolean },

@@ -50,7 +50,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       expect(await service.database.rowsOf(identityProviderUserId)).toMatchObject([{ id: userId }]);
     }));
 
-  test('a wrong password is told, and the right one signs in', () =>
+  test('The sign-in form reports a wrong password, and the right one signs the user in', () =>
     visit(browser, service, { expected: [/status of 422 .*attempt_first_factor/] }, async (page) => {
       const email = `password@${keys}.example`;
       const user = service.idp.createUser({ email, password: PASSWORD });

@@ -4,27 +4,27 @@
 /** @import { Delivery, Mail, Session } from '../../instance/data' */
 
 /**
- * Everything the stand-in has told so far; rows are in its order, oldest first.
+ * The state of the emulator. Each table is in the order of the emulator, oldest first.
  * @typedef {object} Model
  * @property {EndpointState} endpoint
  * @property {ReadonlyMap<string, UserRow>} users
  * @property {ReadonlyMap<string, Session>} sessions
  * @property {ReadonlyMap<string, Mail>} mails
  * @property {ReadonlyMap<string, Delivery>} deliveries
- * @property {() => number} now the stand-in's time
+ * @property {() => number} now Returns the time of the emulator.
  */
 
 /**
- * Who wants to know.
+ * Callbacks for changes of the state.
  * @typedef {object} Listener
- * @property {(model: Model, news: Changes | undefined) => void} changed `news` is what is new, undefined for a first look
- * @property {(since: Date | undefined) => void} connection since when nothing has been heard; undefined: connected
+ * @property {(model: Model, news: Changes | undefined) => void} changed `news` contains the changes, or is undefined for a snapshot.
+ * @property {(since: Date | undefined) => void} connection `since` is the time of the last message, or undefined while connected.
  */
 
 const RETRY_MILLISECONDS = 2000;
 
 /**
- * Follows the stand-in for as long as the page is open, over any number of its restarts.
+ * Receives the state of the emulator while the page is open. Reconnects after a restart of the emulator.
  * @param {Listener} listener
  */
 export function follow(listener) {
@@ -63,7 +63,7 @@ export function follow(listener) {
     source.addEventListener('snapshot', ({ data }) => receive(data, true));
     source.addEventListener('changes', ({ data }) => receive(data, false));
     source.addEventListener('error', () => {
-      // The browser tries again when a connection ends, but not after an answer that is no stream.
+      // The browser reconnects when a stream ends, but not after a response that is not a stream.
       if (source.readyState === EventSource.CLOSED) setTimeout(connect, RETRY_MILLISECONDS);
       listener.connection(heardAt);
     });

@@ -1,6 +1,6 @@
-/** What the page uses of htm/preact/standalone, which the console's server serves under this name. */
+/** The functions of htm/preact/standalone that the page uses. The console's server serves the module under this name. */
 export function html(strings: TemplateStringsArray, ...values: readonly unknown[]): unknown;
-/** Draws into an element; from the second time on only what differs. */
+/** Renders into an element. Later calls change only the differences. */
 export function render(view: unknown, place: Element): void;
 export function useState<State>(initial: State): [State, (next: State) => void];
 export function useRef<Target>(initial: Target): { current: Target };
