@@ -41,12 +41,14 @@ test.each([
   ['of another token', async () => (await passed('user_2')).get('x-clerk-auth-signature') ?? ''],
   ['that is made up', async () => 'a'.repeat(40)],
   ['that is empty', async () => ''],
-])(
-  'auth() rejects a token with a signature %s, and the guard does not run the handler',
-  async (_name, forge) => {
-    const headers = await passed('user_1');
-    headers.set('x-clerk-auth-signature', await forge());
-    await expect(service.auth(headers)).rejects.toThrow();
-    expect(await service.runRoute(headers)).toEqual({ status: 500, reason: undefined });
-  },
-);
+])('auth() rejects a token with a signature %s', async (_name, forge) => {
+  const headers = await passed('user_1');
+  headers.set('x-clerk-auth-signature', await forge());
+  await expect(service.auth(headers)).rejects.toThrow();
+});
+
+test('The guard rejects the user of another request', async () => {
+  const headers = await passed('user_1');
+  headers.set('x-identity-link-user', 'user_2');
+  expect(await service.runRoute(headers)).toEqual({ status: 401, reason: 'no-auth-state' });
+});
