@@ -18,29 +18,21 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
 const times = ({ median, least, most }: Spread) =>
   `${median.toFixed(2)} (${least.toFixed(2)}–${most.toFixed(2)})`;
 
-const formatConnections = (count: number) => (count === 1 ? '1 connection' : `${count} connections`);
+const formatConnections = (count: number) => `ms, ${count === 1 ? '1 connection' : `${count} connections`}`;
 
 function requestSections({ bareMicroseconds, cpu, latency }: Requests, major: string): string[] {
   const names = [...new Set(cpu.flatMap(({ ratios }) => Object.keys(ratios)))];
   const connectionCounts = [...new Set(latency.map(({ connections }) => connections))];
   return [
     '### CPU time per request',
-    `Median of the rounds with ${MAIN_CONNECTIONS} connections (minimum–maximum), as a multiple of a bare Next.js route. That route took ${bareMicroseconds.least} to ${bareMicroseconds.most} µs. The last column is the time of the service.`,
-    `<picture><source media="(prefers-color-scheme: dark)" srcset="performance/node-${major}-dark.svg"><img alt="Bar chart of the CPU time of each kind of request" src="performance/node-${major}-light.svg"></picture>`,
+    `Median with ${MAIN_CONNECTIONS} connections (minimum–maximum), as a multiple of a bare Next.js route, which took ${bareMicroseconds.least} to ${bareMicroseconds.most} µs. The last columns are the CPU time of the service and its latency (median, 99th percentile).`,
+    `<picture><source media="(prefers-color-scheme: dark)" srcset="performance/node-${major}-dark.svg"><img alt="CPU time of each request" src="performance/node-${major}-light.svg"></picture>`,
     table(
-      ['', ...names.map(titleOf), 'µs'],
+      ['', ...names.map(titleOf), 'µs', ...connectionCounts.map(formatConnections)],
       cpu.map(({ scenario, ratios, serviceMicroseconds }) => [
         scenario,
         ...names.map((name) => (ratios[name] ? times(ratios[name]) : '')),
         serviceMicroseconds === undefined ? '' : String(Math.round(serviceMicroseconds)),
-      ]),
-    ),
-    '### Latency of the service',
-    'Median and 99th percentile in milliseconds.',
-    table(
-      ['', ...connectionCounts.map(formatConnections)],
-      [...new Set(latency.map(({ scenario }) => scenario))].map((scenario) => [
-        scenario,
         ...connectionCounts.map((connections) => {
           const found = latency.find(
             (each) => each.scenario === scenario && each.connections === connections,
@@ -55,13 +47,12 @@ function requestSections({ bareMicroseconds, cpu, latency }: Requests, major: st
 type Profiled = NonNullable<Figures['profile']>;
 
 function profileSection(profile: Profiled): string[] {
-  const [reference] = profile;
   const owners = [...new Set(profile.flatMap(({ microseconds }) => Object.keys(microseconds)))].toSorted();
   const total = ({ microseconds }: Profiled[number]) =>
     Object.values(microseconds).reduce((sum, each) => sum + each, 0);
   return [
     '### CPU time by owner of the code',
-    'Main-thread time per request in microseconds, with 32 connections. The sampling profiler adds its own overhead. A bundled function counts for the package of its source file.',
+    'Microseconds of the main thread per request, with 32 connections. The sampling profiler adds overhead.',
     table(
       ['', ...profile.map(({ target, scenario }) => `${titleOf(target)}: ${scenario}`)],
       [
@@ -70,7 +61,6 @@ function profileSection(profile: Profiled): string[] {
           ...profile.map(({ microseconds }) => String(Math.round(microseconds[owner] ?? 0))),
         ]),
         ['total', ...profile.map((each) => String(Math.round(total(each))))],
-        ['total × bare', ...profile.map((each) => (total(each) / total(reference ?? each)).toFixed(2))],
       ],
     ),
   ];
@@ -108,8 +98,8 @@ function sections(figures: Figures, major: string): string[] {
   const tableSizes = [...new Set(growth?.map(({ users }) => users))];
   return [
     `## Node.js ${major}`,
-    `${figures.machine}; Node.js ${figures.node}. Measured: ${Object.entries(figures.measured)
-      .map(([section, { commit, on }]) => `${section} at ${commit} on ${on}`)
+    `Node.js ${figures.node}: ${Object.entries(figures.measured)
+      .map(([section, { commit, on }]) => `${section} at ${commit}, ${on}`)
       .join('; ')}.`,
     ...(requests ? requestSections(requests, major) : []),
     ...(profile ? profileSection(profile) : []),
@@ -131,7 +121,7 @@ function sections(figures: Figures, major: string): string[] {
     ...(growth
       ? [
           '### With more users',
-          'CPU time of the service as a multiple of the bare route. The columns are numbers of users in the table.',
+          'CPU time of the service as a multiple of the bare route, by number of users.',
           table(
             ['', ...tableSizes.map((users) => users.toLocaleString('en'))],
             [...new Set(growth.map(({ scenario }) => scenario))].map((scenario) => [
@@ -147,21 +137,19 @@ function sections(figures: Figures, major: string): string[] {
     ...(memory
       ? [
           '### Memory',
-          `Resident memory of the process in megabytes, after its first request and after ${memory.users.toLocaleString('en')} requests of different new users.`,
-          table(
-            ['', 'after one request', 'after the last request'],
-            memory.targets.map(({ target, atRestMegabytes, afterMegabytes }) => [
-              titleOf(target),
-              String(Math.round(atRestMegabytes)),
-              afterMegabytes === undefined ? '' : String(Math.round(afterMegabytes)),
-            ]),
-          ),
+          `Resident memory after one request: ${memory.targets
+            .map(({ target, atRestMegabytes }) => `${titleOf(target)} ${Math.round(atRestMegabytes)} MB`)
+            .join(', ')}. After ${memory.users.toLocaleString('en')} requests of new users: ${memory.targets
+            .flatMap(({ target, afterMegabytes }) =>
+              afterMegabytes === undefined ? [] : [`${titleOf(target)} ${Math.round(afterMegabytes)} MB`],
+            )
+            .join(', ')}.`,
         ]
       : []),
     ...(statements
       ? [
           '### Overhead of Prisma over pg',
-          'CPU time of the client per statement, in microseconds.',
+          'Microseconds of client CPU time per statement.',
           table(
             ['', 'pg', 'Prisma over pg', 'ratio'],
             statements.map(({ statement, poolMicroseconds, prismaMicroseconds }) => [
@@ -177,21 +165,13 @@ function sections(figures: Figures, major: string): string[] {
     ...(sizes
       ? [
           '### Sizes',
-          `The server files take ${sizes.serverMegabytes.toFixed(1)} MB. Sizes of the functions with their dependencies:`,
-          table(
-            ['function', 'MB'],
-            Object.entries(sizes.functions).map(([name, size]) => [name, size.toFixed(1)]),
-          ),
-          'Scripts of each page. The size is compressed. The scripts of the identity provider come from its own host.',
-          table(
-            ['page', 'own scripts', 'kB', 'scripts of the provider'],
-            sizes.pages.map((page) => [
-              page.path,
-              String(page.scripts),
-              page.kilobytes.toFixed(0),
-              String(page.ofTheProvider),
-            ]),
-          ),
+          `Server files: ${sizes.serverMegabytes.toFixed(1)} MB. Functions with dependencies: ${Object.entries(
+            sizes.functions,
+          )
+            .map(([name, size]) => `${name} ${size.toFixed(1)} MB`)
+            .join(', ')}. Compressed scripts, without those of the provider: ${sizes.pages
+            .map((page) => `${page.path} ${page.kilobytes.toFixed(0)} kB`)
+            .join(', ')}.`,
         ]
       : []),
   ];
@@ -263,6 +243,7 @@ export function writeReport(): void {
   const page = [
     '# Performance',
     '`npm run bench` generates this page. Do not edit it. See [methods and conclusions](performance/notes.md).',
+    ...new Set(all.map(({ machine }) => `${machine}.`)),
     ...all.flatMap((each) => sections(each, majorOf(each.node))),
   ];
   writeFileSync(PAGE, `${page.join('\n\n')}\n`);
@@ -273,5 +254,5 @@ export function writeReport(): void {
 
 /** Prints the same tables. */
 export function printFigures(figures: Figures): void {
-  process.stdout.write(`${sections(figures, figures.node).join('\n\n')}\n`);
+  process.stdout.write(`${[`${figures.machine}.`, ...sections(figures, figures.node)].join('\n\n')}\n`);
 }
