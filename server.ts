@@ -7,25 +7,34 @@ import nextEnv from '@next/env';
 import { beginShutdown, closeDependencies, whenIdle } from './lib/concurrency/shutdown';
 import { httpServer } from './lib/server/http-server';
 
+const MAX_PORT = 65_535;
+
 /**
  * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` sets the host name. On
- * SIGTERM, the process drains its connections and exits with code 0 within 9 s.
+ * SIGTERM, the process drains its connections and exits with code 0 within 9 s. SIGINT ends it at once.
  */
 const { values } = parseArgs({
   options: {
-    port: { type: 'string', short: 'p', default: process.env['PORT'] ?? '3000' },
+    port: { type: 'string', short: 'p', default: process.env['PORT'] || '3000' },
     hostname: { type: 'string', short: 'H' },
   },
 });
 const port = Number(values.port);
+if (!/^\d+$/.test(values.port) || port > MAX_PORT) {
+  process.stderr.write(
+    `Invalid port: ${values.port}. Pass a number from 0 to ${MAX_PORT} with -p or PORT.\n`,
+  );
+  process.exit(1);
+}
 const projectFolder = path.dirname(import.meta.dirname);
 /** NEXT_DIST_DIR selects another build, as it does for Next.js. */
 const buildFolder = path.resolve(process.env['NEXT_DIST_DIR'] ?? import.meta.dirname);
 
 /** Maximum duration of a shutdown. Platforms send SIGKILL 10 s after SIGTERM. */
 const SHUTDOWN_MS = 9_000;
-/** Maximum time to drain the connections. The rest is for closing the dependencies. */
+/** Maximum time to drain the connections. The rest is for requests in flight and for closing the dependencies. */
 const DRAIN_MS = 7_000;
+const LAST_RESPONSE_MS = 300;
 
 process.title = 'identity-link';
 Object.assign(process.env, { NODE_ENV: 'production' });
@@ -64,8 +73,11 @@ server.once('error', (error) => {
 process.on('SIGTERM', async () => {
   if (!beginShutdown()) return;
   setTimeout(() => process.exit(0), SHUTDOWN_MS).unref();
-  await Promise.race([drain(), pause(DRAIN_MS, undefined, { ref: false })]);
+  const drained = drain();
+  await Promise.race([drained, pause(DRAIN_MS)]);
   await whenIdle();
+  // Next.js writes a response after its handler has settled.
+  await Promise.race([drained, pause(LAST_RESPONSE_MS)]);
   await closeDependencies();
   process.exit(0);
 });

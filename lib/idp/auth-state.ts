@@ -69,9 +69,10 @@ export function sdkReasonOf({ headers }: Response): string | undefined {
   return PLAIN_WORD.test(word) ? word : undefined;
 }
 
-const proofOf = (user: string, token: string): Buffer =>
+/** Returns the HMAC of the encoded user and the token. */
+const proofOf = (encodedUser: string, token: string): Buffer =>
   createHmac('sha256', environment().IDP_SECRET_KEY)
-    .update(JSON.stringify([user, token]))
+    .update(JSON.stringify([encodedUser, token]))
     .digest();
 
 /** Writes the auth state into the headers that the route receives. */
@@ -79,8 +80,9 @@ export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthS
   for (const part of SDK_PARTS) headers.set(sdkHeader(part), sdk[part]);
   if (reason !== undefined) headers.set(REASON, reason);
   if (user === undefined) return;
-  headers.set(USER, encodeURIComponent(user));
-  headers.set(PROOF, proofOf(user, sdk.token).toString('base64'));
+  const encodedUser = encodeURIComponent(user);
+  headers.set(USER, encodedUser);
+  headers.set(PROOF, proofOf(encodedUser, sdk.token).toString('base64'));
 }
 
 /**
@@ -88,14 +90,13 @@ export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthS
  * middleware does not count: where the middleware did not run, the headers are the client's.
  */
 export function readVerdict(headers: Headers): Verdict {
-  const user = headers.get(USER);
-  if (user === null) {
+  const encodedUser = headers.get(USER);
+  if (encodedUser === null) {
     const reason = headers.has(sdkHeader('status')) ? knownReason(headers.get(REASON)) : undefined;
     return { user: undefined, reason: reason ?? 'no-auth-state' };
   }
-  const decoded = decodeURIComponent(user);
   const proof = Buffer.from(headers.get(PROOF) ?? '', 'base64');
-  const expected = proofOf(decoded, headers.get(sdkHeader('token')) ?? '');
+  const expected = proofOf(encodedUser, headers.get(sdkHeader('token')) ?? '');
   const isProven = proof.length === expected.length && timingSafeEqual(proof, expected);
-  return isProven ? { user: decoded } : { user: undefined, reason: 'no-auth-state' };
+  return isProven ? { user: decodeURIComponent(encodedUser) } : { user: undefined, reason: 'no-auth-state' };
 }

@@ -6,6 +6,7 @@ import { METHOD_NOT_ALLOWED, type Rejection } from '../routing/rejection-for-add
 import { CombinedResponse, LimitedRequest } from './http-messages';
 import {
   EXPECTATION_FAILED,
+  INTERNAL_SERVER_ERROR,
   logRejected,
   pathnameOf,
   reject,
@@ -150,7 +151,10 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
         const rejection = rejectionFor(request);
         if (rejection) return rejectRequest(exchange, rejection);
         if (!takesBody(request.method ?? '', pathnameOf(request))) discardBody(exchange);
-        return void handle(request, response);
+        handle(request, response).catch(() => {
+          if (response.headersSent) response.destroy();
+          else rejectRequest(exchange, INTERNAL_SERVER_ERROR);
+        });
       }),
   );
   server
@@ -164,7 +168,10 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       enqueue(request, response, (exchange) => rejectRequest(exchange, EXPECTATION_FAILED)),
     )
     .on('connect', (_request, socket) => {
-      if (socket instanceof Socket) rejectSocket(socket, METHOD_NOT_ALLOWED);
+      // Node.js has removed its own listener for errors of this socket.
+      socket.on('error', () => socket.destroy());
+      if (!(socket instanceof Socket) || connections.get(socket)?.current) socket.destroy();
+      else rejectSocket(socket, METHOD_NOT_ALLOWED);
     })
     .on('clientError', closeAfterResponse);
   // setImmediate() runs after pending I/O events, because client data may have arrived while the process was busy.

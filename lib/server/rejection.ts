@@ -6,6 +6,7 @@ import { BAD_REQUEST, type Rejection } from '../routing/rejection-for-address';
 
 export const EXPECTATION_FAILED: Rejection = { status: 417, message: 'Expectation failed' };
 
+export const INTERNAL_SERVER_ERROR: Rejection = { status: 500, message: 'Internal Server Error' };
 export const HEADERS_TOO_LARGE: Rejection = { status: 431, message: 'Request header fields too large' };
 
 /** Errors of the Node.js HTTP parser that have a status other than 400. */

@@ -169,6 +169,14 @@ describe('Unusual methods', () => {
     },
   );
 
+  test('A CONNECT request does not replace the response of the request before it', async () => {
+    const requests = [`GET ${ME} HTTP/1.1`, 'CONNECT localhost:1 HTTP/1.1'];
+    const { text } = await sendRaw(
+      requests.map((line) => requestHead(line, { ...bearer(token), Connection: 'keep-alive' })).join(''),
+    );
+    expect(text).not.toMatch(/^HTTP\/1\.1 405/);
+  });
+
   test.each([`TRACE ${ME}`, 'TRACE *', 'GET *', 'OPTIONS *', 'POST *'])(
     '%s is rejected, and the response does not repeat the request',
     async (line) => {

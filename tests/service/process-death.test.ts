@@ -6,8 +6,17 @@ import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { lockRow } from '../harness/dependencies/row-lock';
 import { startTcpProxy } from '../harness/dependencies/tcp-proxy';
-import { connected } from '../harness/hostile/raw-http';
-import { bearer, deliver, HOOK, me, register, tokenFor, userCreated } from '../harness/requests';
+import { connected, requestHead } from '../harness/hostile/raw-http';
+import {
+  bearer,
+  deliver,
+  HOOK,
+  me,
+  register,
+  signatureHeaders,
+  tokenFor,
+  userCreated,
+} from '../harness/requests';
 import { type ServiceProcess, startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -212,6 +221,21 @@ test('A crash after SIGTERM keeps its exit code', async () => {
   expect(await exitInTime(stopping)).toBe(7);
   await aborted;
   await row.release();
+});
+
+test('A request that ends shortly before the limit of a shutdown gets its response', async () => {
+  const stopping = await start();
+  const client = await connected(stopping.url);
+  const body = userCreated('user_late_response');
+  const headers = { ...signatureHeaders(body), 'Content-Length': String(body.length) };
+  // A connection attempt to the database fails after 7 s.
+  await service.database.proxy.treat('hold');
+  onTestFinished(() => service.database.proxy.treat('forward'));
+  process.kill(stopping.pid, 'SIGTERM');
+  await expect.poll(async () => !(await listens(stopping.url))).toBe(true);
+  client.write(requestHead(`POST ${HOOK} HTTP/1.1`, headers) + body);
+  expect((await text(client)).slice(0, 12)).toBe('HTTP/1.1 500');
+  expect(await exitInTime(stopping)).toBe(0);
 });
 
 test('The service exits with 0 in time after SIGTERM despite an endless body and a blocked query', async () => {

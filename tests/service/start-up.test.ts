@@ -8,7 +8,7 @@ import { freePort } from '../../dev/system/listen';
 import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from '../harness/build';
 import { startTestService } from '../harness/service';
 
-const start = async (environment: Record<string, string>, port?: number) => {
+const start = async (environment: Record<string, string>, port?: number | string) => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     [`${BUILD_FOLDER}/server.mjs`, '-p', String(port ?? (await freePort()))],
@@ -28,6 +28,15 @@ describe('Start of the service', () => {
     for (const name of Object.keys(BUILD_TIME_VALUES)) expect(output).toContain(`- ${name} is missing`);
     expect(output.match(/Invalid environment variables/g)).toHaveLength(1);
   });
+
+  test.each(['abc', '99999', '-1', ''])(
+    'The service exits with 1 if the port is invalid: %j',
+    async (port) => {
+      const { status, stderr } = await start({}, port);
+      expect(status).toBe(1);
+      expect(stderr).toContain('port');
+    },
+  );
 
   test('The service names a malformed variable without its value', async () => {
     const secret = 'whsec_c2hvcnQtYnV0LXNlY3JldA==';

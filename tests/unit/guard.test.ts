@@ -91,6 +91,7 @@ describe('The guard', () => {
 
   test.each([
     ['x-identity-link-user', 'user_2'],
+    ['x-identity-link-user', '%E0%A4%A'],
     ['x-identity-link-proof', ''],
     ['x-identity-link-proof', Buffer.alloc(32).toString('base64')],
     ['x-clerk-auth-token', 'another token'],
