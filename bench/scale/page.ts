@@ -42,16 +42,16 @@ const perSize = <Result>(
 const usageTable = () =>
   perSize(usage, [
     [
-      'requests a month; a second in the peak hour',
+      'requests a month; a second',
       ({ requests, requestsPerSecond }) => `${count(requests)}; ${count(requestsPerSecond)}`,
     ],
     ['function calls a month', ({ invocations }) => count(invocations)],
     [
-      'processor hours a month; busy cores in the peak hour',
+      'processor hours a month; busy cores',
       ({ cpuHours, coresAtPeak }) => `${count(cpuHours)}; ${count(coresAtPeak)}`,
     ],
     [
-      'instances in the peak hour; their database connections',
+      'instances; database connections',
       ({ instancesAtPeak, connectionsAtPeak }) => `${count(instancesAtPeak)}; ${count(connectionsAtPeak)}`,
     ],
     [
@@ -59,15 +59,15 @@ const usageTable = () =>
       ({ memory, memoryWithDefaultIdle }) => `${count(memory)}; ${count(memoryWithDefaultIdle)}`,
     ],
     [
-      'cache commands a month; a second in the peak hour',
+      'cache commands a month; a second',
       ({ commands, commandsPerSecond }) => `${count(commands)}; ${count(commandsPerSecond)}`,
     ],
     [
-      'cached ids in the peak hour',
+      'cached ids',
       ({ cachedIds, cachedBytes }) => `${count(cachedIds)}; ${bytes(cachedBytes)}`,
     ],
     [
-      'statements a second in the peak hour; without a cache',
+      'statements a second; without a cache',
       ({ statementsPerSecond, statementsWithoutCache }) =>
         `${count(statementsPerSecond)}; ${count(statementsWithoutCache)}`,
     ],
@@ -86,8 +86,8 @@ const costTable = () =>
       ['data between CDN and functions', ({ originData }) => dollars(originData)],
       ['processor', ({ cpu }) => dollars(cpu)],
       ['memory', ({ memory }) => dollars(memory)],
-      ['**Vercel**: these, less the credit, and one seat', ({ vercel }) => dollars(vercel)],
-      ['**Upstash**, cheapest plan that suffices', ({ store }) => dollars(store)],
+      ['**Vercel**: these, less the credit, and a seat', ({ vercel }) => dollars(vercel)],
+      ['**Upstash**, cheapest plan', ({ store }) => dollars(store)],
       ['**Neon** Launch', ({ database, computeUnits }) => `${dollars(database)} (${computeUnits} CU)`],
       ['**Total**', ({ total }) => dollars(total)],
     ],
@@ -103,7 +103,7 @@ function freePlanTable(): string {
         'Upstash, commands',
         allowance(INPUTS.upstashFreeCommands),
         count(ends.commands),
-        'the cache rejects commands and the guard uses the database',
+        'the guard uses the database',
       ],
       [
         'Vercel Hobby, function calls',
@@ -122,7 +122,7 @@ function freePlanTable(): string {
       [
         'Neon, compute',
         allowance(INPUTS.neonFreeHours),
-        `any, after ${count(ends.databaseHours)} hours with traffic`,
+        `any, after ${count(ends.databaseHours)} hours`,
         'Neon suspends the database',
       ],
     ],
