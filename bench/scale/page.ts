@@ -54,18 +54,12 @@ const usageTable = () =>
       'instances; database connections',
       ({ instancesAtPeak, connectionsAtPeak }) => `${count(instancesAtPeak)}; ${count(connectionsAtPeak)}`,
     ],
-    [
-      `GB-hours a month; with ${INPUTS.defaultPoolIdle.value} s of idle time`,
-      ({ memory, memoryWithDefaultIdle }) => `${count(memory)}; ${count(memoryWithDefaultIdle)}`,
-    ],
+    ['GB-hours a month', ({ memory }) => count(memory)],
     [
       'cache commands a month; a second',
       ({ commands, commandsPerSecond }) => `${count(commands)}; ${count(commandsPerSecond)}`,
     ],
-    [
-      'cached ids',
-      ({ cachedIds, cachedBytes }) => `${count(cachedIds)}; ${bytes(cachedBytes)}`,
-    ],
+    ['cached ids', ({ cachedIds, cachedBytes }) => `${count(cachedIds)}; ${bytes(cachedBytes)}`],
     [
       'statements a second; without a cache',
       ({ statementsPerSecond, statementsWithoutCache }) =>
