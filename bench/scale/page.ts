@@ -67,7 +67,7 @@ const usageTable = () =>
     ],
     ['rows', ({ rows }) => count(rows)],
     ['table; both indexes', ({ tableBytes, indexBytes }) => `${bytes(tableBytes)}; ${bytes(indexBytes)}`],
-    ['`npm run users:backfill` of all rows', ({ backfillSeconds }) => duration(backfillSeconds)],
+    ['backfill of all rows', ({ backfillSeconds }) => duration(backfillSeconds)],
   ]);
 
 const costTable = () =>
@@ -75,8 +75,8 @@ const costTable = () =>
     (users) => ({ ...usage(users), ...cost(users) }),
     [
       ['CDN requests and data', ({ cdn }) => dollars(cdn)],
-      ['function calls: middleware and route', ({ invocations }) => dollars(invocations)],
-      ['rate limit rule for every path', ({ rateLimit }) => dollars(rateLimit)],
+      ['function calls', ({ invocations }) => dollars(invocations)],
+      ['rate limit rule', ({ rateLimit }) => dollars(rateLimit)],
       ['data between CDN and functions', ({ originData }) => dollars(originData)],
       ['processor', ({ cpu }) => dollars(cpu)],
       ['memory', ({ memory }) => dollars(memory)],
@@ -105,12 +105,7 @@ function freePlanTable(): string {
         count(ends.invocations),
         'Vercel pauses the deployment',
       ],
-      [
-        'Vercel Hobby, memory',
-        allowance(INPUTS.hobbyMemory),
-        `${count(ends.memory)}; ${count(ends.memoryWithDefaultIdle)} with ${INPUTS.defaultPoolIdle.value} s of idle time`,
-        'the same',
-      ],
+      ['Vercel Hobby, memory', allowance(INPUTS.hobbyMemory), count(ends.memory), 'the same'],
       ['Vercel Hobby, CDN requests', allowance(INPUTS.hobbyCdnRequests), count(ends.cdnRequests), 'the same'],
       ['Vercel Hobby, processor', allowance(INPUTS.hobbyCpu), count(ends.cpu), 'the same'],
       [
