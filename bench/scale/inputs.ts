@@ -42,15 +42,15 @@ export const SIZES = [1_000, 100_000, 10_000_000] as const;
 
 /** The numbers of docs/scale.md that are not computed. `npm run scale` writes the page. */
 export const INPUTS = {
-  requestsPerDay: input('guarded requests of a daily user', 30, 'a day', ASSUMPTION),
-  sessionsPerDay: input('sessions, each shorter than 10 minutes', 3, 'a day', ASSUMPTION),
-  newUserShare: input('new users, each announced by one webhook', 0.01, 'of the daily users', ASSUMPTION),
+  requestsPerDay: input('guarded requests of a user', 30, 'a day', ASSUMPTION),
+  sessionsPerDay: input('sessions below 10 minutes', 3, 'a day', ASSUMPTION),
+  newUserShare: input('new users, each with a webhook', 0.01, 'of all', ASSUMPTION),
   peakHourShare: input('requests in the peak hour', 0.1, "of the day's", ASSUMPTION),
-  peakSecond: input('busiest second', 1.5, 'times the average of the peak hour', ASSUMPTION),
-  rowsPerUser: input('rows of `users`', 10, 'for a daily user', ASSUMPTION),
-  exchangeBytes: input('request and response, with headers and a session token', 2_500, 'bytes', ASSUMPTION),
-  coresPerInstance: input('load of a function instance', 0.5, 'cores', ASSUMPTION),
-  databaseCacheShare: input('memory of a database that caches data', 0.75, 'of all', ASSUMPTION),
+  peakSecond: input('busiest second', 1.5, 'times that average', ASSUMPTION),
+  rowsPerUser: input('rows', 10, 'for each', ASSUMPTION),
+  exchangeBytes: input('request and response', 2_500, 'bytes', ASSUMPTION),
+  coresPerInstance: input('load of an instance', 0.5, 'cores', ASSUMPTION),
+  databaseCacheShare: input('database memory that caches', 0.75, 'of all', ASSUMPTION),
   hitCpu: input('processor time of a cache hit', 2.464, 'ms', REQUESTS),
   missCpu: input('processor time of a cache miss', 2.328, 'ms', REQUESTS),
   webhookCpu: input('processor time of a webhook that registers', 2.465, 'ms', REQUESTS),

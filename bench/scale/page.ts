@@ -42,38 +42,32 @@ const perSize = <Result>(
 const usageTable = () =>
   perSize(usage, [
     [
-      'requests a month; a second in the peak hour',
+      'requests a month; a second',
       ({ requests, requestsPerSecond }) => `${count(requests)}; ${count(requestsPerSecond)}`,
     ],
     ['function calls a month', ({ invocations }) => count(invocations)],
     [
-      'processor hours a month; busy cores in the peak hour',
+      'processor hours a month; busy cores',
       ({ cpuHours, coresAtPeak }) => `${count(cpuHours)}; ${count(coresAtPeak)}`,
     ],
     [
-      'instances in the peak hour; their database connections',
+      'instances; database connections',
       ({ instancesAtPeak, connectionsAtPeak }) => `${count(instancesAtPeak)}; ${count(connectionsAtPeak)}`,
     ],
+    ['GB-hours a month', ({ memory }) => count(memory)],
     [
-      `GB-hours a month; with ${INPUTS.defaultPoolIdle.value} s of idle time`,
-      ({ memory, memoryWithDefaultIdle }) => `${count(memory)}; ${count(memoryWithDefaultIdle)}`,
-    ],
-    [
-      'cache commands a month; a second in the peak hour',
+      'cache commands a month; a second',
       ({ commands, commandsPerSecond }) => `${count(commands)}; ${count(commandsPerSecond)}`,
     ],
+    ['cached ids', ({ cachedIds, cachedBytes }) => `${count(cachedIds)}; ${bytes(cachedBytes)}`],
     [
-      'cached ids in the peak hour',
-      ({ cachedIds, cachedBytes }) => `${count(cachedIds)}; ${bytes(cachedBytes)}`,
-    ],
-    [
-      'statements a second in the peak hour; without a cache',
+      'statements a second; without a cache',
       ({ statementsPerSecond, statementsWithoutCache }) =>
         `${count(statementsPerSecond)}; ${count(statementsWithoutCache)}`,
     ],
     ['rows', ({ rows }) => count(rows)],
     ['table; both indexes', ({ tableBytes, indexBytes }) => `${bytes(tableBytes)}; ${bytes(indexBytes)}`],
-    ['`npm run users:backfill` of all rows', ({ backfillSeconds }) => duration(backfillSeconds)],
+    ['backfill of all rows', ({ backfillSeconds }) => duration(backfillSeconds)],
   ]);
 
 const costTable = () =>
@@ -81,13 +75,13 @@ const costTable = () =>
     (users) => ({ ...usage(users), ...cost(users) }),
     [
       ['CDN requests and data', ({ cdn }) => dollars(cdn)],
-      ['function calls: middleware and route', ({ invocations }) => dollars(invocations)],
-      ['rate limit rule for every path', ({ rateLimit }) => dollars(rateLimit)],
+      ['function calls', ({ invocations }) => dollars(invocations)],
+      ['rate limit rule', ({ rateLimit }) => dollars(rateLimit)],
       ['data between CDN and functions', ({ originData }) => dollars(originData)],
       ['processor', ({ cpu }) => dollars(cpu)],
       ['memory', ({ memory }) => dollars(memory)],
-      ['**Vercel**: these, less the credit, and one seat', ({ vercel }) => dollars(vercel)],
-      ['**Upstash**, cheapest plan that suffices', ({ store }) => dollars(store)],
+      ['**Vercel**: these, less the credit, and a seat', ({ vercel }) => dollars(vercel)],
+      ['**Upstash**, cheapest plan', ({ store }) => dollars(store)],
       ['**Neon** Launch', ({ database, computeUnits }) => `${dollars(database)} (${computeUnits} CU)`],
       ['**Total**', ({ total }) => dollars(total)],
     ],
@@ -103,7 +97,7 @@ function freePlanTable(): string {
         'Upstash, commands',
         allowance(INPUTS.upstashFreeCommands),
         count(ends.commands),
-        'the cache rejects commands and the guard uses the database',
+        'the guard uses the database',
       ],
       [
         'Vercel Hobby, function calls',
@@ -111,18 +105,13 @@ function freePlanTable(): string {
         count(ends.invocations),
         'Vercel pauses the deployment',
       ],
-      [
-        'Vercel Hobby, memory',
-        allowance(INPUTS.hobbyMemory),
-        `${count(ends.memory)}; ${count(ends.memoryWithDefaultIdle)} with ${INPUTS.defaultPoolIdle.value} s of idle time`,
-        'the same',
-      ],
+      ['Vercel Hobby, memory', allowance(INPUTS.hobbyMemory), count(ends.memory), 'the same'],
       ['Vercel Hobby, CDN requests', allowance(INPUTS.hobbyCdnRequests), count(ends.cdnRequests), 'the same'],
       ['Vercel Hobby, processor', allowance(INPUTS.hobbyCpu), count(ends.cpu), 'the same'],
       [
         'Neon, compute',
         allowance(INPUTS.neonFreeHours),
-        `any, after ${count(ends.databaseHours)} hours with traffic`,
+        `any, after ${count(ends.databaseHours)} hours`,
         'Neon suspends the database',
       ],
     ],
