@@ -31,7 +31,7 @@ test('The section numbers of the contract are unique', () => {
   expect(new Set(sections).size).toBe(sections.length);
 });
 
-const rows = [...contract.matchAll(/^\| (\d[\d., ]*) \| (.*tests\/.*) \|$/gm)];
+const rows = [...contract.matchAll(/^- (\d[\d., ]*): (.*tests\/.*)$/gm)];
 
 test('The contract lists the tests of every section that has no subsections', () => {
   const whole = sections.filter((number) => !sections.some((other) => other.startsWith(`${number}.`)));

@@ -151,8 +151,8 @@ const OTHER_FEATURES: readonly (readonly [feature: string, operations: number])[
 
 /** Operations that the emulator has in addition to the specification, with the reason. */
 const REASONS: Readonly<Record<string, string>> = {
-  'PATCH /v1/client/sign_ins/:id/protect_check': 'passes a protect check, as clerk-js requests it',
-  'PATCH /v1/client/sign_ups/:id/protect_check': 'passes a protect check, as clerk-js requests it',
+  'PATCH /v1/client/sign_ins/:id/protect_check': 'passes a protect check of clerk-js',
+  'PATCH /v1/client/sign_ups/:id/protect_check': 'passes a protect check of clerk-js',
   'GET /v1/clients/handshake_payload': 'returns the cookies of a handshake to the Backend SDK',
   'GET /v1/users/:id/deliveries': 'lists webhook deliveries for command lines and tests',
 };
@@ -167,31 +167,36 @@ export function replaceSection(readme: string, section: string): string {
 
 /** Describes as Markdown which operations of the specification are covered by the routes of an emulator. */
 export function operationsTable(routes: readonly string[]): string {
-  const apis = Object.entries(SPECIFICATION).map(([api, areas]) => {
-    const rows = Object.entries(areas).flatMap(([area, operations]) =>
-      operations.map((operation) => ({ area, operation, isCovered: routes.includes(operation) })),
-    );
-    return { api, rows };
-  });
-  const specified = apis.flatMap(({ rows }) => rows);
-  const covered = specified.filter(({ isCovered }) => isCovered).length;
-  const known = new Set(specified.map(({ operation }) => operation));
-  const additional = routes.filter((route) => !known.has(route));
+  const specified = Object.values(SPECIFICATION).flatMap((areas) => Object.values(areas).flat());
+  const covered = specified.filter((operation) => routes.includes(operation)).length;
+  const additional = routes.filter((route) => !specified.includes(route));
   const unexplained = additional.filter((route) => REASONS[route] === undefined);
   if (unexplained.length > 0)
     throw new Error(`tests/helpers/operations-table.ts lacks ${unexplained.join(', ')}`);
   return `${[
-    `The emulator covers ${covered} of ${specified.length} operations of an instance with e-mail addresses and passwords. A request for any other operation gets a 404 in the format of the provider.`,
-    ...apis.map(({ api, rows }) => `### ${api}\n\n${table(rows)}`),
+    `The emulator covers ${covered} of ${specified.length} operations of such an instance. Any other operation gets a 404 in the format of the provider.`,
+    ...Object.entries(SPECIFICATION).map(([api, areas]) => section(api, areas, routes)),
     `### Operations that are not in the specification\n\n${additional.map((route) => `- \`${route}\`: ${REASONS[route]}`).join('\n')}`,
-    `### Features that are left out\n\n| Feature | Operations |\n| --- | --- |\n${OTHER_FEATURES.map(([feature, count]) => `| ${feature} | ${count} |`).join('\n')}`,
+    `### Features that are left out\n\nOperations: ${OTHER_FEATURES.map(([feature, count]) => `${feature} ${count}`).join('; ')}.`,
   ].join('\n\n')}\n`;
 }
 
-function table(rows: readonly { area: string; operation: string; isCovered: boolean }[]): string {
-  const lines = rows.map(({ area, operation, isCovered }) => {
+/** Returns one line for each covered path with its methods, and the number of operations that are not covered for each area. */
+function section(
+  api: string,
+  areas: Readonly<Record<string, readonly string[]>>,
+  routes: readonly string[],
+): string {
+  const methodsByPath = new Map<string, string[]>();
+  for (const operation of Object.values(areas).flat()) {
     const [method = '', path = ''] = operation.split(' ');
-    return `| ${area} | ${method} | \`${path}\` | ${isCovered ? 'yes' : 'no'} |`;
+    if (routes.includes(operation)) methodsByPath.set(path, [...(methodsByPath.get(path) ?? []), method]);
+  }
+  const width = Math.max(...[...methodsByPath.keys()].map((path) => path.length));
+  const rows = [...methodsByPath].map(([path, methods]) => `${path.padEnd(width)}  ${methods.join(',')}`);
+  const gaps = Object.entries(areas).flatMap(([area, operations]) => {
+    const missing = operations.filter((operation) => !routes.includes(operation)).length;
+    return missing === 0 ? [] : [`${area} ${missing}`];
   });
-  return ['| Area | Method | Path | Covered |', '| --- | --- | --- | --- |', ...lines].join('\n');
+  return `### ${api}\n\n\`\`\`\n${rows.join('\n')}\n\`\`\`\n\nNot covered: ${gaps.join('; ')}.`;
 }

@@ -13,12 +13,12 @@ const LEFT_OUT: readonly Difference[] = [
   {
     resource: 'environment',
     fields: ['protect_config'],
-    reason: 'Clerk Protect loads scripts from a foreign host.',
+    reason: 'Clerk Protect loads scripts from another host.',
   },
   {
     resource: 'user',
     fields: ['create_organizations_limit', 'bypass_client_trust', 'scim'],
-    reason: 'Limits of organizations, exceptions from client trust and directories are not emulated.',
+    reason: 'These features are not emulated.',
   },
   {
     resource: 'session activity',
@@ -28,7 +28,7 @@ const LEFT_OUT: readonly Difference[] = [
   {
     resource: 'backend session',
     fields: ['latest_activity', 'tasks'],
-    reason: 'Sessions have no tasks, and only the list of devices shows activity.',
+    reason: 'Only the list of devices shows activity, and sessions have no tasks.',
   },
   {
     resource: 'json web key',
@@ -38,7 +38,7 @@ const LEFT_OUT: readonly Difference[] = [
   {
     resource: 'sign-in factor',
     fields: ['external_verification_redirect_url', 'default'],
-    reason: 'They belong to factors that the instance does not offer.',
+    reason: 'The instance does not offer these factors.',
   },
 ];
 
@@ -47,13 +47,13 @@ const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
   {
     resource: 'sign-up',
     fields: ['has_password'],
-    reason: 'clerk-js 6.34.1 reads it as SignUp.hasPassword.',
+    reason: 'clerk-js 6.34.1 reads it.',
     schema: z.boolean(),
   },
   ...['sign-in', 'sign-up'].map((each) => ({
     resource: each,
     fields: ['protect_check'],
-    reason: 'clerk-js 6.34.1 reads it. The specification has the status and the path of the check only.',
+    reason: 'clerk-js 6.34.1 reads it. The specification has only the path and status.',
     schema: z
       .strictObject({
         status: z.literal('pending'),
@@ -77,25 +77,21 @@ export function resource(name: string, fields: z.ZodRawShape): z.ZodType {
 
 /** Describes the differences as Markdown. */
 export function describeDifferences(): string {
-  const rows = (differences: readonly Difference[]) =>
+  const list = (differences: readonly Difference[]) =>
     differences
       .map(({ resource: name, fields, reason }) => {
         const listed = fields.map((field) => `\`${field}\``).join(', ');
-        return `| ${name} | ${listed} | ${reason} |`;
+        return `- ${name} ${listed}: ${reason}`;
       })
       .join('\n');
   return `### Differences from the specification
 
 The tests check every response against the specification. Optional fields that are left out on purpose:
 
-| Resource | Fields | Reason |
-| --- | --- | --- |
-${rows(LEFT_OUT)}
+${list(LEFT_OUT)}
 
 Fields that the specification does not have:
 
-| Resource | Fields | Reason |
-| --- | --- | --- |
-${rows(ADDED)}
+${list(ADDED)}
 `;
 }
