@@ -9,11 +9,11 @@ export interface ApiRequest {
 /** A request and its response, which is undefined if none arrived in time. */
 export interface Exchange {
   readonly request: ApiRequest;
-  readonly answer: ApiAnswer | undefined;
+  readonly response: ApiResponse | undefined;
 }
 
 /** A response and the time until it arrived. */
-export interface ApiAnswer {
+export interface ApiResponse {
   readonly status: number;
   readonly statusText: string;
   readonly headers: Headers;
@@ -25,7 +25,7 @@ const RESPONSE_TIMEOUT_MS = 15_000;
 const REFRESH_TIMEOUT_MS = 8_000;
 
 /** Sends a request. The browser adds the session cookie, which the browser SDK refreshes. */
-async function send({ method, path, body }: ApiRequest): Promise<ApiAnswer | undefined> {
+async function send({ method, path, body }: ApiRequest): Promise<ApiResponse | undefined> {
   const started = performance.now();
   try {
     const response = await fetch(path, {
@@ -59,8 +59,8 @@ export interface Session {
 export async function callApi(request: ApiRequest, { isLoaded, getToken }: Session): Promise<Exchange> {
   // The first call does not wait for the SDK, because the server has just received a valid cookie.
   if (isLoaded) await settled(getToken(), REFRESH_TIMEOUT_MS);
-  const answer = await send(request);
-  if (answer?.status !== 401) return { request, answer };
+  const response = await send(request);
+  if (response?.status !== 401) return { request, response };
   await settled(getToken({ skipCache: true }), REFRESH_TIMEOUT_MS);
-  return { request, answer: await send(request) };
+  return { request, response: await send(request) };
 }

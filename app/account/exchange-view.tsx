@@ -1,6 +1,6 @@
 'use client';
 
-import type { ApiAnswer, ApiRequest, Exchange } from './api';
+import type { ApiRequest, ApiResponse, Exchange } from './api';
 import styles from './console.module.css';
 import { isFirstSight } from './provenance';
 
@@ -13,7 +13,7 @@ const meanings: Readonly<Record<number, string>> = {
   500: 'The service failed. It is safe to send the request again.',
 };
 
-/** The headers that are specific to this service. The browser's developer tools show the others. */
+/** The response headers that the page shows. The browser's developer tools show the others. */
 const SHOWN_HEADERS = ['content-type', 'cache-control', 'server-timing', 'x-request-id'];
 
 function requestText({ method, path, body }: ApiRequest): string {
@@ -31,7 +31,7 @@ function indented(body: string): string {
   }
 }
 
-function answerText({ status, statusText, headers, body }: ApiAnswer): string {
+function responseText({ status, statusText, headers, body }: ApiResponse): string {
   const shown = SHOWN_HEADERS.flatMap((name) => {
     const value = headers.get(name);
     return value === null ? [] : [`${name}: ${value}`];
@@ -43,7 +43,7 @@ function Message({ title, text }: { title: string; text: string }) {
   return (
     <div className={styles['message']}>
       <h3>{title}</h3>
-      {/* Lines do not wrap inside an id, so the box scrolls sideways, also with the keyboard. */}
+      {/* An id does not wrap, so a long line makes the box scroll horizontally. */}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable with the keyboard */}
       <section aria-label={title} className={`card ${styles['text']}`} tabIndex={0}>
         <pre>{text}</pre>
@@ -52,14 +52,14 @@ function Message({ title, text }: { title: string; text: string }) {
   );
 }
 
-function Outcome({ request, answer }: Exchange) {
-  if (!answer) return 'There was no response. Check your connection and send the request again.';
-  const { status, statusText, headers, milliseconds } = answer;
+function Outcome({ request, response }: Exchange) {
+  if (!response) return 'There was no response. Check your connection and send the request again.';
+  const { status, statusText, headers, milliseconds } = response;
   const isNewLink = status === 200 && request.method === 'GET' && isFirstSight(headers);
   const meaning = isNewLink ? 'This request created the link.' : (meanings[status] ?? statusText);
   return (
     <>
-      <b data-status={String(status).charAt(0)}>{status}</b> {meaning} {milliseconds} ms.
+      <b data-status={String(status).charAt(0)}>{status}</b> {meaning} Response time: {milliseconds} ms.
     </>
   );
 }
@@ -76,7 +76,7 @@ export function ExchangeView({ exchange, busy }: { exchange: Exchange | undefine
       {exchange ? (
         <div className={styles['messages']}>
           <Message title="Request" text={requestText(exchange.request)} />
-          <Message title="Response" text={exchange.answer ? answerText(exchange.answer) : '(none)'} />
+          <Message title="Response" text={exchange.response ? responseText(exchange.response) : '(none)'} />
         </div>
       ) : null}
     </div>

@@ -57,8 +57,8 @@ function Id({ name, value }: { name: string; value: string | undefined }) {
 }
 
 function Ids({ state }: { state: Extract<LinkState, { status: 'loading' | 'linked' }> }) {
-  const { link, answer } = state.status === 'linked' ? state : { link: undefined, answer: undefined };
-  const source = answer && provenance(answer.headers);
+  const { link, response } = state.status === 'linked' ? state : { link: undefined, response: undefined };
+  const source = response && provenance(response.headers);
   return (
     <div className={styles['link']}>
       <Person />
@@ -106,14 +106,14 @@ function Down({
   check: () => void;
   busy: boolean;
 }) {
-  const { answer } = state;
-  const requestId = answer?.headers.get('x-request-id');
+  const { response } = state;
+  const requestId = response?.headers.get('x-request-id');
   return (
     <div className={`card ${ui['notice']} ${ui['trouble']}`}>
-      <h3>{answer ? 'The service failed' : 'The service cannot be reached'}</h3>
+      <h3>{response ? 'The service failed' : 'The service cannot be reached'}</h3>
       <p>
-        {answer
-          ? `It returned status ${answer.status}. You are still signed in. This page tries again automatically.`
+        {response
+          ? `It returned status ${response.status}. You are still signed in. This page tries again automatically.`
           : 'There was no response. Check your connection. This page tries again automatically.'}
       </p>
       {requestId ? (

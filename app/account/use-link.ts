@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useRef, useState } from 'react';
 import type { UserLink } from '#lib/api/schemas';
-import { type ApiAnswer, callApi, type Session } from './api';
+import { type ApiResponse, callApi, type Session } from './api';
 
 /** The state of the link. `ended`: the session has ended. `down`: the service failed or cannot be reached. */
 export type LinkState =
@@ -10,10 +10,10 @@ export type LinkState =
   | {
       readonly status: 'linked';
       readonly link: UserLink;
-      readonly answer: ApiAnswer;
+      readonly response: ApiResponse;
     }
   | { readonly status: 'ended' }
-  | { readonly status: 'down'; readonly answer: ApiAnswer | undefined };
+  | { readonly status: 'down'; readonly response: ApiResponse | undefined };
 
 /**
  * Parses the response of GET /users/v1/me. It does not use zod, because zod tests whether `eval` is available and the
@@ -28,14 +28,14 @@ function readLink(text: string): UserLink | undefined {
   return { userId, identityProviderUserId };
 }
 
-function linkState(answer: ApiAnswer | undefined): LinkState {
-  if (answer?.status === 401) return { status: 'ended' };
-  if (answer?.status !== 200) return { status: 'down', answer };
+function linkState(response: ApiResponse | undefined): LinkState {
+  if (response?.status === 401) return { status: 'ended' };
+  if (response?.status !== 200) return { status: 'down', response };
   try {
-    const link = readLink(answer.body);
-    return link ? { status: 'linked', link, answer } : { status: 'down', answer };
+    const link = readLink(response.body);
+    return link ? { status: 'linked', link, response } : { status: 'down', response };
   } catch {
-    return { status: 'down', answer };
+    return { status: 'down', response };
   }
 }
 
@@ -60,7 +60,7 @@ export function useLink(session: Session): { state: LinkState; busy: boolean; ch
     inFlight.current = true;
     setBusy(true);
     void callApi({ method: 'GET', path: '/users/v1/me' }, latestSession.current)
-      .then(({ answer }) => setState(linkState(answer)))
+      .then(({ response }) => setState(linkState(response)))
       .finally(() => {
         inFlight.current = false;
         setBusy(false);

@@ -1,8 +1,9 @@
+// Runs the KV server in a separate process, so that its CPU time is not part of the measurements.
+
 import { z } from 'zod';
 import { redisEngine } from '../../dev/kv/redis';
 import { startKvServer } from '../../dev/kv/server';
 
-/** Runs the KV server in a separate process, so that its CPU time is not part of the measurements. */
 const { KV_TOKEN, REDIS_URL, PORT } = z
   .object({ KV_TOKEN: z.string(), REDIS_URL: z.string(), PORT: z.coerce.number() })
   .parse(process.env);

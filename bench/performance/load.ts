@@ -16,6 +16,7 @@ export interface LoadFigures {
   readonly requests: number;
   /** CPU time of the server's process tree. */
   readonly cpuMilliseconds: number;
+  /** Wall time from the first request to the last response. */
   readonly milliseconds: number;
   /** Latency of each request, in milliseconds. */
   readonly latencies: readonly number[];

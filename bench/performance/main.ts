@@ -26,9 +26,10 @@ import {
 
 /**
  * `npm run bench`: compares the service with a bare Next.js route, Next.js with an empty middleware, the design of common
- * tutorials, and Fastify. All of them use the same database and cache. Takes over an hour and writes
- * docs/performance.md, so it requires a clean work tree. `-- --quick` takes less than four minutes and only prints the
- * results. `-- --sections requests,coldStart` repeats two sections. `-- --report` writes the page from the stored figures.
+ * tutorials, and Fastify. The service, the tutorial design and Fastify share one database and one cache. Takes over an
+ * hour and writes docs/performance.md. The work tree must be clean, because that page names the measured commit.
+ * `-- --quick` takes less than four minutes and only prints the results. `-- --sections requests,coldStart` measures these
+ * two sections again and keeps the stored figures of the others. `-- --report` writes the page from the stored figures.
  * Requires Linux and redis-server.
  */
 const SECTIONS = [
@@ -50,7 +51,10 @@ const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     sections: { type: 'string' },
-    /** Pattern for the names of scenarios. With `only` or `targets`, the results are printed but not written. */
+    /**
+     * Pattern for the names of scenarios. With `quick`, `only`, `targets` or `no-build`, the results are printed but not
+     * written.
+     */
     only: { type: 'string' },
     targets: { type: 'string' },
     connections: { type: 'string', default: '32,1' },
@@ -77,15 +81,16 @@ function describeEnvironment(): Pick<Figures, 'machine' | 'node'> {
 
 const isWanted = ({ name }: Target) => !values.targets || values.targets.split(',').includes(name);
 
-/** Returns the measurement of each section. Each section starts its own servers and stops them at the end. */
+/** Returns the measurement of each section. The caller stops the servers that `start` starts. */
 function measurements(
   fixtures: Fixtures,
   start: (target: Target) => Promise<Server>,
 ): Record<Section, () => Promise<Partial<Figures>>> {
-  // Long enough for V8 to optimize the code.
   const sample = quick ? 100 : 1_200;
+  // Enough requests for V8 to optimize the code before the first measurement.
   const warmUp = quick ? 2_000 : 13_000;
-  // Only the main number of connections needs precise ratios. The others use fewer rounds.
+  // The page shows CPU ratios only for MAIN_CONNECTIONS. The other numbers of connections need fewer rounds, because the
+  // page shows only their latencies.
   const level = (connections: number): Level =>
     connections === MAIN_CONNECTIONS
       ? { connections, rounds, sample, warmUpSamples: quick ? 4 : 12 }

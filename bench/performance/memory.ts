@@ -12,14 +12,17 @@ const CONNECTIONS = 32;
 /** Time for the garbage collector to free memory after a burst. */
 const SETTLE_MILLISECONDS = 10_000;
 
-/** Sends the requests over new connections, because the server closes idle connections while requests are prepared. */
+/** Sends the requests over new connections. The server closes idle connections while the next requests are prepared. */
 async function send(server: Server, requests: readonly LoadRequest[]): Promise<void> {
   const load = openLoad(server, CONNECTIONS);
   await load.send(requests);
   await load.close();
 }
 
-/** Measures the memory of a process after one request. For the service, also measures it after requests of many new users. */
+/**
+ * Measures the memory of each target after one request. For the service, also measures the memory after one request from
+ * each of `users` new users.
+ */
 export async function measureMemory(
   fixtures: Fixtures,
   users: number,
@@ -31,6 +34,7 @@ export async function measureMemory(
     const scenarios = target.hasRoutes
       ? await scenariosFor({ ...target, name: `${target.name}_memory` }, fixtures)
       : [];
+    // A target without the routes of the service has no scenarios and gets `GET /hello`.
     const prepare = async (name: string, count: number) =>
       (await scenarios.find((scenario) => scenario.name === name)?.prepare(count)) ?? hello(count);
     const settledMegabytes = async () => {

@@ -50,7 +50,7 @@ function readSourceMap(url: string): SourceMap {
   return sourceMap;
 }
 
-/** Returns the owner of a bundled function according to the source map. */
+/** Returns the row label for a bundled function. The source map names the package that contains the function. */
 function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   const entry = readSourceMap(url).findEntry(lineNumber, columnNumber);
   const source = 'originalSource' in entry ? decodeURIComponent(entry.originalSource) : '';
@@ -62,7 +62,7 @@ function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   return isOwn ? 'bundles: this project' : 'bundles: other';
 }
 
-/** Returns the owner of the code of a stack frame. */
+/** Returns the row label for the code of a stack frame. */
 function findOwner(frame: Frame): string {
   const { functionName, url } = frame;
   if (functionName === '(idle)') return 'idle';
@@ -71,10 +71,11 @@ function findOwner(frame: Frame): string {
   if (url.includes('/node_modules/next/')) return 'Next.js';
   if (/^node:internal\/(?:deps\/undici|webstreams)\//.test(url)) return 'Node.js: Request, Response, streams';
   if (/^node:(?:path|internal\/modules\/)/.test(url)) return 'Node.js: require and paths';
+  // All other frames: further modules of Node.js, native code, and frames without a file, such as `(program)`.
   return 'Node.js: other, and the system';
 }
 
-/** Returns the busy time of the main thread in milliseconds, by owner of the code. */
+/** Returns the busy time of the main thread in milliseconds, by row label. */
 function sumByOwner({ nodes, samples, timeDeltas }: z.infer<typeof Profile>): Map<string, number> {
   const owners = new Map(nodes.map(({ id, callFrame }) => [id, findOwner(callFrame)]));
   const times = new Map<string, number>();
@@ -113,7 +114,8 @@ export async function measureProfile(
   fixtures: Fixtures,
   start: (target: Target) => Promise<Server>,
 ): Promise<NonNullable<Figures['profile']>> {
-  // A separate name, because another section may have created users for the service.
+  // The ids of the users contain the name of the target. Another section may already have inserted users with the name
+  // of the service.
   const scenarios = await scenariosFor({ ...service, name: 'profiled' }, fixtures);
   const serviceScenarios = scenarios.filter(({ name }) => SCENARIOS.includes(name));
   const profiled = [

@@ -26,7 +26,7 @@ function requestSections({ bareMicroseconds, cpu, latency }: Requests, major: st
   return [
     '### CPU time per request',
     `Median with ${MAIN_CONNECTIONS} connections (minimum–maximum), as a multiple of a bare Next.js route, which took ${bareMicroseconds.least} to ${bareMicroseconds.most} µs. The last columns are the CPU time of the service and its latency (median, 99th percentile).`,
-    `<picture><source media="(prefers-color-scheme: dark)" srcset="performance/node-${major}-dark.svg"><img alt="CPU time of each request" src="performance/node-${major}-light.svg"></picture>`,
+    `<picture><source media="(prefers-color-scheme: dark)" srcset="performance/node-${major}-dark.svg"><img alt="Bar chart of the CPU time of each kind of request" src="performance/node-${major}-light.svg"></picture>`,
     table(
       ['', ...names.map(titleOf), 'µs', ...connectionCounts.map(formatConnections)],
       cpu.map(({ scenario, ratios, serviceMicroseconds }) => [
@@ -73,7 +73,7 @@ function storageSection({ tables, cache }: NonNullable<Figures['storage']>): str
     `${serverMicroseconds.toFixed(0)} µs; ${milliseconds.toFixed(2)} ms`;
   return [
     '### Storage per user and cost per statement',
-    'The columns are numbers of users in the table. The users have random ids of 32 characters. A statement has two values: the CPU time of the database process and the median latency over one connection of the driver.',
+    'Each column is for a table with that number of users. The users have random ids of 32 characters. The rows of the statements contain the CPU time of the database process, then the median latency over one connection of the driver.',
     table(
       ['', ...tables.map(({ users }) => users.toLocaleString('en'))],
       [
@@ -206,16 +206,18 @@ function formatFigures(figures: Figures): string {
   return `${format(figures, '')}\n`;
 }
 
-/** Updates the sentence between the markers in the README. */
+/** Updates the text between the markers in the README. */
 function updateReadme({ cpu }: Requests, node: string): void {
   const figure = (name: string) =>
     cpu.find(({ scenario }) => scenario === name)?.ratios['service']?.median.toFixed(1);
-  const sentence = `CPU time as a multiple of a bare Next.js route in another application (Node.js ${node}, ${MAIN_CONNECTIONS} connections): a guarded request with a cache hit ${figure('hit, bearer, known credential')}, a request without a credential (401) ${figure('401, no credential')}, a registration of an existing user ${figure('register, existing')}.`;
+  const text = `A guarded request with a cache hit takes ${figure('hit, bearer, known credential')} times the CPU time of a bare Next.js route in a separate application. A request without a credential (401) takes ${figure('401, no credential')} times as much as that route, and a registration of an existing user takes ${figure('register, existing')} times as much. The figures are for Node.js ${node} and ${MAIN_CONNECTIONS} connections.`;
   const readme = readFileSync('README.md', 'utf8');
   const marks = /(<!-- npm run bench -->\n)[^<]*(<!-- end -->)/;
   if (!marks.test(readme))
-    throw new Error('README.md does not contain the markers "npm run bench" and "end".');
-  writeFileSync('README.md', readme.replace(marks, `$1${sentence}\n$2`));
+    throw new Error(
+      'README.md must contain the lines "<!-- npm run bench -->" and "<!-- end -->". Add them.',
+    );
+  writeFileSync('README.md', readme.replace(marks, `$1${text}\n$2`));
 }
 
 const majorOf = (node: string) => node.replace(/^v?(\d+).*/, '$1');
@@ -225,7 +227,7 @@ export function storeFigures(figures: Figures): void {
   writeFileSync(fileOf(majorOf(figures.node)), formatFigures(figures));
 }
 
-/** Writes the page, its plots and the sentence in the README from the stored figures. */
+/** Writes the page, its plots and the text in the README from the stored figures. */
 export function writeReport(): void {
   const all = readdirSync(FOLDER)
     .filter((name) => name.endsWith('.json'))
@@ -247,12 +249,12 @@ export function writeReport(): void {
     ...all.flatMap((each) => sections(each, majorOf(each.node))),
   ];
   writeFileSync(PAGE, `${page.join('\n\n')}\n`);
-  // The README recommends the newest Node.js release line.
+  // The README contains the figures of the newest Node.js release line.
   const newest = all.at(-1);
   if (newest?.requests) updateReadme(newest.requests, newest.node);
 }
 
-/** Prints the same tables. */
+/** Prints the given figures in the format of the page. */
 export function printFigures(figures: Figures): void {
   process.stdout.write(`${[`${figures.machine}.`, ...sections(figures, figures.node)].join('\n\n')}\n`);
 }

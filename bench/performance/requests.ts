@@ -10,9 +10,9 @@ import { bare, emptyMiddleware, type Target } from './targets';
 export interface Level {
   readonly connections: number;
   readonly rounds: number;
-  /** Requests per target and round. The reference gets the same number before and after the targets. */
+  /** Requests per target in each round. The reference gets this number twice: before and after the targets. */
   readonly sample: number;
-  /** Samples of a scenario that warm up the code before the first round. They are not measured. */
+  /** Number of samples of each scenario that each target gets before the first round. They are not measured. */
   readonly warmUpSamples: number;
 }
 
@@ -35,7 +35,7 @@ interface Running {
 }
 
 const WARM_UP_CONNECTIONS = 32;
-/** Fraction of a sample that is sent first and not measured, because an idle process is slow at first. */
+/** Size of an additional sample before each measured sample, as a fraction of it. An idle process is slow at first. */
 const WAKE_UP = 1 / 6;
 
 const merge = (all: readonly LoadFigures[]): LoadFigures => ({
@@ -48,8 +48,8 @@ const merge = (all: readonly LoadFigures[]): LoadFigures => ({
 const cpuPerRequest = ({ cpuMilliseconds, requests }: LoadFigures) => cpuMilliseconds / requests;
 
 /**
- * Measures CPU time and latency of every scenario on every target. Each round measures the targets one after
- * the other, and the reference before and after them, so that other load on the machine affects all of them equally.
+ * Measures CPU time and latency of every scenario on every target. Each round measures the reference, then every target,
+ * then the reference again. Other load on the machine therefore affects the reference and the targets about equally.
  */
 export async function measureRequests(
   fixtures: Fixtures,
@@ -62,13 +62,14 @@ export async function measureRequests(
     running.push({
       target,
       server: await start(target),
+      // `wanted` selects scenarios of the service. The empty middleware does not have these, so it always gets `GET /hello`.
       scenarios: scenarios.filter(({ name }) => target === emptyMiddleware || wanted.test(name)),
     });
   }
 
   const warm = async (server: Server, scenarios: readonly Scenario[]) => {
     for (const { prepare } of scenarios) {
-      // Prepares the requests before it connects, because the server closes connections that are idle for seconds.
+      // Connects after the preparation, which can take seconds. The server would close connections that are idle meanwhile.
       const requests = await prepare(Math.ceil(warmUp / scenarios.length));
       const load = openLoad(server, WARM_UP_CONNECTIONS);
       await load.send(requests);

@@ -11,13 +11,13 @@ export type Credential =
   | undefined;
 
 /**
- * A JWT (RFC 7519) without padding or any further text. With additional text, the SDK's middleware and its `auth()` would
- * parse different tokens, and accept another kind of token as a session token. A JSON object in base64url begins with `ey`,
- * API keys and machine tokens do not.
+ * A JWT (RFC 7519) without padding, and without text before or after it. If there was more text, the SDK's middleware and
+ * its `auth()` would read different tokens from it, and could accept another kind of token as a session token. The header
+ * of a JWT begins with `ey`, because it is a JSON object in base64url. API keys and machine tokens do not begin with `ey`.
  */
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
 const BEARER = /^(?:Bearer +)?(\S+) *$/i;
-/** Another authentication scheme, for example of a proxy. The session is in the cookie then. */
+/** Another authentication scheme, for example the one of a proxy. The session of such a request is in its cookies. */
 const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
 
 interface Cookie {
@@ -43,8 +43,8 @@ const MAX_COOKIES = 180;
 const SDK_COOKIE_PREFIX = '__';
 
 /**
- * Limits the `cookie` header to 180 cookies. The SDK's cookies come first, the others keep their order. The cost of a route
- * handler in Next.js grows with the square of their number (`MutableRequestCookiesAdapter.wrap`).
+ * Limits the `cookie` header to 180 cookies, because the CPU time of a route handler in Next.js grows with the square of
+ * the number of cookies (`MutableRequestCookiesAdapter.wrap`). The SDK's cookies come first. The others keep their order.
  */
 export function limitCookies(headers: Headers): void {
   const given = headers.get('cookie') ?? '';
@@ -61,29 +61,32 @@ const isSession = ({ name }: Cookie) => /^__session(?:_|$)/.test(name);
 export const isMalformedSessionCookie = (cookie: Cookie): boolean =>
   isSession(cookie) && !JWT.test(cookie.value);
 
-/** Returns the session token of an Authorization header, `absent` for another scheme, or `malformed`. */
+/** Returns the session token of an Authorization header, `absent` without a header or for another scheme, or `malformed`. */
 function parseBearer(authorization: string | null): { token: string } | 'absent' | 'malformed' {
   if (authorization === null || OTHER_SCHEME.test(authorization)) return 'absent';
   const token = BEARER.exec(authorization)?.[1] ?? '';
   return JWT.test(token) ? { token } : 'malformed';
 }
 
-/** Cookies from which the SDK reads the session. Each may have the suffix of one of several instances. */
+/** Cookies from which the SDK reads the session. A name may end with a suffix that identifies an instance of the provider. */
 const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
 
 /** Safe methods (RFC 9110, 9.2.1). */
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** Returns true if the origin is the origin of the request's own address. */
+/** Returns true if the origin has the host of the `host` header. Does not compare the schemes. */
 function originMatchesHost(origin: string, headers: Headers): boolean {
   return URL.canParse(origin) && new URL(origin).host === headers.get('host');
 }
 
 /**
  * Returns true if the cookies may authenticate the request. A browser attaches cookies to requests that any page triggers, so:
- * - A request from another site is not authenticated by cookies.
- * - A method that is not safe needs a page of the same origin or of an authorized party.
- * - A request without `Sec-Fetch-Site` and `Origin` does not come from a page of a current browser, and passes.
+ * - A request from another site (`Sec-Fetch-Site: cross-site`) does not pass.
+ * - A request from the same origin passes. A request from the same site passes if its method is safe.
+ * - Any other request with an `Origin` passes if this is the origin of an authorized party. If the request has no
+ *   `Sec-Fetch-Site`, an origin with the host of the request passes too.
+ * - Any other request without an `Origin` passes if the user started it (`Sec-Fetch-Site: none`), or if it has no
+ *   `Sec-Fetch-Site` either. Such a request does not come from a page of a current browser.
  */
 function passesCsrfCheck(method: string, headers: Headers, authorizedParties: readonly string[]): boolean {
   const site = headers.get('sec-fetch-site');
@@ -105,9 +108,9 @@ function sessionCookies(headers: Headers): Credential {
 }
 
 /**
- * Returns the credential of an API request, or the reason why there is none. A bearer token takes precedence over cookies,
- * even if it is malformed. API keys and machine tokens are not credentials: the SDK would call the provider with the secret
- * key for each of them.
+ * Returns the credential of an API request. If the credential is not allowed, returns the reason instead. Returns neither
+ * if the request has no credential. A bearer token takes precedence over cookies, even if it is malformed. API keys and
+ * machine tokens are malformed here. To verify one, the SDK would call the provider's API with the secret key.
  */
 export function extractCredential(
   { method, headers }: Pick<Request, 'method' | 'headers'>,

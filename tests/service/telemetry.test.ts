@@ -25,7 +25,7 @@ import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 
-/** Private values that requests contain below. The service must not export any of them. */
+/** Private values in the requests of `hostileTraffic`. The service must not export any of them. */
 const MARKS = {
   query: mark('query'),
   path: mark('path'),
@@ -98,7 +98,7 @@ async function hostileTraffic(): Promise<void> {
 }
 
 const metric = (name: string) => receiver.metrics().find((each) => each.name === name);
-/** Returns the values of a metric's points by the values of their attributes. */
+/** Returns an object with the value of each point of a metric. A key contains the attribute values of the point. */
 const points = (name: string) =>
   Object.fromEntries(
     (metric(name)?.points ?? []).map(({ attributes, value }) => [Object.values(attributes).join(' '), value]),
@@ -116,7 +116,7 @@ async function allReceived(): Promise<void> {
 }
 
 describe('Exported telemetry', () => {
-  test('The exported metrics equal the table of docs/telemetry.md', async () => {
+  test('docs/telemetry.md contains the table of the exported metrics', async () => {
     await allReceived();
     expect(readFileSync('docs/telemetry.md', 'utf8')).toContain(metricsTable(receiver.metrics()));
   });
@@ -172,7 +172,7 @@ describe('Exported telemetry', () => {
     expect(values.filter((value) => !allowed.some((pattern) => pattern.test(value)))).toEqual([]);
   });
 
-  test('Each step of a request has a span with its outcome in the trace of the request', async () => {
+  test('Each step of a request has a span with its outcome. The span belongs to the trace of the request', async () => {
     await allReceived();
     const own = receiver.spans().filter(({ scope }) => scope === 'identity-link');
     const seen = new Set(
@@ -192,7 +192,7 @@ describe('Exported telemetry', () => {
     ).toBeGreaterThan(5);
   });
 
-  test('The spans of Next.js have only the actual status of the response', async () => {
+  test('A span of Next.js has the actual status of the response, or no status', async () => {
     await allReceived();
     const statuses = (route: string) =>
       new Set(
@@ -202,7 +202,8 @@ describe('Exported telemetry', () => {
       );
     expect(statuses('GET /users/v1/me')).toEqual(new Set([200, 401, 500]));
     expect(statuses('POST /webhooks/idp/v1/user-created')).toEqual(new Set([200, 400]));
-    // After the middleware, Next.js ends a span early with the status 200. The service removes that status.
+    // When the middleware passes a request on, Next.js ends its span before the response and reports status 200. The
+    // service removes that status.
     expect(statuses('POST')).toEqual(new Set([undefined]));
   });
 
@@ -245,13 +246,13 @@ describe('Exported telemetry', () => {
     expect(spans.filter(({ name }) => !names.test(name)).map(({ name }) => name)).toEqual([]);
   });
 
-  test('Calls of the exporter create no spans', async () => {
+  test('The requests of the exporter do not create spans', async () => {
     await allReceived();
     const { port } = new URL(receiver.url);
     expect(receiver.spans().filter(({ attributes }) => attributes['net.peer.port'] === port)).toEqual([]);
   });
 
-  test('The resource has an instance id, and no cloud provider outside of a cloud', async () => {
+  test('The resource has a service name and an instance id. Outside of a cloud, it has no cloud provider', async () => {
     await allReceived();
     const [resource] = receiver.resources();
     expect(resource).toMatchObject({
@@ -278,7 +279,7 @@ describe('Exported telemetry', () => {
 const startProcess = async (environment: Record<string, string>) =>
   stopAfterTest(await startServiceProcess({ ...service.environment, ...environment }));
 
-/** Time that platforms grant between SIGTERM and SIGKILL. */
+/** Time that a platform waits after SIGTERM before it sends SIGKILL. */
 const SHUTDOWN_MS = 10_000;
 const exitInTime = ({ exited }: { exited: Promise<number | null> }) =>
   Promise.race([exited, pause(SHUTDOWN_MS, 'still running', { ref: false })]);
@@ -286,7 +287,7 @@ const exitInTime = ({ exited }: { exited: Promise<number | null> }) =>
 /** Export intervals that are much longer than a test. */
 const LONG_INTERVALS = { OTEL_BSP_SCHEDULE_DELAY: '3600000', OTEL_METRIC_EXPORT_INTERVAL: '3600000' };
 
-test('A response on Vercel keeps its function alive until its telemetry is exported, or until a timeout', async () => {
+test('On Vercel, a response keeps its function alive until its telemetry is exported or the export times out', async () => {
   const own = stopAfterTest(await startOtlpReceiver());
   const kept: Promise<unknown>[] = [];
   const context = Symbol.for('@vercel/request-context');
@@ -330,7 +331,7 @@ test('The process exports the remaining telemetry on SIGTERM before it exits', a
   expect(own.spans().map(({ name }) => name)).toContain('guard');
 });
 
-test('The standard OTEL variables set the endpoint, the protocol and the headers', async () => {
+test('The standard OTEL variables set the endpoint, the protocol and the headers of the exports', async () => {
   const own = stopAfterTest(await startOtlpReceiver());
   const stopping = await startProcess({
     ...otelVariables(own),
@@ -356,7 +357,7 @@ test('The service does not forward the trace headers of a caller to its dependen
   proxy.onClientData = (chunk) => {
     sent += chunk.toString();
   };
-  // The library would forward the headers to this host name.
+  // By default, @vercel/otel forwards trace headers to this host name.
   const calling = await startProcess({ KV_REST_API_URL: `http://localhost:${proxy.port}` });
   const headers = { ...bearer(token), ...TRACE };
   expect(await send(`${calling.url}/users/v1/me`, { headers })).toMatchObject({ status: 200 });
@@ -402,7 +403,7 @@ const sdkFiles = readdirSync(path.join(BUILD_FOLDER, 'server/chunks'))
     ),
   );
 
-/** Returns the output of a process, which lists the files that it loaded. */
+/** Returns the output of a process that served one request. On exit, the process prints the files that it loaded. */
 async function loadedBy(environment: Record<string, string>): Promise<string> {
   const preload = new URL('../harness/dependencies/print-loaded-files.mjs', import.meta.url).href;
   const running = await startProcess({ ...environment, NODE_OPTIONS: `--import ${preload}` });
@@ -412,14 +413,15 @@ async function loadedBy(environment: Record<string, string>): Promise<string> {
   return running.output();
 }
 
-test('With telemetry off the process does not load the SDK', async () => {
+test('With telemetry off, the process does not load the SDK', async () => {
   const unset = Object.fromEntries(Object.keys(otelVariables(receiver)).map((name) => [name, '']));
   const loaded = await loadedBy(unset);
   expect(loaded).toContain('loaded: ');
   expect(sdkFiles.filter((file) => loaded.includes(file))).toEqual([]);
 });
 
-test('With telemetry on the process loads the SDK, so the test above can fail', async () => {
+// Proves that the preceding test would detect a loaded SDK.
+test('With telemetry on, the process loads the SDK', async () => {
   const loaded = await loadedBy({});
   expect(sdkFiles.length).toBeGreaterThan(0);
   expect(sdkFiles.filter((file) => !loaded.includes(file))).toEqual([]);

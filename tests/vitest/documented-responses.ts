@@ -2,14 +2,14 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } f
 import path from 'node:path';
 import { DOCUMENTED } from '../harness/openapi';
 
-/** Environment variable that passes the folder for recorded responses to the test workers. */
+/** Name of the environment variable that contains the folder for recorded responses. Test workers inherit it. */
 export const RESPONSES_FOLDER_VARIABLE = 'TESTS_RESPONSES_FOLDER';
 /** List of the documented responses, each with the test that received it. Written after a run of all service tests. */
 const LIST = '.local/documented-responses.txt';
 
 const folderOf = () => process.env[RESPONSES_FOLDER_VARIABLE] ?? '';
 
-/** Appends a line to the file of this process. */
+/** Adds a line to the records. Each process writes its own file. */
 export function record(kind: 'file' | 'response', ...fields: readonly string[]): void {
   appendFileSync(path.join(folderOf(), `${process.pid}.tsv`), `${[kind, ...fields].join('\t')}\n`);
 }
@@ -25,8 +25,8 @@ function recorded(kind: 'file' | 'response'): string[][] {
 const SUITE = 'tests/service';
 
 /**
- * Writes the list after a run of all service tests. Throws if no test received one of the documented responses. Has no
- * effect after any other run.
+ * Writes the list after a run of all service tests. Throws if at least one documented response was not received by any
+ * test. Does neither if some of the service tests did not run.
  */
 export function expectAllDocumentedSeen(): void {
   const ran = new Set(recorded('file').map(([file]) => file));
@@ -38,7 +38,7 @@ export function expectAllDocumentedSeen(): void {
   writeFileSync(LIST, lines.join(''));
   const missing = DOCUMENTED.filter(({ name }) => !seen.has(name)).map(({ name }) => `  ${name}`);
   if (missing.length === 0) return;
-  // Vitest prints an error of a teardown, but exits with 0.
+  // Vitest prints an error that a teardown throws, but still exits with 0.
   process.exitCode = 1;
   throw new Error(`lib/api/openapi.json describes responses that no test received:\n${missing.join('\n')}`);
 }

@@ -7,9 +7,9 @@ import { type Kind, prepareTraffic, type Traffic } from './traffic';
 
 /**
  * `npm run soak`: sends mixed traffic at the highest possible rate while the cache and the database fail and recover.
- * Exits with 1 if a request failed without an injected failure, if memory grew, or if a user does not have exactly one
- * row. `-- --seconds 600` extends the run. With `--ids 100000`, the run continues without failures until it has
- * acknowledged 100,000 users.
+ * Exits with 1 if a request failed and an injected database failure does not explain it, if memory grew, if a user does
+ * not have exactly one row and one internal id, or if an event was not acknowledged. `-- --seconds 600` extends the run.
+ * With `--ids 100000`, the load continues after the last injected failure until the service has acknowledged 100,000 users.
  */
 const { values } = parseArgs({
   options: {
@@ -96,7 +96,7 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
 
 await withService({ processes: Number(values.processes), environment: limitedHeap }, async (service) => {
   const traffic = await prepareTraffic(service);
-  // The heap reaches its normal size before its growth is measured.
+  // This load is not measured. The heap reaches its normal size during it.
   const warmUp = performance.now() + Number(values.seconds) * 100;
   await generateLoad(service, traffic, () => performance.now() < warmUp);
 
@@ -125,16 +125,18 @@ await withService({ processes: Number(values.processes), environment: limitedHea
     'requests per second': Math.round(outcomes.length / seconds),
     'users acknowledged': traffic.acknowledged.size,
     rows: rows.length,
-    'users with several rows': rows.length - idsOf.size,
+    'additional rows of the same user': rows.length - idsOf.size,
     'acknowledged users without a row': missing.length,
     'users with several internal ids': ambiguous.length,
     'undelivered events': traffic.undelivered.size,
     ...memoryLines(memory),
   });
   const problems = [
-    ...(unexplained > 0 ? [`${unexplained} requests failed without an injected failure`] : []),
+    ...(unexplained > 0
+      ? [`${unexplained} requests failed, and an injected database failure does not explain them`]
+      : []),
     ...(rows.length !== idsOf.size || missing.length + ambiguous.length + traffic.undelivered.size > 0
-      ? ['a user does not have exactly one row']
+      ? ['a user does not have exactly one row and one internal id, or an event was not acknowledged']
       : []),
     ...(memoryGrew(memory) ? ['memory grew'] : []),
   ];

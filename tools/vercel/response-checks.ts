@@ -21,8 +21,8 @@ import type { Check } from './report';
 
 /** Time between SIGTERM and SIGKILL according to the Vercel documentation. */
 const GRACE_MILLISECONDS = 500;
-/** The pool closes an idle connection after 5 s. */
-const IDLE_MILLISECONDS = 10_000;
+/** Maximum wait for the platform's `waitUntil`. The pool closes an idle connection after 5 s. */
+const IDLE_WAIT_MILLISECONDS = 10_000;
 
 /** Returns the number of database connections of the service. */
 export async function countConnections({ database, environment }: TestDependencies): Promise<number> {
@@ -69,7 +69,8 @@ const FORGED = {
 } as const;
 
 /**
- * Returns the checks of the responses of one deployment. The functions do not include server.ts. `name` is part of each user id.
+ * Returns the checks of one deployment. Its functions do not include server.ts. `name` is part of each user id. `hasGate`
+ * is true if the deployment filters requests before Next.js receives them.
  */
 export function responseChecks(
   { name, hasGate }: { readonly name: string; readonly hasGate: boolean },
@@ -83,7 +84,7 @@ export function responseChecks(
   return [
     {
       title:
-        'The guard returns 401 without a session, and the id of the row with one, the second time from the cache',
+        'The guard returns 401 without a session. With a session, it returns the id of the row, which the second request gets from the cache',
       async run() {
         const rejected = await send(`${url}${ME}`);
         expectResponse(rejected, { status: 401, body: { message: 'Unauthorized' } });
@@ -101,7 +102,7 @@ export function responseChecks(
       },
     },
     {
-      title: 'Request headers cannot replace a session',
+      title: 'Neither request headers nor a query parameter can replace a session',
       async run() {
         for (const address of [ME, `${ME}?__clerk_handshake=x`])
           expectResponse(await send(`${url}${address}`, { headers: FORGED }), {
@@ -111,7 +112,8 @@ export function responseChecks(
       },
     },
     {
-      title: 'Register returns 201, then 200 with the same id, and JSON for 400 and 413',
+      title:
+        'Register returns 201, then 200 with the same id. It returns 400 for a body without an id, and 413 for a body of 17 KiB',
       async run() {
         const body = { identityProviderUserId: user('colleague') };
         const [created, again] = [
@@ -150,7 +152,7 @@ export function responseChecks(
     },
     {
       title:
-        'Pages load when signed out and signed in, redirect to sign-in and support client-side navigation',
+        'Public pages load, the account page redirects to sign-in without a session, and client-side navigation works',
       async run() {
         for (const address of ['/', '/docs', '/sign-in', '/sign-in/factor-one', '/sign-up']) {
           const { status, body, headers } = await send(`${url}${address}`);
@@ -216,8 +218,8 @@ export function responseChecks(
     },
     {
       title: hasGate
-        ? 'Next.js-internal requests are rejected: .rsc aliases with 404, an invalid router state with 400'
-        : 'An .rsc alias uses the same guard, and an invalid router state gets a 500 without a stack trace',
+        ? 'An .rsc alias gets a 404, an rsc header does not bypass the guard, and an invalid router state gets a 400'
+        : 'An .rsc alias and an rsc header do not bypass the guard, and an invalid router state gets a 500 without a stack trace',
       async run() {
         const alias = async (headers: Record<string, string>) =>
           (await send(`${url}${ME}.rsc`, { headers })).status;
@@ -235,7 +237,7 @@ export function responseChecks(
     },
     {
       title:
-        'All requests succeed without the cache, and cached users without the database, which health reports',
+        'Requests succeed without the cache. Without the database, a cached user gets a 200 and the readiness check returns 503',
       async run() {
         await parts.kv.proxy.treat('refuse');
         assert.equal((await me(url, token('guard'))).status, 200);
@@ -265,15 +267,22 @@ export function responseChecks(
       },
     },
     {
-      title: 'waitUntil keeps an instance awake until its idle database connections are closed',
+      title:
+        "The platform's waitUntil keeps an instance awake until its idle database connections are closed",
       async run() {
         await register(url, token('guard'), { identityProviderUserId: user('awake') });
-        assert.ok((registration.instance()?.waiting() ?? 0) > 0, 'waitUntil was not called');
+        assert.ok((registration.instance()?.waiting() ?? 0) > 0, "the platform's waitUntil was not called");
         assert.ok((await countConnections(parts)) > 0);
         const isDone = () => registration.instance()?.waiting() === 0;
-        assert.ok(await waitUntil(isDone, IDLE_MILLISECONDS), 'waitUntil does not end');
+        assert.ok(
+          await waitUntil(isDone, IDLE_WAIT_MILLISECONDS),
+          "the promise of the platform's waitUntil is pending",
+        );
         const isClosed = async () => (await countConnections(parts)) === 0;
-        assert.ok(await waitUntil(isClosed, 1_000), 'connections stay open in a suspended instance');
+        assert.ok(
+          await waitUntil(isClosed, 1_000),
+          'the instance may be suspended while it has open database connections',
+        );
       },
     },
     {
@@ -290,7 +299,7 @@ export function responseChecks(
       },
     },
     {
-      title: 'The log has one line for each request and contains no secrets or personal data',
+      title: 'The log contains the route and the status of requests, and no secrets or personal data',
       async run() {
         for (const line of [`"route":"GET ${ME}","status":200`, `"route":"POST ${REGISTER}","status":201`])
           assert.ok(deployment.output().includes(line), line);
