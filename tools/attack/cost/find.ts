@@ -23,10 +23,13 @@ export interface Finding {
 export interface Target {
   readonly address: string;
   readonly ordinary: CostRequest;
+  /** The GET request of the address. It is the reference if the address does not take the method. */
+  readonly get: CostRequest;
   readonly dimensions: readonly Dimension[];
 }
 
 const METHODS = ['GET', 'POST'] as const;
+const METHOD_NOT_ALLOWED = 405;
 
 /** Returns the targets. `only` is matched against method, path and dimension, separated by spaces. */
 export function costTargets(addresses: readonly CostAddress[], token: string, only: RegExp): Target[] {
@@ -38,7 +41,7 @@ export function costTargets(addresses: readonly CostAddress[], token: string, on
         const dimensions = DIMENSIONS.filter(
           (dimension) => dimension.appliesTo(ordinary) && only.test(`${address} ${dimension.name}`),
         );
-        return { address, ordinary, dimensions };
+        return { address, ordinary, get: ordinaryRequest(each, 'GET', token), dimensions };
       }),
     )
     .filter(({ dimensions }) => dimensions.length > 0);
@@ -88,11 +91,17 @@ function lowest(rounds: readonly (readonly MeasuredPoint[])[]): MeasuredPoint[] 
   });
 }
 
+/** Measures an ordinary request of an address: with the same method, or with GET if the address rejects the method. */
+async function measureReference(server: Server, { ordinary, get }: Target, effort: Effort): Promise<number> {
+  const { milliseconds, status } = await measureCost(server, ordinary, effort);
+  return status === METHOD_NOT_ALLOWED ? (await measureCost(server, get, effort)).milliseconds : milliseconds;
+}
+
 /** Measures a suspect again, at more sizes and with more requests. */
 async function confirm(server: Server, target: Target, dimension: Dimension): Promise<MeasuredPoint[]> {
   const rounds: MeasuredPoint[][] = [];
   for (let round = 0; round < CONFIRMATIONS; round += 1) {
-    const { milliseconds } = await measureCost(server, target.ordinary, CONFIRMATION);
+    const milliseconds = await measureReference(server, target, CONFIRMATION);
     const sizes = sizesOf(dimension, 2, 8);
     rounds.push(await measureSeries(server, target, dimension, sizes, CONFIRMATION, milliseconds));
   }
@@ -120,10 +129,9 @@ async function findIn(
 }
 
 /** Resolves with the lowest of several figures: the reference of every dimension must not be high by accident. */
-async function ordinaryCost(server: Server, { ordinary }: Target): Promise<number> {
+async function ordinaryCost(server: Server, target: Target): Promise<number> {
   const costs: number[] = [];
-  while (costs.length < ORDINARY_ROUNDS)
-    costs.push((await measureCost(server, ordinary, ORDINARY)).milliseconds);
+  while (costs.length < ORDINARY_ROUNDS) costs.push(await measureReference(server, target, ORDINARY));
   return Math.min(...costs);
 }
 
