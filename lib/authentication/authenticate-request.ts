@@ -1,11 +1,5 @@
+import type { AuthenticatedContext } from '../api/schemas';
 import type { AuthenticationPort } from './port';
-
-/** Context of contract 2.2, which the guard passes to route handlers. */
-export interface AuthenticatedRequest {
-  readonly isAuthenticated: true;
-  readonly userId: string;
-  readonly identityProviderUserId: string;
-}
 
 /** Returns the internal user id of an identity-provider user id. The service uses `resolveUserId`. */
 export type ResolveUserId = (identityProviderUserId: string) => Promise<string>;
@@ -19,7 +13,7 @@ export async function authenticateRequest(
   request: Request,
   port: AuthenticationPort,
   resolveUserId: ResolveUserId,
-): Promise<AuthenticatedRequest | undefined> {
+): Promise<AuthenticatedContext | undefined> {
   const state = await port.authenticate(request);
   if (!state.isAuthenticated || state.userId === '') return undefined;
   const userId = await resolveUserId(state.userId);
