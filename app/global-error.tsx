@@ -3,7 +3,7 @@
 import './globals.css';
 import { Failure } from './_ui/failure';
 
-/** Replaces the whole document when the layout failed, so it depends only on CSS. */
+/** Replaces the whole document when the root layout fails. It uses no provider and no router of the layout. */
 export default function GlobalError({ error }: { error: Error & { digest?: string } }) {
   return (
     <html lang="en">

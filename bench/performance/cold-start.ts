@@ -26,7 +26,7 @@ async function cpuUntilFirstResponse(
   }
 }
 
-/** Measures the first response of new processes. Each round starts every target once, one after the other. */
+/** Measures the first response of new processes. Each round starts a new process for each kind of request, one after the other. */
 export async function measureColdStart(
   fixtures: Fixtures,
   rounds: number,

@@ -12,7 +12,7 @@ const CONNECTIONS = 32;
 /** Time for the garbage collector to free memory after a burst. */
 const SETTLE_MILLISECONDS = 10_000;
 
-/** Sends the requests over new connections. The server closes idle connections while the next requests are prepared. */
+/** Sends the requests over new connections, because the server closes connections that are idle between two calls. */
 async function send(server: Server, requests: readonly LoadRequest[]): Promise<void> {
   const load = openLoad(server, CONNECTIONS);
   await load.send(requests);

@@ -73,7 +73,7 @@ function storageSection({ tables, cache }: NonNullable<Figures['storage']>): str
     `${serverMicroseconds.toFixed(0)} µs; ${milliseconds.toFixed(2)} ms`;
   return [
     '### Storage per user and cost per statement',
-    'Each column is for a table with that number of users. The users have random ids of 32 characters. The rows of the statements contain the CPU time of the database process, then the median latency over one connection of the driver.',
+    'The column heading is the number of rows in the users table. The ids are random and have 32 characters. A statement has two values: the CPU time of the database process, and the median latency over one connection.',
     table(
       ['', ...tables.map(({ users }) => users.toLocaleString('en'))],
       [
@@ -256,5 +256,7 @@ export function writeReport(): void {
 
 /** Prints the given figures in the format of the page. */
 export function printFigures(figures: Figures): void {
-  process.stdout.write(`${[`${figures.machine}.`, ...sections(figures, figures.node)].join('\n\n')}\n`);
+  process.stdout.write(
+    `${[`${figures.machine}.`, ...sections(figures, majorOf(figures.node))].join('\n\n')}\n`,
+  );
 }

@@ -29,8 +29,7 @@ async function cpuMicrosecondsPerCall(call: (index: number) => Promise<unknown>)
 }
 
 /**
- * Compares Prisma with the pg pool for the statements of a registration. Also compares them for the insert that Prisma
- * generates.
+ * Compares Prisma with the pg pool for the statements of a registration, and for the insert statement that Prisma generates.
  */
 export async function measureStatements(
   { databaseUrl }: Fixtures,

@@ -5,15 +5,15 @@ export type Credential =
   | {
       readonly header: 'authorization' | 'cookie';
       readonly value: string;
-      /** The session token. Undefined if the cookies contain several tokens, because the SDK chooses one of them. */
+      /** The session token. Undefined if the cookies contain several, because only the SDK knows which one it chooses. */
       readonly token: string | undefined;
     }
   | undefined;
 
 /**
- * A JWT (RFC 7519) without padding, and without text before or after it. If there was more text, the SDK's middleware and
- * its `auth()` would read different tokens from it, and could accept another kind of token as a session token. The header
- * of a JWT begins with `ey`, because it is a JSON object in base64url. API keys and machine tokens do not begin with `ey`.
+ * A JWT (RFC 7519) without padding, and without text before or after it. From a value with more text, the SDK's middleware
+ * reads one token and the SDK's `auth()` another one, so that a token of another kind could pass as a session token. The
+ * header of a JWT begins with `ey`, because it is a JSON object in base64url. API keys and machine tokens do not.
  */
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
 const BEARER = /^(?:Bearer +)?(\S+) *$/i;
@@ -86,7 +86,7 @@ function originMatchesHost(origin: string, headers: Headers): boolean {
  * - Any other request with an `Origin` passes if this is the origin of an authorized party. If the request has no
  *   `Sec-Fetch-Site`, an origin with the host of the request passes too.
  * - Any other request without an `Origin` passes if the user started it (`Sec-Fetch-Site: none`), or if it has no
- *   `Sec-Fetch-Site` either. Such a request does not come from a page of a current browser.
+ *   `Sec-Fetch-Site` either, because pages of current browsers send that header.
  */
 function passesCsrfCheck(method: string, headers: Headers, authorizedParties: readonly string[]): boolean {
   const site = headers.get('sec-fetch-site');

@@ -55,10 +55,12 @@ beforeEach(() => {
 
 describe('The guard', () => {
   test('passes the request, a readonly context and the dynamic params of the route to the handler', async () => {
+    const given = request();
     const handler = vi.fn(async (_request: NextRequest, context: object, { params }: typeof routeContext) =>
       json({ ...context, ...(await params) }),
     );
-    const response = await guard(handler)(request(), routeContext);
+    const response = await guard(handler)(given, routeContext);
+    expect(handler.mock.calls[0]?.[0]).toBe(given);
     expect(await response.json()).toEqual({
       isAuthenticated: true,
       userId: 'internal-id',
@@ -68,11 +70,14 @@ describe('The guard', () => {
     expect(Object.isFrozen(handler.mock.calls[0]?.[1])).toBe(true);
   });
 
-  test.each(['user_2', 'user ü/%2F', 'Ада \u{1f600}'])('passes any valid user id on: %s', async (user) => {
-    const guarded = guard((_request, { identityProviderUserId }) => json({ identityProviderUserId }));
-    const response = await guarded(request({ user }), routeContext);
-    expect(await response.json()).toEqual({ identityProviderUserId: user });
-  });
+  test.each(['user_2', 'user ü/%2F', 'Ада \u{1f600}'])(
+    'passes the user id %s to the handler',
+    async (user) => {
+      const guarded = guard((_request, { identityProviderUserId }) => json({ identityProviderUserId }));
+      const response = await guarded(request({ user }), routeContext);
+      expect(await response.json()).toEqual({ identityProviderUserId: user });
+    },
+  );
 
   test('responds to OPTIONS with 204 and does not run the handler', async () => {
     const handler = vi.fn(() => json({}));
@@ -115,7 +120,7 @@ describe('The guard', () => {
     expect(resolveUserId).not.toHaveBeenCalled();
   });
 
-  test('responds with the constant 500 if the lookup fails', async () => {
+  test('responds with `Internal Server Error` if the lookup fails', async () => {
     vi.mocked(resolveUserId).mockRejectedValue(new Error('connect ECONNREFUSED 10.0.0.1:5432'));
     const handler = vi.fn(() => json({}));
     const response = await guard(handler)(request(), routeContext);

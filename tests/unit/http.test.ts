@@ -35,13 +35,16 @@ describe('The route in the log', () => {
   test.each([
     ['/users/v1/alice@example.com', 'GET /users'],
     ['/alice@example.com', 'GET /'],
-  ])('The log contains only the API root if the route has no pattern: %s', async (path, name) => {
-    await call(
-      route(() => json({})),
-      path,
-    );
-    expect(logged()).toMatchObject({ route: name });
-  });
+  ])(
+    'The log contains only the first segment of an API path if the route has no pattern: %s',
+    async (path, name) => {
+      await call(
+        route(() => json({})),
+        path,
+      );
+      expect(logged()).toMatchObject({ route: name });
+    },
+  );
 
   const files = readdirSync('app', { recursive: true, encoding: 'utf8' }).filter(
     (file) => /(?:^|\/)route\.ts$/.test(file) && !file.startsWith('api-not-found'),

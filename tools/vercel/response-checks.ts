@@ -69,8 +69,8 @@ const FORGED = {
 } as const;
 
 /**
- * Returns the checks of one deployment. Its functions do not include server.ts. `name` is part of each user id. `hasGate`
- * is true if the deployment filters requests before Next.js receives them.
+ * Returns the checks of one deployment. `name` is part of each user id. `hasGate` is true if the deployment filters requests
+ * before Next.js receives them. The functions on Vercel do not, because they run without server.ts.
  */
 export function responseChecks(
   { name, hasGate }: { readonly name: string; readonly hasGate: boolean },
