@@ -1,0 +1,69 @@
+import { clerkMiddleware } from '@clerk/nextjs/server';
+import { type NextFetchEvent, NextRequest, NextResponse } from 'next/server';
+import { contentSecurityPolicy } from '#lib/http/content-security-policy';
+
+/** Origin of the provider's API for browsers. */
+export const FRONTEND_API = 'https://clerk.example.com';
+
+/** Sources of the SDK's policy that ours leaves out, and why. */
+const EXCLUDED_BY_REASON = {
+  'telemetry is disabled': [
+    'connect-src https://clerk-telemetry.com',
+    'connect-src https://*.clerk-telemetry.com',
+  ],
+  'the application takes no payments': [
+    'connect-src https://api.stripe.com',
+    'connect-src https://maps.googleapis.com',
+    'frame-src https://*.js.stripe.com',
+    'frame-src https://js.stripe.com',
+    'frame-src https://hooks.stripe.com',
+  ],
+  'an internal host of the provider, which later versions of the SDK no longer list': [
+    'connect-src https://images.clerkstage.dev',
+  ],
+  "frame-ancestors 'none' forbids frames of this origin": ["frame-src 'self'"],
+  "'strict-dynamic' makes browsers ignore hosts of scripts": [
+    'script-src https://*.js.stripe.com',
+    'script-src https://js.stripe.com',
+    'script-src https://maps.googleapis.com',
+    'script-src https://*.protect.clerk.com',
+  ],
+  "a nonce makes browsers ignore 'unsafe-inline'": ["script-src 'unsafe-inline'"],
+  'the SDK adds it outside production': ["script-src 'unsafe-eval'"],
+};
+
+/** Sources of the SDK's policy that ours leaves out. */
+export const EXCLUDED_SOURCES = Object.values(EXCLUDED_BY_REASON).flat();
+
+/** Returns a policy as pairs of directive and source, without the nonce. */
+function sourcesOf(policy: string): string[] {
+  const directives = policy.split(';').map((directive) => directive.trim().split(/ +/));
+  return directives
+    .flatMap(([name = '', ...sources]) => sources.map((source) => `${name} ${source}`))
+    .filter((source) => !source.includes("'nonce-"));
+}
+
+/** Returns the sources of the policy that the installed SDK sets for an instance. */
+export async function sdkSources(): Promise<string[]> {
+  const publishableKey = `pk_live_${Buffer.from(`${new URL(FRONTEND_API).host}$`).toString('base64')}`;
+  // A redirect, because for any other response the SDK requires an encryption key next to a secret key.
+  const middleware = clerkMiddleware(() => NextResponse.redirect('https://app.example.com/sign-in'), {
+    publishableKey,
+    secretKey: 'sk_live_unused',
+    contentSecurityPolicy: { strict: true },
+  });
+  const event: NextFetchEvent = Object.create(null);
+  // With this header the request is not a navigation, which the SDK would redirect to its own host.
+  const request = new NextRequest('https://app.example.com/', { headers: { 'sec-fetch-dest': 'empty' } });
+  const response = await middleware(request, event);
+  const sources = sourcesOf(response?.headers.get('content-security-policy') ?? '');
+  // The SDK names this host without a scheme.
+  return sources.map((source) => source.replace(/ clerk\.example\.com$/, ` ${FRONTEND_API}`));
+}
+
+/** Returns the sources of the service's policy for the same instance. */
+export function ownSources(): string[] {
+  return sourcesOf(
+    contentSecurityPolicy({ nonce: 'n', frontendApi: FRONTEND_API, sameOrigin: false, development: false }),
+  );
+}

@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+
+/** Reasons of the SDK for a token that it could not verify because it could not get the provider's keys. */
+export const MISSING_KEYS = [
+  'jwk-failed-to-resolve',
+  'jwk-local-missing',
+  'jwk-remote-failed-to-load',
+  'jwk-remote-invalid',
+  'jwk-remote-missing',
+  'secret-key-invalid',
+];
+
+/** Reasons of the SDK that do not describe a session token: steps of a handshake, which only pages have, and its own errors. */
+export const OTHER_THAN_TOKEN = [
+  'active-organization-mismatch',
+  'dev-browser-sync',
+  'primary-domain-cross-origin-sync',
+  'primary-responds-to-syncing',
+  'satellite-needs-syncing',
+  'session-token-missing',
+  'unexpected-error',
+];
+
+/** Returns the values of AuthErrorReason from the installed SDK's declarations, because the SDK does not export it. */
+export function authErrorReasons(): string[] {
+  const folder = path.dirname(createRequire(import.meta.url).resolve('@clerk/backend'));
+  const declarations = readFileSync(path.join(folder, 'tokens/authStatus.d.ts'), 'utf8');
+  const [, values = ''] = /const AuthErrorReason: \{([^}]+)\}/.exec(declarations) ?? [];
+  return [...values.matchAll(/: "([^"]+)"/g)].flatMap(([, value]) => value ?? []);
+}
