@@ -89,17 +89,17 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       await signInWithoutForm(page, email);
       const before = await shownLink(page);
       await page.getByRole('button', { name: 'Open user menu' }).waitFor();
-      const answered = page.waitForResponse('/users/v1/me');
-      // In one breath: the SDK writes a good token back within seconds.
+      const response = page.waitForResponse('/users/v1/me');
+      // Both in one task of the page, because the SDK replaces an expired token within seconds.
       await page.getByRole('button', { name: 'Refresh' }).evaluate(
         (button: HTMLElement, cookies) => {
-          // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API would let time pass
+          // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is asynchronous
           for (const { name, value } of cookies) document.cookie = `${name}=${value}; path=/`;
           button.click();
         },
         await expiredSessionCookies(page, service),
       );
-      expect((await answered).status()).toBe(200);
+      expect((await response).status()).toBe(200);
       await expect.poll(() => shownLink(page)).toEqual({ ...before, origin: 'Read from the cache.' });
     }));
 
