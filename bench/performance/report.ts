@@ -207,10 +207,10 @@ function formatFigures(figures: Figures): string {
 }
 
 /** Updates the text between the markers in the README. */
-function updateReadme({ cpu }: Requests, node: string): void {
+function updateReadme({ cpu }: Requests, { node, measured }: Figures): void {
   const figure = (name: string) =>
     cpu.find(({ scenario }) => scenario === name)?.ratios['service']?.median.toFixed(1);
-  const text = `A guarded request with a cache hit takes ${figure('hit, bearer, known credential')} times the CPU time of a bare Next.js route in a separate application. A request without a credential (401) takes ${figure('401, no credential')} times as much as that route, and a registration of an existing user takes ${figure('register, existing')} times as much. The figures are for Node.js ${node} and ${MAIN_CONNECTIONS} connections.`;
+  const text = `A guarded request with a cache hit takes ${figure('hit, bearer, known credential')} times the CPU time of a bare Next.js route in a separate application. A request without a credential (401) takes ${figure('401, no credential')} times as much as that route, and a registration of an existing user takes ${figure('register, existing')} times as much as that route. Measured at ${measured['requests']?.commit} with Node.js ${node} and ${MAIN_CONNECTIONS} connections.`;
   const readme = readFileSync('README.md', 'utf8');
   const marks = /(<!-- npm run bench -->\n)[^<]*(<!-- end -->)/;
   if (!marks.test(readme))
@@ -251,7 +251,7 @@ export function writeReport(): void {
   writeFileSync(PAGE, `${page.join('\n\n')}\n`);
   // The README contains the figures of the newest Node.js release line.
   const newest = all.at(-1);
-  if (newest?.requests) updateReadme(newest.requests, newest.node);
+  if (newest?.requests) updateReadme(newest.requests, newest);
 }
 
 /** Prints the given figures in the format of the page. */
