@@ -29,8 +29,8 @@ export type Authenticate = (
 /**
  * Creates the function that authenticates API requests with the SDK's middleware, and caches the result.
  *
- * If the SDK fails to process a credential, the request counts as one without a credential. Without a credential the state depends on the secret key alone, so the
- * SDK runs once. Rejects if the SDK supplies no state even then.
+ * If the SDK fails to process a credential, the request counts as one without a credential. Without a credential the state
+ * depends on the secret key alone, so the SDK runs once. Rejects if the SDK supplies no state even then.
  */
 export function authenticator(sdk: NextMiddleware, warn: (fields: object) => void): Authenticate {
   const sessions = sessionCache();
