@@ -34,7 +34,7 @@ const NOT_PERMITTED = /NOPERM|READONLY|NOAUTH/;
  */
 const QUOTA_EXCEEDED = /\b(?:limit|quota) exceeded/i;
 
-/** Message of lib/storage/kv-transport.ts for a timeout. */
+/** Message of lib/storage/kv.ts for a timeout. */
 const TIMED_OUT = /^KV store d(?:id|oes) not /;
 
 const COPY_BOTH = 'Copy KV_REST_API_URL and KV_REST_API_TOKEN from the page of the same store';

@@ -68,7 +68,7 @@ describe('A failing cache', () => {
     const { body } = await me(service.url, token);
     const skipped = count('cache skipped');
     await fail();
-    // tests/unit/kv-transport.test.ts checks the timeout of a call. Here `send` ends a request that hangs.
+    // tests/unit/kv.test.ts checks the timeout of a call. Here `send` ends a request that hangs.
     expect(await me(service.url, token)).toMatchObject({ status: 200, body });
     expect(await me(service.url, tokenFor(service.idp, `${id}_new`))).toMatchObject({ status: 200 });
     for (let request = 0; request < 5; request += 1) {

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { text } from 'node:stream/consumers';
 import { VercelKV } from '@vercel/kv';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { kvRequester } from '#lib/storage/kv-transport';
+import { kvRequester } from '#lib/storage/kv';
 import { listen } from '../../dev/system/listen';
 
 const TIMEOUT_MS = 500;
