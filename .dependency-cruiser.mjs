@@ -120,7 +120,7 @@ export default {
       name: 'routes-do-not-import-storage',
       severity: 'error',
       from: { path: '^app/' },
-      to: { path: '^lib/(storage|linking|generated|idp/authentication-middleware)' },
+      to: { path: '^lib/(storage|linking|generated|user-id|idp/authentication-middleware)' },
     },
     {
       name: 'every-folder-of-lib-has-a-layer',

@@ -3,8 +3,8 @@ import type { AuthenticatedContext } from './api/schemas';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { readVerdict } from './idp/auth-state';
 import { addLogFields } from './log';
-import { resolveUserId } from './register';
 import { withSpan } from './telemetry/with-span';
+import { resolveUserId } from './user-id';
 
 /** Runs only for a request with a verified session. `route` turns its errors into responses (contract 7). */
 export type GuardedHandler<C extends RouteContext> = (

@@ -2,8 +2,6 @@ import { batchLoader } from './concurrency/batch-loader';
 import { singleFlight } from './concurrency/single-flight';
 import { withTimeout } from './concurrency/with-timeout';
 import { insertLinks, linkedUserIds, retryOnConflict } from './linking/links';
-import { cacheUserId, readCachedUserId } from './linking/user-id-cache';
-import { addLogFields, type RequestLogFields } from './log';
 import { withSpan } from './telemetry/with-span';
 
 /** The link of an identity-provider user to an internal user. */
@@ -57,43 +55,4 @@ export function registerByIdentityProviderUserId(identityProviderUserId: string)
     },
     ({ created }) => (created ? 'created' : 'existing'),
   );
-}
-
-interface ResolvedUserId {
-  readonly userId: string;
-  readonly facts: Pick<RequestLogFields, 'cache' | 'caller'>;
-}
-
-async function readOrRegister(identityProviderUserId: string): Promise<ResolvedUserId> {
-  const cached = await withSpan(
-    'cache read',
-    () => readCachedUserId(identityProviderUserId),
-    ({ outcome }) => outcome,
-  );
-  if (cached.outcome === 'hit') return { userId: cached.userId, facts: { cache: 'hit' } };
-  const { userId, created } = await registerByIdentityProviderUserId(identityProviderUserId);
-  const caller = created ? 'created' : 'existing';
-  // Writing to a cache that has just failed would make this request wait a second time.
-  if (cached.outcome === 'error') return { userId, facts: { cache: 'bypass', caller } };
-  await withSpan(
-    'cache write',
-    () => cacheUserId(identityProviderUserId, userId),
-    (outcome) => outcome,
-  );
-  return { userId, facts: { cache: 'miss', caller } };
-}
-
-const sharedReadOrRegister = singleFlight(readOrRegister);
-
-/**
- * Returns the internal id of an identity-provider user from the cache, or registers the user on first sight (contract 5.2,
- * rule 3). Concurrent calls for a user in one process share the result or the error. Passes database errors through. A cache
- * error is never passed on.
- */
-export async function resolveUserId(identityProviderUserId: string): Promise<string> {
-  const { result, isLeader } = await sharedReadOrRegister(identityProviderUserId);
-  const { userId, facts } = result;
-  // If several requests share a registration, only one of them is logged as the one that created the user.
-  addLogFields(isLeader || facts.caller === undefined ? facts : { ...facts, caller: 'existing' });
-  return userId;
 }

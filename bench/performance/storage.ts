@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import type { PoolClient } from 'pg';
 import { v7 as uuidV7 } from 'uuid';
 import { z } from 'zod';
-import { cacheUserId, readCachedUserId } from '#lib/linking/user-id-cache';
+import { cacheUserId, readCachedUserId } from '#lib/user-id';
 import { startTcpProxy } from '../../tests/harness/dependencies/tcp-proxy';
 import { cpuMilliseconds, percentile } from '../process-figures';
 import type { Figures } from './figures';

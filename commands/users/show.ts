@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { retry, TransientError } from '#lib/concurrency/retry';
 import { parseEnvironmentSubset } from '#lib/env';
 import { listUsersById } from '#lib/idp/backend-api';
-import { readCachedUserId } from '#lib/linking/user-id-cache';
+import { readCachedUserId } from '#lib/user-id';
 import { type ExitCode, runCommand, shown } from '../command';
 import { linkOf, onlyId, VARIABLES } from './one-user';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { retry, TransientError } from '../concurrency/retry';
 import { linkedUserIds } from '../linking/links';
-import { deleteCachedUserId } from '../linking/user-id-cache';
+import { deleteCachedUserId } from '../user-id';
 import { asTransientError } from './database-error';
 import { deleteLink } from './rows';
 

@@ -72,7 +72,7 @@ export async function loadService(environment: Readonly<Record<string, string>>)
   // Next.js returns the headers of the route that runs.
   const current = new AsyncLocalStorage<Headers>();
   vi.doMock('next/headers', () => ({ headers: async () => current.getStore() }));
-  vi.doMock('#lib/register', () => ({ resolveUserId: async () => 'internal-id' }));
+  vi.doMock('#lib/user-id', () => ({ resolveUserId: async () => 'internal-id' }));
   const { default: middleware } = await import('../../middleware');
   const { guard } = await import('#lib/guard');
   const { json } = await import('#lib/http/route');

@@ -5,10 +5,10 @@ import { guard } from '#lib/guard';
 import { json } from '#lib/http/route';
 import { type AuthState, writeAuthState } from '#lib/idp/auth-state';
 import { log } from '#lib/log';
-import { resolveUserId } from '#lib/register';
+import { resolveUserId } from '#lib/user-id';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
-vi.mock('#lib/register', () => ({ resolveUserId: vi.fn() }));
+vi.mock('#lib/user-id', () => ({ resolveUserId: vi.fn() }));
 vi.mock('#lib/env', async (original) => ({
   ...(await original<typeof import('#lib/env')>()),
   environment: vi.fn(),

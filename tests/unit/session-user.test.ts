@@ -19,7 +19,7 @@ vi.hoisted(() => vi.stubEnv('CLERK_SECRET_KEY', 'sk_test_of_this_test'));
 const require = createRequire(import.meta.url);
 // The SDK has a module for bundlers, which Node.js cannot load. This one is for Node.js.
 vi.mock('#lib/idp/server', () => require('@clerk/nextjs/server'));
-vi.mock('#lib/register', () => ({ resolveUserId: async () => 'internal-id' }));
+vi.mock('#lib/user-id', () => ({ resolveUserId: async () => 'internal-id' }));
 const { default: middleware } = await import('../../middleware');
 
 const event: NextFetchEvent = Object.create(null);

@@ -1,6 +1,10 @@
-import { InternalUserId } from '../api/schemas';
-import { environment } from '../env';
-import { withKv } from '../storage/kv';
+import { InternalUserId } from './api/schemas';
+import { singleFlight } from './concurrency/single-flight';
+import { environment } from './env';
+import { addLogFields, type RequestLogFields } from './log';
+import { registerByIdentityProviderUserId } from './register';
+import { withKv } from './storage/kv';
+import { withSpan } from './telemetry/with-span';
 
 const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
 
@@ -56,4 +60,43 @@ export async function cacheUserId(
     () => 'stored',
     () => 'error',
   );
+}
+
+interface ResolvedUserId {
+  readonly userId: string;
+  readonly facts: Pick<RequestLogFields, 'cache' | 'caller'>;
+}
+
+async function readOrRegister(identityProviderUserId: string): Promise<ResolvedUserId> {
+  const cached = await withSpan(
+    'cache read',
+    () => readCachedUserId(identityProviderUserId),
+    ({ outcome }) => outcome,
+  );
+  if (cached.outcome === 'hit') return { userId: cached.userId, facts: { cache: 'hit' } };
+  const { userId, created } = await registerByIdentityProviderUserId(identityProviderUserId);
+  const caller = created ? 'created' : 'existing';
+  // Writing to a cache that has just failed would make this request wait a second time.
+  if (cached.outcome === 'error') return { userId, facts: { cache: 'bypass', caller } };
+  await withSpan(
+    'cache write',
+    () => cacheUserId(identityProviderUserId, userId),
+    (outcome) => outcome,
+  );
+  return { userId, facts: { cache: 'miss', caller } };
+}
+
+const sharedReadOrRegister = singleFlight(readOrRegister);
+
+/**
+ * Returns the internal id of an identity-provider user from the cache, or registers the user on first sight (contract 5.2,
+ * rule 3). Concurrent calls for a user in one process share the result or the error. Passes database errors through. A cache
+ * error is never passed on.
+ */
+export async function resolveUserId(identityProviderUserId: string): Promise<string> {
+  const { result, isLeader } = await sharedReadOrRegister(identityProviderUserId);
+  const { userId, facts } = result;
+  // If several requests share a registration, only one of them is logged as the one that created the user.
+  addLogFields(isLeader || facts.caller === undefined ? facts : { ...facts, caller: 'existing' });
+  return userId;
 }
