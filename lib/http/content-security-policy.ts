@@ -66,13 +66,3 @@ export function nextForDocument(given: Headers, sources: Omit<Sources, 'nonce'>)
   response.headers.set('content-security-policy', policy);
   return response;
 }
-
-/** Policy of a response that is not a document. It forbids everything if a browser opens the response as a document. */
-const DATA_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/** Passes a request with these headers to a route whose response is not a document. */
-export function nextForData(headers: Headers): NextResponse {
-  const response = NextResponse.next({ request: { headers } });
-  response.headers.set('content-security-policy', DATA_POLICY);
-  return response;
-}

@@ -3,8 +3,7 @@ import type { ErrorBody } from '../api/schemas';
 import { trackInFlight } from '../concurrency/shutdown';
 import { describeError } from '../errors/describe-error';
 import { log, type RequestLogFields, requestIdOf, withLogFields } from '../log';
-import { apiRootOf } from '../routing/paths';
-import { NOT_FOUND, type Rejection } from '../routing/rejection-for-address';
+import { apiRootOf, NOT_FOUND, type Rejection } from '../routing/paths';
 import { telemetry } from '../telemetry/with-span';
 import { HttpError } from './error';
 

@@ -1,20 +1,24 @@
-import type { NextFetchEvent, NextMiddleware, NextRequest, NextResponse } from 'next/server';
+import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
 import { describeError } from '../errors/describe-error';
-import { nextForData } from '../http/content-security-policy';
 import { rejectWith } from '../http/route';
 import { rateLimitedWarning } from '../log';
-import { isApi, isPage, isProxied } from '../routing/paths';
-import { postNotAllowed, type Rejection, rejectionForAddress } from '../routing/rejection-for-address';
+import {
+  isApi,
+  isPage,
+  isProxied,
+  postNotAllowed,
+  type Rejection,
+  rejectionForAddress,
+} from '../routing/paths';
 import { writeAuthState } from './auth-state';
 import { type Authenticate, authenticator, runSdk, SDK_TIMEOUT_MS } from './authenticate';
 import { isForeignParty } from './authorized-party';
-import { extractCredential } from './extract-credential';
+import { extractCredential, stripSdkHeaders } from './extract-credential';
 import {
   hasHandshakeNonce,
   isSdkAction,
   sanitizePageRequest,
   signedOutRequest,
-  stripSdkHeaders,
   withoutHandshake,
 } from './sanitize-request';
 
@@ -103,6 +107,9 @@ function withoutInternalHeaders(response: Response): Response {
 /** Next.js sets this header for an address `/_next/data/…`, an alias of a route, and drops it from a client's request. */
 const DATA_ALIAS = 'x-nextjs-data';
 
+/** Policy of an API response. It forbids everything if a browser opens the response as a document. */
+const DATA_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 export interface MiddlewareOptions {
   /** The SDK's middleware for pages, and for the provider's own traffic where the service proxies it. */
   readonly pages: NextMiddleware;
@@ -159,6 +166,10 @@ export function authenticationMiddleware({
       return withoutInternalHeaders(await respondToPage(pages, sanitizePageRequest(request), event, warn));
     }
     const passed = await headersForRoute(authenticate, request, event, authorizedParties());
-    return isApi(pathname) ? nextForData(passed) : nextForDocument(passed);
+    if (!isApi(pathname)) return nextForDocument(passed);
+    return NextResponse.next({
+      request: { headers: passed },
+      headers: { 'content-security-policy': DATA_POLICY },
+    });
   };
 }

@@ -46,13 +46,22 @@ const SDK_COOKIE_PREFIX = '__';
  * Limits the `cookie` header to 180 cookies, because the CPU time of a route handler in Next.js grows with the square of
  * the number of cookies (`MutableRequestCookiesAdapter.wrap`). The SDK's cookies come first. The others keep their order.
  */
-export function limitCookies(headers: Headers): void {
+function limitCookies(headers: Headers): void {
   const given = headers.get('cookie') ?? '';
   if (given.split(';').length <= MAX_COOKIES) return;
   const cookies = parseCookies(headers);
   const isOfSdk = ({ name }: Cookie) => name.startsWith(SDK_COOKIE_PREFIX);
   const ordered = [...cookies.filter(isOfSdk), ...cookies.filter((cookie) => !isOfSdk(cookie))];
   headers.set('cookie', cookieHeader(ordered.slice(0, MAX_COOKIES)));
+}
+
+/** Copies the headers of a request without those that only the SDK sends, and with a limited number of cookies. */
+export function stripSdkHeaders(given: Headers): Headers {
+  const headers = new Headers(given);
+  limitCookies(headers);
+  // With `x-clerk-debug`, the SDK's `auth()` logs the session token. The others would forge the auth state.
+  for (const name of [...headers.keys()]) if (/^x-(?:clerk|identity-link)-/.test(name)) headers.delete(name);
+  return headers;
 }
 
 const isSession = ({ name }: Cookie) => /^__session(?:_|$)/.test(name);

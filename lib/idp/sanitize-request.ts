@@ -5,8 +5,8 @@ import {
   type Credential,
   cookieHeader,
   isMalformedSessionCookie,
-  limitCookies,
   parseCookies,
+  stripSdkHeaders,
 } from './extract-credential';
 
 /**
@@ -50,15 +50,6 @@ export async function isSdkAction(request: NextRequest): Promise<boolean> {
   return (
     hasSdkActionHeaders((name) => request.headers.get(name)) && (await request.text()) === SDK_ACTION_BODY
   );
-}
-
-/** Copies the headers of a request without those that only the SDK sends, and with a limited number of cookies. */
-export function stripSdkHeaders(given: Headers): Headers {
-  const headers = new Headers(given);
-  limitCookies(headers);
-  // With `x-clerk-debug`, the SDK's `auth()` logs the session token. The others would forge the auth state.
-  for (const name of [...headers.keys()]) if (/^x-(?:clerk|identity-link)-/.test(name)) headers.delete(name);
-  return headers;
 }
 
 const HANDSHAKE = '__clerk_handshake';

@@ -1,14 +1,12 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Server as NetServer, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { takesBody } from '../routing/paths';
-import { METHOD_NOT_ALLOWED, type Rejection } from '../routing/rejection-for-address';
+import { METHOD_NOT_ALLOWED, type Rejection, takesBody } from '../routing/paths';
 import { CombinedResponse, LimitedRequest } from './http-messages';
 import {
   EXPECTATION_FAILED,
   INTERNAL_SERVER_ERROR,
   logRejected,
-  pathnameOf,
   reject,
   rejectionOfError,
   rejectSocket,
@@ -150,7 +148,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       enqueue(request, response, (exchange) => {
         const rejection = rejectionFor(request);
         if (rejection) return rejectRequest(exchange, rejection);
-        if (!takesBody(request.method ?? '', pathnameOf(request))) discardBody(exchange);
+        if (!takesBody(request)) discardBody(exchange);
         handle(request, response).catch(() => {
           if (response.headersSent) response.destroy();
           else rejectRequest(exchange, INTERNAL_SERVER_ERROR);

@@ -1,8 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { log, requestIdOf } from '../log';
-import { apiRootOf } from '../routing/paths';
-import { BAD_REQUEST, type Rejection } from '../routing/rejection-for-address';
+import { apiRootOf, BAD_REQUEST, type Rejection } from '../routing/paths';
 
 export const EXPECTATION_FAILED: Rejection = { status: 417, message: 'Expectation failed' };
 
@@ -24,7 +23,7 @@ export interface ReceivedRequest {
   readonly receivedAt: number;
 }
 
-export const pathnameOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] ?? '';
+const pathnameOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] ?? '';
 
 /** Logs a request that did not reach Next.js, and returns its id. Logs only the API root of its path. */
 export function logRejected(status: number, received?: ReceivedRequest): string {

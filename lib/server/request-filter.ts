@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/parse-and-validate-flight-router-state.js';
-import { isApi } from '../routing/paths';
-import { BAD_REQUEST, type Rejection, rejectionForAddress } from '../routing/rejection-for-address';
+import { BAD_REQUEST, isApi, type Rejection, rejectionForAddress } from '../routing/paths';
 import { HEADERS_TOO_LARGE } from './rejection';
 
 /** Headers that only the Next.js client and Next.js itself send. API routes do not use them. */

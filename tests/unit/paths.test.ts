@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type AddressedRequest, rejectionForAddress } from '#lib/routing/rejection-for-address';
+import { type AddressedRequest, rejectionForAddress } from '#lib/routing/paths';
 
 const rejectionOf = (request: Partial<AddressedRequest>) =>
   rejectionForAddress({
