@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
-import { beginShutdown, closeDependencies, whenIdle } from './lib/concurrency/shutdown';
+import { beginShutdown, closeDependencies } from './lib/concurrency/shutdown';
 import { httpServer } from './lib/server/http-server';
 
 const MAX_PORT = 65_535;
@@ -32,9 +32,8 @@ const buildFolder = path.resolve(process.env['NEXT_DIST_DIR'] ?? import.meta.dir
 
 /** Maximum duration of a shutdown. Platforms send SIGKILL 10 s after SIGTERM. */
 const SHUTDOWN_MS = 9_000;
-/** Maximum time to drain the connections. The rest is for requests in flight and for closing the dependencies. */
-const DRAIN_MS = 7_000;
-const LAST_RESPONSE_MS = 300;
+/** Maximum time to complete the requests in flight: a registration (lib/register.ts) and a call of the cache. */
+const DRAIN_MS = 8_500;
 
 process.title = 'identity-link';
 Object.assign(process.env, { NODE_ENV: 'production' });
@@ -73,11 +72,7 @@ server.once('error', (error) => {
 process.on('SIGTERM', async () => {
   if (!beginShutdown()) return;
   setTimeout(() => process.exit(0), SHUTDOWN_MS).unref();
-  const drained = drain();
-  await Promise.race([drained, pause(DRAIN_MS)]);
-  await whenIdle();
-  // Next.js writes a response after its handler has settled.
-  await Promise.race([drained, pause(LAST_RESPONSE_MS)]);
+  await Promise.race([drain(), pause(DRAIN_MS)]);
   await closeDependencies();
   process.exit(0);
 });

@@ -1,6 +1,5 @@
 import type { NextRequest } from 'next/server';
 import type { ErrorBody } from '../api/schemas';
-import { trackInFlight } from '../concurrency/shutdown';
 import { describeError } from '../errors/describe-error';
 import { log, type RequestLogFields, requestIdOf, withLogFields } from '../log';
 import { apiRootOf, NOT_FOUND, type Rejection } from '../routing/paths';
@@ -57,13 +56,11 @@ export function route<C extends RouteContext>(
     const requestId = requestIdOf(request.headers.get('x-request-id'));
     const fields: RequestLogFields = {};
     let cause: unknown;
-    const returned = await withLogFields(fields, () =>
-      trackInFlight(async () => {
-        const result = await handler(request, context);
-        if (result instanceof Response) return result;
-        throw new Error('A handler returned no response');
-      }),
-    ).catch((error: unknown) => {
+    const returned = await withLogFields(fields, async () => {
+      const result = await handler(request, context);
+      if (result instanceof Response) return result;
+      throw new Error('A handler returned no response');
+    }).catch((error: unknown) => {
       cause = error;
       return errorResponse(error);
     });

@@ -1,8 +1,7 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import { Server as NetServer, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { METHOD_NOT_ALLOWED, type Rejection, takesBody } from '../routing/paths';
-import { CombinedResponse, LimitedRequest } from './http-messages';
+import { isApi, METHOD_NOT_ALLOWED, type Rejection, takesBody } from '../routing/paths';
 import {
   EXPECTATION_FAILED,
   INTERNAL_SERVER_ERROR,
@@ -25,18 +24,53 @@ const IDLE_MS = 1_000;
 const ARRIVAL_MS = 100;
 /** Maximum time for accepting the connections that were opened before a shutdown. */
 const ACCEPT_MS = 5_500;
+/** A body may have 1,024 chunks, and one more for every 64 bytes. Next.js copies every chunk separately, whatever its size. */
+const MAX_SMALL_CHUNKS = 1_024;
+const MIN_CHUNK_BYTES = 64;
 
-interface Exchange {
-  readonly request: LimitedRequest;
-  readonly response: ServerResponse;
-  readonly receivedAt: number;
+/** A request whose body can be discarded. Instead of reading too many chunks, it emits `too-many-chunks` once. */
+class LimitedRequest extends IncomingMessage {
+  readonly receivedAt = performance.now();
+  #chunksLeft = MAX_SMALL_CHUNKS;
+  #isDiscarded = false;
+
+  /** Ends the body. Returns true if there is one: the connection is not read any further, so it must be closed. */
+  discardBody(): boolean {
+    const { 'transfer-encoding': encoding, 'content-length': length } = this.headers;
+    if (encoding === undefined && Number(length ?? 0) === 0) return false;
+    // Otherwise Node.js would close the connection of an incomplete request before the response.
+    this.complete = true;
+    this.push(null);
+    this.#isDiscarded = true;
+    return true;
+  }
+
+  /** Receives a chunk from the HTTP parser. The parser stops reading the socket if the return value is false. */
+  override push(chunk: Buffer | string | null, encoding?: BufferEncoding): boolean {
+    if (this.#isDiscarded) return false;
+    if (chunk !== null) this.#chunksLeft += chunk.length / MIN_CHUNK_BYTES - 1;
+    if (this.#chunksLeft >= 0) return super.push(chunk, encoding);
+    this.#isDiscarded = true;
+    this.emit('too-many-chunks');
+    return false;
+  }
+}
+
+/** A response that sends its headers and the first bytes of its body in one packet. */
+class CombinedResponse extends ServerResponse<LimitedRequest> {
+  /** Next.js calls this immediately before it writes the first bytes. */
+  override flushHeaders(): void {
+    this.cork();
+    process.nextTick(() => this.uncork());
+    super.flushHeaders();
+  }
 }
 
 interface Connection {
-  /** The exchange in flight. */
-  current?: Exchange | undefined;
-  /** The exchange that was started last. Its response may be complete although its request is not. */
-  latest?: Exchange;
+  /** The response in flight. */
+  current?: CombinedResponse | undefined;
+  /** The response that was started last. It may be complete although its request is not. */
+  latest?: CombinedResponse;
   readonly waiting: (() => void)[];
   idleSince: number;
   bytesRead: number;
@@ -49,33 +83,34 @@ interface Connection {
  * clients. A request has to be complete after 10 s (408), and a client has to read some part of a response every 10 s.
  *
  * `drain` closes each connection after its last response, stops accepting connections, and resolves when all connections
- * are closed.
+ * are closed and no API request is in flight, also for a client that has disconnected.
  */
 export function httpServer(handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>): {
   readonly server: NetServer;
   drain(): Promise<void>;
 } {
   const connections = new Map<Socket, Connection>();
+  const apiRequests = new Set<Promise<void>>();
   let connectedAt = 0;
   let isDraining = false;
 
   /** Runs `respond` after the previous response. Node.js would not close the pending responses of a lost connection. */
-  function enqueue(request: LimitedRequest, response: ServerResponse, respond: (exchange: Exchange) => void) {
+  function enqueue(response: CombinedResponse, respond: () => void): void {
+    const { req: request } = response;
     const { socket } = request;
     const connection = connections.get(socket);
     if (!connection) return;
-    const exchange = { request, response, receivedAt: performance.now() };
     const start = () => {
-      Object.assign(connection, { current: exchange, latest: exchange, readAt: performance.now() });
+      Object.assign(connection, { current: response, latest: response, readAt: performance.now() });
       if (isDraining && connection.waiting.length === 0) response.shouldKeepAlive = false;
       response.once('close', () => {
         const isLost = !request.complete && !response.headersSent && !socket.writableEnded;
-        if (isLost) logRejected(400, exchange);
+        if (isLost) logRejected(400, request);
         Object.assign(connection, { current: undefined, idleSince: performance.now() });
         const next = connection.waiting.shift();
         if (!socket.destroyed) next?.();
       });
-      respond(exchange);
+      respond();
     };
     request.once('too-many-chunks', () => closeAfterResponse(new Error('Too many chunks'), socket));
     if (!connection.current) start();
@@ -84,28 +119,26 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
   }
 
   /** Does not read the body of a request, and closes the connection after the response. */
-  function discardBody({ request, response }: Exchange): void {
-    if (!request.hasBody) return;
-    response.shouldKeepAlive = false;
-    request.discardBody();
+  function discardBody(response: CombinedResponse): void {
+    if (response.req.discardBody()) response.shouldKeepAlive = false;
   }
 
-  function rejectRequest(exchange: Exchange, rejection: Rejection): void {
-    discardBody(exchange);
-    reject(exchange, exchange.response, rejection);
+  function rejectRequest(response: CombinedResponse, rejection: Rejection): void {
+    discardBody(response);
+    reject(response, rejection);
   }
 
   /** Handles bytes that are not a request. Closes the connection after the response in flight, or after a rejection. */
   function closeAfterResponse(error: Error & { code?: string }, socket: unknown): void {
     if (!(socket instanceof Socket)) return;
     const { current, latest, waiting } = connections.get(socket) ?? {};
-    const incomplete = latest?.request.complete ? undefined : latest;
-    if (!socket.writable || error.code === 'ECONNRESET' || incomplete?.response.headersSent) socket.destroy();
-    else if (!current || incomplete) rejectSocket(socket, rejectionOfError(error), incomplete);
+    const incomplete = latest?.req.complete ? undefined : latest;
+    if (!socket.writable || error.code === 'ECONNRESET' || incomplete?.headersSent) socket.destroy();
+    else if (!current || incomplete) rejectSocket(socket, rejectionOfError(error), incomplete?.req);
     else {
       waiting?.splice(0);
-      current.response.shouldKeepAlive = false;
-      current.response.once('close', () => socket.destroySoon());
+      current.shouldKeepAlive = false;
+      current.once('close', () => socket.destroySoon());
     }
   }
 
@@ -145,14 +178,18 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       requireHostHeader: false,
     },
     (request, response) =>
-      enqueue(request, response, (exchange) => {
+      enqueue(response, () => {
         const rejection = rejectionFor(request);
-        if (rejection) return rejectRequest(exchange, rejection);
-        if (!takesBody(request)) discardBody(exchange);
-        handle(request, response).catch(() => {
-          if (response.headersSent) response.destroy();
-          else rejectRequest(exchange, INTERNAL_SERVER_ERROR);
-        });
+        if (rejection) return rejectRequest(response, rejection);
+        if (!takesBody(request)) discardBody(response);
+        const handled = handle(request, response)
+          .catch(() => {
+            if (response.headersSent) response.destroy();
+            else rejectRequest(response, INTERNAL_SERVER_ERROR);
+          })
+          .finally(() => apiRequests.delete(handled));
+        // Next.js never settles the request of an aborted download.
+        if (isApi(request.url ?? '')) apiRequests.add(handled);
       }),
   );
   server
@@ -162,8 +199,8 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       connections.set(socket, { waiting: [], idleSince: now, bytesRead: 0, readAt: now });
       socket.once('close', () => connections.delete(socket));
     })
-    .on('checkExpectation', (request, response) =>
-      enqueue(request, response, (exchange) => rejectRequest(exchange, EXPECTATION_FAILED)),
+    .on('checkExpectation', (_request, response) =>
+      enqueue(response, () => rejectRequest(response, EXPECTATION_FAILED)),
     )
     .on('connect', (_request, socket) => {
       // Node.js has removed its own listener for errors of this socket.
@@ -180,12 +217,12 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     async drain() {
       isDraining = true;
       for (const { current, waiting } of connections.values()) {
-        if (current && waiting.length === 0 && !current.response.headersSent)
-          current.response.shouldKeepAlive = false;
+        if (current && waiting.length === 0 && !current.headersSent) current.shouldKeepAlive = false;
       }
       await acceptOpenedConnections();
       // http.Server.close() would close idle connections at once, also those whose clients are about to send.
       await new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
+      await Promise.all(apiRequests);
     },
   };
 }

@@ -17,20 +17,15 @@ const REJECTIONS: Readonly<Record<string, Rejection>> = {
 export const rejectionOfError = ({ code = '' }: { readonly code?: string }): Rejection =>
   REJECTIONS[code] ?? BAD_REQUEST;
 
-/** A request and the time at which its headers were received, as `performance.now()` returns it. */
-export interface ReceivedRequest {
-  readonly request: IncomingMessage;
-  readonly receivedAt: number;
-}
-
-const pathnameOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] ?? '';
+/** A request with the time at which its headers were received, as `performance.now()` returns it. */
+type ReceivedRequest = IncomingMessage & { readonly receivedAt: number };
 
 /** Logs a request that did not reach Next.js, and returns its id. Logs only the API root of its path. */
-export function logRejected(status: number, received?: ReceivedRequest): string {
-  const { request, receivedAt = performance.now() } = received ?? {};
+export function logRejected(status: number, request?: ReceivedRequest): string {
   const requestId = requestIdOf(request?.headers['x-request-id']);
-  const route = request ? `${request.method} ${apiRootOf(pathnameOf(request))}` : 'none';
-  log.info({ requestId, route, status, ms: Math.round(performance.now() - receivedAt) }, 'request');
+  const route = request ? `${request.method} ${apiRootOf(request.url?.split('?', 1)[0] ?? '')}` : 'none';
+  const ms = request ? Math.round(performance.now() - request.receivedAt) : 0;
+  log.info({ requestId, route, status, ms }, 'request');
   return requestId;
 }
 
@@ -44,17 +39,17 @@ const headersOf = ({ headers }: Rejection, requestId: string) => ({
 });
 
 /** Responds to a request with a rejection in JSON and logs it. */
-export function reject(received: ReceivedRequest, response: ServerResponse, rejection: Rejection): void {
-  const requestId = logRejected(rejection.status, received);
+export function reject(response: ServerResponse<ReceivedRequest>, rejection: Rejection): void {
+  const requestId = logRejected(rejection.status, response.req);
   response.writeHead(rejection.status, headersOf(rejection, requestId));
-  response.end(received.request.method === 'HEAD' ? undefined : bodyOf(rejection));
+  response.end(response.req.method === 'HEAD' ? undefined : bodyOf(rejection));
 }
 
 /** Writes a rejection to a connection that has no complete request, logs it and closes the connection. */
-export function rejectSocket(socket: Socket, rejection: Rejection, received?: ReceivedRequest): void {
+export function rejectSocket(socket: Socket, rejection: Rejection, request?: ReceivedRequest): void {
   const body = bodyOf(rejection);
   const lines = Object.entries({
-    ...headersOf(rejection, logRejected(rejection.status, received)),
+    ...headersOf(rejection, logRejected(rejection.status, request)),
     'content-length': String(Buffer.byteLength(body)),
     connection: 'close',
   }).map(([name, value]) => `${name}: ${value}\r\n`);

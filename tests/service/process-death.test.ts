@@ -1,9 +1,11 @@
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { BUILD_FOLDER } from '../harness/build';
 import { lockRow } from '../harness/dependencies/row-lock';
 import { startTcpProxy } from '../harness/dependencies/tcp-proxy';
 import { connected, requestHead } from '../harness/hostile/raw-http';
@@ -206,6 +208,19 @@ test('The service drains the pool despite idle connections and a second SIGTERM'
   expect((await inFlight).status).toBe(200);
   expect(await exitInTime(stopping)).toBe(0);
   expect(stopping.output()).not.toContain('printed by a library');
+});
+
+test('Downloads that clients have aborted do not delay a shutdown', async () => {
+  const stopping = await start();
+  const [chunk] = readdirSync(`${BUILD_FOLDER}/static/chunks`).filter((name) => name.endsWith('.js'));
+  for (let index = 0; index < 20; index += 1) {
+    const client = await connected(stopping.url);
+    client.write(requestHead(`GET /_next/static/chunks/${chunk} HTTP/1.1`, {}));
+    await once(client, 'data');
+    client.destroy();
+  }
+  process.kill(stopping.pid, 'SIGTERM');
+  expect(await Promise.race([stopping.exited, pause(SHUTDOWN_MS / 2, 'still running')])).toBe(0);
 });
 
 test('A crash after SIGTERM keeps its exit code', async () => {

@@ -1,0 +1,28 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import { httpServer } from '#lib/server/http-server';
+import { listen } from '../../dev/system/listen';
+
+test('drain() waits for an API request whose client has disconnected', async () => {
+  const events: string[] = [];
+  let complete = () => {};
+  const { server, drain } = httpServer(async (request) => {
+    request.once('close', () => events.push('disconnected'));
+    await new Promise<void>((resolve) => {
+      complete = resolve;
+    });
+    events.push('completed');
+  });
+  const client = connect(await listen(server), '127.0.0.1');
+  client.write('GET /users/v1/me HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await once(server, 'request');
+  client.destroy();
+  const closed = once(server, 'close');
+  const drained = drain().then(() => events.push('drained'));
+  await closed;
+  await new Promise(setImmediate);
+  complete();
+  await drained;
+  expect(events).toEqual(['disconnected', 'completed', 'drained']);
+});
