@@ -1,24 +1,34 @@
-import { API_ROOTS, PAGES } from './roots';
+import { API_ROOTS, API_ROUTES, PAGES } from './routes';
+
+/** Returns the source of a regular expression for the path of a folder in `app`, for example `/projects/[id]`. */
+const patternOf = (route: string): string =>
+  route
+    .replaceAll('.', '\\.')
+    .replace(/\/\[\[[^\]]+\]\]/g, '(?:/.+)?')
+    .replace(/\[\\\.[^\]]+\]/g, '.+')
+    .replace(/\[[^\]]+\]/g, '[^/]+');
+const anyOf = (routes: readonly string[]): string => `(?:${routes.map(patternOf).join('|')})`;
 
 const API = new RegExp(`^(/(?:${API_ROOTS.join('|')}))(?:/|$)`);
+const API_ROUTE = new RegExp(`^${anyOf(API_ROUTES)}$`);
+const PAGE = new RegExp(`^${anyOf(PAGES)}/?$`);
 /** The OpenAPI document. It is a file, so there are no paths below it. */
 const DOCUMENT = /^\/openapi\.json$/;
-
-/** Returns true if every response at this path is JSON. */
-export const isApi = (pathname: string): boolean => DOCUMENT.test(pathname) || API.test(pathname);
-
-/** Returns the API root of a path, or `/`. Logs contain only the root because a segment may be personal data. */
-export const apiRootOf = (pathname: string): string =>
-  DOCUMENT.test(pathname) ? pathname : (API.exec(pathname)?.[1] ?? '/');
-
-const PAGE = new RegExp(`^/(?:$|(?:sign-in|sign-up)(?:/|$)|(?:${PAGES.join('|')})/?$)`);
 
 /**
  * Returns true if the path is a page, where the identity provider may redirect a browser to renew its session. The
  * middleware handles a path that is neither a page nor below an API root like an API path, so a new path is protected by
- * default.
+ * default. A path that matches both a page and an API route is the API route.
  */
-export const isPage = (pathname: string): boolean => PAGE.test(pathname);
+export const isPage = (pathname: string): boolean => PAGE.test(pathname) && !API_ROUTE.test(pathname);
+
+/** Returns true if every response at this path is JSON. A page may have the first segment of API routes. */
+export const isApi = (pathname: string): boolean =>
+  DOCUMENT.test(pathname) || (API.test(pathname) && !isPage(pathname));
+
+/** Returns the API root of a path, or `/`. Logs contain only the root because a segment may be personal data. */
+export const apiRootOf = (pathname: string): string =>
+  DOCUMENT.test(pathname) ? pathname : (API.exec(pathname)?.[1] ?? '/');
 
 const PROXY = /^\/__clerk(?:\/|$)/;
 
@@ -52,6 +62,9 @@ function isCanonical(pathname: string): boolean {
 const READ = ['GET', 'HEAD'] as const;
 const ALL = [...READ, 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 
+/** A server action is a POST request to the path of the page that the browser shows, also to that of an unknown page. */
+const PAGE_METHODS = [...READ, 'POST', 'OPTIONS'] as const;
+
 /** Methods by path. The first match counts. A path without a match is not served, for example an internal path of Next.js. */
 const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[] }[] = [
   // An API route has one path: the same path with a trailing slash is not served.
@@ -61,8 +74,6 @@ const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[
   { at: /^\/openapi\.json\//, methods: [] },
   { at: /^\/_next\/static\/./, methods: READ },
   { at: PROXY, methods: ALL },
-  // POST is for the SDK's only server action, which may also come from the page of an unknown path.
-  { at: PAGE, methods: [...READ, 'POST', 'OPTIONS'] },
   { at: /^\/[^_]/, methods: [...READ, 'POST'] },
 ];
 
@@ -75,5 +86,6 @@ export const takesBody = (method: string, pathname: string): boolean =>
 
 /** Returns the methods that are served at this path. The list is empty for a path that is not served. */
 export function allowedMethods(pathname: string): readonly string[] {
-  return isCanonical(pathname) ? (SERVED.find(({ at }) => at.test(pathname))?.methods ?? []) : [];
+  if (!isCanonical(pathname)) return [];
+  return isPage(pathname) ? PAGE_METHODS : (SERVED.find(({ at }) => at.test(pathname))?.methods ?? []);
 }
