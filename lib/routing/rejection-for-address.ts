@@ -1,5 +1,5 @@
 import { allowedMethods, isApi, isProxied } from './paths';
-import { hasSdkActionHeaders } from './sdk-action';
+import { checkActionHeaders } from './server-action';
 
 /** A response to a request that does not reach a route. Its body is `{"message": …}`. */
 export interface Rejection {
@@ -11,14 +11,15 @@ export interface Rejection {
 export const BAD_REQUEST: Rejection = { status: 400, message: 'Bad request' };
 export const NOT_FOUND: Rejection = { status: 404, message: 'Not found' };
 export const METHOD_NOT_ALLOWED: Rejection = { status: 405, message: 'Method not allowed' };
+const PAYLOAD_TOO_LARGE: Rejection = { status: 413, message: 'Payload too large' };
 
 const methodNotAllowed = (methods: readonly string[]): Rejection => ({
   ...METHOD_NOT_ALLOWED,
   headers: { allow: methods.join(', ') },
 });
 
-/** Returns the 405 of a POST request to a page that is not the SDK's server action. */
-export const postNotAllowed = (pathname: string): Rejection =>
+/** Returns the 405 of a POST request to a page that is not a server action. */
+const postNotAllowed = (pathname: string): Rejection =>
   methodNotAllowed(allowedMethods(pathname).filter((method) => method !== 'POST'));
 
 const MAX_PARAMETERS = 100;
@@ -52,8 +53,8 @@ export function rejectionForAddress(request: AddressedRequest): Rejection | unde
   const methods = isProxy && !hasProxy ? [] : allowedMethods(pathname);
   if (methods.length === 0) return NOT_FOUND;
   if (!methods.includes(method)) return methodNotAllowed(methods);
-  if (method === 'POST' && !isApi(pathname) && !isProxy && !hasSdkActionHeaders(header)) {
-    return postNotAllowed(pathname);
-  }
-  return undefined;
+  if (method !== 'POST' || isApi(pathname) || isProxy) return undefined;
+  const kind = checkActionHeaders(header);
+  if (kind === 'too-large') return PAYLOAD_TOO_LARGE;
+  return kind === 'action' ? undefined : postNotAllowed(pathname);
 }
