@@ -18,30 +18,34 @@ const UNKNOWN_ACTION: Rejection = { ...NOT_FOUND, headers: { 'x-nextjs-action-no
 /** Returns true if the build contains this action. Without server.ts, Next.js responds to an unknown one, also with a 404. */
 const isKnown = (id: string): boolean => build.ids?.has(id) ?? true;
 
-/** Next.js decodes arguments recursively, and fails if they are nested too deeply. */
+/** Limits of the arguments. Next.js decodes them recursively, and needs about 2 µs for each array, object and reference. */
 const MAX_DEPTH = 64;
+const MAX_VALUES = 10_000;
+/** The default limit of PHP. */
+const MAX_FIELDS = 1_000;
 /** The limit of Next.js (`SERVER_ACTION_ARGS_LIMIT`). */
 const MAX_ARGUMENTS = 1_000;
 
-/** Returns the depth of nested arrays and objects in a JSON text. */
-function depthOf(json: string): number {
-  let depth = 0;
-  let deepest = 0;
-  for (const [token] of json.matchAll(/"(?:[^"\\]|\\.)*"?|[[{]|[\]}]/gs)) {
-    if (token === '[' || token === '{') deepest = Math.max(deepest, ++depth);
-    else if (token === ']' || token === '}') depth -= 1;
-  }
-  return deepest;
-}
-
-/** Decodes a value as Next.js does. Rejects if it is invalid. */
-async function decode(fields: FormData): Promise<unknown> {
-  for (const [name, value] of fields) {
-    // A field whose name is a number contains a part of the arguments in JSON.
-    if (/^\d+$/.test(name) && typeof value === 'string' && depthOf(value) > MAX_DEPTH) {
-      throw new RangeError('The arguments are nested too deeply');
+/** Throws an error if JSON texts have too many values or are nested too deeply. */
+function checkLimits(texts: readonly string[]): void {
+  let values = 0;
+  for (const text of texts) {
+    let depth = 0;
+    for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"?|[[{,]|[\]}]/gs)) {
+      if (token === '[' || token === '{') depth += 1;
+      if (token === ']' || token === '}') depth = Math.max(0, depth - 1);
+      if (/^[[{,]/.test(token)) values += 1;
+      if (depth > MAX_DEPTH || values > MAX_VALUES) throw new RangeError('Too many arguments');
     }
   }
+}
+
+/** Decodes a value as Next.js does. Rejects if it is invalid. The fields whose names are numbers contain its parts in JSON. */
+async function decode(fields: FormData): Promise<unknown> {
+  const parts = [...fields].filter(([name]) => !Number.isNaN(Number(name)));
+  // Next.js would also read a field `0x0` as the part 0.
+  if (parts.some(([name]) => name !== String(Number(name)))) throw new TypeError('Not the number of a part');
+  checkLimits(parts.map(([, part]) => (typeof part === 'string' ? part : '')));
   const { createTemporaryReferenceSet, decodeReply } = await import(
     'next/dist/compiled/react-server-dom-turbopack/server.node'
   );
@@ -49,17 +53,17 @@ async function decode(fields: FormData): Promise<unknown> {
 }
 
 const Arguments = z.array(z.unknown()).check(z.maxLength(MAX_ARGUMENTS));
+const Reference = z.string().check(z.regex(/^\d{1,9}$/));
 /** An action with bound arguments in a form without scripts. */
 const BoundAction = z.object({ id: z.string(), bound: z.unknown() });
 
 /** Returns the ids of the actions that a form names. Rejects if their bound arguments are invalid. */
 async function actionsOf(form: FormData): Promise<string[]> {
   const ids: string[] = [];
-  for (const name of form.keys()) {
-    const [, kind, value = ''] = /^\$ACTION_(ID|REF)_(.*)$/s.exec(name) ?? [];
-    if (kind === 'ID') ids.push(value);
-    if (kind !== 'REF') continue;
-    const prefix = `$ACTION_${value}:`;
+  for (const name of new Set(form.keys())) {
+    if (name.startsWith('$ACTION_ID_')) ids.push(name.slice('$ACTION_ID_'.length));
+    if (!name.startsWith('$ACTION_REF_')) continue;
+    const prefix = `$ACTION_${Reference.parse(name.slice('$ACTION_REF_'.length))}:`;
     const fields = new FormData();
     for (const [key, part] of form) if (key.startsWith(prefix)) fields.append(key.slice(prefix.length), part);
     const { id, bound } = BoundAction.parse(await decode(fields));
@@ -86,6 +90,7 @@ export async function rejectionForServerAction(request: NextRequest): Promise<Re
   if (id !== null && !isKnown(id)) return UNKNOWN_ACTION;
   try {
     const fields = await fieldsOf(request);
+    if ([...fields.keys()].length > MAX_FIELDS) return BAD_REQUEST;
     if (id !== null) {
       Arguments.parse(await decode(fields));
       return undefined;

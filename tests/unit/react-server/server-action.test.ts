@@ -31,7 +31,8 @@ test.each([
   '[{"a":{"b":1},"c":"$0:0:a"}]',
   `["${'['.repeat(100)}"]`,
   nested(64),
-])('The call of a known action with decodable arguments passes: %s', async (body) => {
+  JSON.stringify([Array.from({ length: 9_000 }, () => 'a')]),
+])('The call of a known action with decodable arguments passes: %#', async (body) => {
   expect(await statusOf(body, KNOWN)).toBeUndefined();
 });
 
@@ -47,6 +48,7 @@ test.each([
   `[${'0,'.repeat(1_000)}0]`,
   nested(65),
   nested(100_000),
+  JSON.stringify([Array.from({ length: 10_001 }, () => 0)]),
 ])('The call of a known action with arguments that Next.js cannot decode gets a 400: %#', async (body) => {
   expect(await statusOf(body, KNOWN)).toBe(400);
 });
@@ -77,6 +79,28 @@ test.each([
 ])('A form without scripts gets the status for its actions: %j %s', async (fields, status) => {
   expect(await statusOf(form(fields))).toBe(status);
 });
+
+test.each([
+  { '0': '[]', '': '[]' },
+  { '0': '[]', '0x0': '[]' },
+  { '0': '[]', '00': '[]' },
+  { '0': '["$@1"]', '1': `]${nested(65)}` },
+  { '1': JSON.stringify(Array.from({ length: 5_001 }, () => 0)), '2': `[${'0,'.repeat(5_000)}0]` },
+  Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`1_${index}`, ''])),
+])('A call with ambiguous, too many or deeply nested parts gets a 400: %#', async (fields) => {
+  expect(await statusOf(form({ '0': '[]', ...fields }), KNOWN)).toBe(400);
+});
+
+test.each(['x', '-1', '1:0', ''])(
+  'A form with the reference %j to an action gets a 400',
+  async (reference) => {
+    const fields = {
+      [`$ACTION_REF_${reference}`]: '',
+      [`$ACTION_${reference}:0`]: `{"id":"${KNOWN}","bound":null}`,
+    };
+    expect(await statusOf(form(fields))).toBe(400);
+  },
+);
 
 test('A body that is not the announced form gets a 400', async () => {
   const request = new NextRequest('http://localhost:3000/', {
