@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import type { NextConfig } from 'next';
-import { PHASE_PRODUCTION_BUILD } from 'next/constants.js';
-import { API_ROOTS } from './lib/routing/roots.ts';
+import { PHASE_DEVELOPMENT_SERVER, PHASE_PRODUCTION_BUILD } from 'next/constants.js';
+import { checkRoutes, writeRoutes } from './lib/routing/app-routes.ts';
+import { API_ROOTS } from './lib/routing/routes.ts';
 
 /** Headers of every response. middleware.ts sets the Content-Security-Policy because it contains a nonce. */
 const securityHeaders = {
@@ -53,5 +54,7 @@ export default function configure(phase: string): NextConfig {
       'A build for deployment must not find .env.local, because the deployment would contain its values. Remove the file.',
     );
   }
+  if (phase === PHASE_DEVELOPMENT_SERVER) writeRoutes();
+  if (phase === PHASE_PRODUCTION_BUILD) checkRoutes();
   return config;
 }

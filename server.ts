@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
 import { beginShutdown, closeDependencies } from './lib/concurrency/shutdown';
+import { setServerActions } from './lib/http/server-action';
 import { httpServer } from './lib/server/http-server';
 
 const MAX_PORT = 65_535;
@@ -35,15 +36,18 @@ const SHUTDOWN_MS = 9_000;
 /** Maximum time to complete the requests in flight: a registration (lib/register.ts) and a call of the cache. */
 const DRAIN_MS = 8_500;
 
+const readBuildFile = (name: string) => JSON.parse(readFileSync(path.join(buildFolder, name), 'utf8'));
+
 process.title = 'identity-link';
 Object.assign(process.env, { NODE_ENV: 'production' });
 nextEnv.loadEnvConfig(projectFolder);
 // Next.js reads the configuration of the build from this variable, as in its standalone output. Without it, Next.js would load
 // a compiler at every start to read next.config.ts.
 process.env['__NEXT_PRIVATE_STANDALONE_CONFIG'] = JSON.stringify({
-  ...JSON.parse(readFileSync(path.join(buildFolder, 'required-server-files.json'), 'utf8')).config,
+  ...readBuildFile('required-server-files.json').config,
   distDir: path.relative(projectFolder, buildFolder),
 });
+setServerActions(readBuildFile('server/server-reference-manifest.json'));
 const { default: next } = await import('next');
 const app = next({
   dir: projectFolder,

@@ -30,8 +30,18 @@ export default defineConfig({
           name: 'unit',
           ...common,
           ...IO_BOUND,
-          include: ['tests/unit/**/*.test.ts'],
+          include: ['tests/unit/*.test.ts'],
           setupFiles: [...common.setupFiles, 'tests/vitest/fresh-modules.ts'],
+        },
+      },
+      {
+        test: {
+          name: 'unit-react-server',
+          ...common,
+          ...IO_BOUND,
+          // React exports its server API only with this condition, which Next.js sets for the middleware.
+          execArgv: [...common.execArgv, '--conditions=react-server'],
+          include: ['tests/unit/react-server/*.test.ts'],
         },
       },
       {

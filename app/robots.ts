@@ -1,5 +1,5 @@
 import type { MetadataRoute } from 'next';
-import { API_ROOTS } from '#lib/routing/roots';
+import { API_ROOTS } from '#lib/routing/routes';
 
 /** GET /robots.txt: crawlers read the pages and leave the API alone. */
 export default function robots(): MetadataRoute.Robots {

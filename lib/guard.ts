@@ -2,6 +2,7 @@ import type { NextRequest } from 'next/server';
 import type { AuthenticatedContext } from './api/schemas';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { readVerdict } from './idp/auth-state';
+import type { Verdict } from './idp/session-user';
 import { addLogFields } from './log';
 import { withSpan } from './telemetry/with-span';
 import { resolveUserId } from './user-id';
@@ -14,14 +15,19 @@ export type GuardedHandler<C extends RouteContext> = (
 ) => Promise<Response> | Response;
 
 /** Applies rules 2 to 4 of contract 5.2. Returns undefined without a verified session. */
-async function authenticate({ headers }: NextRequest): Promise<AuthenticatedContext | undefined> {
-  const verdict = readVerdict(headers);
-  if (verdict.user === undefined) {
-    addLogFields({ reason: verdict.reason });
-    return undefined;
-  }
-  const userId = await resolveUserId(verdict.user);
-  return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId: verdict.user });
+export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undefined> {
+  return withSpan(
+    'guard',
+    async () => {
+      if (verdict.user === undefined) {
+        addLogFields({ reason: verdict.reason });
+        return undefined;
+      }
+      const userId = await resolveUserId(verdict.user);
+      return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId: verdict.user });
+    },
+    (context) => (context ? 'passed' : 'rejected'),
+  );
 }
 
 /**
@@ -36,11 +42,7 @@ async function authenticate({ headers }: NextRequest): Promise<AuthenticatedCont
 export function guard<C extends RouteContext>(handler: GuardedHandler<C>, path?: string): RouteHandler<C> {
   return route(async (request, routeContext) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
-    const context = await withSpan(
-      'guard',
-      () => authenticate(request),
-      (passed) => (passed ? 'passed' : 'rejected'),
-    );
+    const context = await contextOf(readVerdict(request.headers));
     return context ? handler(request, context, routeContext) : json({ message: 'Unauthorized' }, 401);
   }, path);
 }

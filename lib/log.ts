@@ -62,6 +62,9 @@ export function withLogFields<T>(fields: RequestLogFields, work: () => Promise<T
   return currentFields.run(fields, work);
 }
 
+/** Returns true while a route runs, whose log line contains the fields of `addLogFields`. */
+export const isInRoute = (): boolean => currentFields.getStore() !== undefined;
+
 /** Adds fields to the log line of the current request. Has no effect outside of a request. */
 export function addLogFields(fields: RequestLogFields): void {
   Object.assign(currentFields.getStore() ?? {}, fields);

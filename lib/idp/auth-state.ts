@@ -89,7 +89,7 @@ export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthS
  * Returns the user of the verified session of a request, or the reason why there is none. A user without the proof of the
  * middleware does not count: where the middleware did not run, the headers are the client's.
  */
-export function readVerdict(headers: Headers): Verdict {
+export function readVerdict(headers: Pick<Headers, 'get' | 'has'>): Verdict {
   const encodedUser = headers.get(USER);
   if (encodedUser === null) {
     const reason = headers.has(sdkHeader('status')) ? knownReason(headers.get(REASON)) : undefined;

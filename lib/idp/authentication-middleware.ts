@@ -1,22 +1,15 @@
 import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
 import { describeError } from '../errors/describe-error';
 import { rejectWith } from '../http/route';
+import { rejectionForServerAction } from '../http/server-action';
 import { rateLimitedWarning } from '../log';
-import {
-  isApi,
-  isPage,
-  isProxied,
-  postNotAllowed,
-  type Rejection,
-  rejectionForAddress,
-} from '../routing/paths';
+import { isApi, isPage, isProxied, type Rejection, rejectionForAddress } from '../routing/paths';
 import { writeAuthState } from './auth-state';
 import { type Authenticate, authenticator, runSdk, SDK_TIMEOUT_MS } from './authenticate';
 import { isForeignParty } from './authorized-party';
 import { extractCredential, stripSdkHeaders } from './extract-credential';
 import {
   hasHandshakeNonce,
-  isSdkAction,
   sanitizePageRequest,
   signedOutRequest,
   withoutHandshake,
@@ -159,11 +152,14 @@ export function authenticationMiddleware({
     });
     if (rejection) return reject(request, rejection);
     if (isProxied(pathname)) return pages(request, event);
-    if (method === 'POST' && !isApi(pathname) && !(await isSdkAction(request))) {
-      return reject(request, postNotAllowed(pathname));
-    }
+    const isAction = method === 'POST' && !isApi(pathname);
+    const actionRejection = isAction && (await rejectionForServerAction(request));
+    if (actionRejection) return reject(request, actionRejection);
     if (isPage(pathname)) {
-      return withoutInternalHeaders(await respondToPage(pages, sanitizePageRequest(request), event, warn));
+      const page = sanitizePageRequest(request);
+      // A handshake would redirect the browser, with the body of the action, to the provider.
+      const response = await respondToPage(pages, isAction ? withoutHandshake(page) : page, event, warn);
+      return withoutInternalHeaders(response);
     }
     const passed = await headersForRoute(authenticate, request, event, authorizedParties());
     if (!isApi(pathname)) return nextForDocument(passed);

@@ -1,6 +1,5 @@
 import { NextRequest } from 'next/server';
 import * as z from 'zod/mini';
-import { hasSdkActionHeaders, SDK_ACTION_BODY } from '../routing/sdk-action';
 import {
   type Credential,
   cookieHeader,
@@ -42,18 +41,21 @@ function isHandshakeShaped(token: string): boolean {
   }
 }
 
-/**
- * True for the SDK's server action, the only one that this application has. The headers are checked before the body is
- * read, so that only a body of two bytes is read.
- */
-export async function isSdkAction(request: NextRequest): Promise<boolean> {
-  return (
-    hasSdkActionHeaders((name) => request.headers.get(name)) && (await request.text()) === SDK_ACTION_BODY
-  );
-}
-
 const HANDSHAKE = '__clerk_handshake';
 const NONCE = '__clerk_handshake_nonce';
+/** Parameters that start or complete a handshake. */
+const HANDSHAKE_PARAMETERS = [HANDSHAKE, NONCE, '__clerk_db_jwt'];
+
+/** Header with the path and the query of a page, for the way back from the sign-in page. A client cannot set it. */
+export const PAGE_PATH = 'x-identity-link-path';
+const MAX_PATH_LENGTH = 2_000;
+
+function pathOf(given: URL): string {
+  const url = new URL(given);
+  for (const name of HANDSHAKE_PARAMETERS) url.searchParams.delete(name);
+  const path = url.pathname + url.search;
+  return path.length > MAX_PATH_LENGTH ? '/' : path;
+}
 
 /**
  * Removes from a page request what leads the session to another host (with test keys) or makes the service call the
@@ -72,15 +74,13 @@ export function sanitizePageRequest(request: NextRequest): NextRequest {
       (!/^__clerk_handshake(?!_nonce)/.test(cookie.name) || isHandshakeShaped(cookie.value)),
   );
   headers.set('cookie', cookieHeader(cookies));
+  headers.set(PAGE_PATH, pathOf(url));
   return new NextRequest(url, { headers, method: request.method });
 }
 
 /** Returns true if the SDK exchanges a nonce of this request for session cookies, by a call of the Backend API. */
 export const hasHandshakeNonce = (request: NextRequest): boolean =>
   request.nextUrl.searchParams.has(NONCE) || request.cookies.has(NONCE);
-
-/** Parameters that start or complete a handshake. */
-const HANDSHAKE_PARAMETERS = [HANDSHAKE, NONCE, '__clerk_db_jwt'];
 
 /** The SDK starts a handshake only for a document. */
 const NO_HANDSHAKE = { 'sec-fetch-dest': 'empty' };
@@ -95,11 +95,10 @@ export function withoutHandshake(request: NextRequest): NextRequest {
   return new NextRequest(url, { headers, method: request.method });
 }
 
-/** Returns a page request without credentials, which the SDK serves without a call to the provider. */
+/** Returns a sanitized page request without its session, which the SDK serves without a call to the provider. */
 export function signedOutRequest(request: NextRequest): NextRequest {
   const { origin, pathname } = request.nextUrl;
-  const headers = new Headers({ ...Object.fromEntries(stripSdkHeaders(request.headers)), ...NO_HANDSHAKE });
-  headers.delete('authorization');
+  const headers = new Headers({ ...Object.fromEntries(request.headers), ...NO_HANDSHAKE });
   headers.delete('cookie');
   return new NextRequest(new URL(pathname, origin), { headers, method: request.method });
 }

@@ -1,26 +1,36 @@
 import type { IncomingMessage } from 'node:http';
-import { API_ROOTS, PAGES } from './roots';
-import { hasSdkActionHeaders } from './sdk-action';
+import { API_ROOTS, API_ROUTES, PAGES } from './routes';
+import { checkActionHeaders } from './server-action';
+
+/** Returns the source of a regular expression for the path of a folder in `app`, for example `/projects/[id]`. */
+const patternOf = (route: string): string =>
+  route
+    .replaceAll('.', '\\.')
+    .replace(/\/\[\[[^\]]+\]\]/g, '(?:/.+)?')
+    .replace(/\[\\\.[^\]]+\]/g, '.+')
+    .replace(/\[[^\]]+\]/g, '[^/]+');
+const anyOf = (routes: readonly string[]): string => `(?:${routes.map(patternOf).join('|')})`;
 
 const API = new RegExp(`^(/(?:${API_ROOTS.join('|')}))(?:/|$)`);
+const API_ROUTE = new RegExp(`^${anyOf(API_ROUTES)}$`);
+const PAGE = new RegExp(`^${anyOf(PAGES)}/?$`);
 /** The OpenAPI document. It is a file, so there are no paths below it. */
 const DOCUMENT = /^\/openapi\.json$/;
-
-/** Returns true if every response at this path is JSON. */
-export const isApi = (pathname: string): boolean => DOCUMENT.test(pathname) || API.test(pathname);
-
-/** Returns the API root of a path, or `/`. Logs contain only the root because a segment may be personal data. */
-export const apiRootOf = (pathname: string): string =>
-  DOCUMENT.test(pathname) ? pathname : (API.exec(pathname)?.[1] ?? '/');
-
-const PAGE = new RegExp(`^/(?:$|(?:sign-in|sign-up)(?:/|$)|(?:${PAGES.join('|')})/?$)`);
 
 /**
  * Returns true if the path is a page, where the identity provider may redirect a browser to renew its session. The
  * middleware handles a path that is neither a page nor below an API root like an API path, so a new path is protected by
- * default.
+ * default. A path that matches both a page and an API route is the API route.
  */
-export const isPage = (pathname: string): boolean => PAGE.test(pathname);
+export const isPage = (pathname: string): boolean => PAGE.test(pathname) && !API_ROUTE.test(pathname);
+
+/** Returns true if every response at this path is JSON. A page may have the first segment of API routes. */
+export const isApi = (pathname: string): boolean =>
+  DOCUMENT.test(pathname) || (API.test(pathname) && !isPage(pathname));
+
+/** Returns the API root of a path, or `/`. Logs contain only the root because a segment may be personal data. */
+export const apiRootOf = (pathname: string): string =>
+  DOCUMENT.test(pathname) ? pathname : (API.exec(pathname)?.[1] ?? '/');
 
 const PROXY = /^\/__clerk(?:\/|$)/;
 
@@ -54,6 +64,9 @@ function isCanonical(pathname: string): boolean {
 const READ = ['GET', 'HEAD'] as const;
 const ALL = [...READ, 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 
+/** A server action is a POST request to the path of the page that the browser shows, also to that of an unknown page. */
+const PAGE_METHODS = [...READ, 'POST', 'OPTIONS'] as const;
+
 /** Methods by path. The first match counts. A path without a match is not served, for example an internal path of Next.js. */
 const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[] }[] = [
   // An API route has one path: the same path with a trailing slash is not served.
@@ -63,8 +76,6 @@ const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[
   { at: /^\/openapi\.json\//, methods: [] },
   { at: /^\/_next\/static\/./, methods: READ },
   { at: PROXY, methods: ALL },
-  // POST is for the SDK's only server action, which may also come from the page of an unknown path.
-  { at: PAGE, methods: [...READ, 'POST', 'OPTIONS'] },
   { at: /^\/[^_]/, methods: [...READ, 'POST'] },
 ];
 
@@ -74,7 +85,8 @@ export const takesBody = ({ method = '', url = '' }: IncomingMessage): boolean =
 
 /** Returns the methods that are served at this path. The list is empty for a path that is not served. */
 export function allowedMethods(pathname: string): readonly string[] {
-  return isCanonical(pathname) ? (SERVED.find(({ at }) => at.test(pathname))?.methods ?? []) : [];
+  if (!isCanonical(pathname)) return [];
+  return isPage(pathname) ? PAGE_METHODS : (SERVED.find(({ at }) => at.test(pathname))?.methods ?? []);
 }
 
 /** A response to a request that does not reach a route. Its body is `{"message": …}`. */
@@ -87,14 +99,15 @@ export interface Rejection {
 export const BAD_REQUEST: Rejection = { status: 400, message: 'Bad request' };
 export const NOT_FOUND: Rejection = { status: 404, message: 'Not found' };
 export const METHOD_NOT_ALLOWED: Rejection = { status: 405, message: 'Method not allowed' };
+const PAYLOAD_TOO_LARGE: Rejection = { status: 413, message: 'Payload too large' };
 
 const methodNotAllowed = (methods: readonly string[]): Rejection => ({
   ...METHOD_NOT_ALLOWED,
   headers: { allow: methods.join(', ') },
 });
 
-/** Returns the 405 of a POST request to a page that is not the SDK's server action. */
-export const postNotAllowed = (pathname: string): Rejection =>
+/** Returns the 405 of a POST request to a page that is not a server action. */
+const postNotAllowed = (pathname: string): Rejection =>
   methodNotAllowed(allowedMethods(pathname).filter((method) => method !== 'POST'));
 
 const MAX_PARAMETERS = 100;
@@ -128,8 +141,8 @@ export function rejectionForAddress(request: AddressedRequest): Rejection | unde
   const methods = isProxy && !hasProxy ? [] : allowedMethods(pathname);
   if (methods.length === 0) return NOT_FOUND;
   if (!methods.includes(method)) return methodNotAllowed(methods);
-  if (method === 'POST' && !isApi(pathname) && !isProxy && !hasSdkActionHeaders(header)) {
-    return postNotAllowed(pathname);
-  }
-  return undefined;
+  if (method !== 'POST' || isApi(pathname) || isProxy) return undefined;
+  const kind = checkActionHeaders(header);
+  if (kind === 'too-large') return PAYLOAD_TOO_LARGE;
+  return kind === 'action' ? undefined : postNotAllowed(pathname);
 }

@@ -1,6 +1,6 @@
 import { SpanKind } from '@opentelemetry/api';
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
-import { API_ROOTS, PAGES } from '../routing/roots';
+import { API_ROOTS, PAGES } from '../routing/routes';
 
 /** The instrumentation scope of the service's own spans and metrics. */
 export const SCOPE = 'identity-link';
@@ -13,7 +13,7 @@ const WORD = /^(?:[A-Za-z]{1,40}(?:\.[A-Za-z]{1,40})?|\d{3})$/;
 const HOST = /^[A-Za-z0-9.:[\]-]{1,255}$/;
 
 /** First segments of the paths of this service. Next.js reports `_not-found` for other paths. */
-const FIRST_SEGMENTS = new Set<string>(['', ...API_ROOTS, ...PAGES, 'sign-in', 'sign-up', '_not-found']);
+const FIRST_SEGMENTS = new Set([...API_ROOTS, ...PAGES.map((page) => page.split('/')[1]), '_not-found']);
 
 /** Patterns of the routes that have responded. */
 const routes = new Set<string>();
@@ -26,7 +26,7 @@ export function registerRoute(route: string): void {
 /** Returns a known pattern unchanged and only the first segment of any other path. Next.js reports both in `http.route`. */
 function routeOf(path: string): string {
   if (routes.has(path)) return path;
-  const [, first = ''] = path.split('/', 2);
+  const [, first] = path.split('/', 2);
   return FIRST_SEGMENTS.has(first) ? `/${first}` : '/';
 }
 

@@ -1,36 +1,15 @@
-import { readdirSync } from 'node:fs';
-import path from 'node:path';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { authenticationMiddleware } from '#lib/idp/authentication-middleware';
 import { foreignParty } from '#lib/idp/authorized-party';
-import { isSdkAction } from '#lib/idp/sanitize-request';
 import { log } from '#lib/log';
-import { allowedMethods, isApi, isPage } from '#lib/routing/paths';
-import { API_ROOTS } from '#lib/routing/roots';
+import { allowedMethods, isPage } from '#lib/routing/paths';
 
 vi.mock('#lib/env', () => ({ environment: () => ({ IDP_SECRET_KEY: 'sk_test_of_this_test' }) }));
-
-/** Returns the paths of all files with this name in `app`. Dynamic segments are replaced by a value. */
-const paths = (fileName: string) =>
-  readdirSync('app', { recursive: true, encoding: 'utf8' })
-    .filter((file) => path.basename(file) === fileName)
-    .map((file) => `/${path.dirname(file)}`.replace('/.', '/').replace(/\/\[\[?[^\]]+\]\]?/g, '/value'));
 
 beforeEach(() => {
   vi.spyOn(log, 'warn').mockReturnValue();
   vi.spyOn(log, 'info').mockReturnValue();
-});
-
-test('isPage and isApi classify every page and route of the app correctly', () => {
-  expect(paths('page.tsx')).not.toEqual([]);
-  expect(paths('route.ts')).not.toEqual([]);
-  expect(paths('page.tsx').filter((page) => !isPage(page))).toEqual([]);
-  expect(paths('route.ts').filter(isPage)).toEqual([]);
-  const ofTheApi = paths('route.ts').filter((route) => !route.startsWith('/api-not-found'));
-  expect(ofTheApi.filter((route) => !isApi(route))).toEqual([]);
-  const belowRoots = ofTheApi.filter((route) => route !== '/openapi.json');
-  expect(new Set(belowRoots.map((route) => route.split('/')[1]))).toEqual(new Set(API_ROOTS));
 });
 
 test.each([
@@ -450,30 +429,6 @@ test.each(['status', 'token', 'signature', 'reason', 'message', 'whatever-comes-
     expect([...route].filter(([, value]) => value === 'forged')).toEqual([]);
   },
 );
-
-test.each([
-  [{}, true],
-  [{ origin: 'https://app.example' }, true],
-  [{ origin: 'https://app.example', 'x-forwarded-host': 'app.example, inner.proxy' }, true],
-  [{ origin: 'https://app.example', 'x-forwarded-host': 'inner.proxy' }, true],
-  [{ origin: 'https://evil.example' }, false],
-  [{ origin: 'null' }, false],
-  [{ 'content-length': '3' }, false],
-  [{ 'next-action': 'x' }, false],
-])("The SDK's server action is recognized by its headers: %j", async (headers, expected) => {
-  const request = new NextRequest('http://localhost:3000/sign-in', {
-    method: 'POST',
-    headers: {
-      host: 'app.example',
-      'next-action': '7f'.repeat(21),
-      'content-type': 'text/plain',
-      'content-length': '2',
-      ...headers,
-    },
-    body: '[]',
-  });
-  expect(await isSdkAction(request)).toBe(expected);
-});
 
 test('A server action without a content length is rejected without reading its body', async () => {
   const pull = vi.fn();

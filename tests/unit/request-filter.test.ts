@@ -49,11 +49,24 @@ test.each([
 
 test.each([
   [{ 'content-length': '2' }, undefined],
-  [{ 'content-length': '3' }, 405],
+  [{ 'content-length': '1048576' }, undefined],
+  [{ 'content-length': '1048577' }, 413],
+  [{ 'content-length': '2', 'content-type': 'multipart/form-data; boundary=x' }, undefined],
+  [{ 'content-length': '2', 'content-type': 'application/json' }, 405],
+  [{ 'content-length': '2', origin: 'http://localhost' }, undefined],
+  [
+    { 'content-length': '2', origin: 'https://app.example', 'x-forwarded-host': 'app.example, inner' },
+    undefined,
+  ],
+  [{ 'content-length': '2', origin: 'https://evil.example' }, 405],
+  [{ 'content-length': '2', origin: 'null' }, 405],
+  [{ 'content-length': '2', 'sec-fetch-site': 'same-origin' }, undefined],
+  [{ 'content-length': '2', 'sec-fetch-site': 'same-site' }, 405],
+  [{ 'content-length': '2', 'sec-fetch-site': 'cross-site' }, 405],
   [{ 'transfer-encoding': 'chunked' }, 405],
   [{ 'content-length': '2', 'next-action': 'x' }, 405],
 ])(
-  'A POST request to a page is a 405 unless its headers are those of the SDK action: %j',
+  'A POST request to a page is a 405 unless its headers are those of a server action: %j',
   (headers, status) => {
     const action = { 'next-action': '7f'.repeat(21), 'content-type': 'text/plain', ...headers };
     const rejection = rejectionFor(request('/sign-in', action, 'POST'));

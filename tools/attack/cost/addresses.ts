@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import openapi from '../../../lib/api/openapi.json';
-import { PAGES } from '../../../lib/routing/roots';
+import { PAGES } from '../../../lib/routing/routes';
 import { HOOK } from '../../../tests/harness/requests';
 import type { CostRequest } from './request';
 
@@ -45,7 +45,7 @@ export function costAddresses(staticFile: string): CostAddress[] {
   return [
     ...Object.entries(Paths.parse(openapi.paths)).map(documentedAddress),
     page('/users/v1/not-found'),
-    ...['/', '/sign-in', '/sign-up', ...PAGES.map((name) => `/${name}`)].map(page),
+    ...PAGES.map((pattern) => page(pattern.replace(/\/\[\[.*/, '').replace(/\[[^\]]+\]/g, 'x'))),
     page('/not-found'),
     page('/robots.txt'),
     page(staticFile),

@@ -1,0 +1,61 @@
+import type * as z from 'zod/mini';
+import type { AuthenticatedContext } from './api/schemas';
+import { HttpError } from './http/error';
+import { requireUser } from './user';
+
+/** Result of a guarded server action, for `useActionState`. */
+export type ActionResult<T> =
+  | { readonly ok: true; readonly data: T }
+  | {
+      readonly ok: false;
+      /** The status that a route would respond with: 400 for invalid input, or that of an HttpError. */
+      readonly status: number;
+      readonly message: string;
+      /** Messages of invalid input by field. */
+      readonly fields: Readonly<Record<string, string>>;
+    };
+
+/** Returns the fields of a form as an object. A repeated field is an array. */
+function valuesOf(form: FormData): Record<string, unknown> {
+  const values = new Map<string, FormDataEntryValue[]>();
+  for (const [name, value] of form) {
+    const all = values.get(name);
+    if (all) all.push(value);
+    else values.set(name, [value]);
+  }
+  return Object.fromEntries([...values].map(([name, all]) => [name, all.length === 1 ? all[0] : all]));
+}
+
+/** The messages of invalid input. The first issue of a field counts. */
+function invalid({ issues }: z.core.$ZodError): ActionResult<never> {
+  const fields = Object.fromEntries(
+    issues.toReversed().map(({ path, message }) => [path.join('.'), message]),
+  );
+  return { ok: false, status: 400, message: issues[0]?.message ?? 'Invalid input', fields };
+}
+
+/**
+ * Creates a server action whose handler runs only with a verified session and valid input. Without a session, the browser is
+ * redirected to the sign-in page.
+ *
+ * The last argument of the action is the input: the form, or any value that the schema accepts. Invalid input and an HttpError
+ * of the handler become a result with `ok: false`. Passes every other error through, so that the page shows its error boundary.
+ * `redirect()` and `notFound()` work in the handler.
+ */
+export function guardAction<S extends z.ZodMiniType, T>(
+  schema: S,
+  handler: (input: z.output<S>, context: AuthenticatedContext) => Promise<T>,
+): (...args: [...state: [previous?: unknown], input: FormData | z.input<S>]) => Promise<ActionResult<T>> {
+  return async (...args) => {
+    const context = await requireUser();
+    const input = args.at(-1);
+    const parsed = schema.safeParse(input instanceof FormData ? valuesOf(input) : input);
+    if (!parsed.success) return invalid(parsed.error);
+    try {
+      return { ok: true, data: await handler(parsed.data, context) };
+    } catch (error) {
+      if (!(error instanceof HttpError)) throw error;
+      return { ok: false, status: error.status, message: error.message, fields: {} };
+    }
+  };
+}

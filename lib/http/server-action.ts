@@ -1,0 +1,104 @@
+import type { NextRequest } from 'next/server';
+import * as z from 'zod/mini';
+import { processState } from '../process-state';
+import { BAD_REQUEST, NOT_FOUND, type Rejection } from '../routing/paths';
+
+const build = processState('server-actions', (): { ids?: ReadonlySet<string> } => ({}));
+
+const Manifest = z.object({ node: z.record(z.string(), z.unknown()) });
+
+/** Sets the server actions that the build contains, from the manifest that Next.js writes. */
+export function setServerActions(manifest: unknown): void {
+  build.ids = new Set(Object.keys(Manifest.parse(manifest).node));
+}
+
+/** Next.js reloads the page of a client whose action is not part of the build any more. */
+const UNKNOWN_ACTION: Rejection = { ...NOT_FOUND, headers: { 'x-nextjs-action-not-found': '1' } };
+
+/** Returns true if the build contains this action. Without server.ts, Next.js responds to an unknown one, also with a 404. */
+const isKnown = (id: string): boolean => build.ids?.has(id) ?? true;
+
+/** Limits of the arguments. Next.js decodes them recursively, and needs about 2 µs for each array, object and reference. */
+const MAX_DEPTH = 64;
+const MAX_VALUES = 10_000;
+/** The default limit of PHP. */
+const MAX_FIELDS = 1_000;
+/** The limit of Next.js (`SERVER_ACTION_ARGS_LIMIT`). */
+const MAX_ARGUMENTS = 1_000;
+
+/** Throws an error if JSON texts have too many values or are nested too deeply. */
+function checkLimits(texts: readonly string[]): void {
+  let values = 0;
+  for (const text of texts) {
+    let depth = 0;
+    for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"?|[[{,]|[\]}]/gs)) {
+      if (token === '[' || token === '{') depth += 1;
+      if (token === ']' || token === '}') depth = Math.max(0, depth - 1);
+      if (/^[[{,]/.test(token)) values += 1;
+      if (depth > MAX_DEPTH || values > MAX_VALUES) throw new RangeError('Too many arguments');
+    }
+  }
+}
+
+/** Decodes a value as Next.js does. Rejects if it is invalid. The fields whose names are numbers contain its parts in JSON. */
+async function decode(fields: FormData): Promise<unknown> {
+  const parts = [...fields].filter(([name]) => !Number.isNaN(Number(name)));
+  // Next.js would also read a field `0x0` as the part 0.
+  if (parts.some(([name]) => name !== String(Number(name)))) throw new TypeError('Not the number of a part');
+  checkLimits(parts.map(([, part]) => (typeof part === 'string' ? part : '')));
+  const { createTemporaryReferenceSet, decodeReply } = await import(
+    'next/dist/compiled/react-server-dom-turbopack/server.node'
+  );
+  return decodeReply(fields, {}, { temporaryReferences: createTemporaryReferenceSet() });
+}
+
+const Arguments = z.array(z.unknown()).check(z.maxLength(MAX_ARGUMENTS));
+const Reference = z.string().check(z.regex(/^\d{1,9}$/));
+/** An action with bound arguments in a form without scripts. */
+const BoundAction = z.object({ id: z.string(), bound: z.unknown() });
+
+/** Returns the ids of the actions that a form names. Rejects if their bound arguments are invalid. */
+async function actionsOf(form: FormData): Promise<string[]> {
+  const ids: string[] = [];
+  for (const name of new Set(form.keys())) {
+    if (name.startsWith('$ACTION_ID_')) ids.push(name.slice('$ACTION_ID_'.length));
+    if (!name.startsWith('$ACTION_REF_')) continue;
+    const prefix = `$ACTION_${Reference.parse(name.slice('$ACTION_REF_'.length))}:`;
+    const fields = new FormData();
+    for (const [key, part] of form) if (key.startsWith(prefix)) fields.append(key.slice(prefix.length), part);
+    const { id, bound } = BoundAction.parse(await decode(fields));
+    Arguments.parse((await bound) ?? []);
+    ids.push(id);
+  }
+  return ids;
+}
+
+/** Returns the fields of a form, or the arguments of a call in the field `0`, as Next.js does. */
+async function fieldsOf(request: NextRequest): Promise<FormData> {
+  if (request.headers.get('content-type')?.startsWith('multipart/')) return request.formData();
+  const fields = new FormData();
+  fields.set('0', await request.text());
+  return fields;
+}
+
+/**
+ * Returns the rejection of a server action whose headers are valid, or undefined. An action that the build does not contain
+ * gets a 404, and arguments that Next.js cannot decode get a 400. Next.js would respond with a 500 and print parts of them.
+ */
+export async function rejectionForServerAction(request: NextRequest): Promise<Rejection | undefined> {
+  const id = request.headers.get('next-action');
+  if (id !== null && !isKnown(id)) return UNKNOWN_ACTION;
+  try {
+    const fields = await fieldsOf(request);
+    if ([...fields.keys()].length > MAX_FIELDS) return BAD_REQUEST;
+    if (id !== null) {
+      Arguments.parse(await decode(fields));
+      return undefined;
+    }
+    const ids = await actionsOf(fields);
+    if (ids.length === 0) return BAD_REQUEST;
+    return ids.every(isKnown) ? undefined : UNKNOWN_ACTION;
+  } catch {
+    return BAD_REQUEST;
+  }
+}

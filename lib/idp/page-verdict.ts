@@ -1,0 +1,20 @@
+import { readVerdict } from './auth-state';
+import { PAGE_PATH } from './sanitize-request';
+import { reasonOfSdk } from './sdk-reasons';
+import { auth } from './server';
+import { sessionUserOf, type Verdict } from './session-user';
+
+/** Reasons of the SDK for a browser without session cookies, with production and development keys. */
+const WITHOUT_COOKIES: ReadonlySet<string> = new Set([
+  'session-token-and-uat-missing',
+  'dev-browser-missing',
+]);
+
+/** Returns the user of the verified session of a page or an API request, or the reason why there is none. */
+export async function verdictOf(headers: Pick<Headers, 'get' | 'has'>): Promise<Verdict> {
+  if (!headers.has(PAGE_PATH)) return readVerdict(headers);
+  const verdict = sessionUserOf(await auth());
+  const word = headers.get('x-clerk-auth-reason');
+  if (verdict.user !== undefined || !word) return verdict;
+  return { user: undefined, reason: WITHOUT_COOKIES.has(word) ? 'no-credential' : reasonOfSdk(word) };
+}

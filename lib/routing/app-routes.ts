@@ -1,0 +1,59 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+const ROUTES_FILE = 'lib/routing/routes.ts';
+
+/** Routes without an entry: the target of unknown API paths, and a route that is a file. */
+const NOT_LISTED = /^\/(?:api-not-found\/|openapi\.json$)/;
+/** Folders that are not part of the path: groups `(name)` and slots `@name`. */
+const NOT_IN_PATH = /^(?:\([^.)]+\)|@.+)$/;
+
+/** Returns the path of a file in `app`, for example `/projects/[id]`, or undefined for a file in a private folder. */
+function routeOf(file: string): string | undefined {
+  const segments = path.dirname(file).split(path.sep);
+  if (segments.some((segment) => segment.startsWith('_'))) return undefined;
+  const intercepting = segments.find((segment) => segment.startsWith('(.'));
+  if (intercepting) throw new Error(`app/${file}: intercepting routes are not supported`);
+  return `/${segments.filter((segment) => segment !== '.' && !NOT_IN_PATH.test(segment)).join('/')}`;
+}
+
+/** Returns the sorted paths of all files of a kind in `app`, for example of `page`. */
+function routesOf(kind: 'page' | 'route'): string[] {
+  const name = new RegExp(`^${kind}\\.(?:tsx?|jsx?)$`);
+  const routes = readdirSync('app', { recursive: true, encoding: 'utf8' })
+    .filter((file) => name.test(path.basename(file)))
+    .flatMap((file) => routeOf(file) ?? [])
+    .filter((route) => !NOT_LISTED.test(route));
+  return [...new Set(routes)].toSorted();
+}
+
+const listOf = (name: string, routes: readonly string[]) =>
+  `// biome-ignore format: one entry per line, so that additions do not conflict
+export const ${name} = [
+${routes.map((route) => `  '${route}',\n`).join('')}] as const;
+`;
+
+/** Returns the content of the list: the paths of all pages and API routes in `app`. */
+function generateRoutes(): string {
+  const routes = routesOf('route');
+  return `/* Written by \`npm run routes\` and \`npm run dev\` from the files in app/. */
+
+/** First segments of the API routes. Every response below them is JSON, except on pages. */
+${listOf('API_ROOTS', [...new Set(routes.map((route) => route.split('/')[1] ?? ''))])}
+/** Paths of the API routes. */
+${listOf('API_ROUTES', routes)}
+/** Paths of the pages. */
+${listOf('PAGES', routesOf('page'))}`;
+}
+
+/** Writes the list if it does not match the files in `app`. */
+export function writeRoutes(): void {
+  const routes = generateRoutes();
+  if (readFileSync(ROUTES_FILE, 'utf8') !== routes) writeFileSync(ROUTES_FILE, routes);
+}
+
+/** Throws an error if the list does not match the files in `app`. */
+export function checkRoutes(): void {
+  if (readFileSync(ROUTES_FILE, 'utf8') === generateRoutes()) return;
+  throw new Error(`${ROUTES_FILE} does not match the files in app/. Run \`npm run routes\`.`);
+}

@@ -1,0 +1,30 @@
+/* Written by `npm run routes` and `npm run dev` from the files in app/. */
+
+/** First segments of the API routes. Every response below them is JSON, except on pages. */
+// biome-ignore format: one entry per line, so that additions do not conflict
+export const API_ROOTS = [
+  'auth',
+  'health',
+  'users',
+  'webhooks',
+] as const;
+
+/** Paths of the API routes. */
+// biome-ignore format: one entry per line, so that additions do not conflict
+export const API_ROUTES = [
+  '/auth/v1/register',
+  '/health/alive',
+  '/health/ready',
+  '/users/v1/me',
+  '/webhooks/idp/v1/user-created',
+] as const;
+
+/** Paths of the pages. */
+// biome-ignore format: one entry per line, so that additions do not conflict
+export const PAGES = [
+  '/',
+  '/account',
+  '/docs',
+  '/sign-in/[[...sign-in]]',
+  '/sign-up/[[...sign-up]]',
+] as const;

@@ -1,0 +1,32 @@
+/** The format of a server action's id in Next.js. */
+const ACTION_ID = /^[0-9a-f]{40,64}$/;
+/** A call by a script of the page, or by a form that the script encodes. */
+const CALL = /^(?:text\/plain|multipart\/form-data)(?:;|$)/;
+/** A form that a browser without scripts submits. Its fields contain the id. */
+const FORM = /^multipart\/form-data;/;
+
+/** Maximum size of a server action's body, in bytes. Next.js has the same limit. */
+const MAX_ACTION_BYTES = 1024 * 1024;
+
+/** Result of `checkActionHeaders`. */
+type ActionHeaders = 'action' | 'too-large' | 'not-an-action';
+
+/**
+ * Checks if the headers of a POST request to a page are those of a server action: from the page's own origin, with the
+ * length of its body, and with the id of an action or as a form. Next.js would fail on another request and print parts of
+ * it. Does not read the body.
+ */
+export function checkActionHeaders(header: (name: string) => string | null | undefined): ActionHeaders {
+  const id = header('next-action') ?? undefined;
+  const contentType = header('content-type') ?? '';
+  const length = header('content-length') ?? '';
+  const origin = header('origin') ?? undefined;
+  // The hosts that Next.js compares the origin with.
+  const hosts = [header('x-forwarded-host')?.split(',')[0]?.trim(), header('host')];
+  const isOwnOrigin =
+    /^(?:same-origin|none)$/.test(header('sec-fetch-site') ?? 'none') &&
+    (origin === undefined || (URL.canParse(origin) && hosts.includes(new URL(origin).host)));
+  const isAction = id === undefined ? FORM.test(contentType) : ACTION_ID.test(id) && CALL.test(contentType);
+  if (!isOwnOrigin || !isAction || !/^\d+$/.test(length)) return 'not-an-action';
+  return Number(length) > MAX_ACTION_BYTES ? 'too-large' : 'action';
+}

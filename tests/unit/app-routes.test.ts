@@ -1,0 +1,72 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { checkRoutes, writeRoutes } from '#lib/routing/app-routes';
+
+const project = process.cwd();
+let folder = '';
+
+const add = (file: string) => {
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, '');
+};
+const written = () =>
+  [...readFileSync('lib/routing/routes.ts', 'utf8').matchAll(/'(.*)'/g)].map(([, entry]) => entry);
+
+beforeEach(() => {
+  folder = mkdtempSync(path.join(os.tmpdir(), 'app-routes-test-'));
+  process.chdir(folder);
+  add('lib/routing/routes.ts');
+  add('app/page.tsx');
+});
+afterEach(() => {
+  process.chdir(project);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('The list of routes in the repository matches the files in app/', () => {
+  process.chdir(project);
+  expect(checkRoutes).not.toThrow();
+});
+
+test('writeRoutes() lists nested and dynamic pages and API routes, without groups, slots and private folders', () => {
+  for (const file of [
+    'app/(marketing)/pricing/page.tsx',
+    'app/projects/[id]/page.tsx',
+    'app/projects/@side/page.tsx',
+    'app/projects/_parts/page.tsx',
+    'app/projects/layout.tsx',
+    'app/projects/v1/projects/route.ts',
+    'app/openapi.json/route.ts',
+    'app/api-not-found/[[...path]]/route.ts',
+  ]) {
+    add(file);
+  }
+  writeRoutes();
+  expect(written()).toEqual([
+    'projects',
+    '/projects/v1/projects',
+    '/',
+    '/pricing',
+    '/projects',
+    '/projects/[id]',
+  ]);
+  expect(checkRoutes).not.toThrow();
+});
+
+test('checkRoutes() fails if a route is missing from the list or does not exist', () => {
+  writeRoutes();
+  add('app/new/page.tsx');
+  expect(checkRoutes).toThrow(
+    'lib/routing/routes.ts does not match the files in app/. Run `npm run routes`.',
+  );
+  writeRoutes();
+  rmSync('app/new', { recursive: true });
+  expect(checkRoutes).toThrow('Run `npm run routes`');
+});
+
+test('writeRoutes() rejects an intercepting route, which the middleware cannot recognize', () => {
+  add('app/feed/(..)photo/[id]/page.tsx');
+  expect(writeRoutes).toThrow('intercepting routes are not supported');
+});

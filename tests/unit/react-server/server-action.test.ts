@@ -1,0 +1,112 @@
+import { NextRequest } from 'next/server';
+import { expect, test } from 'vitest';
+import { rejectionForServerAction, setServerActions } from '#lib/http/server-action';
+
+const KNOWN = '7f'.repeat(21);
+const UNKNOWN = '00'.repeat(21);
+setServerActions({ node: { [KNOWN]: {} }, edge: {} });
+
+const statusOf = async (body: string | FormData, id?: string) =>
+  (
+    await rejectionForServerAction(
+      new NextRequest('http://localhost:3000/projects', {
+        method: 'POST',
+        headers: id === undefined ? {} : { 'next-action': id },
+        body,
+      }),
+    )
+  )?.status;
+
+const form = (fields: Readonly<Record<string, string>>) => {
+  const data = new FormData();
+  for (const [name, value] of Object.entries(fields)) data.append(name, value);
+  return data;
+};
+const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
+
+test.each([
+  '[]',
+  '[{"name":"a"}]',
+  '["$undefined","$D2026-01-01T00:00:00.000Z","$n12","$$5"]',
+  '[{"a":{"b":1},"c":"$0:0:a"}]',
+  `["${'['.repeat(100)}"]`,
+  nested(64),
+  JSON.stringify([Array.from({ length: 9_000 }, () => 'a')]),
+])('The call of a known action with decodable arguments passes: %#', async (body) => {
+  expect(await statusOf(body, KNOWN)).toBeUndefined();
+});
+
+test.each([
+  '',
+  '[',
+  '{}',
+  '"x"',
+  '["$F1"]',
+  '["$Q1"]',
+  '["$nx"]',
+  `["$n${'9'.repeat(301)}"]`,
+  `[${'0,'.repeat(1_000)}0]`,
+  nested(65),
+  nested(100_000),
+  JSON.stringify([Array.from({ length: 10_001 }, () => 0)]),
+])('The call of a known action with arguments that Next.js cannot decode gets a 400: %#', async (body) => {
+  expect(await statusOf(body, KNOWN)).toBe(400);
+});
+
+test('The call of an action that the build does not contain gets a 404', async () => {
+  expect(await statusOf('[]', UNKNOWN)).toBe(404);
+});
+
+test('A call with a form as its argument passes', async () => {
+  expect(await statusOf(form({ '0': '["$K1"]', '1_name': nested(100) }), KNOWN)).toBeUndefined();
+});
+
+test.each([
+  [{ [`$ACTION_ID_${KNOWN}`]: '', name: 'a' }, undefined],
+  [{ [`$ACTION_ID_${UNKNOWN}`]: '' }, 404],
+  [{ [`$ACTION_ID_${KNOWN}`]: '', [`$ACTION_ID_${UNKNOWN}`]: '' }, 404],
+  [{ $ACTION_ID_x: '' }, 404],
+  [{ name: 'a' }, 400],
+  [
+    { $ACTION_REF_1: '', '$ACTION_1:0': `{"id":"${KNOWN}","bound":"$@1"}`, '$ACTION_1:1': '["a"]' },
+    undefined,
+  ],
+  [{ $ACTION_REF_1: '', '$ACTION_1:0': `{"id":"${KNOWN}","bound":"$@1"}` }, 400],
+  [{ $ACTION_REF_1: '', '$ACTION_1:0': `{"id":"${KNOWN}","bound":"$@1"}`, '$ACTION_1:1': '{}' }, 400],
+  [{ $ACTION_REF_1: '', '$ACTION_1:0': `{"id":"${UNKNOWN}","bound":"$@1"}`, '$ACTION_1:1': '[]' }, 404],
+  [{ $ACTION_REF_1: '', '$ACTION_1:0': '{"bound":null}' }, 400],
+  [{ $ACTION_REF_1: '' }, 400],
+])('A form without scripts gets the status for its actions: %j %s', async (fields, status) => {
+  expect(await statusOf(form(fields))).toBe(status);
+});
+
+test.each([
+  { '0': '[]', '': '[]' },
+  { '0': '[]', '0x0': '[]' },
+  { '0': '[]', '00': '[]' },
+  { '0': '["$@1"]', '1': `]${nested(65)}` },
+  { '1': JSON.stringify(Array.from({ length: 5_001 }, () => 0)), '2': `[${'0,'.repeat(5_000)}0]` },
+  Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`1_${index}`, ''])),
+])('A call with ambiguous, too many or deeply nested parts gets a 400: %#', async (fields) => {
+  expect(await statusOf(form({ '0': '[]', ...fields }), KNOWN)).toBe(400);
+});
+
+test.each(['x', '-1', '1:0', ''])(
+  'A form with the reference %j to an action gets a 400',
+  async (reference) => {
+    const fields = {
+      [`$ACTION_REF_${reference}`]: '',
+      [`$ACTION_${reference}:0`]: `{"id":"${KNOWN}","bound":null}`,
+    };
+    expect(await statusOf(form(fields))).toBe(400);
+  },
+);
+
+test('A body that is not the announced form gets a 400', async () => {
+  const request = new NextRequest('http://localhost:3000/', {
+    method: 'POST',
+    headers: { 'content-type': 'multipart/form-data; boundary=x' },
+    body: '--x',
+  });
+  expect((await rejectionForServerAction(request))?.status).toBe(400);
+});
