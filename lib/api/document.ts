@@ -244,13 +244,13 @@ const signed = ['svix', 'webhook'].map((prefix) =>
 const event = {
   description: 'The event as the identity provider sends it, in UTF-8, at most 1 MiB.',
   required: true,
-  content: json(schemas.WebhookEvent, { created, other: { type: 'user.updated', data: {} } }),
+  content: json(schemas.WebhookEvent, { created, other: { type: 'email.created', data: {} } }),
 };
 const deliveryResponses: ZodOpenApiResponsesObject = {
   200: {
     id: 'Acknowledged',
     description:
-      'The event was verified and processed. A `user.created` with a `data.id` registered the user. Other events have no effect.',
+      'The event was verified and processed. A `user.created` with a `data.id` registered the user. Other events do not change users.',
     headers: headers(timed(z.optional(timing(registered)))),
     content: json(schemas.Acknowledgment, { acknowledgment: { received: true, eventType: 'user.created' } }),
   },
