@@ -17,7 +17,7 @@ const common = {
 const CPU_BOUND = { maxWorkers: 2, sequence: { groupOrder: 0 } };
 const IO_BOUND = { maxWorkers: 3, sequence: { groupOrder: 1 } };
 
-/** Vitest compiles the sources of the emulator. With the default condition, tsx would compile them for each test file. */
+/** Vitest compiles the sources of the emulator. Without this export condition, tsx would compile them for each test file. */
 const ssr = { resolve: { conditions: ['clerk-emulator-source', 'node', 'development|production'] } };
 
 export default defineConfig({

@@ -21,7 +21,7 @@ export interface EventContext extends Delivery {
   readonly transaction: Transaction;
   /**
    * Returns false if a handler has applied a newer event to this subject, and otherwise stores `time` as the newest. A
-   * handler that gets false writes nothing, because events may arrive in any order.
+   * handler that gets false must not write, because events may arrive in any order.
    *
    * `time` is in milliseconds since 1970, such as `data.updated_at`. The default is the time of the event. Concurrent events
    * of a subject wait for each other. Rows are deleted 30 days after the last event of their subject.
@@ -102,7 +102,7 @@ const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
  * the message id is stored. Concurrent deliveries of a message run the work once.
  *
  * Repeats a transaction that lost a race. Rejects with the error of the work or the database, or after 6 s. After such an
- * error, either everything is committed or nothing is. In both cases, the next delivery completes the event.
+ * error, either all writes are committed or none of them. In both cases, the next delivery completes the event.
  */
 export async function handleEvent(
   work: (context: EventContext) => Promise<unknown>,

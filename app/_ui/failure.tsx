@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import styles from './ui.module.css';
 
-/** Replaces a page that failed. The server's log has the error under the same reference. */
+/** Replaces a page that failed. The page shows the digest as a reference, and the server's log has the error with that digest. */
 export function Failure({
   title,
   digest,

@@ -1,8 +1,8 @@
 import type { UnauthenticatedReason } from '../errors/unauthenticated-reason';
 
 /**
- * Reasons of the SDK's middleware, and ours for each. A reason that is not listed becomes `not-verified`, because the SDK
- * did not judge the token: it had no keys, it failed, or it is a later version. tests/unit/sdk-reasons.test.ts compares
+ * Maps each reason of the SDK's middleware to a reason of this service. A reason that is not listed becomes `not-verified`:
+ * the SDK failed or had no keys, or a later version of the SDK added the reason. tests/unit/sdk-reasons.test.ts compares
  * this list with the enumerations of the installed SDK.
  */
 const MEANINGS = new Map<string, UnauthenticatedReason>([
@@ -21,7 +21,7 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['session-token-iat-in-the-future', 'not-yet-valid'],
   ['token-invalid-signature', 'wrong-key'],
   ['jwk-kid-mismatch', 'wrong-key'],
-  // From later versions of the SDK: another instance issued the token.
+  // Another instance issued the token. Only later versions of the SDK have this reason.
   ['token-invalid-issuer', 'wrong-key'],
   ['token-invalid-authorized-parties', 'wrong-party'],
   ['dev-browser-missing', 'incomplete-cookies'],
@@ -30,12 +30,12 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['session-token-and-uat-missing', 'incomplete-cookies'],
 ]);
 
-/** Every reason of the SDK that has a reason of ours. */
+/** The SDK's reasons that `MEANINGS` lists. */
 export const SDK_REASONS = [...MEANINGS.keys()];
 
-/** Suffix that says why the SDK did not renew a session. API requests never allow a renewal. */
+/** Suffix that says why the SDK did not renew a session. It has no meaning here, because API requests never allow a renewal. */
 const REFRESH = /-refresh-.*$/;
 
-/** Returns our reason for a reason of the SDK. */
+/** Converts a reason of the SDK to a reason of this service. */
 export const reasonOfSdk = (word: string): UnauthenticatedReason =>
   MEANINGS.get(word.replace(REFRESH, '')) ?? 'not-verified';

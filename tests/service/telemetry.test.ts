@@ -380,7 +380,7 @@ test.each(['hang', 'fail'] as const)(
   },
 );
 
-test('A receiver that is down affects neither responses nor the shutdown, and the log has one line', async () => {
+test('A receiver that is down affects neither responses nor the shutdown, and is logged only once', async () => {
   const own = await startOtlpReceiver();
   await own.stop();
   const running = await startProcess(otelVariables(own));

@@ -7,18 +7,18 @@ import { costTargets, type Finding, findCosts } from './find';
 import { readinessUnder, WORST_SHAPES, worstRequest } from './readiness';
 
 export interface CostOptions {
-  /** Measures only what it matches: method, path and dimension, separated by spaces. Absent: everything. */
+  /** Regular expression. If set, only the requests whose text `method path dimension` matches are measured. */
   readonly only: string | undefined;
   /** Measures two sizes of each dimension in place of five. */
   readonly quick: boolean;
 }
 
-/** Limit of the median of GET /health/ready while one attacker sends requests. */
+/** Maximum median response time of GET /health/ready while one attacker sends requests. */
 const MAX_READY_MS = 250;
-/** Verified before the one of the sender, as during a rotation. */
+/** The service tries this secret before the sender's secret, as it does during a rotation. */
 const NEW_SIGNING_SECRET = `whsec_${Buffer.from('a new signing secret for tests..').toString('base64')}`;
 
-/** Prints one row for each dimension with a finding: the address where it costs most. */
+/** Prints one row for each dimension with a finding. The row has the address with the highest cost. */
 function printFindings(findings: readonly Finding[]): void {
   const byCost = findings.toSorted((one, other) => other.worst.milliseconds - one.worst.milliseconds);
   const worstOfEach = byCost.filter(
@@ -51,9 +51,9 @@ async function countSlowShapes(service: TestService, token: string): Promise<num
 }
 
 /**
- * Sends requests that grow in every dimension to every address, and compares the processor time that they cost the server
- * with an ordinary request of the address. Sets the exit code to 1 if one is superlinear or costs too much, or if one attacker
- * makes the service slow for others.
+ * Sends requests of growing size for each address and dimension. Compares their CPU time on the server with that of an
+ * ordinary request to the same address. Sets the exit code to 1 if the CPU time of a dimension grows superlinearly or is too
+ * high, or if one attacker makes the service slow for others.
  */
 export async function attackCosts({ only, quick }: CostOptions): Promise<void> {
   const environment = {
