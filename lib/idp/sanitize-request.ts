@@ -46,7 +46,7 @@ const NONCE = '__clerk_handshake_nonce';
 /** Parameters that start or complete a handshake. */
 const HANDSHAKE_PARAMETERS = [HANDSHAKE, NONCE, '__clerk_db_jwt'];
 
-/** Header with the path and the query of a page, to which the sign-in page leads back. A client cannot set it. */
+/** Header with the path and the query of a page. The sign-in page leads back to it. A client cannot set this header. */
 export const PAGE_PATH = 'x-identity-link-path';
 const MAX_PATH_LENGTH = 2_000;
 
