@@ -1,5 +1,6 @@
 import type { Metadata } from 'next';
 import type { ReactNode } from 'react';
+import { CopyButtons } from './copy-buttons';
 import styles from './docs.module.css';
 import * as api from './document';
 import {
@@ -115,9 +116,8 @@ const currentLink = `nav a:target-current {
   background: var(--brand-wash);
 }`;
 
-/** The whole page. It depends only on the document and not on the visitor, so it is made once per process. */
-const page = (
-  <div className={`shell ${styles['docs']}`}>
+const content = (
+  <>
     <style>{currentLink}</style>
     <div className={styles['intro']}>
       <h1>The API</h1>
@@ -141,9 +141,24 @@ const page = (
       {groups.map(section)}
       {reference.map(section)}
     </div>
-  </div>
+  </>
 );
 
+// Next.js rejects the static import in a server component.
+const { renderToStaticMarkup } = await import('react-dom/server');
+
+/**
+ * The page as HTML. It depends only on the document and not on the visitor, so it is made once per process. React would
+ * serialize elements twice for every request.
+ */
+const html = renderToStaticMarkup(content);
+
 export default function DocsPage() {
-  return page;
+  return (
+    <>
+      {/* biome-ignore lint/security/noDangerouslySetInnerHtml: React has escaped the text of the document */}
+      <div className={`shell ${styles['docs']}`} dangerouslySetInnerHTML={{ __html: html }} />
+      <CopyButtons />
+    </>
+  );
 }

@@ -1,14 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import { createElement, Fragment, type ReactNode } from 'react';
-import { CopyButton } from '../_ui/copy-button';
 import { curl } from './curl';
 import styles from './docs.module.css';
 import { anchorOf, fragment, type Operation, type Response, responseHeaders, type Schema } from './document';
-
-/*
- * These functions are called once per process, when the page's module is loaded. They are functions and not components
- * because React would call a component again for every request.
- */
 
 /** Returns paragraphs in which text between backticks is code. */
 export const prose = (text = ''): ReactNode[] =>
@@ -33,13 +27,10 @@ export const heading = (Level: 'h2' | 'h3' | 'h4', id: string, content: ReactNod
   </Level>
 );
 
-/** Returns a shell command with a button that copies it. */
+/** Returns a shell command. CopyButtons adds a button that copies it. */
 export const command = (title: string, text: string) => (
   <figure className={styles['command']}>
-    <figcaption>
-      {title}
-      <CopyButton name={`command: ${title}`} value={text} />
-    </figcaption>
+    <figcaption>{title}</figcaption>
     <pre>
       <code>{text}</code>
     </pre>

@@ -17,56 +17,30 @@ import * as schemas from './schemas';
  * response of the service with the document.
  */
 
-const describe = (schema: z.ZodMiniType, id: string, description: string): void => {
-  z.globalRegistry.add(schema, { id, description });
-};
-
 const UNCHANGED =
   'Case-sensitive, and white space is not trimmed. Well-formed Unicode without NUL, at most 255 code points.';
 
-describe(
-  schemas.IdentityProviderUserId,
-  'IdentityProviderUserId',
-  `The identity provider's id of a user. ${UNCHANGED}`,
-);
-describe(
-  schemas.InternalUserId,
-  'InternalUserId',
-  'The internal id of a user, which never changes. A UUID in lower case. The service creates version 7.',
-);
-describe(
-  schemas.RegisterUserRequest,
-  'RegisterUserRequest',
-  'The user to register. Other fields and the content type are ignored.',
-);
-describe(
-  schemas.UserLink,
-  'UserLink',
-  'The link between an identity-provider user and an internal user. Each user has exactly one.',
-);
-describe(schemas.AuthenticatedContext, 'AuthenticatedContext', 'The authenticated user of the request.');
-describe(
-  schemas.WebhookEvent,
-  'WebhookEvent',
-  'A JSON object. The service reads only `type` and `data.id`. If a key occurs twice, the last value counts. In an event of ' +
+const { ErrorBody, ...described } = schemas;
+const DESCRIPTIONS: Readonly<Record<keyof typeof described, string>> = {
+  IdentityProviderUserId: `The identity provider's id of a user. ${UNCHANGED}`,
+  InternalUserId:
+    'The internal id of a user, which never changes. A UUID in lower case. The service creates version 7.',
+  RegisterUserRequest: 'The user to register. Other fields and the content type are ignored.',
+  UserLink: 'The link between an identity-provider user and an internal user. Each user has exactly one.',
+  AuthenticatedContext: 'The authenticated user of the request.',
+  WebhookEvent:
+    'A JSON object. The service reads only `type` and `data.id`. If a key occurs twice, the last value counts. In an event of ' +
     'the type `user.created`, a `data.id` that is not null and not empty must be an IdentityProviderUserId.',
-);
-describe(
-  schemas.Acknowledgment,
-  'Acknowledgment',
-  'The event was verified and processed. `eventType` is its `type`.',
-);
-describe(schemas.Alive, 'Alive', 'The process responds.');
-describe(
-  schemas.Ready,
-  'Ready',
-  'The service can process requests. `degraded` means that the cache does not respond.',
-);
-describe(
-  schemas.NotReady,
-  'NotReady',
-  'The reason: the database is unavailable, or the process is shutting down.',
-);
+  Acknowledgment: 'The event was verified and processed. `eventType` is its `type`.',
+  Alive: 'The process responds.',
+  Ready: 'The service can process requests. `degraded` means that the cache does not respond.',
+  NotReady: 'The reason: the database is unavailable, or the process is shutting down.',
+};
+const schemasById: ReadonlyMap<string, z.ZodMiniType> = new Map(Object.entries(described));
+for (const [id, description] of Object.entries(DESCRIPTIONS)) {
+  const schema = schemasById.get(id);
+  if (schema) z.globalRegistry.add(schema, { id, description });
+}
 
 const plainRequestId = z.string().check(z.regex(/^[A-Za-z0-9_.:-]{1,64}$/));
 const noStore = z.literal('no-store');
@@ -109,55 +83,57 @@ const json = (schema: z.ZodMiniType, examples: Readonly<Record<string, unknown>>
   },
 });
 
-/** Describes an error response. `messages` lists all messages that it can have. */
+/** Describes an error response. `messages` lists all messages that it can have, by the names of the examples. */
 function failure(
   id: string,
   description: string,
-  messages: Readonly<Record<string, string>>,
+  messages: string | Readonly<Record<string, string>>,
   further: Record<string, z.ZodMiniType> = {},
 ): ZodOpenApiResponseObject {
-  const body = z.extend(schemas.ErrorBody, { message: z.literal(Object.values(messages)) });
-  const examples = Object.fromEntries(Object.entries(messages).map(([name, message]) => [name, { message }]));
+  const named =
+    typeof messages === 'string' ? { [id.charAt(0).toLowerCase() + id.slice(1)]: messages } : messages;
+  const body = z.extend(ErrorBody, { message: z.literal(Object.values(named)) });
+  const examples = Object.fromEntries(Object.entries(named).map(([name, message]) => [name, { message }]));
   return { id, description, headers: headers(further), content: json(body, examples) };
 }
 
 const badRequest = failure(
   'BadRequest',
   'Malformed request, for example without `Host` or with ambiguous framing.',
-  {
-    badRequest: 'Bad request',
-  },
+  'Bad request',
 );
 const unauthorized = failure(
   'Unauthorized',
   'There is no verified session. The service checks this before the body.',
-  {
-    unauthorized: 'Unauthorized',
-  },
+  'Unauthorized',
 );
-const notFound = failure('NotFound', 'There is no operation at this path. A path has only one spelling.', {
-  notFound: 'Not found',
-});
+const notFound = failure(
+  'NotFound',
+  'There is no operation at this path. A path has only one spelling.',
+  'Not found',
+);
 const methodNotAllowed = failure(
   'MethodNotAllowed',
   'This path does not support the method.',
-  { methodNotAllowed: 'Method not allowed' },
+  'Method not allowed',
   { allow: z.optional(allow) },
 );
 const requestTimeout = failure(
   'RequestTimeout',
   'The request was not complete after 10 s. The server closes the connection.',
-  { requestTimeout: 'Request timeout' },
+  'Request timeout',
 );
 const payloadTooLarge = failure(
   'PayloadTooLarge',
   'The body is too large. The limit applies to the bytes that arrive, not to `content-length`.',
-  { payloadTooLarge: 'Payload too large' },
+  'Payload too large',
   timed(z.optional(timing(cacheAndCaller))),
 );
-const expectationFailed = failure('ExpectationFailed', '`Expect` has a value other than `100-continue`.', {
-  expectationFailed: 'Expectation failed',
-});
+const expectationFailed = failure(
+  'ExpectationFailed',
+  '`Expect` has a value other than `100-continue`.',
+  'Expectation failed',
+);
 const headersTooLarge = failure(
   'RequestHeaderFieldsTooLarge',
   'The headers are larger than 16 KiB. The server closes the connection.',
@@ -166,12 +142,12 @@ const headersTooLarge = failure(
 const internalServerError = failure(
   'InternalServerError',
   'An unexpected error, for example because the database is unavailable. The request has no partial effect and can be repeated.',
-  { internalServerError: 'Internal Server Error' },
+  'Internal Server Error',
   timed(z.optional(timing(cacheAndCaller))),
 );
 
 /** Rejections of the HTTP server, which any request may get. */
-const rejections = { 408: requestTimeout, 417: expectationFailed, 431: headersTooLarge };
+const rejections = { 400: badRequest, 408: requestTimeout, 417: expectationFailed, 431: headersTooLarge };
 
 const mustBe = (rule: string) => `identityProviderUserId must ${rule}`;
 const invalidRegisterRequest = failure(
@@ -254,25 +230,32 @@ const deliveryResponses: ZodOpenApiResponsesObject = {
     headers: headers(timed(z.optional(timing(registered)))),
     content: json(schemas.Acknowledgment, { acknowledgment: { received: true, eventType: 'user.created' } }),
   },
+  ...rejections,
   400: invalidDelivery,
-  408: requestTimeout,
   413: payloadTooLarge,
-  417: expectationFailed,
-  431: headersTooLarge,
   500: internalServerError,
 };
 
 const sessions = [{ bearer: [] }, { cookie: [] }];
 
-const openOperation = (
-  operation: Pick<ZodOpenApiOperationObject, 'operationId' | 'tags' | 'summary' | 'description'>,
+/** Describes an operation for monitoring and developers, which needs no session. */
+const serviceOperation = (
+  operation: Pick<ZodOpenApiOperationObject, 'operationId' | 'summary' | 'description'>,
   responses: ZodOpenApiResponsesObject,
 ): ZodOpenApiOperationObject => ({
   ...operation,
+  tags: ['service'],
   security: [],
   parameters: [requestId],
-  responses: { ...responses, 400: badRequest, ...rejections },
+  responses: { ...rejections, ...responses },
 });
+
+/** Describes a response of a single operation. */
+const success = (
+  description: string,
+  content: NonNullable<ZodOpenApiResponseObject['content']>,
+  further: Record<string, z.ZodMiniType> = {},
+): ZodOpenApiResponseObject => ({ description, headers: headers(further), content });
 
 const elsewhere = (status: number, id: string) => ({
   status,
@@ -313,16 +296,15 @@ export const openApiDocument = () =>
           security: sessions,
           parameters: [requestId],
           responses: {
-            200: {
-              description: 'The request has a verified session.',
-              headers: headers(timed(timing(cacheAndCaller))),
-              content: json(schemas.AuthenticatedContext, {
+            200: success(
+              'The request has a verified session.',
+              json(schemas.AuthenticatedContext, {
                 context: { isAuthenticated: true, userId, identityProviderUserId },
               }),
-            },
-            400: badRequest,
-            401: unauthorized,
+              timed(timing(cacheAndCaller)),
+            ),
             ...rejections,
+            401: unauthorized,
             500: internalServerError,
           },
         },
@@ -345,12 +327,10 @@ export const openApiDocument = () =>
           responses: {
             200: registeredUser('The user already existed.'),
             201: registeredUser('This request created the user. At most one request per id gets a 201.'),
+            ...rejections,
             400: invalidRegisterRequest,
             401: unauthorized,
-            408: requestTimeout,
             413: payloadTooLarge,
-            417: expectationFailed,
-            431: headersTooLarge,
             500: internalServerError,
           },
         },
@@ -371,62 +351,51 @@ export const openApiDocument = () =>
         },
       },
       '/health/alive': {
-        get: openOperation(
+        get: serviceOperation(
           {
             operationId: 'getAlive',
-            tags: ['service'],
             summary: 'Check that the process responds',
             description: 'Does not query the database or the cache.',
           },
           {
-            200: {
-              description: 'The process responds.',
-              headers: headers(),
-              content: json(schemas.Alive, { alive: { status: 'ok' } }),
-            },
+            200: success('The process responds.', json(schemas.Alive, { alive: { status: 'ok' } })),
           },
         ),
       },
       '/health/ready': {
-        get: openOperation(
+        get: serviceOperation(
           {
             operationId: 'getReady',
-            tags: ['service'],
             summary: 'Check that the service can process requests',
             description:
               'Queries the database with a timeout of 2 s, and the cache. Results are cached for 1 s.',
           },
           {
-            200: {
-              description: 'The service can process requests. Without the cache, they take longer.',
-              headers: headers(),
-              content: json(schemas.Ready, { ready: { status: 'ok' }, degraded: { status: 'degraded' } }),
-            },
-            503: {
-              description: 'The service cannot process requests.',
-              headers: headers(),
-              content: json(schemas.NotReady, {
+            200: success(
+              'The service can process requests. Without the cache, they take longer.',
+              json(schemas.Ready, { ready: { status: 'ok' }, degraded: { status: 'degraded' } }),
+            ),
+            503: success(
+              'The service cannot process requests.',
+              json(schemas.NotReady, {
                 noDatabase: { errors: { database: 'unavailable' } },
                 stopping: { errors: { process: 'stopping' } },
               }),
-            },
+            ),
           },
         ),
       },
       '/openapi.json': {
-        get: openOperation(
+        get: serviceOperation(
           {
             operationId: 'getDocument',
-            tags: ['service'],
             summary: 'Get this document',
             description: 'Returns the description of the API in OpenAPI 3.1.',
           },
           {
-            200: {
-              description: 'The document.',
-              headers: headers(),
-              content: { 'application/json': { schema: z.looseObject({ openapi: z.literal('3.1.1') }) } },
-            },
+            200: success('The document.', {
+              'application/json': { schema: z.looseObject({ openapi: z.literal('3.1.1') }) },
+            }),
           },
         ),
       },
