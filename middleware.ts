@@ -11,14 +11,17 @@ const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
 function options() {
   const { IDP_PUBLISHABLE_KEY, IDP_JWT_KEY } = environment();
   return {
-    // A variable under the SDK's own name could have been inlined at build time.
+    // Passed here, because Next.js can inline the SDK's own variable for this key at build time.
     publishableKey: IDP_PUBLISHABLE_KEY.key,
     ...(IDP_JWT_KEY ? { jwtKey: IDP_JWT_KEY } : {}),
     telemetry: { disabled: true },
   };
 }
 
-/** The SDK would reject a token without `azp`. The page handler below rejects only tokens of foreign parties. */
+/**
+ * Contains no authorized parties, because the SDK would then reject a token without an origin (`azp`). The page handler
+ * below rejects only a token whose origin is not authorized.
+ */
 const pageOptions = () => ({ ...options(), ...(isProxy() ? { frontendApiProxy: { enabled: true } } : {}) });
 
 function apiOptions() {
@@ -33,7 +36,7 @@ const nextWithPolicy = (headers: Headers) =>
     development: process.env.NODE_ENV === 'development',
   });
 
-/** Supplies the identity provider's auth state to every route (contract 1, 5.1). The guard rejects requests without a session. */
+/** Supplies the provider's auth state to every route (contract 1, 5.1). The guard rejects requests without a session. */
 export default authenticationMiddleware({
   pages: clerkMiddleware(async (auth, request) => {
     // A page may accept pending sessions, so their tokens are checked too.
@@ -48,5 +51,5 @@ export default authenticationMiddleware({
   authorizedParties: () => environment().IDP_AUTHORIZED_PARTIES ?? [],
 });
 
-// Only static files are excluded: where the middleware does not run, the SDK's `auth()` trusts headers of the client.
+// Excludes only static files, because the SDK's `auth()` trusts headers of the client where the middleware does not run.
 export const config = { runtime: 'nodejs', matcher: ['/((?!_next/static/).*)'] };

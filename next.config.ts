@@ -18,7 +18,7 @@ const securityHeaders = {
 const config: NextConfig = {
   poweredByHeader: false,
   reactStrictMode: true,
-  // Disables the endpoint of the image optimizer, which fetches and logs any URL. No page uses it.
+  // Disables the image optimizer, because its endpoint fetches and logs any URL. No page uses the optimizer.
   images: { unoptimized: true },
   // A path with a trailing slash gets a 404 instead of a redirect, because a webhook sender treats a redirect as a failure.
   skipTrailingSlashRedirect: true,
@@ -36,7 +36,7 @@ const config: NextConfig = {
   // A type error in a test must not fail the build. `npm run check` finds it.
   typescript: { tsconfigPath: 'tsconfig.build.json' },
   ...(process.env['NEXT_DIST_DIR'] ? { distDir: process.env['NEXT_DIST_DIR'] } : {}),
-  // Unknown API paths get a response in JSON.
+  // An unknown API path gets a 404 in JSON.
   rewrites: async () => ({
     beforeFiles: [],
     afterFiles: [],
@@ -50,7 +50,7 @@ const config: NextConfig = {
 };
 
 export default function configure(phase: string): NextConfig {
-  // The build tool of the platform would include .env.local in the functions.
+  // Vercel's build tool would include .env.local in the functions that it deploys.
   if (phase === PHASE_PRODUCTION_BUILD && process.env['VERCEL'] && existsSync('.env.local')) {
     throw new Error(
       'A build for deployment must not find .env.local, because the deployment would contain its values. Remove the file.',

@@ -33,7 +33,7 @@ const buildFolder = path.resolve(process.env['NEXT_DIST_DIR'] ?? import.meta.dir
 
 /** Maximum duration of a shutdown. Platforms send SIGKILL 10 s after SIGTERM. */
 const SHUTDOWN_MS = 9_000;
-/** Maximum time to complete the requests in flight: a registration (lib/register.ts) and a call of the cache. */
+/** Maximum time to complete the requests in flight: 8 s for a registration (lib/register.ts) and 500 ms for a cache call. */
 const DRAIN_MS = 8_500;
 
 const readBuildFile = (name: string) => JSON.parse(readFileSync(path.join(buildFolder, name), 'utf8'));
@@ -53,8 +53,8 @@ const app = next({
   dir: projectFolder,
   hostname: values.hostname ?? 'localhost',
   port,
-  // Next.js adds its upgrade listener to this unused server. Without such a listener, Node.js handles an upgrade request like
-  // any other request.
+  // Next.js adds its upgrade listener to this unused server. The server that listens has no such listener, so Node.js
+  // handles an upgrade request like any other request.
   httpServer: createServer(),
 });
 await app.prepare();

@@ -10,7 +10,10 @@ const PRINTABLE = /^[\x21-\x7e]+$/;
 
 const required = z.string({ error: 'is missing' }).check(z.trim(), z.minLength(1, 'is empty'));
 
-/** Parses a publishable key, which contains the host of the Frontend API. That API also serves the browser SDK. */
+/**
+ * Parses a publishable key, which contains the host of the provider's Frontend API. That API also serves the provider's
+ * browser SDK.
+ */
 function readPublishableKey(key: string): ParseResult<{ key: string; frontendApi: string }> {
   const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1] ?? '';
   const host = /^([a-z0-9.-]+\.[a-z0-9-]+)\$$/i.exec(Buffer.from(encoded, 'base64').toString())?.[1];
@@ -103,7 +106,7 @@ export const variables = z.object({
   IDP_CONSOLE_URL: z.optional(loopbackUrl),
 });
 
-/** The variables, including the rule that both keys belong to the same instance. */
+/** Schema of all variables. Both keys must belong to the same instance of the identity provider. */
 export const environmentSchema = variables.check(
   z.refine(
     ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }) =>
@@ -119,7 +122,7 @@ export const environmentSchema = variables.check(
 /** A valid environment with parsed values. */
 export type Environment = z.infer<typeof environmentSchema>;
 
-/** Lists every problem of an environment by variable name. It does not contain values. */
+/** Lists every problem of an environment by variable name. The message does not contain values of variables. */
 export class InvalidEnvironmentError extends Error {
   /** Each problem starts with the name of its variable. */
   readonly problems: readonly string[];
@@ -150,7 +153,7 @@ export function parseEnvironment(source: Source): Environment {
 
 /**
  * Parses the variables of a part of the schema from the environment of this process. Throws an InvalidEnvironmentError only
- * for these, because the commands of an operator do not need all variables.
+ * for a problem of these variables, because an operator's command does not need all of them.
  */
 export function parseEnvironmentSubset<T>(schema: z.ZodMiniType<T>): T {
   return parseWith(schema, process.env);

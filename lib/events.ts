@@ -9,7 +9,7 @@ export const INVALID_EVENT = 'Invalid webhook event';
 
 /** A verified delivery of an event. */
 export interface Delivery {
-  /** The same in each delivery of a message. */
+  /** The message id, which is the same in each delivery of a message. */
   readonly messageId: string;
   /** Time of the event in milliseconds since 1970. */
   readonly occurredAt: number;
@@ -20,8 +20,8 @@ export interface EventContext extends Delivery {
   /** The handler's writes and the message id are committed together, or not at all. */
   readonly transaction: Transaction;
   /**
-   * Returns false if a handler has applied a newer event to this subject, and otherwise stores `time` as the newest. A
-   * handler that gets false must not write, because events may arrive in any order.
+   * Returns false if a handler has applied a newer event to this subject. Otherwise, stores `time` as the time of the newest
+   * event and returns true. A handler that gets false must not write, because events may arrive in any order.
    *
    * `time` is in milliseconds since 1970, such as `data.updated_at`. The default is the time of the event. Concurrent events
    * of a subject wait for each other. Rows are deleted 30 days after the last event of their subject.
@@ -36,12 +36,12 @@ export type EventHandler = (data: unknown) => (context: EventContext) => Promise
 export type EventHandlers = Readonly<Record<string, EventHandler>>;
 
 /**
- * Defines the handler of an event whose `data` matches a schema. Other data gets a 400, like an invalid `user.created`: the
+ * Defines the handler of an event whose `data` matches a schema. Other data gets a 400, like an invalid `user.created`. The
  * provider shows the failed delivery and repeats it.
  *
  * The handler runs in a transaction, once per message. If it throws, nothing is committed, and the sender repeats the
- * delivery. It must be idempotent, because a message may be sent again after 30 days, and it must not call other services,
- * because a retry repeats the call and the transaction ends after 4 s.
+ * delivery. The handler must be idempotent, because a message may be sent again after 30 days. It must not call other
+ * services, because a retry repeats the call and the transaction ends after 4 s.
  */
 export function defineEvent<T>(
   schema: z.core.$ZodType<T>,
@@ -55,8 +55,8 @@ export function defineEvent<T>(
 }
 
 /**
- * Limits of the wait for a connection, of a transaction, and of all its attempts. Together with the 8 s of a registration,
- * the last one is below the 15 s of the sender.
+ * Time limits of the wait for a connection, of one transaction, and (`DEADLINE_MS`) of all attempts of the transaction.
+ * `DEADLINE_MS` and the 8 s of a registration together are below the 15 s after which the sender stops waiting.
  */
 const TRANSACTION = { maxWait: 2_000, timeout: 4_000 };
 const DEADLINE_MS = 6_000;
@@ -75,7 +75,7 @@ async function storeMessage(transaction: Transaction, messageId: string): Promis
   return stored === 1;
 }
 
-/** Stores the time of the newest event of a subject. Returns false if the stored time is newer. An equal time is not stale. */
+/** Stores the time of the newest event of a subject. Returns false only if the stored time is newer. */
 async function storeSubject(transaction: Transaction, subject: string, time: number): Promise<boolean> {
   const stored = await transaction.$executeRaw`
     INSERT INTO public.webhook_subjects AS stored (id, applied_time) VALUES (${subject}, ${BigInt(Math.trunc(time))})
@@ -85,8 +85,8 @@ async function storeSubject(transaction: Transaction, subject: string, time: num
 }
 
 /**
- * Deletes up to ten rows of each table that are older than 30 days. Each message adds at most one, so the tables stay small.
- * Skips rows that another transaction is deleting.
+ * Deletes rows that are older than 30 days, up to ten from each table. A message usually adds only one row to a table, so
+ * the tables stay small. Skips rows that another transaction is deleting.
  */
 const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
   WITH messages AS (
@@ -99,10 +99,11 @@ const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
 
 /**
  * Runs the work of a handler and stores the message id in one transaction. Returns `repeated` without running the work if
- * the message id is stored. Concurrent deliveries of a message run the work once.
+ * the message id is already stored. Concurrent deliveries of a message run the work once.
  *
- * Repeats a transaction that lost a race. Rejects with the error of the work or the database, or after 6 s. After such an
- * error, either all writes are committed or none of them. In both cases, the next delivery completes the event.
+ * Repeats a transaction that lost a race against another one. Rejects with the error of the work or the database, or after
+ * 6 s. After such an error, either all writes are committed or none of them. In both cases, the next delivery completes the
+ * event.
  */
 export async function handleEvent(
   work: (context: EventContext) => Promise<unknown>,
@@ -116,7 +117,8 @@ export async function handleEvent(
       transaction,
       isNewest: (subject, time = delivery.occurredAt) => storeSubject(transaction, subject, time),
     });
-    // The last statement also fails if the work has caught a database error: COMMIT would then roll back without an error.
+    // This statement fails if the work caught a database error. Without a statement here, COMMIT would roll back and report
+    // no error.
     await deleteExpired(transaction);
     return 'completed';
   };

@@ -8,7 +8,7 @@ export type ActionResult<T> =
   | { readonly ok: true; readonly data: T }
   | {
       readonly ok: false;
-      /** The status that a route would respond with: 400 for invalid input, or that of an HttpError. */
+      /** The status that a route would respond with: 400 for invalid input, or the status of the HttpError. */
       readonly status: number;
       readonly message: string;
       /** Messages of invalid input by field. */
@@ -26,7 +26,7 @@ function valuesOf(form: FormData): Record<string, unknown> {
   return Object.fromEntries([...values].map(([name, all]) => [name, all.length === 1 ? all[0] : all]));
 }
 
-/** The messages of invalid input. The first issue of a field counts. */
+/** Returns the result for invalid input. Each field has the message of its first issue. */
 function invalid({ issues }: z.core.$ZodError): ActionResult<never> {
   const fields = Object.fromEntries(
     issues.toReversed().map(({ path, message }) => [path.join('.'), message]),
@@ -38,9 +38,9 @@ function invalid({ issues }: z.core.$ZodError): ActionResult<never> {
  * Creates a server action whose handler runs only with a verified session and valid input. Without a session, the browser is
  * redirected to the sign-in page.
  *
- * The last argument of the action is the input: the form, or any value that the schema accepts. Invalid input and an HttpError
- * of the handler become a result with `ok: false`. Passes every other error through, so that the page shows its error boundary.
- * `redirect()` and `notFound()` work in the handler.
+ * The last argument of the action is the input: the form, or any value that the schema accepts. Invalid input and an
+ * HttpError of the handler become a result with `ok: false`. Passes every other error through, so that the page shows its
+ * error boundary. `redirect()` and `notFound()` work in the handler.
  */
 export function guardAction<S extends z.ZodMiniType, T>(
   schema: S,

@@ -7,14 +7,14 @@ import { addLogFields } from './log';
 import { withSpan } from './telemetry/with-span';
 import { resolveUserId } from './user-id';
 
-/** Runs only for a request with a verified session. `route` turns its errors into responses (contract 7). */
+/** Handler of a request with a verified session. `route` turns the errors of the handler into responses (contract 7). */
 export type GuardedHandler<C extends RouteContext> = (
   request: NextRequest,
   context: AuthenticatedContext,
   routeContext: C,
 ) => Promise<Response> | Response;
 
-/** Applies rules 2 to 4 of contract 5.2. Returns undefined without a verified session. */
+/** Returns the authenticated context of a user (contract 5.2, rules 2 to 4), or undefined without a verified session. */
 export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undefined> {
   return withSpan(
     'guard',
@@ -35,9 +35,9 @@ export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | unde
  * and the route's context with the dynamic params.
  *
  * Without a session, the response is 401 `{"message": "Unauthorized"}`, without a call to the cache or the database. A
- * database failure is a 500. A cache failure has no effect on the response. OPTIONS is not guarded (contract 5.2, rule 1): it
- * gets a 204, and the handler does not run. A route with its own preflight exports OPTIONS. The log names the route by `path`,
- * the path of its folder.
+ * database failure is a 500. A cache failure has no effect on the response. An OPTIONS request is not guarded (contract 5.2,
+ * rule 1). It gets a 204, and the handler does not run. A route that handles preflight requests itself exports OPTIONS. The
+ * log names the route by `path`, the path of its folder.
  */
 export function guard<C extends RouteContext>(handler: GuardedHandler<C>, path?: string): RouteHandler<C> {
   return route(async (request, routeContext) => {

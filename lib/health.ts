@@ -18,7 +18,7 @@ const STOPPING: Readiness = { errors: { process: 'stopping' } };
 const DATABASE_TIMEOUT_MS = 2_000;
 const MAX_AGE_MS = 1_000;
 
-/** One query at a time, also after its timeout: during an outage, probes use only one connection. */
+/** Runs one query at a time, even after its timeout, so that probes use only one connection during an outage. */
 const pingDatabaseOnce = singleFlight(() => pingDatabase(DATABASE_TIMEOUT_MS));
 
 let latest: { readonly readiness: Readiness; readonly at: number } | undefined;
@@ -45,8 +45,9 @@ const checkReadiness = singleFlight(async () => {
 /**
  * Returns whether this process can serve requests. Does not throw.
  *
- * The timeout of the database is 2 s, and that of the cache is the one of every cache call. A result is reused for 1 s, also
- * if it is a failure, and concurrent calls share one check. So the number of probes does not affect the dependencies.
+ * The query of the database has a timeout of 2 s, and the cache call has the timeout of every cache call. A result is reused
+ * for 1 s, even if it is a failure, and concurrent calls share one check. The load on the database and the cache is
+ * therefore independent of the number of probes.
  */
 export async function readiness(): Promise<Readiness> {
   if (isShuttingDown()) return STOPPING;

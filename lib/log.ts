@@ -23,8 +23,8 @@ export const log = pino({
 const WARN_EVERY_MS = 60_000;
 
 /**
- * Returns a function that logs a warning at most once a minute. It is for warnings that any client can cause, and for those
- * that repeat during an outage.
+ * Returns a function that logs a warning at most once a minute. Use it for warnings that any client can cause or that repeat
+ * during an outage.
  */
 export function rateLimitedWarning(message: string): (fields?: object) => void {
   let warnedAt = Number.NEGATIVE_INFINITY;
@@ -45,13 +45,13 @@ export const requestIdOf = (header: unknown): string =>
 export interface RequestLogFields {
   /** Result of the guard's cache lookup. `bypass` means that the cache did not respond. */
   cache?: 'hit' | 'miss' | 'bypass';
-  /** Result of the guard's registration of the caller, unless the cache contained the caller. */
+  /** Result of the guard's registration of the caller. Absent if the cache contained the caller's id. */
   caller?: 'created' | 'existing';
   /** Result of the registration that the request or the webhook event requests. */
   registered?: 'created' | 'existing';
   /** Why the guard found no verified session. */
   reason?: UnauthenticatedReason;
-  /** Result of the team's handler of a webhook event. `repeated` means that an earlier delivery has run it. */
+  /** Result of the event handler in events/. `repeated` means that an earlier delivery ran the handler. */
   handler?: 'completed' | 'repeated';
   eventType?: string;
   messageId?: string;
@@ -64,7 +64,7 @@ export function withLogFields<T>(fields: RequestLogFields, work: () => Promise<T
   return currentFields.run(fields, work);
 }
 
-/** Returns true while a route runs, whose log line contains the fields of `addLogFields`. */
+/** Returns true while a route runs. The route then writes the fields of `addLogFields` to its log line. */
 export const isInRoute = (): boolean => currentFields.getStore() !== undefined;
 
 /** Adds fields to the log line of the current request. Has no effect outside of a request. */

@@ -1,8 +1,8 @@
 /**
- * Returns the value of this name that all bundles of the process share, and creates it on the first call.
+ * Returns the value that all bundles of the process share under this name. The first call creates the value.
  *
  * Next.js bundles the middleware, the routes and the instrumentation separately, and server.ts is a bundle of its own. Each
- * of them has its own copy of a module, so a variable of a module cannot carry state from one to the other.
+ * bundle has its own copy of a module, so a variable of a module cannot carry state from one bundle to another.
  */
 export function processState<T extends object>(name: string, create: () => T): T {
   const key = Symbol.for(`identity-link.${name}`);

@@ -13,9 +13,9 @@ export interface Registration {
 }
 
 /**
- * Limits a registration as a whole, because each of its statements may wait for a connection and for the response. The
- * deadline leaves time for a database that has to wake up. Together with the 500 ms of the cache, it is below the 9 s of a
- * shutdown and the 15 s of the webhook's sender.
+ * Time limit of a whole registration, because each of its statements may wait for a connection and for the response. The
+ * deadline leaves time for a database that has to wake up. Together with the 500 ms of a cache call, it is below the 9 s
+ * that a shutdown may take and the 15 s after which the sender of a webhook stops waiting.
  */
 const DEADLINE_MS = 8_000;
 
@@ -41,10 +41,10 @@ const sharedFindOrCreate = singleFlight((identityProviderUserId: string) =>
 /**
  * Links an identity-provider user to an internal user exactly once and returns the link (contract 4.1, 5.2, 6.1).
  *
- * The unique key decides every race, also between processes and at any isolation level. An existing user takes one statement,
- * a new one two, a lost race three. Concurrent calls for a user in one process share the result or the error. Under load, one
- * statement looks up many users. Rejects after 8 s or with the error of the database. A rejected call
- * can be repeated, because each statement is atomic.
+ * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement
+ * for an existing user, two for a new user, and three if it loses a race. Concurrent calls for a user in one process share
+ * the result or the error. Under load, one statement looks up many users. Rejects after 8 s or with the error of the
+ * database. A rejected call can be repeated, because each statement is atomic.
  */
 export function registerByIdentityProviderUserId(identityProviderUserId: string): Promise<Registration> {
   return withSpan(

@@ -8,7 +8,9 @@ import { withSpan } from './telemetry/with-span';
 
 const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
 
-/** Error of the store if the key holds a list, a set or another type. The store has responded, so this is not a failure. */
+/**
+ * Error of the store if the key holds another type, such as a list. The store responded, so this is a miss, not a failure.
+ */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
 
 /** Result of a cache read. After an `error`, the caller should not use the cache again for this request. */

@@ -15,8 +15,8 @@ const readUser = async () => contextOf(await verdictOf(await headers()));
  * for server components, layouts, server actions and route handlers.
  *
  * The internal id comes from the cache or from a registration on first sight, as in `guard`. The components and layouts of a
- * page share one result. Passes database errors through: a page shows its error boundary then. A cache failure has no effect.
- * On a page and in a server action, the fields of the log are those of a guarded request, in a line of their own.
+ * page share one result. Passes database errors through, and a page then shows its error boundary. A cache failure has no
+ * effect. For a page and a server action, a separate log line contains the fields of a guarded request.
  */
 export const getUser = cache(async (): Promise<AuthenticatedContext | undefined> => {
   if (isInRoute()) return readUser();

@@ -35,12 +35,12 @@ function userToRegister({ type, data }: WebhookEvent): string | undefined {
 }
 
 /**
- * Verifies a delivery, registers the user of a `user.created` event, runs the handler of the event, if there is one, and
- * returns the acknowledgment (contract 4.2, 6.1).
+ * Verifies a delivery, registers the user of a `user.created` event, runs the handler that events/ defines for the event, if
+ * any, and returns the acknowledgment (contract 4.2, 6.1).
  *
- * `payload` must be the exact text of the request body. Deliveries may arrive late, repeatedly and in any order. An
- * existing registration stays unchanged. Throws HttpError 400 for an absent body, an invalid signature, or a verified
- * body that is not an event. Passes database errors through, so that the sender retries the delivery.
+ * `payload` must be the exact text of the request body. Deliveries may arrive late, repeatedly and in any order. An existing
+ * registration stays unchanged. Throws HttpError 400 for an absent body, an invalid signature, or a verified body that is
+ * not an event. Passes database errors through, so that the sender retries the delivery.
  */
 export async function receiveWebhook(
   payload: string,

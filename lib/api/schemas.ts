@@ -2,8 +2,8 @@ import * as z from 'zod/mini';
 import { text } from './text';
 
 /*
- * Schemas of requests and responses. Routes parse requests with them, responses have their types, and lib/api/document.ts
- * describes them. The descriptions are there because a process that serves requests does not need them.
+ * Schemas of requests and responses. Routes parse requests with these schemas, and responses have their types. Descriptions
+ * of the schemas are in lib/api/document.ts, because a process that serves requests does not need them.
  */
 
 /** The identity provider's id of a user: up to 255 characters, case-sensitive and not trimmed. */
@@ -47,14 +47,14 @@ export type Acknowledgment = Readonly<z.infer<typeof Acknowledgment>>;
 export const ErrorBody = z.object({ message: z.string() });
 export type ErrorBody = Readonly<z.infer<typeof ErrorBody>>;
 
-/** The process responds. */
+/** Body of `GET /health/alive` if the process responds. */
 export const Alive = z.object({ status: z.literal('ok') });
 
-/** The process can serve requests. `degraded` means that it serves them without the cache. */
+/** Body of `GET /health/ready` if the process can serve requests. `degraded` means that the cache does not respond. */
 export const Ready = z.object({ status: z.literal(['ok', 'degraded']) });
 export type Ready = Readonly<z.infer<typeof Ready>>;
 
-/** The process cannot serve requests. */
+/** Body of `GET /health/ready` if the process cannot serve requests. */
 export const NotReady = z.object({
   errors: z.union([
     z.object({ database: z.literal('unavailable') }),

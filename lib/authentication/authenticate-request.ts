@@ -1,12 +1,12 @@
 import type { AuthenticatedContext } from '../api/schemas';
 import type { AuthenticationPort } from './port';
 
-/** Returns the internal user id of an identity-provider user id. The service uses `resolveUserId`. */
+/** Returns the internal user id of an identity-provider user id. `resolveUserId` of lib/user-id.ts has this type. */
 export type ResolveUserId = (identityProviderUserId: string) => Promise<string>;
 
 /**
  * Returns the authenticated context of a request, or undefined if it has no verified, non-empty user id (contract 5.2, rules
- * 2 to 4). The service does not call this function: its requests use the guard (contract 5.1). Passes errors of
+ * 2 to 4). The service does not call this function, because its routes use the guard (contract 5.1). Passes errors of
  * `resolveUserId` through.
  */
 export async function authenticateRequest(

@@ -16,7 +16,7 @@ const nextIteration = () => new Promise((resolve) => setImmediate(resolve));
  * keys costs little more than a lookup of one.
  *
  * A batch collects keys until the previous lookup settles, for at most 5 ms. If no lookup is in flight, it collects the keys
- * of one event loop iteration. A failed lookup rejects all its keys.
+ * of one event loop iteration. If a lookup fails, the calls for all its keys reject.
  */
 export function batchLoader<V>(
   lookUp: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>,

@@ -17,8 +17,8 @@ export interface BreakerOptions {
 export type Breaker = <T>(call: () => Promise<T>) => Promise<T>;
 
 /**
- * Creates a circuit breaker. While it is open, calls fail immediately instead of waiting for a timeout. A background probe
- * checks the dependency, one at a time and only while there are calls. No call waits for the probe.
+ * Creates a circuit breaker. While it is open, calls fail immediately instead of waiting for a timeout. As long as there are
+ * calls, background probes check the dependency, one at a time. No call waits for a probe.
  *
  * Failures of concurrent calls count as one, because a busy machine can time out many calls to a healthy dependency at once.
  */

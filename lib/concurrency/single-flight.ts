@@ -1,6 +1,6 @@
 /**
- * Returns a function that runs `work` once for concurrent calls with the same key. All of them get its result or its error.
- * `isLeader` is true for the call that started the run. Results are not cached.
+ * Returns a function that runs `work` once for concurrent calls with the same key. All these calls get the result or the
+ * error of that run. `isLeader` is true for the call that started the run. Results are not cached.
  */
 export function singleFlight<T>(
   work: (key: string) => Promise<T>,

@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 
-/** The parsed value, or a description of the problem that does not contain the text. */
+/** The parsed value, or a description of the problem. The description does not contain the parsed text. */
 export type ParseResult<T> = { readonly value: T } | { readonly problem: string };
 
 const WHAT_TO_SET =

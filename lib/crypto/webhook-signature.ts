@@ -1,15 +1,15 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 
-/** Maximum difference between a timestamp and the local clock, in both directions: the value that svix uses. */
+/** Maximum difference between a timestamp and the local clock, in both directions. svix uses the same value. */
 const TOLERANCE_SECONDS = 5 * 60;
 
-/** Senders use one signature per signing secret. Two secrets are active during a rotation. */
+/** Maximum number of signatures. Senders add one per active signing secret, and a rotation needs two secrets. */
 const MAX_SIGNATURES = 16;
 
-/** A dot is not allowed because dots separate the id, the timestamp and the body in the signed content. */
+/** A message id. It contains no dot, because dots separate the id, the timestamp and the body in the signed content. */
 const MESSAGE_ID = /^[\w:-]{1,255}$/;
 
-/** Seconds since 1970. The digits are the only accepted spelling of the number. */
+/** A timestamp in seconds since 1970, in decimal digits without sign or leading zeros. */
 const TIMESTAMP = /^[1-9]\d{0,14}$/;
 
 /** An HMAC-SHA256 value in base64: 32 bytes, 44 characters. */
@@ -26,7 +26,7 @@ export interface SignedHeaders {
 interface SignatureHeaders {
   readonly id: string;
   readonly timestamp: string;
-  /** The well-formed `v1` signatures, as base64 text in bytes. */
+  /** The well-formed `v1` signatures. Each buffer contains the base64 text, not the decoded value. */
   readonly signatures: readonly Buffer[];
 }
 
@@ -38,8 +38,8 @@ function isWithinTolerance(timestamp: string): boolean {
 /**
  * Returns the well-formed `v1` signatures of a header. Returns none if the header has too many entries.
  *
- * Entries are separated by spaces. An entry may end with a comma and further text, which is ignored: `Headers` joins
- * repeated headers with a comma and a space.
+ * Entries are separated by spaces. An entry may end with a comma and further text, because `Headers` joins repeated headers
+ * with a comma and a space. The further text is ignored.
  */
 function parseSignatures(header: string): Buffer[] {
   const entries = header.split(/ +/, MAX_SIGNATURES + 1);
@@ -50,7 +50,7 @@ function parseSignatures(header: string): Buffer[] {
   });
 }
 
-/** Returns undefined if the headers cannot be valid for any body. This costs no hash. */
+/** Parses the signature headers without computing a hash. Returns undefined if they cannot be valid for any body. */
 function parseSignatureHeaders(headers: Headers): SignatureHeaders | undefined {
   const read = (part: string) => headers.get(`svix-${part}`) ?? headers.get(`webhook-${part}`) ?? '';
   const id = read('id');
@@ -68,10 +68,10 @@ export function decodeSigningSecret(secret: string): KeyObject {
 /**
  * Verifies a Standard Webhooks signature (`v1`) and returns the signed headers, or undefined if the signature is invalid.
  *
- * `payload` is the exact text of the body. The signature is valid if one of its entries matches one of the keys.
- * Malformed headers are rejected before a hash is computed. Otherwise the cost is one HMAC per key, independent of the
- * number of signatures. Signatures are compared in constant time, as text: a second base64 spelling of the same bytes
- * does not match.
+ * `payload` is the exact text of the body. The signature is valid if one of its entries matches one of the keys. Malformed
+ * headers are rejected before a hash is computed. Otherwise the cost is one HMAC per key, independent of the number of
+ * signatures. Signatures are compared as text in constant time, so a second base64 spelling of the same bytes does not
+ * match.
  */
 export function verifyWebhookSignature(
   payload: string,

@@ -13,7 +13,7 @@ export interface ErrorDescription {
 
 const MAX_CAUSES = 3;
 
-/** Returns up to six stack frames. Skips the name and the message, whose lines may look like frames. */
+/** Returns up to six stack frames. Skips the name and the message, because lines of a message may look like frames. */
 function framesOf({ stack = '', message }: Error): string[] {
   const start = stack.indexOf(message);
   // The message has changed since the stack was created, so its end is unknown.
@@ -25,15 +25,15 @@ function framesOf({ stack = '', message }: Error): string[] {
 const WORDS = /^[A-Za-z ,.'-]{1,100}$/;
 
 /**
- * Returns true if the message contains no value. An InvalidEnvironmentError (lib/env.ts) has only names of variables. Under
- * `next dev`, only the developer reads the log.
+ * Returns true if the message consists of words, or if it contains only names of variables (InvalidEnvironmentError,
+ * lib/env.ts). Under `next dev`, returns true for any message, because only the developer reads the log.
  */
 const mayBeQuoted = ({ name, message }: Error) =>
   process.env.NODE_ENV === 'development' || name === 'InvalidEnvironmentError' || WORDS.test(message);
 
 /**
- * Returns the log fields of an error. Drivers put statements, keys and values into messages. The result therefore contains a
- * message only if it consists of words, names variables, or under `next dev`.
+ * Returns the log fields of an error. The result contains a message only if `mayBeQuoted` allows it, because drivers put
+ * statements, keys and values into messages.
  */
 export function describeError(error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { name: typeof error };

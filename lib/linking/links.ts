@@ -5,7 +5,10 @@ import { sqlStateOf } from '../errors/sql-state';
 /** Loads the database client on first use, because a process that finds its users in the cache never needs it. */
 const database = async () => (await import('../storage/database')).database();
 
-/** Returns the internal ids of the users that are linked, with one statement. Passes database errors through. */
+/**
+ * Returns a map from identity-provider user id to internal id for the linked users. Runs one statement. Passes database
+ * errors through.
+ */
 export async function linkedUserIds(
   identityProviderUserIds: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
@@ -22,8 +25,8 @@ const Inserted = z.array(z.object({ id: z.guid() }));
  * Inserts links for users that have none and returns the internal ids of the inserted rows. PostgreSQL returns a row only to
  * the statement that inserted it.
  *
- * The statement is SQL because Prisma plans `createManyAndReturn` on each call. It names the conflict target, so that it fails
- * instead of creating a second link if the unique key is missing.
+ * The statement is SQL because Prisma plans `createManyAndReturn` on each call. It names the conflict target, so that the
+ * statement fails instead of creating a second link if the unique key is missing.
  */
 export async function insertLinks(identityProviderUserIds: readonly string[]): Promise<string[]> {
   const ids = identityProviderUserIds.map(() => uuidV7());
@@ -42,8 +45,8 @@ const RETRYABLE_SQLSTATES: ReadonlySet<string | undefined> = new Set(['40001', '
 const MAX_ATTEMPTS = 5;
 
 /**
- * Calls `work` and repeats it at once, up to five times, if it lost a race. It does not wait between the attempts because the
- * winner has committed: the next attempt finds its row.
+ * Calls `work`, and calls it again if it lost a race against another transaction, up to five times in total. Does not wait
+ * between the calls, because the other transaction has committed, and the next call finds its row.
  */
 export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): Promise<T> {
   try {
@@ -57,8 +60,8 @@ export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): P
 /**
  * Links many identity-provider users, each exactly once, and returns how many this call linked.
  *
- * Runs two statements, or one if all users are linked. The unique key decides races. Passes database errors through: some
- * users may be linked then, and the call can be repeated. Several hundred ids are within the limits of PostgreSQL.
+ * Runs two statements, or one if all users are linked. The unique key decides races. Passes database errors through. After
+ * an error, some users may be linked, and the call can be repeated. Several hundred ids are within the limits of PostgreSQL.
  */
 export async function linkMany(identityProviderUserIds: readonly string[]): Promise<number> {
   return retryOnConflict(async () => {

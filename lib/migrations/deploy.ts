@@ -16,7 +16,9 @@ export interface MigrationRow {
   readonly finished_at: Date | null;
 }
 
-/** The advisory lock key of `prisma migrate`, so that both exclude each other. */
+/**
+ * The advisory lock key of `prisma migrate`. It is the same, so that `prisma migrate` and this module exclude each other.
+ */
 const migrateLock = 72707369;
 const lockWaitSeconds = 60;
 const createTable = `CREATE TABLE _prisma_migrations (
@@ -32,8 +34,8 @@ const createTable = `CREATE TABLE _prisma_migrations (
 const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', import.meta.url));
 
 /**
- * Applies every pending migration, each in its own transaction, and returns the names of the applied ones. Uses the table, the
- * checksums and the lock of `prisma migrate deploy`, which then has no migration to apply.
+ * Applies every pending migration, each in its own transaction, and returns their names. Uses the table, the checksums and
+ * the lock of `prisma migrate deploy`, which then has no migration to apply.
  *
  * Rejects if
  * - a migration fails. Earlier migrations stay applied, and the failure is recorded in the format of Prisma;
@@ -43,10 +45,10 @@ const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', imp
  *
  * If no migration is pending, a role needs only the privilege to read `_prisma_migrations`.
  *
- * Several instances may run it at the same time. Each migration is applied by one of them. The lock and the migration belong
- * to one transaction, so the function works with a transaction pooler. A migration therefore cannot contain statements that
- * PostgreSQL does not allow in a transaction or a function, such as CREATE INDEX CONCURRENTLY, COPY … FROM STDIN, a final
- * SELECT … INTO or COMMIT. Settings that a migration changes are reset after it.
+ * Several instances may call this function at the same time. Only one of them applies a given migration. The lock and the
+ * migration belong to one transaction, so the function works with a transaction pooler. A migration therefore cannot contain
+ * statements that PostgreSQL does not allow in a transaction or a function, such as CREATE INDEX CONCURRENTLY, COPY … FROM
+ * STDIN, a final SELECT … INTO or COMMIT. Settings that a migration changes are reset after it.
  */
 export async function deployMigrations(databaseUrl: string, folder = committedMigrations): Promise<string[]> {
   const migrations = readMigrations(folder);
@@ -112,7 +114,7 @@ async function withClient<T>(databaseUrl: string, use: (client: Client) => Promi
   const client = new Client({
     connectionString: databaseUrl,
     connectionTimeoutMillis: 15_000,
-    query_timeout: 15 * 60_000, // Long, because a migration may rewrite a table. It ends the wait for an unreachable server.
+    query_timeout: 15 * 60_000, // Long, because a migration may rewrite a table. Ends the wait for an unreachable server.
     keepAlive: true,
   });
   client.on('error', () => {}); // If the connection breaks, the query in flight rejects as well.
@@ -169,14 +171,14 @@ async function applyNext(client: Client, migrations: readonly Migration[]): Prom
 }
 
 /**
- * Wraps the migration in a DO block. PostgreSQL rejects every statement that would begin or end a transaction there, in any
- * notation, and rolls back the statements before it.
+ * Wraps the migration in a DO block. In such a block, PostgreSQL rejects every statement that begins or ends a transaction,
+ * in any notation, and rolls back the statements before it.
  */
 function insideTransaction({ sql }: Migration): string {
   return `DO ${escapeLiteral(`BEGIN EXECUTE ${escapeLiteral(sql)}; END`)}`;
 }
 
-/** Takes the lock until the transaction ends. It conflicts with Prisma's session lock on the same key. */
+/** Takes the lock until the transaction ends. This lock conflicts with Prisma's session lock on the same key. */
 async function takeLock(client: Client): Promise<void> {
   await client.query(`SET LOCAL lock_timeout = '${lockWaitSeconds}s'`);
   try {
@@ -221,7 +223,7 @@ function checksum(sql: string): string {
   return createHash('sha256').update(sql).digest('hex');
 }
 
-/** Compares a checksum like Prisma, which ignores the difference between line endings. */
+/** Compares a checksum in the same way as Prisma, which ignores the difference between line endings. */
 function matches(sql: string, recorded: string): boolean {
   const unix = sql.replaceAll('\r\n', '\n');
   return [sql, unix, unix.replaceAll('\n', '\r\n')].some((text) => checksum(text) === recorded);
@@ -234,7 +236,10 @@ function howToResolve({ name }: { readonly name: string }): string {
   );
 }
 
-/** Returns the message of an error. A failed connection to a host with several addresses is an AggregateError without a message. */
+/**
+ * Returns the message of an error. A failed connection to a host with several addresses is an AggregateError without a
+ * message.
+ */
 export function messageOfError(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0)
     return error.errors.map(messageOfError).join(', ');

@@ -3,7 +3,7 @@ import path from 'node:path';
 
 const ROUTES_FILE = 'lib/routing/routes.ts';
 
-/** Routes without an entry: the target of unknown API paths, and a route that is a file. */
+/** Routes that the lists omit: the target of unknown API paths, and the file `/openapi.json`. */
 const NOT_LISTED = /^\/(?:api-not-found\/|openapi\.json$)/;
 /** Folders that are not part of the path: groups `(name)` and slots `@name`. */
 const NOT_IN_PATH = /^(?:\([^.)]+\)|@.+)$/;
@@ -17,7 +17,7 @@ function routeOf(file: string): string | undefined {
   return `/${segments.filter((segment) => segment !== '.' && !NOT_IN_PATH.test(segment)).join('/')}`;
 }
 
-/** Returns the sorted paths of all files of a kind in `app`, for example of `page`. */
+/** Returns the sorted paths of all pages or of all API routes in `app`. */
 function routesOf(kind: 'page' | 'route'): string[] {
   const name = new RegExp(`^${kind}\\.(?:tsx?|jsx?)$`);
   const routes = readdirSync('app', { recursive: true, encoding: 'utf8' })
@@ -33,7 +33,7 @@ export const ${name} = [
 ${routes.map((route) => `  '${route}',\n`).join('')}] as const;
 `;
 
-/** Returns the content of the list: the paths of all pages and API routes in `app`. */
+/** Returns the content of `ROUTES_FILE`, which lists the paths of all pages and API routes in `app`. */
 function generateRoutes(): string {
   const routes = routesOf('route');
   return `/* Written by \`npm run routes\` and \`npm run dev\` from the files in app/. */
@@ -46,13 +46,13 @@ ${listOf('API_ROUTES', routes)}
 ${listOf('PAGES', routesOf('page'))}`;
 }
 
-/** Writes the list if it does not match the files in `app`. */
+/** Writes `ROUTES_FILE` if its content does not match the files in `app`. */
 export function writeRoutes(): void {
   const routes = generateRoutes();
   if (readFileSync(ROUTES_FILE, 'utf8') !== routes) writeFileSync(ROUTES_FILE, routes);
 }
 
-/** Throws an error if the list does not match the files in `app`. */
+/** Throws an error if the content of `ROUTES_FILE` does not match the files in `app`. */
 export function checkRoutes(): void {
   if (readFileSync(ROUTES_FILE, 'utf8') === generateRoutes()) return;
   throw new Error(`${ROUTES_FILE} does not match the files in app/. Run \`npm run routes\`.`);

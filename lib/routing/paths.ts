@@ -20,11 +20,11 @@ const DOCUMENT = /^\/openapi\.json$/;
 /**
  * Returns true if the path is a page, where the identity provider may redirect a browser to renew its session. The
  * middleware handles a path that is neither a page nor below an API root like an API path, so a new path is protected by
- * default. A path that matches both a page and an API route is the API route.
+ * default. A path that matches both a page and an API route counts as the API route.
  */
 export const isPage = (pathname: string): boolean => PAGE.test(pathname) && !API_ROUTE.test(pathname);
 
-/** Returns true if every response at this path is JSON. A page may have the first segment of API routes. */
+/** Returns true if every response at this path is JSON, and false for a page whose first segment is an API root. */
 export const isApi = (pathname: string): boolean =>
   DOCUMENT.test(pathname) || (API.test(pathname) && !isPage(pathname));
 
@@ -37,18 +37,18 @@ const PROXY = /^\/__clerk(?:\/|$)/;
 /** Returns true for paths that the local stack proxies to the identity provider's Frontend API. */
 export const isProxied = (pathname: string): boolean => PROXY.test(pathname);
 
-/** Unreserved characters (RFC 3986, 2.3), which have the same meaning with and without percent-encoding, and slashes. */
+/** Characters that a path must not percent-encode: slashes and unreserved characters (RFC 3986, 2.3). */
 const NEEDLESSLY_ENCODED = /[A-Za-z0-9\-._~/\\]/;
 
-/** Returns true if the path has another spelling without percent-encoding. */
+/** Returns true if the path percent-encodes one of these characters. */
 const isNeedlesslyEncoded = (pathname: string): boolean =>
   (pathname.match(/%[\da-f]{2}/gi) ?? []).some((octet) =>
     NEEDLESSLY_ENCODED.test(String.fromCharCode(Number.parseInt(octet.slice(1), 16))),
   );
 
-/** Starts with one slash, and has no empty segment, backslash, fragment or control character. */
+/** A path that starts with one slash and has no empty segment, backslash, fragment or control character. */
 const SEGMENTS = /^\/(?:[^/\\?#\p{Cc}]+\/)*[^/\\?#\p{Cc}]*$/u;
-/** Aliases of a route in Next.js, and the segments `.` and `..`. */
+/** Paths that Next.js serves as aliases of a route, and the segments `.` and `..`. */
 const ALIAS = /\.rsc$|\.segments(?:\/|$)|\/\.{1,2}(?:\/|$)/;
 
 /** Returns true if the path has the canonical spelling. No other spelling reaches a route. */
@@ -64,12 +64,12 @@ function isCanonical(pathname: string): boolean {
 const READ = ['GET', 'HEAD'] as const;
 const ALL = [...READ, 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 
-/** A server action is a POST request to the path of the page that the browser shows, also to that of an unknown page. */
+/** A server action is a POST request to the path that the browser shows, even if no page has this path. */
 const PAGE_METHODS = [...READ, 'POST', 'OPTIONS'] as const;
 
 /** Methods by path. The first match counts. A path without a match is not served, for example an internal path of Next.js. */
 const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[] }[] = [
-  // An API route has one path: the same path with a trailing slash is not served.
+  // A path with a trailing slash is not served, because an API route has only one path.
   { at: new RegExp(`${API.source}.*/$`), methods: [] },
   { at: API, methods: ALL },
   { at: DOCUMENT, methods: READ },
@@ -106,15 +106,16 @@ const methodNotAllowed = (methods: readonly string[]): Rejection => ({
   headers: { allow: methods.join(', ') },
 });
 
-/** Returns the 405 of a POST request to a page that is not a server action. */
+/** Returns the 405 for a POST request to a page if the request is not a server action. */
 const postNotAllowed = (pathname: string): Rejection =>
   methodNotAllowed(allowedMethods(pathname).filter((method) => method !== 'POST'));
 
 const MAX_PARAMETERS = 100;
 
 /**
- * Returns true if a query string has more than 100 parameters. Next.js reads every parameter of a request once for each
- * parameter (`adapter` in next/dist/server/web/adapter.js), so their number has to be limited before it sees them.
+ * Returns true if a query string has more than 100 parameters. For each parameter, Next.js reads all parameters of the
+ * request again (`adapter` in next/dist/server/web/adapter.js). The number is therefore limited before Next.js handles the
+ * request.
  */
 const hasTooManyParameters = (query: string): boolean =>
   query.split('&').filter(Boolean).length > MAX_PARAMETERS;
@@ -125,14 +126,14 @@ export interface AddressedRequest {
   /** Query string without the question mark. */
   readonly query: string;
   readonly header: (name: string) => string | null | undefined;
-  /** True if the service proxies the Frontend API at `/__clerk`, which only the local stack does. */
+  /** True if the service proxies the provider's Frontend API at `/__clerk`. Only the local stack does so. */
   readonly hasProxy: boolean;
 }
 
 /**
- * Returns the rejection of a request that this service does not serve at this address, or undefined. The HTTP server and
- * the middleware both use it: only the middleware runs on a platform with functions, and only the HTTP server sees a
- * request before Next.js does.
+ * Returns the rejection of a request that this service does not serve at this address, or undefined. The HTTP server and the
+ * middleware both call this function. A platform with functions runs only the middleware. With `npm start`, the HTTP server
+ * rejects a request before Next.js handles it.
  */
 export function rejectionForAddress(request: AddressedRequest): Rejection | undefined {
   const { method, pathname, query, header, hasProxy } = request;

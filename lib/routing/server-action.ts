@@ -1,8 +1,8 @@
 /** The format of a server action's id in Next.js. */
 const ACTION_ID = /^[0-9a-f]{40,64}$/;
-/** A call by a script of the page, or by a form that the script encodes. */
+/** Content type of an action that a script of the page calls, with a form or with other arguments. */
 const CALL = /^(?:text\/plain|multipart\/form-data)(?:;|$)/;
-/** A form that a browser without scripts submits. Its fields contain the id. */
+/** Content type of an action that a browser without scripts submits as a form. The fields of the form contain the id. */
 const FORM = /^multipart\/form-data;/;
 
 /** Maximum size of a server action's body, in bytes. Next.js has the same limit. */
@@ -12,9 +12,9 @@ const MAX_ACTION_BYTES = 1024 * 1024;
 type ActionHeaders = 'action' | 'too-large' | 'not-an-action';
 
 /**
- * Checks if the headers of a POST request to a page are those of a server action: from the page's own origin, with the
- * length of its body, and with the id of an action or as a form. Next.js would fail on another request and print parts of
- * it. Does not read the body.
+ * Checks if the headers of a POST request to a page are those of a server action. A server action comes from the page's own
+ * origin, states the length of its body, and either has the id of an action or is a form. Next.js would fail on any other
+ * POST request and print parts of it. Does not read the body.
  */
 export function checkActionHeaders(header: (name: string) => string | null | undefined): ActionHeaders {
   const id = header('next-action') ?? undefined;

@@ -11,17 +11,17 @@ import { processState } from '../process-state';
 import { databasePool } from '../telemetry/database-pool';
 
 /**
- * Maximum wait for a connection: to open one, or in a burst for a free one. A compute that scales to zero accepts the
- * connection at once and responds after it has started, which takes up to several seconds. The value stays below the
- * deadline of a registration.
+ * Maximum time to open a connection or, in a burst, to wait for a free one. A database that scales to zero accepts the
+ * connection at once, but may need several seconds to start before it responds. The limit is below the deadline of a
+ * registration (lib/register.ts).
  */
 const CONNECT_TIMEOUT_MS = 7_000;
 /** Maximum wait for a query. No other limit ends a query on a connection whose packets are lost. */
 const QUERY_TIMEOUT_MS = 3_000;
 /**
- * On Vercel, `attachDatabasePool` keeps an instance awake until its connections have been idle for this long, and the
- * platform charges its memory meanwhile. Twice the timeout is twice that charge; a shorter one means that more requests
- * open a connection (docs/performance/notes.md has the cost).
+ * On Vercel, `attachDatabasePool` keeps an instance awake until its connections have been idle for this long, and Vercel
+ * charges for the memory of the instance during that time. Doubling the timeout doubles that charge. With a shorter timeout,
+ * more requests have to open a connection (docs/performance/notes.md states the cost).
  */
 const IDLE_TIMEOUT_MS = 5_000;
 /** Maximum number of connections of one process. */
@@ -72,7 +72,7 @@ export async function pingDatabase(milliseconds: number): Promise<void> {
 
 /** One connection, for statements that must run on the same connection. */
 interface Connection {
-  /** The server process id of the connection start-up message. A pooler sends an id of its own. */
+  /** The process id that PostgreSQL sent when the connection was opened. A pooler sends an id of its own. */
   readonly announcedProcess: number | undefined;
   rows(statement: string): Promise<unknown[]>;
 }

@@ -8,7 +8,7 @@ import { describeError } from '../errors/describe-error';
 import { log } from '../log';
 import { telemetry } from '../telemetry/with-span';
 
-/** Time limit of one call. A request makes at most two. */
+/** Time limit of one call to the store. A request makes at most two calls. */
 const TIMEOUT_MS = 500;
 const FAILURE_THRESHOLD = 5;
 const RESET_TIMEOUT_MS = 1_000;
@@ -27,7 +27,10 @@ interface KvAddress {
 
 const RejectedRequest = z.object({ error: z.string() });
 
-/** Returns an error with the store's own text as its cause if the store rejects a request as a whole, else undefined. */
+/**
+ * Returns an error if this response body rejects the whole request, else undefined. The cause of the error contains the
+ * store's own text.
+ */
 function rejectionIn(body: string): Error | undefined {
   try {
     const { error } = RejectedRequest.parse(JSON.parse(body));
@@ -73,7 +76,7 @@ function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise
           });
         });
         request.on('error', (error) => {
-          // The store may close an idle connection before it could receive the request.
+          // The store may have closed the idle connection before the request arrived.
           const wasClosed = 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
           if (wasClosed && request.reusedSocket && !hasResponse) inFlight = send();
           else reject(error);
@@ -116,7 +119,7 @@ interface Call {
  * iteration. Node.js `fetch`, the client's default, takes several times the CPU time.
  *
  * A command rejects if the store is unreachable, rejects the request, sends more than 1 MiB or does not respond within
- * `timeoutMs`. It is sent once. Only if the store has closed the reused connection, it is sent again.
+ * `timeoutMs`. A command is sent once. It is sent again only if the store closed the reused connection before it responded.
  */
 export function kvRequester(address: KvAddress): Requester {
   const post = poster(address);
@@ -150,7 +153,7 @@ function connect() {
   const breaker = circuitBreaker({
     failureThreshold: FAILURE_THRESHOLD,
     resetTimeoutMs: RESET_TIMEOUT_MS,
-    // A read, because a store whose quota is used up may still respond to PING.
+    // The probe is a read, because a store whose quota is used up may still respond to PING.
     probe: () => client.get('auth:probe'),
     now: () => performance.now(),
     onOpen: (error) => {
@@ -170,8 +173,8 @@ let connection: ReturnType<typeof connect> | undefined;
 /**
  * Runs a command with the KV client of this process. Rejects with any error of the store, and after 500 ms.
  *
- * After five consecutive failures it rejects immediately, without a call. A background probe, at most one a second and only
- * while there are commands, detects when the store is available again.
+ * After five consecutive failures, rejects immediately without a call. As long as there are commands, a background probe
+ * detects when the store is available again. It runs at most once a second.
  */
 export async function withKv<T>(command: (kv: VercelKV) => Promise<T>): Promise<T> {
   connection ??= connect();

@@ -6,14 +6,14 @@ import { asTransientError } from './database-error';
 import { type Cursor, paginate } from './paginate';
 
 export interface BackfillOptions {
-  /** Position where an earlier run ended, or creation time of the first user. Default: the first user of all. */
+  /** Position where an earlier run ended, or the earliest creation time. By default, starts at the provider's first user. */
   readonly from?: Cursor | Date | undefined;
-  /** Only counts, and does not link users. */
+  /** Counts the users, but does not link them. */
   readonly dryRun?: boolean;
   readonly retryOptions: RetryOptions;
 }
 
-/** Result for one page of users. The rows are committed. */
+/** Result for one page of users. Their links are committed, unless it is a dry run. */
 export interface BackfillStep {
   readonly seen: number;
   readonly linked: number;

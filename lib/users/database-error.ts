@@ -1,7 +1,7 @@
 import { TransientError } from '../concurrency/retry';
 import { describeError } from '../errors/describe-error';
 
-/** Errors that a retry cannot fix: credentials, a missing database, privilege, table or unique key. */
+/** Codes of errors that a retry cannot fix: rejected credentials, or a missing database, privilege, table or unique key. */
 const PERMANENT = /^(?:28|3D|42|P1000|P1003|P1010|P2021|P2022)/;
 
 /**

@@ -7,18 +7,18 @@ import { deleteLink } from './rows';
 
 /**
  * `referenced`: another table refers to the row, so it is not deleted. `relinked`: a request with a valid session has linked
- * the user again. `uncertain`: the row is deleted, but the store has not confirmed that the cache entry is.
+ * the user again. `uncertain`: the row is deleted, but the cache has not confirmed the deletion of its entry.
  */
 export type ForgetResult = 'forgotten' | 'referenced' | 'relinked' | 'uncertain';
 
 /**
- * Time after which no lookup that read the row still stores it in the cache. A lookup stores what its last statement
- * returned: at most 3 s for that statement (`QUERY_TIMEOUT_MS` in lib/storage/database.ts) and 500 ms for the cache
- * (contract 8.3). The rest is for a busy machine.
+ * Time after which no request that read the deleted row can still write its id to the cache. After the deletion, such a
+ * request takes at most 3 s for its statement (`QUERY_TIMEOUT_MS` in lib/storage/database.ts) and 500 ms for the cache
+ * (contract 8.3). The remaining time allows for a busy machine.
  */
 const LOOKUPS_END_MS = 9_000;
 
-/** A single call has a short timeout, which a busy machine exceeds. */
+/** Retries a cache call, because a busy machine may exceed the short timeout of a single one. */
 const CACHE_RETRY = { seconds: 3 };
 
 /** Deletes the cache entry. Returns false if the store does not confirm the deletion. */
@@ -34,22 +34,22 @@ function tryUncache(identityProviderUserId: string): Promise<boolean> {
 }
 
 /**
- * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. After `forgotten` there is no row, no cached
- * id without a row, and no request that could store one.
+ * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. After `forgotten` there is no row, no
+ * cached id without a row, and no request that could store one.
  *
  * Deletes the cache entry, the row, the entry again, and the entry once more after a pause:
- * - The first deletion covers a user without requests: there is never a cached id without a row.
- * - A request that read the row before its deletion stores the old id at the latest at the end of the pause, because a lookup
- *   has a deadline. The last deletion removes that entry. Until then, requests of this user can get an id without a row.
- * - A request that reads after the deletion links the user again, and the result is `relinked`. The entry that it stores has a
- *   row. If the last deletion removes that entry, the next request reads the row.
+ * - For a user without requests, the first deletion ensures that there is never a cached id without a row.
+ * - A request that read the row before the deletion can cache the old id until the pause ends, because a lookup has a
+ *   deadline. The last deletion removes that entry. Until then, requests of this user can get an id without a row.
+ * - A request that finds no row links the user again, and the result is `relinked`. Its cache entry contains the id of the
+ *   new row. If the last deletion removes that entry, the next request reads the row.
  *
- * One case remains: a process that is suspended between its lookup and its write for longer than the pause can store the old id
- * for the lifetime of an entry. There is no such lookup if the user was deleted at the provider and the tokens have expired.
- * The command therefore asks for that first.
+ * One case remains. A process that is suspended between its lookup and its write for longer than the pause can cache the old
+ * id for the lifetime of an entry. This cannot happen if the user was deleted at the provider and the tokens have expired,
+ * so the command asks the operator to wait for that.
  *
- * Rejects if the cache does not respond to the first deletion or if the database fails. The row then still exists, unless the
- * last statement failed, which only checks whether the user is linked again.
+ * Rejects if the cache does not respond to the first deletion or if the database fails. The row then still exists, unless
+ * only the last statement failed. That statement checks whether the user is linked again.
  */
 export async function forget(
   identityProviderUserId: string,

@@ -8,7 +8,7 @@ export interface Cursor {
   readonly seen: readonly ProviderUser[];
 }
 
-/** Users that follow each other at the provider, and the position after them. */
+/** Consecutive users of the provider, and the position after them. */
 export interface UserPage {
   readonly users: readonly ProviderUser[];
   readonly cursor: Cursor;
@@ -16,7 +16,7 @@ export interface UserPage {
 
 const MAX_RESTARTS = 20;
 
-/** Throws if the rows are not sorted. Such a list would end the pagination early or never. */
+/** Throws if the rows are not sorted by creation time. An unsorted list could end the pagination early or never. */
 function requireOrder(rows: readonly ProviderUser[], createdAfter = Number.NEGATIVE_INFINITY): void {
   let before = createdAfter;
   for (const { createdAt } of rows) {
@@ -25,7 +25,7 @@ function requireOrder(rows: readonly ProviderUser[], createdAfter = Number.NEGAT
   }
 }
 
-/** Returns the position after some users. */
+/** Returns the position after these users. */
 function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cursor {
   const all = [...(cursor?.seen ?? []), ...users];
   const createdAt = users.reduce((latest, user) => Math.max(latest, user.createdAt), cursor?.createdAt ?? 0);
@@ -34,16 +34,16 @@ function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cu
 }
 
 /**
- * Yields the provider's users in pages, oldest first, each user once. Users that exist during the whole run are not
- * missed when others are created or deleted at the same time. Passes errors of `read` through; a later run can continue from
- * the last cursor. `limit` must be at least 2.
+ * Yields the provider's users in pages, oldest first, each user once. Users that exist during the whole run are not missed
+ * when others are created or deleted at the same time. Passes errors of `read` through; a later run can continue from the
+ * last cursor. `limit` must be at least 2.
  *
  * Each request starts one millisecond before the last user, because other users can have the same creation time. The API
- * returns milliseconds, but does not document the resolution of the column. With microseconds, a request also returns
- * users of the millisecond that it names. So the users that are already seen are skipped.
+ * returns milliseconds, but does not document the resolution of the column. If the column has microseconds, a request also
+ * returns users of the millisecond that it names. Users that an earlier request returned are therefore skipped.
  *
- * If more users than one page belong to the same time, an offset continues there. The first row must then be the last one
- * of the page before. Otherwise a user was deleted or created in between, and the offset starts again at 0.
+ * If more users have the same creation time than fit on a page, the next request has an offset. Its first row must be the
+ * last row of the previous page. Otherwise a user was deleted or created in between, and the offset starts again at 0.
  *
  * Uses the time instead of the API's `starting_after`, because a position must stay valid when its user is deleted.
  */

@@ -7,7 +7,7 @@ import { type Link, linksAfter } from './rows';
 
 /** Result for one page of users or rows. */
 export interface ReconcileStep {
-  /** Number of users of the provider or of rows on this page. */
+  /** Number of the provider's users on this page. 0 if it is a page of rows. */
   readonly providerUsers: number;
   readonly rows: number;
   /** Ids of users of the provider that are not linked. */
@@ -19,8 +19,8 @@ export interface ReconcileStep {
 const ROWS_PER_PAGE = 500;
 
 /**
- * Compares the users of the provider with the rows, page by page and in both directions. A user that is created or deleted
- * during the run can appear as a difference. Throws under the same conditions as `backfill`.
+ * Compares the users of the provider with the rows of the table `users`, page by page and in both directions. A user that is
+ * created or deleted during the run can appear as a difference. Throws under the same conditions as `backfill`.
  */
 export async function* reconcile(retryOptions: RetryOptions): AsyncGenerator<ReconcileStep> {
   const pages = paginate((page) => retry(retryOptions, () => listUsers(page)), { limit: MAX_USERS });

@@ -27,7 +27,10 @@ export async function linksAfter(userId: string | undefined, limit: number): Pro
   return rows.map(linkOf);
 }
 
-/** Finds rows by internal or identity-provider user id. Returns two rows if the id belongs to two users, one of each kind. */
+/**
+ * Returns the rows with this internal or identity-provider user id. There are two if the id is the internal id of one user
+ * and the identity-provider user id of another.
+ */
 export async function findLinks(eitherId: string): Promise<Link[]> {
   const internal = z.guid().safeParse(eitherId);
   const rows = await asTransientError(
@@ -41,12 +44,13 @@ export async function findLinks(eitherId: string): Promise<Link[]> {
   return rows.map(linkOf);
 }
 
-/** Prisma error of a row that another table refers to without ON DELETE CASCADE or SET NULL. */
+/** Prisma's error for the deletion of a row that another table refers to without ON DELETE CASCADE or SET NULL. */
 const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 
 /**
  * Deletes the row of a link, if there is one, and the rows that refer to it by ON DELETE CASCADE. If another foreign key
- * refers to the row, does not delete it and returns `referenced`. The role of the service does not need this privilege.
+ * refers to the row, does not delete it and returns `referenced`. The role of the service does not need the privilege to
+ * delete rows.
  */
 export async function deleteLink({
   userId,
