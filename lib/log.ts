@@ -11,7 +11,7 @@ export function setSpanIds(spanIds: () => object | undefined): void {
   trace.spanIds = spanIds;
 }
 
-/** Writes one JSON object per line to standard output. A log line never contains a credential, an e-mail address or a body. */
+/** Writes one JSON object per line to standard output. A line never contains a credential, an e-mail address or a body. */
 export const log = pino({
   base: null,
   timestamp: pino.stdTimeFunctions.isoTime,
@@ -37,7 +37,7 @@ export function rateLimitedWarning(message: string): (fields?: object) => void {
 
 const SAFE_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
 
-/** Returns the id for the response and the log line of a request: the client's `x-request-id` if it is safe, else a new UUID. */
+/** Returns the id of a request for the response and the log: the client's `x-request-id` if it is safe, else a new UUID. */
 export const requestIdOf = (header: unknown): string =>
   typeof header === 'string' && SAFE_REQUEST_ID.test(header) ? header : randomUUID();
 

@@ -8,13 +8,13 @@ import {
 import * as schemas from './schemas';
 
 /*
- * The API as an OpenAPI 3.1 document. The service does not import this module. It serves lib/api/openapi.json, which
- * `npm run openapi` writes, and a unit test compares the two.
+ * The API as an OpenAPI 3.1 document. The service does not import this module. It serves lib/api/openapi.json. The command
+ * `npm run openapi` writes that file, and a unit test compares it with this module.
  *
  * An operation lists every response to its method at its path, in the order in which the service decides them. There is no
- * `default`. So each operation has the responses that the HTTP server sends to any request (400, 408, 417, 431). No operation
- * has a 404 or 405, because these belong to other paths and methods. They are listed under `x-elsewhere`. Tests compare every
- * response of the service with the document.
+ * `default` response, so each operation lists the responses that the HTTP server sends to any request (400, 408, 417, 431).
+ * No operation has a 404 or 405, because these belong to other paths and methods. `x-elsewhere` lists them. Tests compare
+ * every response of the service with the document.
  */
 
 const UNCHANGED =
@@ -72,7 +72,7 @@ const timed = (schema: z.ZodMiniType) => {
   return { 'server-timing': schema };
 };
 
-/** Returns the headers of every response and additional ones. */
+/** Returns the headers that every response has, and further ones. */
 const headers = (further: Record<string, z.ZodMiniType> = {}) =>
   z.object({ 'x-request-id': plainRequestId, 'cache-control': noStore, ...further });
 
@@ -194,7 +194,7 @@ const registeredUser = (description: string): ZodOpenApiResponseObject => ({
   content: json(schemas.UserLink, { link: { userId, identityProviderUserId } }),
 });
 
-/** Headers of a signature, which have the prefix `svix` or `webhook`. */
+/** Headers of a signature. Their names have the prefix `svix-` or `webhook-`. */
 const SIGNATURE = {
   id: 'The id of the message. It is the same in every delivery of the message.',
   timestamp:

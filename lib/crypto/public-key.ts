@@ -7,8 +7,8 @@ const WHAT_TO_SET =
   'set the public key of the instance, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----';
 
 /**
- * Decodes a PEM. Accepts the forms that environment variables produce: in quotes, with `\n` or spaces instead of line breaks,
- * without header and footer, or encoded in base64 again. Returns undefined for any other text.
+ * Decodes a PEM. Accepts the forms that environment variables produce: in quotes, with `\n` or spaces instead of line
+ * breaks, without header and footer, or encoded in base64 again. Returns undefined for any other text.
  */
 function decodePem(pem: string): Buffer | undefined {
   const plain = pem

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { HttpError } from './error';
 
-/** Reads the whole body. The HTTP server limits the time for it. */
+/** Reads the whole body. The HTTP server limits the time that this takes. */
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -27,8 +27,8 @@ export interface BodyLimits {
 }
 
 /**
- * Returns a body whose `text()` stops reading above `maxBytes` (413), and returns only text that encodes to exactly the bytes
- * received (otherwise 400).
+ * Limits the body of a request. `text()` stops reading above `maxBytes` and throws an HttpError 413. It throws an HttpError
+ * 400 for invalid UTF-8, so the text encodes to exactly the bytes received.
  */
 export function limitBody(request: Request, { maxBytes, notUtf8 }: BodyLimits): { text(): Promise<string> } {
   return {

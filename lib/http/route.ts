@@ -39,12 +39,12 @@ function serverTiming({ cache, caller, registered }: RequestLogFields): string {
 }
 
 /**
- * Creates a route from a handler. An error of the handler becomes a response as contract 7 defines it. Every response has
- * an `x-request-id` and `cache-control: no-store`, and every request has one log line.
+ * Creates a route from a handler. An error of the handler becomes a response as contract 7 defines it. Every response has an
+ * `x-request-id` and `cache-control: no-store`, and every request has one log line.
  *
  * The log line contains `path`, the folder of the route, for example `/notes/v1/[noteId]`. Without `path`, it contains only
- * the API root, because a segment may be personal data. With `quiet`, only a request whose handler throws has a log line
- * above the level `debug`. Probes use it.
+ * the API root, because a segment may be personal data. With `quiet`, the log line has the level `debug` unless the handler
+ * throws. Health checks use this option.
  */
 export function route<C extends RouteContext>(
   handler: RouteHandler<C>,

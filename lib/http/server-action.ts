@@ -12,10 +12,10 @@ export function setServerActions(manifest: unknown): void {
   build.ids = new Set(Object.keys(Manifest.parse(manifest).node));
 }
 
-/** Next.js reloads the page of a client whose action is not part of the build any more. */
+/** Response to an action that is not part of the build any more. With this header, the Next.js client reloads the page. */
 const UNKNOWN_ACTION: Rejection = { ...NOT_FOUND, headers: { 'x-nextjs-action-not-found': '1' } };
 
-/** Returns true if the build contains this action. Without server.ts, Next.js responds to an unknown one, also with a 404. */
+/** Returns true if the build contains this action. Without server.ts, the list is not set, and Next.js sends the 404. */
 const isKnown = (id: string): boolean => build.ids?.has(id) ?? true;
 
 /** Limits of the arguments. Next.js decodes them recursively, and needs about 2 µs for each array, object and reference. */
@@ -40,7 +40,7 @@ function checkLimits(texts: readonly string[]): void {
   }
 }
 
-/** Decodes a value as Next.js does. Rejects if it is invalid. The fields whose names are numbers contain its parts in JSON. */
+/** Decodes a value as Next.js does. Fields with numbers as names contain its parts in JSON. Rejects an invalid value. */
 async function decode(fields: FormData): Promise<unknown> {
   const parts = [...fields].filter(([name]) => !Number.isNaN(Number(name)));
   // Next.js would also read a field `0x0` as the part 0.
@@ -54,7 +54,7 @@ async function decode(fields: FormData): Promise<unknown> {
 
 const Arguments = z.array(z.unknown()).check(z.maxLength(MAX_ARGUMENTS));
 const Reference = z.string().check(z.regex(/^\d{1,9}$/));
-/** An action with bound arguments in a form without scripts. */
+/** An action with bound arguments, as a browser without scripts submits it in a form. */
 const BoundAction = z.object({ id: z.string(), bound: z.unknown() });
 
 /** Returns the ids of the actions that a form names. Rejects if their bound arguments are invalid. */
@@ -73,7 +73,7 @@ async function actionsOf(form: FormData): Promise<string[]> {
   return ids;
 }
 
-/** Returns the fields of a form, or the arguments of a call in the field `0`, as Next.js does. */
+/** Returns the fields of a form. Like Next.js, puts the arguments of any other call into the field `0`. */
 async function fieldsOf(request: NextRequest): Promise<FormData> {
   if (request.headers.get('content-type')?.startsWith('multipart/')) return request.formData();
   const fields = new FormData();
@@ -83,7 +83,8 @@ async function fieldsOf(request: NextRequest): Promise<FormData> {
 
 /**
  * Returns the rejection of a server action whose headers are valid, or undefined. An action that the build does not contain
- * gets a 404, and arguments that Next.js cannot decode get a 400. Next.js would respond with a 500 and print parts of them.
+ * gets a 404, and arguments that Next.js cannot decode get a 400. Next.js would respond with a 500 and print parts of the
+ * arguments.
  */
 export async function rejectionForServerAction(request: NextRequest): Promise<Rejection | undefined> {
   const id = request.headers.get('next-action');

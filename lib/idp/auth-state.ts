@@ -24,19 +24,19 @@ export const SIGNED_IN = 'signed-in';
 
 const SDK_PARTS = ['status', 'token', 'signature'] as const;
 const sdkHeader = (part: (typeof SDK_PARTS)[number]) => `x-clerk-auth-${part}`;
-/** In the response of the SDK's middleware: its own reason for a rejection. */
+/** Response header in which the SDK's middleware reports its own reason for a rejection. */
 const SDK_REASON = 'x-clerk-auth-reason';
 const REASON = 'x-identity-link-reason';
 const USER = 'x-identity-link-user';
 /** Proves that the middleware of this service, and not the client, set the user. */
 const PROOF = 'x-identity-link-proof';
-/** Prefix of request headers in a response of a middleware. */
+/** Prefix of a middleware's response headers that set request headers of the route. */
 const REQUEST = 'x-middleware-request-';
 
 const knownReason = (word: string | null): UnauthenticatedReason | undefined =>
   UNAUTHENTICATED_REASONS.find((reason) => reason === word);
 
-/** Continues a request in the SDK's middleware with the verdict about its session, for `readSdkAuthState` to read. */
+/** Returns the response that continues a request in the SDK's middleware. It contains the verdict for `readSdkAuthState`. */
 export function nextWithVerdict(verdict: Verdict): NextResponse {
   const response = NextResponse.next();
   if (verdict.user === undefined) response.headers.set(REQUEST + REASON, verdict.reason);
@@ -52,7 +52,7 @@ export function readSdkAuthState({ headers }: Response): AuthState | undefined {
   const user = headers.get(REQUEST + USER);
   if (status === SIGNED_IN && user !== null)
     return { status, token, signature, user: decodeURIComponent(user), reason: undefined };
-  // The SDK reports the reason of a rejected token in its own response.
+  // The SDK reports the reason for rejecting a token in a header of its own.
   const reason =
     status === SIGNED_IN
       ? (knownReason(headers.get(REQUEST + REASON)) ?? 'not-verified')
@@ -60,7 +60,7 @@ export function readSdkAuthState({ headers }: Response): AuthState | undefined {
   return { status, token, signature, user: undefined, reason };
 }
 
-/** A word of the SDK, without any text of a client. */
+/** A reason as the SDK writes it. Any other text may come from a client. */
 const PLAIN_WORD = /^[a-z-]{1,100}$/;
 
 /** Returns the SDK's reason for a rejection, so that a warning can log it. */
@@ -87,7 +87,7 @@ export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthS
 
 /**
  * Returns the user of the verified session of a request, or the reason why there is none. A user without the proof of the
- * middleware does not count: where the middleware did not run, the headers are the client's.
+ * middleware does not count, because the client sets the headers where the middleware does not run.
  */
 export function readVerdict(headers: Pick<Headers, 'get' | 'has'>): Verdict {
   const encodedUser = headers.get(USER);

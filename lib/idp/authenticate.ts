@@ -6,7 +6,10 @@ import type { Credential } from './extract-credential';
 import { sanitizeApiRequest } from './sanitize-request';
 import { sessionCache } from './session-cache';
 
-/** The SDK calls the provider to complete a handshake by nonce, and for its keys if IDP_JWT_KEY is not set. */
+/**
+ * Time limit of the SDK's middleware. It calls the provider to exchange a nonce for a session, and to get the public keys if
+ * IDP_JWT_KEY is not set.
+ */
 export const SDK_TIMEOUT_MS = 4_000;
 
 /** Runs the SDK's middleware. Rejects if it fails or takes too long. */
@@ -29,8 +32,9 @@ export type Authenticate = (
 /**
  * Creates the function that authenticates API requests with the SDK's middleware, and caches the result.
  *
- * If the SDK fails to process a credential, the request counts as one without a credential. Without a credential the state
- * depends on the secret key alone, so the SDK runs once. Rejects if the SDK supplies no state even then.
+ * If the SDK fails to process a credential, the request counts as one without a credential. The state of a request without a
+ * credential depends only on the secret key, so the SDK runs once for all such requests. Rejects if the SDK supplies no
+ * state for them either.
  */
 export function authenticator(sdk: NextMiddleware, warn: (fields: object) => void): Authenticate {
   const sessions = sessionCache();

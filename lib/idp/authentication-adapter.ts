@@ -3,7 +3,7 @@ import type { AuthenticationPort } from '../authentication/port';
 import { sessionUserOf } from './session-user';
 
 /**
- * Creates the authentication port over the identity provider's Backend SDK. DISABLED: no live file imports it (contract 5.1).
+ * Implements the authentication port with the provider's Backend SDK. DISABLED: no live file imports it (contract 5.1).
  *
  * To use it in a host without `clerkMiddleware`, such as a queue worker or another web framework, create it once from
  * `environment()` and call `authenticateRequest(request, adapter, resolveUserId)` instead of the guard. In this Next.js

@@ -15,7 +15,7 @@ import {
   withoutHandshake,
 } from './sanitize-request';
 
-/** Part of the SDK's timeout that is left for the second attempt for a page. */
+/** Part of the SDK's time limit that is reserved for the second attempt for a page. */
 const RETRY_TIMEOUT_MS = 1_000;
 
 /** Paths without sessions: signed webhooks, health checks, and routes of the platform's scheduler. */
@@ -36,11 +36,12 @@ async function headersForRoute(
     ? { credential: undefined, rejectionReason: undefined }
     : extractCredential({ method: request.method, headers }, authorizedParties);
   const state = await authenticate(request, event, credential).catch((error: unknown) => {
-    // Webhooks and health checks work without the SDK: a guard on these paths finds no auth state, which is a 401.
+    // Webhooks and health checks work without the SDK. A guard on these paths finds no auth state and responds with 401.
     if (isSessionless) return undefined;
     throw error;
   });
-  // Next.js would respond with 200 `{}` instead of the route (https://github.com/vercel/next.js/pull/45772).
+  // With this header, Next.js would respond with 200 `{}` instead of the route
+  // (https://github.com/vercel/next.js/pull/45772).
   headers.delete('x-middleware-prefetch');
   // The SDK's `auth()` compares the bearer token with the state.
   if (credential?.header === 'authorization') headers.set('authorization', credential.value);
@@ -49,14 +50,15 @@ async function headersForRoute(
   return headers;
 }
 
-/** Returns true if a response sets the cookies of a handshake. The count of redirects is not one of them. */
+/** Returns true if a response sets the cookies of a handshake. Ignores the cookie that counts redirects. */
 const completesHandshake = ({ headers }: Response): boolean =>
   headers.getSetCookie().some((cookie) => !cookie.startsWith('__clerk_redirect_count='));
 
 /**
- * Returns the SDK's response to a page request. If the SDK fails, exceeds its deadline or gets no cookies for a nonce, the
- * page is served by the session cookies alone, and without those if they fail too. No second handshake starts then. The
- * SDK counts handshakes for 2 s only, so a slow Backend API would cause an endless loop of redirects.
+ * Returns the SDK's response to a page request. A handshake is a redirect to the provider that renews a session. If the SDK
+ * fails, exceeds its deadline or gets no cookies for the nonce of a handshake, it runs again with the session cookies alone.
+ * If that fails too, it runs without a session. These attempts start no handshake. Since the SDK counts handshakes for 2 s
+ * only, a slow Backend API would otherwise cause an endless loop of redirects.
  */
 async function respondToPage(
   sdk: NextMiddleware,
@@ -83,9 +85,8 @@ async function respondToPage(
 }
 
 /**
- * Removes the headers from the SDK's response to a page request that repeat the request's query or describe its session.
- * The SDK rewrites each page to its own address, only to pass request headers on: without the rewrite, Next.js continues
- * with the same headers.
+ * Removes headers of the SDK's response that repeat the query of a page request or describe its session. The SDK rewrites
+ * each page to the same address to pass request headers on. Without the rewrite, Next.js continues with the same headers.
  */
 function withoutInternalHeaders(response: Response): Response {
   const { headers } = response;
@@ -112,7 +113,7 @@ export interface MiddlewareOptions {
   readonly nextForDocument: (headers: Headers) => NextResponse;
   /** True if this service proxies the provider's Frontend API, as the local stack does. */
   readonly isProxy: () => boolean;
-  /** Origins of other frontends whose cookies count. */
+  /** Origins of other frontends whose requests may authenticate with cookies. */
   readonly authorizedParties: () => readonly string[];
 }
 
@@ -126,9 +127,9 @@ async function reject(request: NextRequest, rejection: Rejection): Promise<Respo
  *
  * - An address or a method that is not served (lib/routing/paths.ts) gets a 404 or a 405 in JSON, and more than 100 query
  *   parameters get a 400.
- * - For an API request, the SDK sees the credential alone. It cannot redirect, fail or explain a rejection in place of the
- *   route. It has 4 s, then the request continues without a session.
- * - For a page, the SDK may redirect the browser to renew a session, to no other host than the provider's.
+ * - For an API request, the SDK sees the credential alone. The SDK cannot redirect, fail or explain a rejection in place of
+ *   the route. After 4 s, the request continues without a session.
+ * - For a page, the SDK may redirect the browser to renew a session, but only to the provider's host.
  * - Only the provider's proxied traffic reaches the SDK unchanged.
  */
 export function authenticationMiddleware({

@@ -1,7 +1,7 @@
 /**
- * Sets a timeout on calls of the provider's Backend API that have none. The SDK sets none, so a call would hold its socket
- * until Node.js gives up after 300 s, long after the page that caused it was served. Import this module for its effect,
- * before any module of the SDK: the SDK binds `fetch` when it is loaded.
+ * Replaces `fetch` to set a timeout on calls of the provider's Backend API. The SDK sets none, so a call would hold its
+ * socket for 300 s, the timeout of Node.js, long after the page that caused the call was served. Import this module for its
+ * effect, before any module of the SDK, because the SDK binds `fetch` when it is loaded.
  */
 const TIMEOUT_MS = 4_000;
 

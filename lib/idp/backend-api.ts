@@ -3,7 +3,7 @@ import { TransientError } from '../concurrency/retry';
 import { parseEnvironmentSubset, variables } from '../env';
 import { parseJson } from '../http/body';
 
-/** The fields of a provider's user that this service reads. It reads no name and no address. */
+/** The fields of a provider's user that this service reads. It does not read names or e-mail addresses. */
 export interface ProviderUser {
   readonly id: string;
   /** Milliseconds since the epoch. */
@@ -12,7 +12,7 @@ export interface ProviderUser {
 
 /** A page of the provider's users, in the order of their creation. */
 export interface ProviderPage {
-  /** Exclusive. */
+  /** Lower limit of the creation time in milliseconds since the epoch, exclusive. */
   readonly createdAfter?: number | undefined;
   readonly offset: number;
   readonly limit: number;
@@ -21,13 +21,13 @@ export interface ProviderPage {
 /** Maximum number of users in one response, and of ids in one request. */
 export const MAX_USERS = 500;
 const MAX_IDS = 100;
-/** Servers reject longer addresses. */
+/** Maximum length of a query string. Servers reject URLs that are much longer. */
 const MAX_QUERY_LENGTH = 6_000;
 
 /** Message of the error for a 401: the key belongs to no instance, or was revoked. */
 export const SECRET_KEY_REJECTED = 'The identity provider rejects IDP_SECRET_KEY';
 const API_URL = 'https://api.clerk.com';
-/** The version that the pinned SDK sends. */
+/** The API version that the pinned SDK requests. */
 const API_VERSION = '2026-05-12';
 const TIMEOUT_MS = 20_000;
 
@@ -50,7 +50,8 @@ function codeOf(body: unknown): string {
  * Sends a GET request to the Backend API and parses the response. Times out after 20 s by default.
  *
  * Throws a TransientError for a rate limit, a server error or a network error, and an Error with the status for any other
- * response. Does not use the SDK, which makes a second request to count the users, parses all their fields and has no timeout.
+ * response. Does not use the SDK, which makes a second request to count the users, parses all fields of the users and has no
+ * timeout.
  */
 export async function backendApiGet<T>(
   schema: z.ZodMiniType<T>,
@@ -109,7 +110,10 @@ export async function countUsers(): Promise<number> {
 const idsQuery = (ids: readonly string[]) =>
   new URLSearchParams([['limit', String(MAX_IDS)], ...ids.map((id) => ['user_id', `+${id}`])]);
 
-/** Returns the users of these ids that the provider knows, with as few requests as its limits allow. Throws the errors of `backendApiGet`. */
+/**
+ * Returns the users with these ids that exist at the provider. Sends as few requests as the limits of the API allow. Throws
+ * the errors of `backendApiGet`.
+ */
 export async function listUsersById(ids: readonly string[]): Promise<ProviderUser[]> {
   if (ids.length === 0) return [];
   const half = Math.ceil(ids.length / 2);

@@ -5,7 +5,7 @@ export function browserSettings(): { publishableKey: string; proxyUrl?: string }
   const { IDP_PUBLISHABLE_KEY, CLERK_FAPI_URL } = environment();
   return {
     publishableKey: IDP_PUBLISHABLE_KEY.key,
-    // The local stack's emulator is behind this origin. A real instance has its own.
+    // The local stack proxies its emulator on this origin. A real instance has an origin of its own.
     ...(CLERK_FAPI_URL ? { proxyUrl: '/__clerk' } : {}),
   };
 }

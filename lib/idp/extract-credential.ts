@@ -55,11 +55,11 @@ function limitCookies(headers: Headers): void {
   headers.set('cookie', cookieHeader(ordered.slice(0, MAX_COOKIES)));
 }
 
-/** Copies the headers of a request without those that only the SDK sends, and with a limited number of cookies. */
+/** Copies the headers of a request. Omits headers that only the SDK sets, and limits the number of cookies. */
 export function stripSdkHeaders(given: Headers): Headers {
   const headers = new Headers(given);
   limitCookies(headers);
-  // With `x-clerk-debug`, the SDK's `auth()` logs the session token. The others would forge the auth state.
+  // With `x-clerk-debug`, the SDK's `auth()` logs the session token. The other headers could forge the auth state.
   for (const name of [...headers.keys()]) if (/^x-(?:clerk|identity-link)-/.test(name)) headers.delete(name);
   return headers;
 }
@@ -77,7 +77,7 @@ function parseBearer(authorization: string | null): { token: string } | 'absent'
   return JWT.test(token) ? { token } : 'malformed';
 }
 
-/** Cookies from which the SDK reads the session. A name may end with a suffix that identifies an instance of the provider. */
+/** Cookies from which the SDK reads the session. A suffix of the name may identify an instance of the provider. */
 const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
 
 /** Safe methods (RFC 9110, 9.2.1). */
@@ -89,11 +89,11 @@ function originMatchesHost(origin: string, headers: Headers): boolean {
 }
 
 /**
- * Returns true if the cookies may authenticate the request. A browser attaches cookies to requests that any page triggers, so:
+ * Returns true if the cookies may authenticate the request. A browser adds cookies to requests that any page triggers, so:
  * - A request from another site (`Sec-Fetch-Site: cross-site`) does not pass.
  * - A request from the same origin passes. A request from the same site passes if its method is safe.
- * - Any other request with an `Origin` passes if this is the origin of an authorized party. If the request has no
- *   `Sec-Fetch-Site`, an origin with the host of the request passes too.
+ * - Any other request with an `Origin` passes if that origin is an authorized party. If the request has no `Sec-Fetch-Site`,
+ *   an origin with the host of the request passes too.
  * - Any other request without an `Origin` passes if the user started it (`Sec-Fetch-Site: none`), or if it has no
  *   `Sec-Fetch-Site` either, because pages of current browsers send that header.
  */
@@ -117,9 +117,9 @@ function sessionCookies(headers: Headers): Credential {
 }
 
 /**
- * Returns the credential of an API request. If the credential is not allowed, returns the reason instead. Returns neither
- * if the request has no credential. A bearer token takes precedence over cookies, even if it is malformed. API keys and
- * machine tokens are malformed here. To verify one, the SDK would call the provider's API with the secret key.
+ * Returns the credential of an API request. If the credential is not allowed, returns the reason instead. Returns neither if
+ * the request has no credential. A bearer token takes precedence over cookies, even if it is malformed. API keys and machine
+ * tokens count as malformed, because the SDK would call the provider's API with the secret key to verify one.
  */
 export function extractCredential(
   { method, headers }: Pick<Request, 'method' | 'headers'>,

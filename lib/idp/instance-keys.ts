@@ -4,7 +4,7 @@ import { TransientError } from '../concurrency/retry';
 import { parseEnvironmentSubset, variables } from '../env';
 import { backendApiGet } from './backend-api';
 
-/** An RSA public key of an instance, as both of its APIs publish it. */
+/** An RSA public key of an instance, as its Backend API and its Frontend API publish it. */
 export interface InstanceKey {
   readonly kid: string;
   readonly n: string;
@@ -12,7 +12,7 @@ export interface InstanceKey {
 
 const RsaKey = z.object({ kty: z.literal('RSA'), kid: z.string(), n: z.string() });
 
-/** A key set (RFC 7517). Only RSA keys verify sessions; the set may hold EC and Ed25519 keys too, which are left out. */
+/** A key set (RFC 7517). Keeps only the RSA keys, because EC and Ed25519 keys in the set do not verify sessions. */
 const Keys = z.object({
   keys: z.pipe(
     z.array(z.looseObject({ kty: z.string() })),
@@ -20,12 +20,15 @@ const Keys = z.object({
   ),
 });
 
-/** Returns the RSA keys of the instance of IDP_SECRET_KEY. Throws the errors of `backendApiGet`. */
+/** Returns the RSA keys of the instance that IDP_SECRET_KEY belongs to. Throws the errors of `backendApiGet`. */
 export async function keysOfSecretKey(milliseconds: number): Promise<readonly InstanceKey[]> {
   return (await backendApiGet(Keys, 'jwks', new URLSearchParams(), milliseconds)).keys;
 }
 
-/** Returns the RSA keys of the instance of IDP_PUBLISHABLE_KEY. Throws a TransientError if it does not return a key set. */
+/**
+ * Returns the RSA keys of the instance that IDP_PUBLISHABLE_KEY belongs to. Throws a TransientError if the Frontend API does
+ * not return a key set.
+ */
 export async function keysOfPublishableKey(milliseconds: number): Promise<readonly InstanceKey[]> {
   const { IDP_PUBLISHABLE_KEY, CLERK_FAPI_URL } = parseEnvironmentSubset(
     z.pick(variables, { IDP_PUBLISHABLE_KEY: true, CLERK_FAPI_URL: true }),

@@ -9,9 +9,9 @@ import {
 } from './extract-credential';
 
 /**
- * Returns an API request with its credential alone, so that the SDK does not respond in place of the route. `Accept: text/html`
- * would cause a redirect, `__clerk_*` parameters a redirect or an error, and machine tokens or refresh cookies a call to the
- * provider with the secret key.
+ * Returns a copy of an API request that contains only the credential, so that the SDK does not respond in place of the
+ * route. `Accept: text/html` would cause a redirect, `__clerk_*` parameters a redirect or an error, and machine tokens or
+ * refresh cookies a call to the provider with the secret key.
  */
 export function sanitizeApiRequest(request: NextRequest, credential: Credential): NextRequest {
   const { origin, pathname } = request.nextUrl;
@@ -43,7 +43,7 @@ function isHandshakeShaped(token: string): boolean {
 
 const HANDSHAKE = '__clerk_handshake';
 const NONCE = '__clerk_handshake_nonce';
-/** Parameters that start or complete a handshake. */
+/** Parameters that start or complete a handshake, a redirect to the provider that renews a session. */
 const HANDSHAKE_PARAMETERS = [HANDSHAKE, NONCE, '__clerk_db_jwt'];
 
 /** Header with the path and the query of a page. The sign-in page leads back to it. A client cannot set this header. */
@@ -58,8 +58,9 @@ function pathOf(given: URL): string {
 }
 
 /**
- * Removes from a page request what leads the session to another host (with test keys) or makes the service call the
- * provider with its secret key. Keeps what renews a browser's session. A nonce does both, so the caller limits that call.
+ * Removes the parts of a page request that would send the session to another host (with test keys) or make the service call
+ * the provider with its secret key. Keeps the parts that renew a browser's session. A nonce renews a session by such a call,
+ * so the caller limits the time of the call.
  */
 export function sanitizePageRequest(request: NextRequest): NextRequest {
   const url = new URL(request.url);
@@ -78,14 +79,14 @@ export function sanitizePageRequest(request: NextRequest): NextRequest {
   return new NextRequest(url, { headers, method: request.method });
 }
 
-/** Returns true if the SDK exchanges a nonce of this request for session cookies, by a call of the Backend API. */
+/** Returns true if the request has a nonce. The SDK calls the Backend API to exchange it for session cookies. */
 export const hasHandshakeNonce = (request: NextRequest): boolean =>
   request.nextUrl.searchParams.has(NONCE) || request.cookies.has(NONCE);
 
-/** The SDK starts a handshake only for a document. */
+/** Prevents a handshake, because the SDK starts one only for a document. */
 const NO_HANDSHAKE = { 'sec-fetch-dest': 'empty' };
 
-/** Returns a page request by its session cookies alone. It neither completes a handshake nor starts one. */
+/** Returns a copy of a page request that has its session cookies, but neither completes nor starts a handshake. */
 export function withoutHandshake(request: NextRequest): NextRequest {
   const url = new URL(request.url);
   for (const name of HANDSHAKE_PARAMETERS) url.searchParams.delete(name);
@@ -95,7 +96,7 @@ export function withoutHandshake(request: NextRequest): NextRequest {
   return new NextRequest(url, { headers, method: request.method });
 }
 
-/** Returns a sanitized page request without its session, which the SDK serves without a call to the provider. */
+/** Returns a copy of a sanitized page request without its session. The SDK needs no call to the provider for it. */
 export function signedOutRequest(request: NextRequest): NextRequest {
   const { origin, pathname } = request.nextUrl;
   const headers = new Headers({ ...Object.fromEntries(request.headers), ...NO_HANDSHAKE });

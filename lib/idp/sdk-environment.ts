@@ -1,6 +1,7 @@
 /**
- * Copies the identity provider's keys to the names under which its SDK reads them (contract 5.1, 8.2). Import this module for
- * its effect, before any module of the SDK. An unset key stays unset: a build needs no keys, and the start-up check rejects it.
+ * Copies the identity provider's keys to the variables that its SDK reads (contract 5.1, 8.2). Import this module for its
+ * effect, before any module of the SDK. An unset key stays unset, because a build needs no keys. The start-up check reports
+ * a missing key.
  */
 const sdkNames = {
   IDP_SECRET_KEY: 'CLERK_SECRET_KEY',
@@ -12,6 +13,6 @@ for (const [ours, theirs] of Object.entries(sdkNames)) {
   if (value) process.env[theirs] = value;
 }
 
-// Otherwise the SDK proxies the provider for a production instance on a host of the platform's domain.
+// Otherwise, the SDK proxies the provider if a production instance runs on a host of the platform's domain.
 process.env['CLERK_DISABLE_AUTO_PROXY'] = '1';
 process.env['NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'] = '1';

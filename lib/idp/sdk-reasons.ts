@@ -33,7 +33,7 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
 /** The SDK's reasons that `MEANINGS` lists. */
 export const SDK_REASONS = [...MEANINGS.keys()];
 
-/** Suffix that says why the SDK did not renew a session. It has no meaning here, because API requests never allow a renewal. */
+/** Suffix that says why the SDK did not renew a session. It is ignored, because API requests never allow a renewal. */
 const REFRESH = /-refresh-.*$/;
 
 /** Converts a reason of the SDK to a reason of this service. */

@@ -5,7 +5,7 @@ import { type Credential, expiryOf } from './extract-credential';
 const MAX_ENTRIES = 5_000;
 const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_AGE_MS = 60_000;
-/** Size of an entry without its strings: the key and the references. */
+/** Size of an entry's key and references. The strings of the entry are added. */
 const ENTRY_BYTES = 300;
 
 /** The result of verifying a session token. */
@@ -30,13 +30,13 @@ const keyOf = ({ header, value }: NonNullable<Credential>) =>
  *
  * Reasons why this is safe:
  * - The SDK verifies a session token by its signature, its times and its parties, without a network call. The result is the
- *   same until the token expires. A session that the provider revokes was accepted until then without the cache, too (60 s
- *   by default). Without IDP_JWT_KEY, a token may be accepted for up to 60 s after its key was withdrawn.
- * - The key is the digest of the credential, which is all that the SDK sees of an API request. Credentials that differ
+ *   same until the token expires. Without the cache, the token of a revoked session is accepted until then, too (60 s by
+ *   default). Without IDP_JWT_KEY, a token may be accepted for up to 60 s after its key was withdrawn.
+ * - The key is the digest of the credential. The SDK sees only the credential of an API request. Credentials that differ
  *   anywhere have different entries.
  * - Rejected credentials are not cached.
  * - An entry lives until the token expires, for 60 s at most, and never longer than the process.
- * - The cache holds digests instead of tokens, so a heap dump contains no token that is not in use at that moment.
+ * - The cache holds digests instead of tokens, so a heap dump contains only the tokens that are in use at that moment.
  * - The number and the size of the entries are limited. A client that fills the cache makes other requests as slow as they
  *   are without a cache.
  */

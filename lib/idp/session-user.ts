@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { IdentityProviderUserId } from '../api/schemas';
 import type { UnauthenticatedReason } from '../errors/unauthenticated-reason';
 
-/** The properties of a result of the SDK's `auth()` that decide about a session. */
+/** The properties of the SDK's `auth()` result that show whether there is a verified session. */
 interface SdkSession {
   readonly isAuthenticated: boolean;
   readonly userId: unknown;
@@ -20,8 +20,8 @@ const SessionId = z.string().check(z.minLength(1));
 /**
  * Returns the user of a session that the SDK verified, or the reason why there is none.
  *
- * Requires a session id. The instance signs its OIDC ID tokens and the tokens of custom JWT templates with the same key,
- * and the SDK takes them for session tokens. Only a session token has the claim `sid`.
+ * Requires a session id. The instance signs its OIDC ID tokens and the tokens of custom JWT templates with the same key, and
+ * the SDK accepts them as session tokens. Only a session token has the claim `sid`.
  */
 export function sessionUserOf({ isAuthenticated, userId, sessionId, sessionStatus }: SdkSession): Verdict {
   const rejected = (reason: UnauthenticatedReason) => ({ user: undefined, reason });

@@ -67,7 +67,7 @@ const ALL = [...READ, 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 /** A server action is a POST request to the path that the browser shows, even if no page has this path. */
 const PAGE_METHODS = [...READ, 'POST', 'OPTIONS'] as const;
 
-/** Methods by path. The first match counts. A path without a match is not served, for example an internal path of Next.js. */
+/** Methods by path. The first match counts. A path without a match, such as an internal path of Next.js, is not served. */
 const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[] }[] = [
   // A path with a trailing slash is not served, because an API route has only one path.
   { at: new RegExp(`${API.source}.*/$`), methods: [] },

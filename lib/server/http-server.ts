@@ -20,11 +20,11 @@ const CHECK_EVERY_MS = 1_000;
 const MAX_WAITING = 32;
 /** Idle time after which a shutdown closes a connection. A client that is about to send a request still gets a response. */
 const IDLE_MS = 1_000;
-/** Time for connections that clients open at the moment of a shutdown to arrive. */
+/** Pause at the start of a shutdown, in which connections that clients have just opened arrive. */
 const ARRIVAL_MS = 100;
 /** Maximum time for accepting the connections that were opened before a shutdown. */
 const ACCEPT_MS = 5_500;
-/** A body may have 1,024 chunks, and one more for every 64 bytes. Next.js copies every chunk separately, whatever its size. */
+/** A body may have 1,024 chunks, and one more for every 64 bytes. Next.js copies each chunk separately, even a small one. */
 const MAX_SMALL_CHUNKS = 1_024;
 const MIN_CHUNK_BYTES = 64;
 
@@ -34,7 +34,7 @@ class LimitedRequest extends IncomingMessage {
   #chunksLeft = MAX_SMALL_CHUNKS;
   #isDiscarded = false;
 
-  /** Ends the body. Returns true if there is one: the connection is not read any further, so it must be closed. */
+  /** Ends the body. Returns true if there is a body. The connection is not read any further then, so it must be closed. */
   discardBody(): boolean {
     const { 'transfer-encoding': encoding, 'content-length': length } = this.headers;
     if (encoding === undefined && Number(length ?? 0) === 0) return false;
@@ -82,8 +82,8 @@ interface Connection {
  * (request-filter.ts), processes the requests of a connection one after the other, and closes the connections of slow
  * clients. A request has to be complete after 10 s (408), and a client has to read some part of a response every 10 s.
  *
- * `drain` closes each connection after its last response, stops accepting connections, and resolves when all connections
- * are closed and no API request is in flight, also for a client that has disconnected.
+ * `drain` closes each connection after its last response, stops accepting connections, and resolves when all connections are
+ * closed and no API request is in flight. It also waits for API requests whose clients have disconnected.
  */
 export function httpServer(handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>): {
   readonly server: NetServer;
@@ -94,7 +94,10 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
   let connectedAt = 0;
   let isDraining = false;
 
-  /** Runs `respond` after the previous response. Node.js would not close the pending responses of a lost connection. */
+  /**
+   * Runs `respond` after the previous response. The queue is here because Node.js does not close the pending responses of a
+   * lost connection.
+   */
   function enqueue(response: CombinedResponse, respond: () => void): void {
     const { req: request } = response;
     const { socket } = request;
@@ -118,7 +121,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     else socket.destroy();
   }
 
-  /** Does not read the body of a request, and closes the connection after the response. */
+  /** Discards the body of a request, and closes the connection after the response. */
   function discardBody(response: CombinedResponse): void {
     if (response.req.discardBody()) response.shouldKeepAlive = false;
   }
@@ -188,7 +191,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
             else rejectRequest(response, INTERNAL_SERVER_ERROR);
           })
           .finally(() => apiRequests.delete(handled));
-        // Next.js never settles the request of an aborted download.
+        // Only API requests are awaited, because Next.js never settles the request of an aborted download.
         if (isApi(request.url ?? '')) apiRequests.add(handled);
       }),
   );
@@ -209,7 +212,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       else rejectSocket(socket, METHOD_NOT_ALLOWED);
     })
     .on('clientError', closeAfterResponse);
-  // setImmediate() runs after pending I/O events, because client data may have arrived while the process was busy.
+  // `setImmediate` runs the check after pending I/O events, because client data may have arrived while the process was busy.
   setInterval(() => setImmediate(closeSlowConnections), CHECK_EVERY_MS).unref();
 
   return {
@@ -220,7 +223,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
         if (current && waiting.length === 0 && !current.headersSent) current.shouldKeepAlive = false;
       }
       await acceptOpenedConnections();
-      // http.Server.close() would close idle connections at once, also those whose clients are about to send.
+      // http.Server.close() would close idle connections at once, including those whose clients are about to send a request.
       await new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
       await Promise.all(apiRequests);
     },

@@ -16,10 +16,13 @@ function describePrinted(error: Error): object {
 }
 
 const LOG_EVERY_MS = 60_000;
-/** Far above the number of places in libraries that print. */
+/** Maximum number of places that are counted. The libraries print in far fewer places. */
 const MAX_ORIGINS = 100;
 
-/** Returns a function that returns undefined if a line must be omitted, else the number of lines omitted since the last one. */
+/**
+ * Returns a function to call with the origin of each line. It returns undefined if the line must be omitted, else the number
+ * of lines omitted since the last logged line of that origin.
+ */
 export function lineLimiter(): (origin: string) => number | undefined {
   const origins = new Map<string, { loggedAt: number; omitted: number }>();
   return (origin) => {
@@ -37,9 +40,9 @@ export function lineLimiter(): (origin: string) => number | undefined {
 
 /**
  * Replaces the console for the libraries of this process. Each line becomes a log line with the name of the error and its
- * stack frames, but without text, because Next.js and the provider's SDK quote paths, headers and bodies of requests.
- * Logs at most one line a minute from the same frame, with the number of lines `omitted` before it, because a client can
- * cause such a line with each request. Does not change the console under `next dev`.
+ * stack frames, but without text, because Next.js and the provider's SDK quote paths, headers and bodies of requests. Logs
+ * at most one line a minute from the same frame, because a client can cause such a line with each request. `omitted` is the
+ * number of lines that were omitted before a line. Does not change the console under `next dev`.
  */
 export function redactConsole(): void {
   if (process.env.NODE_ENV === 'development') return;

@@ -6,7 +6,7 @@ import { HEADERS_TOO_LARGE } from './rejection';
 /** Headers that only the Next.js client and Next.js itself send. API routes do not use them. */
 const NEXT_HEADER = /^(?:rsc|next-.*|x-nextjs-.*|x-middleware-.*|x-action-.*)$/;
 
-/** Limits of a router state. They are far above the states of these pages. Next.js needs 0.5 s to parse a deep one. */
+/** Limits of the Next.js router state. The states of this app are far smaller. Next.js needs 0.5 s to parse a deep one. */
 const MAX_STATE_LENGTH = 8_000;
 const MAX_STATE_DEPTH = 64;
 

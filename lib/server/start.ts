@@ -7,8 +7,8 @@ import { enableTelemetry } from '../telemetry/with-span';
 import { redactConsole } from './redact-console';
 
 /**
- * Exits with a list of all problems of the environment, and logs a warning for a valid but risky one. Calls `process.exit()`
- * because Next.js only logs an error of instrumentation.ts and then serves requests.
+ * Exits with a list of all problems if the environment is invalid, and logs a warning if it is valid but risky. Calls
+ * `process.exit()` because Next.js only logs an error of instrumentation.ts and then serves requests.
  */
 function checkEnvironment(): void {
   try {

@@ -61,9 +61,7 @@ export function database(): PrismaClient {
   return connection().prisma;
 }
 
-/**
- * Resolves if the database responds. Waits for a connection like any query, and then at most the given time for the response.
- */
+/** Resolves if the database responds. Waits for a connection like any query, and then no longer than the given time. */
 export async function pingDatabase(milliseconds: number): Promise<void> {
   // The driver applies `query_timeout` to a single query as well, but its types do not declare it.
   const query = { text: 'SELECT 1', query_timeout: milliseconds };

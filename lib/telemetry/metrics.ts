@@ -6,7 +6,7 @@ import type { CompletedRequest, SpanOutcomes } from './with-span';
 const MILLISECONDS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500];
 /** Bucket boundaries of the OpenTelemetry semantic conventions for HTTP. */
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
-/** Up to the 27 h 35 min after which the sender of webhooks stops its retries. */
+/** Bucket boundaries for events. The last one is just above the 27 h 35 min for which the sender of webhooks retries. */
 const AGE_SECONDS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800, 7_200, 18_000, 36_000, 100_000];
 
 const CACHE_OPERATIONS: Partial<Record<keyof SpanOutcomes, string>> = {

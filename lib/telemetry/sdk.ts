@@ -57,7 +57,7 @@ const withFlushTimeout = (work: Promise<unknown>): Promise<void> =>
     () => undefined,
   );
 
-/** Starts the SDK for the signals of the settings. lib/telemetry/spans.ts redacts the spans. */
+/** Starts OpenTelemetry for the signals that the settings enable. lib/telemetry/spans.ts redacts the spans. */
 export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySettings): Telemetry {
   // The library is disabled by any value of this variable, even by `false`.
   delete process.env['OTEL_SDK_DISABLED'];
@@ -107,7 +107,7 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
     recordRequest(request) {
       recorder.recordRequest(request);
       registerRoute(request.route);
-      // The library does the same for spans. Concurrent responses share one export.
+      // The library exports spans in the same way. Concurrent responses share one export.
       if (isSuspended && reader) waitUntil(withFlushTimeout(reader.forceFlush()));
     },
     recordEvent: recorder.recordEvent,

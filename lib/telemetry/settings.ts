@@ -26,8 +26,8 @@ function addressOf(signal: 'TRACES' | 'METRICS', variables: Variables): string |
 }
 
 /**
- * Returns the settings of the standard variables, or undefined if no signal is enabled. An OTLP endpoint enables telemetry,
- * and `OTEL_SDK_DISABLED=true` disables it. A malformed endpoint disables its signal and logs a warning.
+ * Returns the settings from the standard OpenTelemetry variables, or undefined if no signal is enabled. An OTLP endpoint
+ * enables telemetry, and `OTEL_SDK_DISABLED=true` disables it. A malformed endpoint disables its signal and logs a warning.
  */
 export function telemetrySettings(variables: Variables): TelemetrySettings | undefined {
   if (variables['OTEL_SDK_DISABLED']?.trim().toLowerCase() === 'true') return undefined;

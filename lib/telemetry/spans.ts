@@ -57,7 +57,7 @@ type Kept = Record<string, string | number>;
 
 function attributesOf({ kind, attributes }: ReadableSpan): Kept {
   const checks = kind === SpanKind.CLIENT ? { ...TEXTS, ...OUTGOING } : TEXTS;
-  // When the middleware passes a request on, Next.js ends its span before the response and reports status 200.
+  // When the middleware passes a request on, Next.js ends the span of the middleware before the response, with status 200.
   const numbers = attributes['next.bubble'] === true ? new Set() : NUMBERS;
   const kept: Kept = {};
   for (const [name, value] of Object.entries(attributes)) {
@@ -68,7 +68,7 @@ function attributesOf({ kind, attributes }: ReadableSpan): Kept {
   return kept;
 }
 
-/** Builds the name from checked attributes, because Next.js and the fetch instrumentation use URLs in names. */
+/** Builds the name of a span from checked attributes, because Next.js and the fetch instrumentation use URLs in names. */
 function nameOf({ name, instrumentationScope }: ReadableSpan, attributes: Kept): string {
   if (instrumentationScope.name === SCOPE) return name;
   const { 'next.span_type': type, 'http.client.name': client, 'http.method': method } = attributes;
@@ -102,7 +102,7 @@ function redactSpan(span: ReadableSpan): ReadableSpan {
   };
 }
 
-/** Wraps an exporter. It receives only the attributes that the lists above allow. */
+/** Wraps an exporter, which then receives only the attributes that the lists above allow. */
 export function redactingExporter(exporter: SpanExporter): SpanExporter {
   return {
     export: (spans, done) => exporter.export(spans.map(redactSpan), done),

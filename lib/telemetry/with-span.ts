@@ -34,7 +34,7 @@ export interface Telemetry {
   breakerClosed(): void;
   /** Returns the ids of the current span if the span is sampled. */
   spanIds(): { readonly trace_id: string; readonly span_id: string } | undefined;
-  /** Exports what has not been exported. Resolves when the export has succeeded or failed, or after 1.5 s. */
+  /** Exports the pending spans and metrics. Resolves when the export has succeeded or failed, or after 1.5 s. */
   flush(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export function enableTelemetry(enabled: Telemetry): void {
   setSpanIds(enabled.spanIds);
 }
 
-/** Runs `work` in a span that ends with its outcome. Only runs `work` if telemetry is disabled. */
+/** Runs `work` in a span that records the outcome. If telemetry is disabled, runs `work` without a span. */
 export function withSpan<S extends keyof SpanOutcomes, T>(
   name: S,
   work: () => Promise<T>,

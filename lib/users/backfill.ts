@@ -25,9 +25,9 @@ export interface BackfillStep {
 }
 
 /**
- * Links every unlinked user of the identity provider and yields a step for each page whose rows are committed. Does not write
- * to the cache. It can run during live traffic: users that exist during the whole run are not missed, and no user is linked
- * twice.
+ * Links every unlinked user of the identity provider and yields a step for each page whose rows are committed. Does not
+ * write to the cache. It can run during live traffic: users that exist during the whole run are not missed, and no user is
+ * linked twice.
  *
  * Holds one page of 500 users in memory. Throws if the provider or the database rejects a request, or fails for longer than
  * `retryOptions.seconds`. The yielded steps stay valid.
