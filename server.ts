@@ -41,8 +41,8 @@ const readBuildFile = (name: string) => JSON.parse(readFileSync(path.join(buildF
 process.title = 'identity-link';
 Object.assign(process.env, { NODE_ENV: 'production' });
 nextEnv.loadEnvConfig(projectFolder);
-// Next.js reads the configuration of the build from this variable, as in its standalone output. Without it, Next.js would load
-// a compiler at every start to read next.config.ts.
+// Next.js reads the configuration of the build from this variable, as in its standalone output. Without it, Next.js would
+// load a compiler at every start to read next.config.ts.
 process.env['__NEXT_PRIVATE_STANDALONE_CONFIG'] = JSON.stringify({
   ...readBuildFile('required-server-files.json').config,
   distDir: path.relative(projectFolder, buildFolder),

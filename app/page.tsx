@@ -26,7 +26,7 @@ function Actions() {
   );
 }
 
-/** Draws how two arrivals lead to one link. */
+/** Draws how a first request and a webhook lead to the same link. */
 function TwoWays() {
   return (
     <figure className={styles['ways']}>

@@ -15,10 +15,10 @@ const isUsageError = (error: unknown) =>
   error instanceof UsageError ||
   (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
 
-/** Classes of errors that this project throws. Their messages do not contain secrets. */
+/** Classes of the errors that this project throws. The messages of these errors do not contain secrets. */
 const SAFE_ERRORS: readonly unknown[] = [Error, TransientError, InvalidEnvironmentError];
 
-/** Returns the message of an error of this project. The message of any other error may contain a secret, so it is redacted. */
+/** Returns the message of an error of this project. Redacts the message of any other error, which may contain a secret. */
 export function inWords(error: unknown): string {
   if (error instanceof Error && (SAFE_ERRORS.includes(error.constructor) || isUsageError(error)))
     return error.message;
@@ -43,7 +43,7 @@ export async function runCommand(usage: string, command: () => Promise<ExitCode>
   }
 }
 
-/** Escapes control characters of an id for the terminal. The client that registered an id chooses every character of it. */
+/** Escapes control characters of an id for the terminal. A client can register an id with any characters. */
 export const shown = (id: string): string =>
   /^[\w.:@|-]+$/.test(id) ? id : JSON.stringify(id).replace(/[^\x20-\x7e]/g, '?');
 

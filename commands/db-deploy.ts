@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs';
 import { DatabaseError } from 'pg';
 import { deployMigrations, messageOfError } from '../lib/migrations/deploy';
 
-/** Returns true if the role lacks a privilege on the table of migrations. A migration itself fails with another error. */
+/** Returns true if the role lacks a privilege on Prisma's table of migrations. A failed migration throws another error. */
 function isPrivilegeError(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '42501';
 }
 
-/** The platform builds a preview for every pull request. With the production database, each build would migrate production. */
+/** Returns true in a preview build. Vercel makes one for every pull request, and none may migrate production. */
 function isPreview(): boolean {
   const { VERCEL_ENV } = process.env;
   return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production';
@@ -22,19 +22,20 @@ function privilegeRemedy(): string {
 async function main(): Promise<void> {
   if (isPreview() && process.env['MIGRATE_PREVIEW_DATABASE'] !== '1') {
     console.warn(
-      'NOT MIGRATED: this is not a production build. If it has its own database, set MIGRATE_PREVIEW_DATABASE=1.',
+      'NOT MIGRATED: this is not a production build. If this build has its own database, set MIGRATE_PREVIEW_DATABASE=1.',
     );
     return;
   }
   // The application loads the same file. A variable that is already set keeps its value.
   if (existsSync('.env.local')) process.loadEnvFile('.env.local');
-  // MIGRATION_DATABASE_URL is for the owner of the tables. The service has a role with fewer privileges and does not read it.
-  // A preview ignores it, because a dashboard sets variables for previews by default, and this one is for production.
+  // MIGRATION_DATABASE_URL is for the owner of the tables. The service has a role with fewer privileges and does not read
+  // it. A preview ignores this variable, because the dashboard sets variables for previews by default, and this one is for
+  // production.
   const hasOwner = !isPreview() && process.env['MIGRATION_DATABASE_URL']?.trim();
   const variable = hasOwner ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL';
   const databaseUrl = process.env[variable]?.trim();
   if (!databaseUrl) throw new Error('DATABASE_URL is not set. Set it to a postgresql:// URL.');
-  // The error of a URL parser would contain the password.
+  // The error of the URL parser must not reach the output, because it contains the password.
   if (!URL.canParse(databaseUrl) || !/^postgres(ql)?:$/.test(new URL(databaseUrl).protocol)) {
     throw new Error(`${variable} must be a postgresql:// URL.`);
   }

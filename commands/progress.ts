@@ -8,11 +8,11 @@ function formatTimeLeft(seconds: number): string {
   return seconds < 5_400 ? `${Math.round(seconds / 60)} min left` : `${(seconds / 3_600).toFixed(1)} h left`;
 }
 
-/** Progress of a command on standard error. A terminal shows one line that is updated. Other output gets a line every 5 s. */
+/** Shows the progress of a command. A terminal shows one line that is updated. Any other stream gets a line every 5 s. */
 export interface Progress {
   /** Sets the total number of users of this run. */
   expect(users: number): void;
-  /** Sets the number of users that are done in this run. */
+  /** Sets the number of users that this run has processed. */
   at(done: number): void;
   /** Prints a separate line. */
   say(line: string): void;
@@ -20,7 +20,7 @@ export interface Progress {
   end(): void;
 }
 
-/** Starts the measurement of the rate. */
+/** Creates a progress display. The rate is measured from this call on. */
 export function showProgress(
   stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
   now = () => performance.now(),

@@ -4,7 +4,7 @@ import Link from 'next/link';
 import { UserButton, useAuth } from '#lib/idp/browser';
 import styles from './ui.module.css';
 
-/** Links to sign in and to sign up or, with a session, to the account. */
+/** Shows links to sign in and to sign up. With a session, shows a link to the account instead. */
 export function AccountMenu() {
   const { userId } = useAuth();
   if (!userId) {

@@ -1,4 +1,5 @@
-// The components' own field outline has too little contrast (WCAG 1.4.11). Overriding it needs high specificity.
+// The outline of fields in the provider's components has too little contrast (WCAG 1.4.11). The selectors need high
+// specificity to override it.
 const field = {
   '&&[data-variant]': { boxShadow: '0 0 0 1px var(--line-strong)' },
   '&&[data-variant]:focus': { boxShadow: '0 0 0 2px var(--brand)' },

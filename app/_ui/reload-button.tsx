@@ -1,6 +1,6 @@
 'use client';
 
-/** Reloads the page, because scripts that failed to load are not requested again otherwise. */
+/** Reloads the page. Without a reload, the browser would not request scripts again that failed to load. */
 export function ReloadButton() {
   return (
     <button className="button" type="button" onClick={() => window.location.reload()}>

@@ -30,7 +30,7 @@ function parseDate(since: string): Date {
   return date;
 }
 
-/** Identifies a run, so that it does not continue with the state of another instance, database or `--since`. */
+/** Returns an id of the run, so that a run does not continue with the state of another instance, database or `--since`. */
 function runId(secretKey: string, databaseUrl: string, since: Date | undefined): string {
   const { host, pathname } = new URL(databaseUrl);
   const parts = JSON.stringify([secretKey, host, pathname, since?.getTime()]);
@@ -64,7 +64,7 @@ async function main(): Promise<ExitCode> {
     onWait: (reason: string, wait: number) => say(`${reason}. Retry in ${wait} s`),
   };
   if (saved) say(`Continuing after ${figures.seen} users (${values.state})`);
-  // The provider returns only the total number of users, not the number since a date.
+  // With `--since`, the total is unknown, because the provider returns only the number of all users.
   if (since === undefined) progress.expect((await retry(retryOptions, countUsers)) - seenBefore);
 
   const isComplete = await (async () => {

@@ -7,8 +7,8 @@ import { showProgress } from '../progress';
 
 const USAGE = `npm run users:check -- [--ids] [--retry-seconds <seconds>]
 
-  Compares the identity provider's users with the rows, in both directions. Does not change anything.
-  --ids             prints every id that is only on one side
+  Compares the identity provider's users with the rows of the table users, in both directions. Does not change anything.
+  --ids             prints every id that is missing on one side
   --retry-seconds   retries failing requests and statements for this long (120)
 
   Needs IDP_SECRET_KEY and DATABASE_URL. 

@@ -20,11 +20,11 @@ const RETRY = { seconds: 5 };
 const MESSAGES: Readonly<Record<ForgetResult, string>> = {
   forgotten: 'The row and the cached id of this user are deleted.',
   referenced:
-    'Nothing was deleted, because a foreign key of another table refers to this user. Delete those rows first, or change the key to ON DELETE CASCADE or SET NULL (docs/users.md, "Forget a user").',
+    'Nothing was deleted, because a foreign key of another table refers to this user. Delete the rows that refer to the user first, or change the key to ON DELETE CASCADE or SET NULL (docs/users.md, "Forget a user").',
   relinked:
     'The row was deleted, but the user has been linked again with a new internal id, by a request with a valid session or by a registration. Delete the user at the provider, wait until the tokens have expired, and run this command again.',
   uncertain:
-    'The row is deleted. The cache does not respond, so its entry may exist until it expires (10 minutes, or USER_ID_CACHE_TTL_SECONDS). Run this command again when the cache is available.',
+    'The row is deleted. The cache does not respond, so the cached id may exist until it expires (10 minutes, or USER_ID_CACHE_TTL_SECONDS). Run this command again when the cache is available.',
 };
 
 async function isConfirmed(): Promise<boolean> {
@@ -43,7 +43,7 @@ async function main(): Promise<ExitCode> {
   const id = onlyId(positionals);
   parseEnvironmentSubset(VARIABLES);
   const link = await linkOf(id);
-  // Without a row, there may still be a cached id.
+  // If the user has no row, the cache may still contain an id.
   const { userId, identityProviderUserId } = link ?? { userId: undefined, identityProviderUserId: id };
   process.stdout.write(
     `internal id    ${userId ?? 'none: not linked'}\nprovider's id  ${shown(identityProviderUserId)}\n`,

@@ -12,7 +12,9 @@ export const VARIABLES = z.pick(variables, {
   CLERK_API_URL: true,
 });
 
-/** Returns the only argument of a command. Throws a UsageError if it is missing, not the only one, or not a possible id. */
+/**
+ * Returns the only argument of a command. Throws a UsageError if there is none or more than one, or if it cannot be an id.
+ */
 export function onlyId(words: readonly string[]): string {
   const [id, ...more] = words;
   if (id === undefined || id === '' || more.length > 0)
@@ -21,7 +23,7 @@ export function onlyId(words: readonly string[]): string {
   return id;
 }
 
-/** Returns the link of an id of either kind, or undefined if there is none. Throws if the id belongs to two users. */
+/** Returns the link with this internal or provider's id, or undefined if there is none. Throws if two links have the id. */
 export async function linkOf(eitherId: string): Promise<Link | undefined> {
   const [link, other] = await findLinks(eitherId);
   if (other !== undefined)

@@ -5,7 +5,7 @@ import { UsageError } from '../command';
 const Count = z.number().int().min(0);
 const State = z.strictObject({
   version: z.literal(2),
-  /** Identifies the run, because a cursor is only valid for its instance. */
+  /** Identifies the run, because a cursor is valid only for the instance that returned it. */
   run: z.string(),
   cursor: z.object({
     createdAt: z.number(),
@@ -14,17 +14,19 @@ const State = z.strictObject({
   figures: z.object({ seen: Count, linked: Count, alreadyLinked: Count, failed: Count }),
 });
 
-/** Progress of an interrupted backfill. Contains no secret, and only the ids of users of the last two milliseconds. */
+/** Progress of an interrupted backfill. Contains no secret, and only the ids of the users that were created last. */
 export type State = z.infer<typeof State>;
 
-/** A state file that only its owner can read. It is replaced on each write, so it is always complete. */
+/** A state file that only its owner can read. Each write replaces the file at once, so the file is always complete. */
 export interface StateFile {
   read(): State | undefined;
   write(state: Omit<State, 'version' | 'run'>): void;
   remove(): void;
 }
 
-/** Returns the state file at a path. `read` throws a UsageError for the state of another run and for any other file. */
+/**
+ * Returns the state file at a path. `read` throws a UsageError if the file belongs to another run or is not a state file.
+ */
 export function stateFile(path: string, run: string): StateFile {
   const temporary = `${path}.${process.pid}.tmp`;
   return {
