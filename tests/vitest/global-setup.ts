@@ -18,7 +18,7 @@ import { expectAllDocumentedSeen, RESPONSES_FOLDER_VARIABLE } from './documented
  * same sources. Also unpacks the browser and downloads the browser SDK in advance. Unit tests skip all of this.
  */
 export default async function setUp({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
-  if (vitest.projects.every(({ name }) => name === 'unit' || name === 'emulator')) return undefined;
+  if (vitest.projects.every(({ name }) => name.startsWith('unit') || name === 'emulator')) return undefined;
   removeStaleFiles(os.tmpdir(), 'identity-link-tests-');
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-'));
   let postgres: EmbeddedPostgres | undefined;
