@@ -109,7 +109,10 @@ export async function countUsers(): Promise<number> {
 const idsQuery = (ids: readonly string[]) =>
   new URLSearchParams([['limit', String(MAX_IDS)], ...ids.map((id) => ['user_id', `+${id}`])]);
 
-/** Returns the users of these ids that the provider knows, with as few requests as its limits allow. Throws the errors of `backendApiGet`. */
+/**
+ * Returns the users of these ids that the provider knows, with as few requests as its limits allow. Throws the errors of
+ * `backendApiGet`.
+ */
 export async function listUsersById(ids: readonly string[]): Promise<ProviderUser[]> {
   if (ids.length === 0) return [];
   const half = Math.ceil(ids.length / 2);

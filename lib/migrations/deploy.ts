@@ -234,7 +234,10 @@ function howToResolve({ name }: { readonly name: string }): string {
   );
 }
 
-/** Returns the message of an error. A failed connection to a host with several addresses is an AggregateError without a message. */
+/**
+ * Returns the message of an error. A failed connection to a host with several addresses is an AggregateError without a
+ * message.
+ */
 export function messageOfError(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0)
     return error.errors.map(messageOfError).join(', ');
