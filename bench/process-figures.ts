@@ -9,7 +9,7 @@ if (process.platform !== 'linux')
 function processTree(root: number): number[] {
   const parents = readdirSync('/proc').flatMap((name) => {
     try {
-      // The name is in parentheses. The state and the parent follow it.
+      // The process name is in parentheses. The state and the id of the parent follow the name.
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
       return [{ pid: Number(name), parent: Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) }];
     } catch {
@@ -40,7 +40,10 @@ export function percentile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 
-/** Variables of processes whose memory is measured. In a heap of many gigabytes, uncollected garbage looks like a leak. */
+/**
+ * Environment of processes whose memory is measured. It limits the heap. In a heap of many gigabytes, uncollected
+ * garbage looks like a leak.
+ */
 export const limitedHeap = { NODE_OPTIONS: '--max-old-space-size=192' } as const;
 
 const SAMPLE_MILLISECONDS = 500;
@@ -55,7 +58,7 @@ export function memoryGrew(memory: MemoryFigures): boolean {
   return memory.some(({ first, last }) => last > MAX_MEMORY_GROWTH * first);
 }
 
-/** Returns the memory of each process as two lines of a table. */
+/** Returns two lines of a table, with the memory of all processes at the start and at the end. */
 export function memoryLines(memory: MemoryFigures): Record<string, string> {
   return {
     'megabytes, first quarter': memory.map(({ first }) => Math.round(first)).join(', '),
@@ -65,7 +68,7 @@ export function memoryLines(memory: MemoryFigures): Record<string, string> {
 
 /**
  * Samples the memory of the processes until the returned function is called. Also discards the commands that the KV
- * emulator has recorded, because they would fill the memory of this process.
+ * emulator records. Otherwise these commands would fill the memory of this process.
  */
 export function watchMemory(service: TestService): () => MemoryFigures {
   const samples: number[][] = [];

@@ -41,7 +41,7 @@ export async function withServiceOver<S extends StartedServer>(
   }
 }
 
-/** Does the same with a PostgreSQL server without a standby. */
+/** Calls `withServiceOver` with a PostgreSQL server that has no standby. */
 export const withService = (
   options: TestServiceOptions,
   work: (service: TestService) => Promise<void>,

@@ -26,7 +26,10 @@ async function cpuUntilFirstResponse(
   }
 }
 
-/** Measures the first response of new processes. Each round starts a new process for each kind of request, one after the other. */
+/**
+ * Measures the CPU time that new processes use until their first response. Each round starts one new process for each
+ * kind of request, one after the other.
+ */
 export async function measureColdStart(
   fixtures: Fixtures,
   rounds: number,
@@ -41,7 +44,7 @@ export async function measureColdStart(
     const scenarios = await scenariosFor({ ...target, name: `${target.name}_cold` }, fixtures);
     const prepare = async (name: string, count = 1) =>
       (await scenarios.find((scenario) => scenario.name === name)?.prepare(count)) ?? [];
-    // Fills the cache for the cache hits.
+    // Fills the cache, so that the measured requests of the scenario HIT are cache hits.
     const warm = await target.start(fixtures);
     const load = openLoad(warm, 1);
     await load.send(await prepare(HIT, 100));

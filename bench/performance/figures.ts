@@ -19,7 +19,7 @@ export interface RequestFigures {
   readonly p99Milliseconds: number;
 }
 
-/** CPU time per request with the main number of connections. */
+/** CPU time per request with MAIN_CONNECTIONS connections. */
 const Cpu = z.object({
   scenario: z.string(),
   ratios: z.record(z.string(), Spread),
@@ -50,7 +50,7 @@ const ColdStart = z.object({
 const Memory = z.object({
   target: z.string(),
   atRestMegabytes: z.number(),
-  /** Only for the service. */
+  /** Memory after one request from each of many new users. Measured only for the service. */
   afterMegabytes: z.number().optional(),
 });
 const Statement = z.object({
@@ -70,7 +70,7 @@ const Exchange = z.object({ sent: z.number(), received: z.number() });
 const Profiled = z.object({
   target: z.string(),
   scenario: z.string(),
-  /** Main-thread time per request, by owner of the code. */
+  /** Main-thread time per request, by owner of the code, such as a package or Node.js. */
   microseconds: z.record(z.string(), z.number()),
 });
 const Page = z.object({

@@ -5,10 +5,10 @@ import { type Level, measureRequests } from './requests';
 import { bare, service, type Target } from './targets';
 
 const CHUNK = 500_000;
-/** The scenarios that read or write the table. */
+/** Scenarios that read or write the users table. */
 const SCENARIOS = /cache miss|first request|register|webhook, (?:new|duplicate)/;
 
-/** Measures the service with tables of increasing size. */
+/** Measures requests to the service with users tables of increasing size. */
 export async function measureGrowth(
   fixtures: Fixtures,
   sizes: readonly number[],

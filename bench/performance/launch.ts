@@ -24,7 +24,10 @@ const isListening = (port: number) =>
     socket.once('connect', () => socket.destroy());
   });
 
-/** Starts a server. Resolves when it accepts connections, before its first request. Rejects with its output. */
+/**
+ * Starts a server. Resolves when the server accepts connections, before it receives a request. Rejects with the output
+ * of the server if it does not start.
+ */
 export async function launch({ args, cwd, environment = {} }: LaunchOptions): Promise<Server> {
   const port = await freePort();
   const child = spawn(process.execPath, args, {
@@ -36,7 +39,7 @@ export async function launch({ args, cwd, environment = {} }: LaunchOptions): Pr
   if (pid === undefined) throw new Error(`Cannot run node ${args.join(' ')}.`);
   const release = killOnExit(pid, 'SIGTERM');
   let output = '';
-  // Reads the output through a pipe, as a platform does, because writing it costs the server CPU time.
+  // Reads the output through a pipe, as hosting platforms do. The measured CPU time includes the writes to this pipe.
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => {
       output = output.length < 4_000 ? output + chunk.toString() : output;

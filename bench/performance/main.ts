@@ -29,8 +29,8 @@ import {
  * tutorials, and Fastify. The service, the tutorial design and Fastify share one database and one cache. Takes over an
  * hour and writes docs/performance.md. The work tree must be clean, because that page names the measured commit.
  * `-- --quick` takes less than four minutes and only prints the results. `-- --sections requests,coldStart` measures these
- * two sections again and keeps the stored figures of the others. `-- --report` writes the page from the stored figures.
- * Requires Linux and redis-server.
+ * two sections again and keeps the stored figures of the other sections. `-- --report` writes the page from the stored
+ * figures. Requires Linux and redis-server.
  */
 const SECTIONS = [
   'requests',

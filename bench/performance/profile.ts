@@ -71,7 +71,7 @@ function findOwner(frame: Frame): string {
   if (url.includes('/node_modules/next/')) return 'Next.js';
   if (/^node:internal\/(?:deps\/undici|webstreams)\//.test(url)) return 'Node.js: Request, Response, streams';
   if (/^node:(?:path|internal\/modules\/)/.test(url)) return 'Node.js: require and paths';
-  // All other frames: further modules of Node.js, native code, and frames without a file, such as `(program)`.
+  // The other frames belong to further modules of Node.js, to native code or to no file, such as `(program)`.
   return 'Node.js: other, and the system';
 }
 
@@ -127,7 +127,7 @@ export async function measureProfile(
   for (const { target, scenario } of profiled) {
     const { name, prepare } = scenario;
     const port = await freePort();
-    // The started process inherits the variable.
+    // The process of the target inherits this variable.
     process.env['NODE_OPTIONS'] = `--inspect=127.0.0.1:${port}`;
     const server = await start(target).finally(() => delete process.env['NODE_OPTIONS']);
     const { call } = await inspect(port);

@@ -10,9 +10,11 @@ import { bare, emptyMiddleware, type Target } from './targets';
 export interface Level {
   readonly connections: number;
   readonly rounds: number;
-  /** Requests per target in each round. The reference gets this number twice: before and after the targets. */
+  /**
+   * Requests per target in each round. The reference gets this number of requests twice, before and after the targets.
+   */
   readonly sample: number;
-  /** Number of samples of each scenario that each target gets before the first round. They are not measured. */
+  /** Number of samples of each scenario that each target gets before the first round. These samples are not measured. */
   readonly warmUpSamples: number;
 }
 
@@ -35,7 +37,10 @@ interface Running {
 }
 
 const WARM_UP_CONNECTIONS = 32;
-/** Size of an additional sample before each measured sample, as a fraction of it. An idle process is slow at first. */
+/**
+ * Size of the unmeasured sample before each measured sample, as a fraction of the measured one. An idle process is slow
+ * at first.
+ */
 const WAKE_UP = 1 / 6;
 
 const merge = (all: readonly LoadFigures[]): LoadFigures => ({
@@ -69,7 +74,7 @@ export async function measureRequests(
 
   const warm = async (server: Server, scenarios: readonly Scenario[]) => {
     for (const { prepare } of scenarios) {
-      // Connects after the preparation, which can take seconds. The server would close connections that are idle meanwhile.
+      // Connects after the preparation, because the server closes idle connections and the preparation can take seconds.
       const requests = await prepare(Math.ceil(warmUp / scenarios.length));
       const load = openLoad(server, WARM_UP_CONNECTIONS);
       await load.send(requests);

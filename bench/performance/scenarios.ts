@@ -16,7 +16,7 @@ export interface Scenario {
 const KNOWN_USERS = 100;
 const EXISTING_ROWS = 20_000;
 const HOUR_SECONDS = 3_600;
-/** Number of characters of the signature that a forged token replaces. */
+/** Number of characters at the end of a signature that a forged token replaces. */
 const SIGNATURE_TAIL = 40;
 
 const statusOf = { get: 200, unauthorized: 401, invalidSignature: 400 } as const;
@@ -24,7 +24,7 @@ const statusOf = { get: 200, unauthorized: 401, invalidSignature: 400 } as const
 const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
-/** Returns the session cookies of a browser with a production instance. */
+/** Returns the cookies of a browser that is signed in to a production instance. */
 const cookie = (token: string) => ({
   cookie: `__client_uat=${Math.floor(Date.now() / 1000) - HOUR_SECONDS}; __session=${token}`,
 });
@@ -36,7 +36,7 @@ const me = (headers: Record<string, string>, status: number = statusOf.get): Loa
   status,
 });
 
-/** Returns requests for the route of the reference. */
+/** Returns requests to the route of the bare Next.js application. */
 export const hello = (count: number): LoadRequest[] =>
   times(count, () => ({ method: 'GET', path: '/hello', headers: {}, status: 200 }));
 

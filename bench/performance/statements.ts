@@ -80,7 +80,7 @@ export async function measureStatements(
       const prismas: number[] = [];
       for (let round = 0; round <= rounds; round += 1) {
         const each = [await cpuMicrosecondsPerCall(by.pool), await cpuMicrosecondsPerCall(by.prisma)];
-        // The first round warms up.
+        // The first round is a warm-up.
         if (round > 0) {
           pooled.push(each[0] ?? 0);
           prismas.push(each[1] ?? 0);

@@ -84,7 +84,7 @@ async function measureTable(client: PoolClient, users: number): Promise<Storage[
   const known = (index: number) => names[index % names.length] ?? '';
   const pid = Backend.parse((await client.query('SELECT pg_backend_pid() AS pid')).rows);
   const lookUp = (index: number) => client.query(LOOK_UP, [known(index)]);
-  // Reads the pages into memory.
+  // Reads the pages of the table into memory before the measurement.
   for (let index = 0; index < CALLS; index += 1) await lookUp(index);
   return {
     users,

@@ -24,7 +24,7 @@ const project = path.resolve(import.meta.dirname, '../..');
 const baselines = path.join(import.meta.dirname, 'baselines');
 const nextOf = (folder: string) => path.join(folder, 'node_modules/next/dist/bin/next');
 
-/** Returns the variables with the names that the Clerk SDK reads. */
+/** Returns the environment variables that the Clerk SDK reads. */
 function sdkVariables({ keys, idp, databaseUrl, kv, redisUrl }: Fixtures): Record<string, string> {
   return {
     CLERK_SECRET_KEY: keys.secret,
@@ -75,7 +75,7 @@ export const fastify: Target = {
     }),
 };
 
-/** Returns the variables with the names that the service reads. */
+/** Returns the environment variables that the service reads. */
 export function serviceVariables({ keys, idp, databaseUrl, kv }: Fixtures): Record<string, string> {
   return {
     IDP_SECRET_KEY: keys.secret,
@@ -103,7 +103,10 @@ export const service: Target = {
   start: (fixtures) => startService(fixtures),
 };
 
-/** Measured only with `--targets service,service-telemetry`. The collector discards the telemetry. */
+/**
+ * The service with telemetry. Measured only with `--targets service,service-telemetry`. The collector discards the
+ * telemetry.
+ */
 export const serviceWithTelemetry: Target = {
   ...service,
   name: 'service-telemetry',
@@ -146,7 +149,7 @@ const run = (
 
 const Packages = z.object({ dependencies: z.record(z.string(), z.string()) });
 
-/** Throws if a baseline and the service use different versions of a package, because that would distort the comparison. */
+/** Throws if a baseline and the service use different versions of a package. Their figures would not be comparable. */
 function requireSameVersions(): void {
   const [serviceVersions, baselineVersions] = [project, baselines].map(
     (folder) =>

@@ -13,7 +13,7 @@ const CACHE_SECONDS = 600;
 
 const value = <Key extends keyof typeof INPUTS>(key: Key): number => INPUTS[key].value;
 
-/** Returns the usage of one daily user in a day. */
+/** Returns the resources that one daily user uses in a day. */
 function perUser() {
   const requests = value('requestsPerDay');
   const misses = value('sessionsPerDay');
@@ -24,7 +24,7 @@ function perUser() {
   return {
     misses,
     calls: requests + webhooks,
-    // A webhook that registers makes a SELECT and an INSERT.
+    // A webhook that registers a user runs a SELECT and an INSERT.
     statements: misses + 2 * webhooks,
     commands: requests + misses,
     storeBytes: requests * value('getBytes') + misses * value('setBytes'),
@@ -33,7 +33,10 @@ function perUser() {
   };
 }
 
-/** Returns the memory of the function instances in a month. An instance stays alive until its idle database connections close. */
+/**
+ * Returns the memory of all function instances in a month, in gigabyte-hours. An instance stays alive until its idle
+ * database connections close.
+ */
 function memoryGigabyteHours(users: number, idleSeconds: number): number {
   const each = perUser();
   const aliveSeconds = each.seconds + each.statements * (idleSeconds + POOL_MARGIN_SECONDS);
@@ -42,7 +45,7 @@ function memoryGigabyteHours(users: number, idleSeconds: number): number {
   return Math.max(lone, busy) * MONTH_HOURS * value('instanceMemory');
 }
 
-/** Returns the smallest compute size of Neon that suffices: 0.25, 0.5 or whole units. */
+/** Returns the smallest sufficient compute size of Neon in compute units: 0.25, 0.5 or a whole number. */
 const computeUnits = (needed: number): number => {
   if (needed <= 0.25) return 0.25;
   return needed <= 0.5 ? 0.5 : Math.ceil(needed);
@@ -92,7 +95,7 @@ function cdnCost({ requests, exchangeGigabytes }: Usage): number {
   return Math.min(onDemand, flat?.price ?? Number.POSITIVE_INFINITY);
 }
 
-/** Returns the price of the cheapest plan for the load of the busiest second. */
+/** Returns the price of the cheapest plan of Upstash that supports the load of the busiest second. */
 function storeCost({ commands, commandsPerSecond, storeGigabytes }: Usage): number {
   const busiest = commandsPerSecond * value('peakSecond');
   const perUse =

@@ -40,7 +40,7 @@ const NEON = at('https://neon.com/docs/introduction/plans', '2026-11-12');
 /** The sizes of docs/scale.md, in daily users. */
 export const SIZES = [1_000, 100_000, 10_000_000] as const;
 
-/** The numbers of docs/scale.md that are not computed. `npm run scale` writes the page. */
+/** The inputs of docs/scale.md. `npm run scale` computes all other numbers and writes the page. */
 export const INPUTS = {
   requestsPerDay: input('guarded requests of a user', 30, 'a day', ASSUMPTION),
   sessionsPerDay: input('sessions below 10 minutes', 3, 'a day', ASSUMPTION),
@@ -93,7 +93,7 @@ export const INPUTS = {
   neonMemory: input('memory of 1 CU', 4, 'GB', NEON),
 } satisfies Record<string, Input>;
 
-/** A monthly price with its allowances. */
+/** A CDN plan: its monthly price and its allowances. */
 interface CdnTier extends Source {
   readonly price: number;
   readonly requests: number;
@@ -113,7 +113,10 @@ interface StorePlan extends Source {
   readonly gigabytes: number;
 }
 
-/** `gigabytes` is the monthly transfer. The stored data is far below the limit of every plan. */
+/**
+ * Plans of Upstash with a fixed price. `gigabytes` is the monthly transfer. The data that the service stores is far
+ * below the limit of every plan.
+ */
 export const UPSTASH_FIXED: readonly StorePlan[] = [
   { price: 10, perSecond: 10_000, gigabytes: 50, ...UPSTASH },
   { price: 20, perSecond: 10_000, gigabytes: 100, ...UPSTASH },

@@ -39,7 +39,10 @@ export function redisEngine(url: string): KvEngine {
   };
 }
 
-/** Converts an error that Redis returned into a CommandError. Every other error is a connection error and stays as it is. */
+/**
+ * Converts an error that Redis returned into a CommandError. Returns every other error unchanged, because it is a
+ * connection error.
+ */
 function toCommandError(error: unknown): unknown {
   return error instanceof Error && error.name === 'ReplyError' ? new CommandError(error.message) : error;
 }

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { listen } from '../system/listen';
 
-/** Runs the commands: an in-memory store, or a Redis server. */
+/** Store that runs the commands, either in memory or in a Redis server. */
 export interface KvEngine {
   /** Runs one command. Rejects with a CommandError if the command is invalid, and with another error if the store fails. */
   call(command: string, ...args: string[]): Promise<unknown>;
@@ -142,7 +142,8 @@ type Encode = (value: unknown) => unknown;
 
 function encodeReply(reply: KvReply, encode: Encode): KvReply {
   if ('error' in reply) return reply;
-  // Upstash sends the status OK unencoded. Other strings may contain bytes that JSON cannot represent.
+  // Upstash sends the string OK unencoded. It encodes other strings, because they may contain bytes that JSON cannot
+  // represent.
   return { result: reply.result === 'OK' ? 'OK' : (encode(reply.result) ?? null) };
 }
 

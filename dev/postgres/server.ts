@@ -28,7 +28,7 @@ export interface EmbeddedPostgres {
   url(database: string): string;
   /** Creates the database if it does not exist. */
   createDatabase(name: string): Promise<void>;
-  /** True if the server was already running, left by an earlier process. */
+  /** True if an earlier process left the server running. */
   readonly adopted: boolean;
   /** Folder of the cluster. It is inside the requested folder unless the service user cannot access that folder. */
   readonly dataFolder: string;
@@ -73,7 +73,7 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
   const cluster = locateCluster(path.resolve(options.folder));
   const running = await findRunning(cluster, options.signal);
   const server = running ?? (await launch(cluster, options));
-  // The watchdog already knows a launched server, but not an adopted one.
+  // A launched server is already registered with the watchdog process, but an adopted server is not.
   const release = killOnExit(server.pid, 'SIGINT');
   writeFileSync(path.join(cluster.folder, 'owner'), String(process.pid));
 
@@ -169,7 +169,7 @@ async function findRunning(cluster: Cluster, signal?: AbortSignal): Promise<Runn
       const server = readPidFile(cluster);
       if (!server || !isAlive(server.pid)) return true;
       if (isAnotherProgram(cluster, server.pid)) {
-        // Otherwise PostgreSQL mistakes the process for a server and does not start.
+        // PostgreSQL would mistake the other program for a server and would not start, so the file is removed.
         rmSync(pidFile(cluster), { force: true });
         return true;
       }

@@ -10,7 +10,7 @@ import { localKeys } from './keys';
 import { clerkJsFolder, type Settings } from './settings';
 import type { StackDetails } from './stack-file';
 
-/** A dependency of the service: an embedded one, or one that the user provides. */
+/** A dependency of the service. The stack starts it, or the user provides it. */
 export interface Dependency {
   /** Description to print at startup. */
   readonly line: string;

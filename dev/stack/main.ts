@@ -16,8 +16,8 @@ type Stop = () => Promise<void>;
 const stopMilliseconds = 40_000;
 
 /**
- * Runs the service with its dependencies. Starts an embedded dependency for each one that the environment does not
- * configure, and adds a function to `stops` for each started component. Never resolves. Rejects if a component does not
+ * Runs the service with its dependencies. Starts an embedded server for each dependency that the environment does not
+ * configure. Adds a function to `stops` for each started component. Never resolves. Rejects if a component does not
  * start, Next.js exits or the signal is aborted.
  */
 async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: AbortSignal): Promise<never> {
@@ -117,7 +117,7 @@ async function main(): Promise<void> {
   loadEnvironmentFiles(mode);
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    // npm and the terminal may both send the signal, so only a third one comes from an impatient user.
+    // npm and the terminal may each send the signal once. Only a third signal means that the user does not want to wait.
     let count = 0;
     process.on(signal, () => {
       interruption.abort(new Error('interrupted'));

@@ -17,7 +17,10 @@ const firstPort = 3000;
 /** The command line of Next.js. */
 export const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
 
-/** Runs a program of the application in its own process group, which ends with this process even if this process is killed. */
+/**
+ * Runs a program of the application in its own process group. The group ends when this process ends, even if this
+ * process is killed.
+ */
 export function startProgram(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,

@@ -38,9 +38,9 @@ const Settings = z.object({
   IDP_KEY_STYLE: z.enum(['test', 'live'], 'neither test nor live').default('test'),
   /** Factor for the delays of the webhook retry schedule. The default turns 5 s into 5 ms and 10 h into 36 s. */
   IDP_RETRY_SCALE: z.coerce.number('not a number').min(0.0001).max(1).default(0.001),
-  /** Format of a handshake: `nonce` as real instances respond, or `token` as they did before. */
+  /** Format of a handshake: `nonce`, the current format of real instances, or `token`, their earlier format. */
   IDP_HANDSHAKE_FORMAT: z.enum(['nonce', 'token'], 'neither nonce nor token').default('nonce'),
-  /** `off`: session tokens from a handshake have no `azp`, as on some real instances. */
+  /** With `off`, session tokens from a handshake have no `azp` claim, as on some real instances. */
   IDP_HANDSHAKE_AZP: z.enum(['on', 'off'], 'neither on nor off').default('on'),
 });
 

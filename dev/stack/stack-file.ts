@@ -25,7 +25,10 @@ const StackDetails = z.object({
 
 const StackFile = z.object({
   pid: z.number(),
-  /** The stack that wrote this file sends the nonce to each connection on this port. A process id could be reused. */
+  /**
+   * The stack that wrote this file sends the nonce to each connection on this port. A process id could not identify the
+   * stack, because the system may reuse it.
+   */
   port: z.number(),
   nonce: z.string(),
   details: StackDetails.optional(),

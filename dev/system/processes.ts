@@ -14,7 +14,10 @@ export function isAlive(pid: number): boolean {
   return process.platform !== 'linux' || !hasOnlyZombies(pid);
 }
 
-/** Dead processes keep their ids in a container whose init process does not reap orphans. */
+/**
+ * Returns true if all processes with this id, or in this group, are dead. Dead processes keep their ids in a container
+ * whose init process does not reap orphans.
+ */
 function hasOnlyZombies(pid: number): boolean {
   const candidates = pid > 0 ? [String(pid)] : readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return candidates.every((name) => {
@@ -22,7 +25,7 @@ function hasOnlyZombies(pid: number): boolean {
     try {
       stat = readFileSync(`/proc/${name}/stat`, 'utf8');
     } catch {
-      return true; // the process has ended since
+      return true; // the process has ended in the meantime
     }
     // The fields after the name are the state, the parent and the process group. The name may contain parentheses.
     const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -65,8 +68,8 @@ export async function waitUntil(
 }
 
 /**
- * Terminates a process, or a process group if the id is negative. Sends each signal in turn and waits for the given
- * time, then sends SIGKILL. Resolves when the process, or every process of the group, has ended.
+ * Terminates a process, or a process group if the id is negative. Sends each signal in turn and waits for the time that
+ * belongs to it, then sends SIGKILL. Resolves when the process, or every process of the group, has ended.
  */
 export async function endProcess(
   pid: number,

@@ -1,8 +1,9 @@
 const GOLDEN_RATIO = (1 + Math.sqrt(5)) / 2;
 
 /**
- * Returns creation times in milliseconds with microseconds as the fraction, as if users arrived independently of each
- * other. The gaps are exponential, spread evenly by the golden ratio, so every run gets the same times.
+ * Returns creation times of users who arrive independently of each other, in milliseconds with microseconds after the
+ * decimal point. The gaps have an exponential distribution. They follow a golden-ratio sequence instead of random
+ * numbers, so every run gets the same times.
  */
 export function arrivalTimes(count: number, perSecond: number, since = Date.parse('2026-01-01')): number[] {
   let time = since;

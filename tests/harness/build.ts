@@ -7,7 +7,9 @@ import { promisify } from 'node:util';
 /** Folder of the production build that all test files share. It differs from `.next`, which `npm run dev` may use. */
 export const BUILD_FOLDER = '.next-test';
 
-/** Variables that are set during the build. Finding one in the output shows that the build inlines runtime values. */
+/**
+ * Variables that are set during the build. If the output contains one of their values, the build inlines runtime values.
+ */
 export const BUILD_TIME_VALUES = {
   IDP_SECRET_KEY: 'sk_test_valueofthebuildsecretkey',
   IDP_PUBLISHABLE_KEY: `pk_test_${Buffer.from('build.clerk.accounts.dev$').toString('base64')}`,
@@ -30,9 +32,11 @@ export function withoutServiceVariables(): NodeJS.ProcessEnv {
 
 const execute = promisify(execFile);
 
-/** File that holds the digest of the sources of the present build. */
+/** File that contains the digest of the sources of the current build. */
 const DIGEST_FILE = path.join(BUILD_FOLDER, 'source-digest');
-/** Entries of the checkout that a build does not read, or that it writes. Every other entry is part of the digest. */
+/**
+ * Entries of the checkout that are not part of the digest, because a build does not read them or because it writes them.
+ */
 const NOT_READ = new Set([
   ...['.git', '.github', '.ci', '.local', '.next', BUILD_FOLDER, 'node_modules'],
   ...['bench', 'biome', 'dev', 'docs', 'packages', 'tests', 'tools', 'next-env.d.ts'],
@@ -72,7 +76,7 @@ export async function build(checkout = '.'): Promise<void> {
   }
 }
 
-/** Builds this checkout unless the present build has the same sources. */
+/** Builds this checkout unless the current build has the same sources. */
 export async function buildIfChanged(): Promise<void> {
   const sources = digestOfSources();
   if (existsSync(DIGEST_FILE) && readFileSync(DIGEST_FILE, 'utf8') === sources) return;

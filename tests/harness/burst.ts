@@ -6,9 +6,9 @@ import type { TestService } from './service';
 const ENTRY_POINTS = ['guard', 'register', 'webhook'] as const;
 const Linked = z.object({ userId: z.string() });
 
-/** One response to a caller of a burst. */
+/** One response to a request of a burst. */
 interface BurstResponse {
-  /** Address of the process that sent it. */
+  /** Address of the process that sent the response. */
   readonly url: string;
   readonly identityProviderUserId: string;
   readonly status: number;
@@ -18,19 +18,20 @@ interface BurstResponse {
   readonly at: number;
 }
 
-/** A continuous load of new users that goes on while the service fails. */
+/** A continuous load of requests for new users. It continues while the service fails. */
 export interface Burst {
   /** All responses so far, in order of arrival. */
   readonly responses: readonly BurstResponse[];
   /** Returns the users whose request or event got a 2xx response. */
   acknowledged(): Set<string>;
-  /** Sends no further users. Resolves once every request in flight got its final response. */
+  /** Stops the requests for further users. Resolves once every request in flight has its final response. */
   end(): Promise<void>;
 }
 
 /**
- * Sends requests of new users through guard, register or webhook, one entry point per user, spread over the processes of
- * the service. A request that gets a 500 is sent again at once. Any other response is final.
+ * Sends a request for one new user after another, alternately to the guard, the register route and the webhook, and
+ * alternately to each process of the service. Sends a request again at once if it gets a 500. Any other response is
+ * final. `concurrency` is the number of requests in flight.
  */
 export async function startBurst(service: TestService, name: string, concurrency = 8): Promise<Burst> {
   const responses: BurstResponse[] = [];
@@ -59,7 +60,7 @@ export async function startBurst(service: TestService, name: string, concurrency
     while (!ending) await linkNewUser();
   });
   const done = Promise.all(callers);
-  // `end` reports a rejection.
+  // The promise that `end` returns reports a rejection.
   done.catch(() => undefined);
   return {
     responses,
@@ -78,11 +79,11 @@ export async function startBurst(service: TestService, name: string, concurrency
 interface BrokenLinks {
   /** Acknowledged users without a row. */
   readonly missing: readonly string[];
-  /** Users whose responses contain more than one internal id, or another id than their row. */
+  /** Users whose responses contain more than one internal id, or an id that differs from the id of their row. */
   readonly ambiguous: readonly string[];
 }
 
-/** Compares the responses of a burst with the rows and with the present response of each process. */
+/** Compares the responses of a burst with the rows and with the current response of each process. */
 export async function findBrokenLinks(service: TestService, burst: Burst): Promise<BrokenLinks> {
   const { rows } = await service.database.pool.query<{ id: string; idp: string }>(
     'SELECT id, identity_provider_user_id AS idp FROM users',

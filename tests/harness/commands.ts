@@ -11,7 +11,10 @@ export interface Command {
   readonly ended: Promise<{ readonly exit: unknown; readonly stdout: string; readonly stderr: string }>;
 }
 
-/** Empty variables. A variable that is set is not read from a `.env.local` of this checkout. */
+/**
+ * Every variable of the service, set to the empty string. A `.env.local` of this checkout does not replace a variable
+ * that is set.
+ */
 const EMPTY_VARIABLES = Object.fromEntries(Object.keys(variables.shape).map((name) => [name, '']));
 
 /** Starts a command of `commands/` with only these variables and without a terminal. */

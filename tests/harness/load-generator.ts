@@ -12,7 +12,10 @@ export interface LoadFigures {
   readonly usersWithSeveralIds: number;
   readonly usersCreatedTwice: number;
   readonly created: number;
-  /** Inserts beyond one per user. Each belongs to a call that lost the race to create the row. */
+  /**
+   * Number of inserts minus the number of users. Each additional insert belongs to a call that lost the race to create
+   * the row.
+   */
   readonly lostRaces: number;
   readonly errors: readonly string[];
 }
@@ -38,7 +41,10 @@ function randomFrom(seed: number): () => number {
 
 const ENTRY_POINTS = ['guard', 'register', 'webhook'] as const;
 const Linked = z.object({ userId: z.string() });
-/** Maximum shift of a request in the order, in users, so that the requests of one user are in flight together. */
+/**
+ * Maximum shift of a request in the random order, in users. A small shift keeps the requests of one user in flight
+ * together.
+ */
 const SPREAD = 3;
 
 /**

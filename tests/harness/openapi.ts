@@ -5,7 +5,10 @@ import { isApi } from '#lib/routing/paths';
 import document from '../../lib/api/openapi.json';
 import type { SeenResponse } from './responses';
 
-/** Headers that every response may have: HTTP framing and security headers. The document does not name them. */
+/**
+ * Headers that every response may have: HTTP framing and security headers. The OpenAPI document does not list these
+ * headers.
+ */
 const ORDINARY_HEADERS = new Set([
   ...['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding', 'vary'],
   ...['content-security-policy', 'cross-origin-opener-policy', 'permissions-policy', 'referrer-policy'],
@@ -26,7 +29,10 @@ const Response = z.object({
 const pointerOf = (...segments: readonly (string | number)[]) =>
   segments.map((segment) => `/${String(segment).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 
-/** Returns the value at a JSON pointer and its own pointer. Follows references. */
+/**
+ * Returns the value at a JSON pointer of the document. Follows references, and also returns the pointer at which the
+ * value was found.
+ */
 function resolve(pointer: string): { readonly pointer: string; readonly value: unknown } {
   const value = pointer
     .split('/')
@@ -42,7 +48,10 @@ addFormats(ajv);
 ajv.addVocabulary(['openapi', 'info', 'servers', 'tags', 'paths', 'webhooks', 'components', 'x-elsewhere']);
 ajv.addSchema(document, 'openapi.json');
 
-/** Validates a value against the schema at this pointer. Returns the errors as text, or undefined. */
+/**
+ * Validates a value against the schema at a JSON pointer. Returns the errors as text, or undefined if the value is
+ * valid.
+ */
 function schemaErrors(value: unknown, pointer: string): string | undefined {
   const at = `openapi.json#${pointer.split('/').map(encodeURIComponent).join('/')}`;
   const validate = ajv.getSchema(at);
@@ -52,7 +61,7 @@ function schemaErrors(value: unknown, pointer: string): string | undefined {
 
 /** A response that the document describes. */
 export interface DocumentedResponse {
-  /** `GET /users/v1/me 401`, or `elsewhere 404 NotFound`. */
+  /** For example `GET /users/v1/me 401`, or `elsewhere 404 NotFound` for requests that do not match an operation. */
   readonly name: string;
   readonly method: string;
   /** Undefined for a response to a request that does not match an operation. */
@@ -81,7 +90,10 @@ function documented(
   };
 }
 
-/** Every response that the document describes: those of its operations, and those to other requests (`x-elsewhere`). */
+/**
+ * Every response that the OpenAPI document describes. Its `x-elsewhere` lists the responses to requests that do not
+ * match an operation.
+ */
 export const DOCUMENTED: readonly DocumentedResponse[] = [
   ...Object.entries(Paths.parse(document.paths)).flatMap(([pathname, operations]) =>
     Object.entries(operations).flatMap(([verb, { responses }]) =>
@@ -100,7 +112,7 @@ export const DOCUMENTED: readonly DocumentedResponse[] = [
   }),
 ];
 
-/** Returns the error of the body, or undefined. A response to HEAD must not have a body. */
+/** Returns the error of the body, or undefined if the body is correct. A response to HEAD must not have a body. */
 function bodyError(
   { method, headers, text }: SeenResponse,
   { pointer }: DocumentedResponse,
@@ -114,7 +126,7 @@ function bodyError(
   return errors && `the body${errors}: ${text}`;
 }
 
-/** Returns an error or undefined for each header. */
+/** Returns one element for each header: an error, or undefined if the header is correct. */
 function headerErrors({ headers }: SeenResponse, { pointer }: DocumentedResponse): (string | undefined)[] {
   const described = Response.parse(resolve(pointer).value).headers;
   return [
@@ -136,7 +148,10 @@ const errorsOf = (response: SeenResponse, expected: DocumentedResponse): string[
 
 const ROOTS = new Set(Object.keys(document.paths).map((pathname) => pathname.split('/')[1]));
 
-/** Returns the documented responses to a request. Returns undefined if the document does not cover its path. */
+/**
+ * Returns the documented responses to a request. Returns undefined if the document does not cover the path of the
+ * request.
+ */
 function candidates({ method, pathname, headers }: SeenResponse): readonly DocumentedResponse[] | undefined {
   if (pathname === undefined)
     return headers.get('content-type') === 'application/json' ? DOCUMENTED : undefined;

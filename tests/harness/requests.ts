@@ -76,7 +76,10 @@ export interface WebhookSigning {
   readonly names?: 'svix' | 'webhook';
 }
 
-/** Returns headers that sign exactly these bytes. Does not use the library that verifies them. */
+/**
+ * Returns the headers of a webhook request, with a signature of exactly these bytes. Does not use the library that the
+ * service verifies signatures with.
+ */
 export function signatureHeaders(
   body: string | Uint8Array<ArrayBuffer>,
   signing: WebhookSigning = {},
@@ -94,7 +97,7 @@ export function signatureHeaders(
   };
 }
 
-/** Sends a body to the webhook with the given headers. By default the signature is valid. */
+/** Sends a body to the webhook with the given headers. By default, the headers contain a valid signature. */
 export function deliver(
   serviceUrl: string,
   body: string | Uint8Array<ArrayBuffer>,

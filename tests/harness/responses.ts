@@ -10,7 +10,10 @@ export interface SeenResponse {
 
 let watch: (response: SeenResponse) => void = () => undefined;
 
-/** Sets the function that gets every later response. The helpers that send requests report their responses here. */
+/**
+ * Sets the function that receives every later response. The helpers that send requests pass their responses to
+ * `recordResponse`.
+ */
 export function watchResponses(watcher: (response: SeenResponse) => void): void {
   watch = watcher;
 }

@@ -17,7 +17,7 @@ import { type Address, startTcpProxy, type TcpProxy } from './dependencies/tcp-p
 
 export const SECRET_KEY = 'sk_test_c2VjcmV0b2Z0aGVzdGFuZGlu';
 export const PUBLISHABLE_KEY = `pk_test_${Buffer.from('tests.clerk.accounts.dev$').toString('base64')}`;
-/** Development and production instances identify a browser in different ways. */
+/** Keys of a development and of a production instance, which identify a browser in different ways. */
 const KEYS = {
   test: { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY },
   live: {
@@ -68,8 +68,8 @@ export interface TestService extends TestDependencies {
 }
 
 /**
- * The tests start server.ts. With SERVICE_MODE=next they start `next start`, as platforms do that cannot run server.ts. With
- * SERVICE_MODE=dev they start `next dev`, which supports only one test file at a time.
+ * Program that the tests start. The default is server.ts. With SERVICE_MODE=next, it is `next start`, because some
+ * platforms cannot run server.ts. With SERVICE_MODE=dev, it is `next dev`, which supports only one test file at a time.
  */
 const MODE = process.env['SERVICE_MODE'];
 const NEXT = 'node_modules/next/dist/bin/next';
@@ -177,7 +177,7 @@ export interface TestDependenciesOptions {
   readonly databaseUrl?: (database: TestDatabase) => string | Promise<string>;
   /** Kind of the identity provider's instance. The default is IDP_KEY_STYLE, or a development instance. */
   readonly keys?: keyof typeof KEYS;
-  /** Clock of the identity provider. With a clock, its retry delays are the real ones. */
+  /** Clock of the identity provider. If it is set, the provider retries webhooks with the delays of a real instance. */
   readonly clock?: Clock;
 }
 
@@ -188,8 +188,8 @@ export interface TestServiceOptions extends TestDependenciesOptions {
 }
 
 /**
- * Starts a database, a cache and an identity provider. With KV_ENGINE=redis the KV server stores its data in a Redis that it
- * starts for this test.
+ * Starts a database, a cache and an identity provider. With KV_ENGINE=redis, the KV server stores its data in a Redis
+ * server that is started for this test.
  */
 export async function startDependencies({
   environment: overrides = {},

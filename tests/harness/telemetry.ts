@@ -10,7 +10,7 @@ export const otelVariables = ({ url }: OtlpReceiver): Record<string, string> => 
   OTEL_METRIC_EXPORT_INTERVAL: '1000',
 });
 
-/** Sends requests after which every metric has been exported at least once. */
+/** Sends requests that update every metric of the service at least once. */
 export async function emitAllMetrics({ url, idp }: Pick<TestService, 'url' | 'idp'>): Promise<void> {
   const token = tokenFor(idp, 'user_telemetry');
   await me(url, token);
@@ -23,7 +23,10 @@ export async function emitAllMetrics({ url, idp }: Pick<TestService, 'url' | 'id
 
 const UNITS: Readonly<Record<string, string>> = { s: 'seconds', ms: 'milliseconds' };
 
-/** Returns the Prometheus names of a metric: https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/. */
+/**
+ * Returns the Prometheus names of a metric. Source:
+ * https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/.
+ */
 function prometheusNames({ name, unit, kind }: Pick<ReceivedMetric, 'name' | 'unit' | 'kind'>) {
   const plain = [name.replaceAll(/[^a-zA-Z0-9_:]/g, '_'), UNITS[unit]].filter(Boolean).join('_');
   if (kind === 'histogram') return ['bucket', 'count', 'sum'].map((part) => `${plain}_${part}`);

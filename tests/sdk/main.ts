@@ -89,11 +89,14 @@ function pinnedCopy(name: string): string {
   return folder;
 }
 
-/** Returns the line of npm's output that names the error, or the message of another error. */
+/** Returns the line of npm's output that names the error. For an error that is not from npm, returns its message. */
 const npmError = (error: unknown) =>
   /^npm error (?!code ).+$/m.exec(messageOf(error))?.[0] ?? messageOf(error);
 
-/** Installs the newest version of a package that installs. Returns undefined if the given version is the newest one. */
+/**
+ * Installs the newest version of a package that npm can install. Returns undefined if npm cannot install a version that is
+ * newer than the given one.
+ */
 async function installNewest(
   name: keyof SdkVersions,
   given: SdkVersions,
@@ -120,7 +123,7 @@ async function checkContract(folder: string, versions: SdkVersions): Promise<voi
   expectTrue(passed, `contract with ${describeVersions(versions)}`);
 }
 
-/** Returns a copy of the pinned SDK in which a header has another name. */
+/** Returns a copy of the pinned SDK in which one header has another name. */
 function copyWithRenamedHeader(pinned: SdkVersions): string {
   const folder = pinnedCopy('renamed-header');
   const changed = renameInSdk(folder, HEADER, `${HEADER}-renamed`);

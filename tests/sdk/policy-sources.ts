@@ -5,7 +5,7 @@ import { contentSecurityPolicy } from '#lib/http/content-security-policy';
 /** Origin of the provider's API for browsers. */
 export const FRONTEND_API = 'https://clerk.example.com';
 
-/** Sources of the SDK's policy that ours leaves out, and why. */
+/** Sources that the content security policy of the SDK allows and the policy of this service does not, by reason. */
 const EXCLUDED_BY_REASON = {
   'telemetry is disabled': [
     'connect-src https://clerk-telemetry.com',
@@ -32,7 +32,7 @@ const EXCLUDED_BY_REASON = {
   'the SDK adds it outside production': ["script-src 'unsafe-eval'"],
 };
 
-/** Sources of the SDK's policy that ours leaves out. */
+/** Sources that the policy of the SDK allows and the policy of this service does not. */
 export const EXCLUDED_SOURCES = Object.values(EXCLUDED_BY_REASON).flat();
 
 /** Returns a policy as pairs of directive and source, without the nonce. */
@@ -46,7 +46,7 @@ function sourcesOf(policy: string): string[] {
 /** Returns the sources of the policy that the installed SDK sets for an instance. */
 export async function sdkSources(): Promise<string[]> {
   const publishableKey = `pk_live_${Buffer.from(`${new URL(FRONTEND_API).host}$`).toString('base64')}`;
-  // A redirect, because for any other response the SDK requires an encryption key next to a secret key.
+  // Returns a redirect. For any other response, the SDK requires an encryption key in addition to the secret key.
   const middleware = clerkMiddleware(() => NextResponse.redirect('https://app.example.com/sign-in'), {
     publishableKey,
     secretKey: 'sk_live_unused',

@@ -12,7 +12,10 @@ export const MISSING_KEYS = [
   'secret-key-invalid',
 ];
 
-/** Reasons of the SDK that do not describe a session token: steps of a handshake, which only pages have, and its own errors. */
+/**
+ * Reasons of the SDK that do not describe a session token. They are steps of a handshake, which only pages perform, and
+ * errors of the SDK itself.
+ */
 export const OTHER_THAN_TOKEN = [
   'active-organization-mismatch',
   'dev-browser-sync',

@@ -59,8 +59,8 @@ export async function newerVersions(name: string, pinned: string): Promise<strin
 }
 
 /**
- * Installs the SDK into a folder, without its peers: the copy of the service uses those of the checkout. Rejects if the
- * registry lacks one of the packages.
+ * Installs the SDK into a folder, without its peer dependencies. The copy of the service uses the peer dependencies of
+ * the checkout. Rejects if the registry lacks one of the packages.
  */
 export async function installSdk(folder: string, versions: SdkVersions): Promise<void> {
   mkdirSync(folder, { recursive: true });
@@ -71,12 +71,14 @@ export async function installSdk(folder: string, versions: SdkVersions): Promise
   await npm(['install', '--prefix', folder, ...options, ...quiet, ...packages], folder);
 }
 
-/** Copies the SDK of the checkout into a folder: the versions of package-lock.json. */
+/** Copies the SDK that the checkout has installed into a folder. Its versions are those of package-lock.json. */
 export function copyInstalledSdk(folder: string): void {
   cpSync('node_modules/@clerk', path.join(folder, 'node_modules', '@clerk'), { recursive: true });
 }
 
-/** Links what is in one `node_modules` folder and not in another. Descends into the folders of scopes. */
+/**
+ * Links the packages that one `node_modules` folder contains and another one lacks. Descends into the folders of scopes.
+ */
 function linkMissing(from: string, to: string): void {
   for (const name of readdirSync(from)) {
     const [source, target] = [path.join(from, name), path.join(to, name)];
@@ -92,7 +94,7 @@ function linkMissing(from: string, to: string): void {
  */
 export function addService(folder: string): void {
   for (const source of SOURCES) cpSync(source, path.join(folder, source), { recursive: true });
-  // Next.js resolves `server-only` to an empty module in a route. Node.js would load the module that throws.
+  // In a route, Next.js resolves `server-only` to an empty module. Node.js would load the package itself, which throws.
   const serverOnly = path.join(folder, 'node_modules', 'server-only');
   cpSync('node_modules/server-only', serverOnly, { recursive: true });
   cpSync(path.join(serverOnly, 'empty.js'), path.join(serverOnly, 'index.js'));

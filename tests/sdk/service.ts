@@ -54,7 +54,7 @@ interface OutgoingCall {
 
 /**
  * Loads the middleware, the guard and the SDK that is installed next to them, with this environment. Records every call
- * of `fetch`, which is how the SDK and the service reach the provider.
+ * of `fetch`, because the SDK and the service call the provider with it.
  */
 export async function loadService(environment: Readonly<Record<string, string>>) {
   const calls: OutgoingCall[] = [];
@@ -69,7 +69,7 @@ export async function loadService(environment: Readonly<Record<string, string>>)
     vi.stubEnv(name, value);
   setEnvironment(undefined);
   vi.resetModules();
-  // Next.js returns the headers of the route that runs.
+  // The replaced `headers()` returns the headers of the route that runs, as in Next.js.
   const current = new AsyncLocalStorage<Headers>();
   vi.doMock('next/headers', () => ({ headers: async () => current.getStore() }));
   vi.doMock('#lib/user-id', () => ({ resolveUserId: async () => 'internal-id' }));
@@ -127,7 +127,7 @@ export async function loadService(environment: Readonly<Record<string, string>>)
       if (!response) throw new Error('The SDK returned no response');
       return response;
     },
-    /** Calls `auth()` in a route that has these headers. */
+    /** Calls `auth()` in a route whose request has these headers. */
     auth: (headers: Headers) => current.run(headers, () => sdk.auth()),
   };
 }

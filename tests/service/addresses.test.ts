@@ -57,7 +57,7 @@ describe('Aliases of a route', () => {
     },
   );
 
-  test('A request to an alias does not register a user, and one to the route itself does', async () => {
+  test('A request to an alias does not register a user, but a request to the route itself does', async () => {
     expect(await service.database.rowsOf(ALIASED)).toEqual([]);
     expect((await post(REGISTER)).statuses).toEqual([201]);
     expect((await post(HOOK)).statuses).toEqual([200]);

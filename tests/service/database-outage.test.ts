@@ -169,7 +169,7 @@ test('A registration that waits for a connection and then for a statement ends a
   await expect.poll(timeouts, { message: 'the deadline of the registration ended it' }).toBe(before + 1);
 });
 
-test('A connection that the server closes during a query causes one 500, and an idle one causes none', async () => {
+test('If PostgreSQL closes a connection during a query, one request gets a 500. A closed idle connection causes no 500', async () => {
   const row = await lockRow(service.database, 'user_ended');
   const inFlight = me(service.url, token('user_ended'));
   expect(await row.waiting(1)).toBe(true);

@@ -78,7 +78,7 @@ const profiles = async () =>
 const user = (first_name: string, updated_at: number) => ({ id: 'user_ada', first_name, updated_at });
 
 describe('A handler of an event', () => {
-  test('The writes of a handler and the message id are committed together, and a second delivery does not run it', async () => {
+  test('The writes of a handler and the message id are committed together, and a second delivery does not run the handler', async () => {
     const id = newId();
     const timestamp = Date.now() - 1_000;
     for (let delivery = 0; delivery < 3; delivery += 1)
@@ -128,7 +128,7 @@ describe('A handler of an event', () => {
     expect(await rowsOf('retried')).toHaveLength(1);
   });
 
-  test('A handler that catches a database error is a 500, because its transaction is rolled back', async () => {
+  test('An event whose handler catches a database error gets a 500, because the transaction is rolled back', async () => {
     handle.mockImplementationOnce(async (data, { transaction }) => {
       await write(transaction, data.id);
       await transaction.$executeRaw`SELECT 1 / 0`.catch(() => undefined);
@@ -160,7 +160,7 @@ describe('A handler of an event', () => {
     },
   );
 
-  test('A handler that does not settle is a 500 below the timeout of the sender, and does not block the next delivery', async () => {
+  test('An event whose handler does not settle gets a 500 before the sender times out, and does not block the next delivery', async () => {
     handle.mockImplementationOnce(async (data, { transaction }) => {
       await write(transaction, data.id);
       await new Promise(() => undefined);
@@ -256,7 +256,7 @@ describe('Ordering', () => {
 });
 
 describe('user.created', () => {
-  test('An event that arrives before user.created is repeated after it', async () => {
+  test('An event that arrives before user.created gets a 500, and its delivery after user.created succeeds', async () => {
     const id = newId();
     expect(await deliver('user.updated', user('new', 2_000), { id })).toEqual(failed);
     expect(await deliver('user.created', user('old', 1_000))).toEqual(acknowledged('user.created'));

@@ -324,7 +324,7 @@ test('A request cannot make the service print a session or a forged log line', a
   expect(service.output()).not.toMatch(/clerk debug|forged/);
 });
 
-test('The guard accepts a token within the clock skew, and one with the issuer of a proxy', async () => {
+test('The guard accepts a token within the clock skew, and a token with the issuer of a proxy', async () => {
   expect((await me(service.url, token('user_skew', { exp: now() - 1 }))).status).toBe(200);
   const iss = 'https://app.example.com/__clerk';
   expect((await me(service.url, token('user_of_proxy', { iss }))).status).toBe(200);

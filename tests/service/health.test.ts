@@ -83,7 +83,7 @@ describe('Readiness without the database', () => {
     },
   );
 
-  test('A probe of a silent database ends at its own timeout, not at that of a query', async () => {
+  test('A probe of a silent database ends at the timeout for probes, not at the timeout for queries', async () => {
     expect(await ready()).toEqual(ok);
     const before = count('not ready');
     await service.database.proxy.treat('black-hole');

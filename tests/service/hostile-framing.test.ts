@@ -21,7 +21,7 @@ describe('Request smuggling', () => {
     }) + body(id);
   const outer = (lines: string) => `POST ${REGISTER} HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n`;
 
-  test('A second request on a connection is handled if it is not hidden', async () => {
+  test('A second request on a connection is handled if it is not hidden in the body of the first one', async () => {
     const empty = `${outer('Content-Length: 2\r\n')}{}`;
     const { statuses } = await sendRaw(empty + hidden('user_pipelined'));
     expect(statuses).toEqual([401, 201]);
@@ -80,7 +80,7 @@ describe('Pipelined requests', () => {
     },
   );
 
-  test('A bad chunk in a pipelined request does not cut off the response in flight', async () => {
+  test('A bad chunk in a pipelined request does not cut off the response to the previous request', async () => {
     const head = requestHead(`GET ${largestFile()} HTTP/1.1`, { Connection: 'keep-alive' });
     const { statuses, closed } = await sendRaw(
       `${head}${requestHead(`POST ${REGISTER} HTTP/1.1`, { 'Transfer-Encoding': 'chunked' })}zz\r\n`,

@@ -31,7 +31,7 @@ describe('Keys of session tokens', () => {
     tokenFor(service.idp, 'user_confused', claims, { header, ...(privateKeyPem ? { privateKeyPem } : {}) });
   const ourKid = () => service.idp.signingKey.kid;
 
-  test('A token by the key of this instance is accepted, with a configured and with a fetched key', async () => {
+  test('A token that the key of this instance signed is accepted, whether the service fetches the key or reads it from a variable', async () => {
     for (const url of [service.url, fetchingKeys.url]) {
       expect((await me(url, signed({ kid: ourKid() }))).status).toBe(200);
     }
@@ -101,7 +101,7 @@ describe('Keys of session tokens', () => {
     clock.unfreeze();
   });
 
-  test('With fetched keys, a token with an unknown kid gets a 401 even if our own key signed it', async () => {
+  test('With fetched keys, a token with an unknown kid gets a 401 even if the key of this instance signed it', async () => {
     for (const kid of ['theirs', '', '../../etc/passwd', '__proto__']) {
       expect((await me(fetchingKeys.url, signed({ kid }))).status).toBe(401);
     }

@@ -62,7 +62,7 @@ test('The show command reports an unknown user, and a cached id that has no row'
   );
 });
 
-test('The forget command deletes row and cached id, and warns if the provider still has the user', async () => {
+test('The forget command deletes the row and the cached id, and warns if the provider still has the user', async () => {
   const user = signUp('forgotten');
   const userId = await visit(user.id);
   expect(await cached(user.id)).toBe(userId);
@@ -149,7 +149,7 @@ test('The deletion also removes a cached id that has no row', async () => {
   expect(await cached(id)).toBeNull();
 });
 
-test('A foreign key with ON DELETE RESTRICT prevents the deletion, and one with CASCADE deletes its rows', async () => {
+test('A foreign key with ON DELETE RESTRICT prevents the deletion, and a foreign key with CASCADE deletes the rows that refer to the user', async () => {
   const [kept, gone] = ['user_with_notes_kept', 'user_with_notes_gone'] as const;
   const [keptId, goneId] = [await visit(kept), await visit(gone)];
   await database.pool.query(`
@@ -187,7 +187,7 @@ test('The forget command deletes no user without a terminal, without a cache, or
   expect(await database.rowsOf(id)).toMatchObject([{ id: userId }]);
 });
 
-test('The forget command rejects an id that matches the internal id of one user and the other id of another', async () => {
+test('The forget command rejects an id that is the internal id of one user and the identity-provider id of another', async () => {
   const userId = await visit('user_first_of_two');
   await register(service.url, tokenFor(idp, 'user_caller'), { identityProviderUserId: userId });
   const { exit, stderr } = await forget(userId, '--yes');

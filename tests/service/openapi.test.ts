@@ -151,7 +151,7 @@ test.each(examples.map((example) => [example.key, example] as const))(
   },
 );
 
-test('The document contains an example for each provocation', () => {
+test('Each key of `provocations` is an example of the OpenAPI document', () => {
   const keys = examples.map(({ key }) => key);
   expect(Object.keys(provocations).filter((key) => !keys.includes(key))).toEqual([]);
 });

@@ -42,7 +42,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     expect(status).toBe(401);
   });
 
-  test('A page with an unknown nonce is signed out and starts no other handshake', async () => {
+  test('A page with an unknown nonce is signed out and does not start another handshake', async () => {
     const page = await visit(`${service.url}/?__clerk_handshake_nonce=nonce_unknown`, expired());
     expect({ status: page.status, location: page.headers.get('location') }).toEqual({
       status: 200,

@@ -180,7 +180,7 @@ test('SIGTERM under load gives each client its response with "Connection: close"
   expect(received.filter((response) => response !== '401, keep-alive')).toEqual(Array(4).fill('401, close'));
 });
 
-test('Hundreds of clients that sent a request before SIGTERM get their response', async () => {
+test('Each of hundreds of clients that sent a request before SIGTERM gets a response', async () => {
   const stopping = await start();
   await me(stopping.url, caller());
   const clients = await Promise.all(Array.from({ length: 200 }, () => connected(stopping.url)));

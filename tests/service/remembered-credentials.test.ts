@@ -79,7 +79,7 @@ test('A cached token gets a 401 once it has expired by more than the clock skew 
   }
 });
 
-test('A process with another key of the instance rejects tokens by the old key', async () => {
+test('A process that is started with a new key of the instance rejects tokens that the old key signed', async () => {
   const token = tokenFor(service.idp, 'user_rotated');
   expect(await userOf(bearer(token))).toBe('user_rotated');
   const { publicKey } = foreignKeys();

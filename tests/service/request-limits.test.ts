@@ -85,7 +85,7 @@ describe('The number of chunks of a body is limited', () => {
     [HOOK, {}],
     [ME, {}],
     ['/auth/unknown', {}],
-  ])('100,000 chunks of one byte to %s are a 400, and the connection is closed', async (path, headers) => {
+  ])('A body in 100,000 one-byte chunks to %s gets a 400 and a closed connection', async (path, headers) => {
     const head = requestHead(`POST ${path} HTTP/1.1`, { ...CHUNKED, ...headers });
     const { statuses, closed } = await sendRaw(head + oneByteChunks(100_000));
     expect({ statuses, closed }).toEqual({ statuses: [400], closed: true });
@@ -121,7 +121,7 @@ test.each(['/', '/sign-in', '/docs', '/account'])(
   },
 );
 
-test('Twenty hostile handshakes on a page log as many lines as one', async () => {
+test('Twenty hostile handshakes on a page log as many lines as one hostile handshake', async () => {
   const sendHandshake = () => sendRaw(requestHead('GET /sign-in?__clerk_handshake_nonce=forged HTTP/1.1'));
   const printed = () => service.linesWith('printed by a library').length;
   await sendHandshake();

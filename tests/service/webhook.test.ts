@@ -194,7 +194,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     expect(await deliver(service.url, event(limit + 1), {})).toMatchObject(tooLarge);
   });
 
-  test('A database error is a 500 without details, and the next delivery of the sender registers the user', async () => {
+  test('A database error causes a 500 without details, and the next delivery of the sender registers the user', async () => {
     await service.database.proxy.treat('reset');
     const failed = await deliver(service.url, userCreated('user_retry'));
     expect(failed).toMatchObject({ status: 500, body: { message: 'Internal Server Error' } });

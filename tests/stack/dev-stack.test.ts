@@ -254,7 +254,7 @@ test.each([
   ['REDIS_URL', 'redis://me:hidden@127.0.0.1', 'no response'],
   ['KV_REST_API_URL', 'http://me:hidden@127.0.0.1', 'no response'],
 ] as const)(
-  'The start fails with one line that contains no secret if the server in %s is not running',
+  'If the server in %s is not running, the start fails with one line that contains no secret',
   async (name, address, reason) => {
     const port = await freePort();
     const token = name === 'KV_REST_API_URL' ? { KV_REST_API_TOKEN: 'hidden' } : {};

@@ -113,7 +113,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.dbsize()).toBe(0);
   });
 
-  test('SET with NX keeps an existing value, with XX requires one and with GET returns the old one', async () => {
+  test('SET with NX keeps an existing value, SET with XX requires one, and SET with GET returns the old value', async () => {
     expect(await kv.set('key', 'no', { xx: true })).toBeNull();
     expect(await kv.set('key', 'first', { nx: true })).toBe('OK');
     expect(await kv.set('key', 'second', { nx: true })).toBeNull();
@@ -222,7 +222,7 @@ describe('The HTTP interface of the KV server', () => {
     ['a longer one', `Bearer ${token}x`],
     ['another scheme', `Basic ${token}`],
   ])(
-    'Every path responds with 401 and runs no command without the right token: %s',
+    'A request without the right token gets a 401 and runs no command on any path: %s',
     async (_name, authorization) => {
       const seen = vi.fn();
       const server = await serve(memoryEngine(), seen);
@@ -310,7 +310,7 @@ describe('The HTTP interface of the KV server', () => {
     expect(seen).toEqual(['SET a 1', 'GET a', 'TTL a', 'DEL a', 'get a']);
   });
 
-  test('A failing engine causes a 503 without the cause, and a failing command a 400', async () => {
+  test('A failing engine causes a 503 that does not contain the cause, and a failing command causes a 400', async () => {
     const fail = async () => {
       throw new Error('secret cause');
     };
@@ -358,7 +358,7 @@ describe('The HTTP interface of the KV server', () => {
 });
 
 describe('memoryEngine()', () => {
-  test('The memory engine keeps at most 100,000 keys and evicts the one written longest ago', async () => {
+  test('The memory engine keeps at most 100,000 keys and evicts the key that was written longest ago', async () => {
     const engine = memoryEngine();
     for (let index = 0; index <= 100_000; index += 1) await engine.call('SET', `key-${index}`, 'value');
     expect(await engine.call('DBSIZE')).toBe(100_000);

@@ -149,7 +149,7 @@ describe('API paths', () => {
     },
   );
 
-  test('A cookie does not replace a rejected bearer token, but counts beside another scheme', async () => {
+  test('A session cookie does not replace a rejected bearer token, but is used if the authorization header has another scheme', async () => {
     const token = sessionToken();
     const { state } = await front().pass(api({ ...cookie(token), authorization: 'Bearer ak_0123' }));
     expect(state).toEqual(signedOut);
@@ -215,7 +215,7 @@ describe('Cache of credentials', () => {
     expect(sdk).toHaveBeenCalledTimes(1);
   });
 
-  test('The same token as a bearer and as a cookie are two credentials', async () => {
+  test('The same token in a bearer header and in a cookie counts as two credentials', async () => {
     const { pass, sdk } = front();
     const [one, other] = [sessionToken(), sessionToken()];
     for (const headers of [bearer(one), cookie(one), bearer(other), cookie(other)]) await pass(api(headers));
@@ -307,7 +307,7 @@ describe('Cache of credentials', () => {
 const handshake = `${encoded({ alg: 'RS256', typ: 'JWT', kid: 'ins_1' })}.${encoded({})}.x`;
 
 describe('Pages', () => {
-  test('The SDK receives its parameters on a page, except those that redirect or call the provider', async () => {
+  test('On a page, the SDK receives its query parameters, except those that cause a redirect or a call to the provider', async () => {
     const { seen, headers } = await front().pass(
       api(
         { authorization: 'Bearer ak_0123', cookie: '__session=ey.b.c; __refresh_abc=b; __clerk_db_jwt=c' },
@@ -373,7 +373,7 @@ describe('Pages', () => {
     },
   );
 
-  test('If the SDK fails for the session too, the page is served signed out', async () => {
+  test('If the SDK fails for the nonce and for the session, the page is served signed out', async () => {
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) => {
       if (request.cookies.has('__session')) throw new Error('session');
@@ -451,7 +451,7 @@ describe('The middleware limits the cookies of a request to 180', () => {
   });
 
   test.each(['/users/v1/me', '/account', '/unknown'])(
-    "%s receives the SDK's cookies first and the first ones of the others",
+    "%s receives the SDK's cookies and then the first ones of all other cookies",
     async (path) => {
       const token = sessionToken();
       const cookie = [...own(1_900), `__session=${token}`, '__client_uat=1'].join('; ');

@@ -36,7 +36,7 @@ test('A single key is looked up immediately', async () => {
   expect(begun()).toEqual([['one']]);
 });
 
-test('Keys of one event loop iteration share a lookup, and so do keys that arrive while a lookup is pending', async () => {
+test('Keys of one event loop iteration share a lookup, and keys that arrive while a lookup is pending share the next one', async () => {
   const find = batchLoader(lookUp);
   const first = holdOne();
   const early = ['a', 'bb'].map(find);

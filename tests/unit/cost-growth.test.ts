@@ -29,7 +29,7 @@ test.each([
   expect(growthExponent(series(extra))).toBeCloseTo(exponent, 1);
 });
 
-test('The linear part of a quadratic cost does not hide its growth', () => {
+test('The linear part of a quadratic cost does not hide the quadratic growth', () => {
   const mixed = (bytes: number) => linear(20)(bytes) + quadratic(180)(bytes);
   expect(growthExponent(series(mixed))).toBeGreaterThan(1.5);
 });
@@ -85,7 +85,7 @@ test.each([
   expect(brokenLimits(points, ORDINARY_LIMITS)).toEqual(broken);
 });
 
-test('A signature that doubles the cost of a body breaks its limit', () => {
+test('A signature that doubles the cost of a body exceeds the limit for signatures', () => {
   expect(brokenLimits(series(linear(10), 10), signature)).toEqual(['over 1.6 times']);
   expect(brokenLimits(series(linear(5), 10), signature)).toEqual([]);
 });

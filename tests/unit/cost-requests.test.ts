@@ -33,7 +33,7 @@ test('The addresses include every documented path, every page and addresses of f
   expect(new Set(paths).size).toBe(paths.length);
 });
 
-test('An ordinary request carries a session only where the document requires one', () => {
+test('An ordinary request has a session only if the OpenAPI document requires a session', () => {
   const guardedPaths = addresses.filter(({ needsSession }) => needsSession).map(({ path }) => path);
   expect(guardedPaths).toEqual([ME, REGISTER]);
 });
@@ -45,7 +45,7 @@ test('The ordinary request to the register route has a valid body', () => {
   });
 });
 
-test('Every dimension has a name of its own and applies to an address', () => {
+test('Every dimension has a unique name and applies to at least one address', () => {
   const names = DIMENSIONS.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   expect(new Set(targets.flatMap(({ dimensions }) => dimensions.map(({ name }) => name)))).toEqual(
@@ -74,31 +74,31 @@ test.each(DIMENSIONS)('A request grows with its size: $name', (dimension) => {
   expect(growth).toBeGreaterThan(0.85 * dimension.maxBytes);
 });
 
-test('A unit is repeated only as often as it fits', () => {
+test('fill() repeats a unit only as often as it fits into the size', () => {
   expect(fill(7, () => 'ab')).toBe('ababab');
   expect(fill(6, (index) => `${index}`.repeat(index + 1))).toBe('011222');
 });
 
-test('Sizes ascend to the maximum of the dimension', () => {
+test('The sizes of a dimension ascend to its maximum', () => {
   const [dimension] = DIMENSIONS;
   expect(dimension && sizesOf(dimension, 4, 3)).toEqual([937, 3_750, 15_000]);
 });
 
-test('One repeated query parameter comes 7,500 times', () => {
+test('The largest request repeats one query parameter 7,500 times', () => {
   expect(largest('query: one name repeated', '/').target).toBe(`/?${'a&'.repeat(7_500)}`);
 });
 
-test('Different query parameters come more than 2,400 times', () => {
+test('The largest request has more than 2,400 different query parameters', () => {
   const [, search] = largest('query: different names', '/').target.split('?');
   expect(Object.keys(parse(search ?? '', '&', '=', { maxKeys: 0 })).length).toBeGreaterThan(2_400);
 });
 
-test('Different cookies come more than 1,800 times', () => {
+test('The largest request has more than 1,800 different cookies', () => {
   const [cookie = ''] = headerOf(largest('cookies: different names', ME), 'cookie');
   expect(new Set(cookie.split('; ').filter(Boolean)).size).toBeGreaterThan(1_800);
 });
 
-test('Each byte of a chunked body is a chunk, also beside the id of an action', () => {
+test('Each byte of a chunked body is a separate chunk, also in a request with the id of an action', () => {
   const request = largest('body: one-byte chunks with next-action', '/sign-in', 'POST');
   expect(headerOf(request, 'next-action')).toEqual([expect.stringMatching(/^[0-9a-f]{40}$/)]);
   const [, framed = ''] = serialize(request)
@@ -131,7 +131,7 @@ test('Targets are limited to those that a pattern matches', () => {
   ]);
 });
 
-test.each(WORST_SHAPES)('There is a request for the worst shape $dimension', (shape) => {
+test.each(WORST_SHAPES)('worstRequest() returns a request for the dimension $dimension', (shape) => {
   const request = worstRequest(shape, TOKEN);
   expect(request.method).toBe(shape.method);
   expect(serialize(request).length).toBeGreaterThan(shape.bytes);

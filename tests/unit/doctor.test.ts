@@ -11,7 +11,7 @@ test.each<[string, string, Parameters<typeof judgeTransport>[1], string]>([
   ['http:// redirects to http://', HEADER, { status: 302, location: 'http://www.example.com/' }, 'warning'],
   ['there is no header', '', secure, 'warning'],
   ['the header has max-age=0', 'max-age=0', secure, 'warning'],
-])('The doctor judges the transport of a deployed service: %s', (_case, strictTransport, plain, status) => {
+])('The doctor checks redirect and HSTS of a deployment: %s', (_case, strictTransport, plain, status) => {
   expect(judgeTransport(strictTransport, plain).status).toBe(status);
 });
 

@@ -82,7 +82,7 @@ describe.each([
     );
   });
 
-  test('From any cursor, another run returns the rest, and no user twice', async () => {
+  test('A run that starts at any cursor returns the remaining users, and no user twice', async () => {
     await fc.assert(
       fc.asyncProperty(table, limit, async (rows, limit) => {
         const read = (page: ProviderPage) => listOf(rows, page);

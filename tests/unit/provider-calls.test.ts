@@ -27,7 +27,7 @@ const pem = (key: KeyObject) => key.export({ type: 'spki', format: 'pem' }).toSt
 test.each([
   ['Backend API', keysOfSecretKey],
   ['Frontend API', keysOfPublishableKey],
-])('The RSA keys of an instance are read from its %s, beside keys of other types', async (_api, keysOf) => {
+])('Only the RSA keys of an instance are read from its %s', async (_api, keysOf) => {
   respond({
     keys: [
       { ...jwk(ec), kid: 'ec' },
@@ -58,7 +58,7 @@ test.each([
   [{ errors: [{ code: 'feature_not_enabled' }] }, ' (feature_not_enabled)'],
   [{ errors: [{ code: 'not a code, but text' }] }, ''],
   ['<html>', ''],
-])('The error of a 403 names the status and the code, and is not retried: %j', async (body, code) => {
+])('A 403 is not retried, and its error names the status and the code: %j', async (body, code) => {
   respond(body, 403);
   const error = await countUsers().catch((thrown: unknown) => thrown);
   expect(error).not.toBeInstanceOf(TransientError);

@@ -40,7 +40,7 @@ test.each([
   '/',
   '/unknown',
   '/_next/image',
-])('More than 100 query parameters are a 400 on %s', (path) => {
+])('A request with more than 100 query parameters gets a 400 on %s', (path) => {
   const statusWith = (count: number) => rejectionOf(`${path}?${'a&'.repeat(count)}`)?.status;
   expect(statusWith(100)).not.toBe(400);
   expect(statusWith(101)).toBe(400);
@@ -66,7 +66,7 @@ test.each([
   [{ 'transfer-encoding': 'chunked' }, 405],
   [{ 'content-length': '2', 'next-action': 'x' }, 405],
 ])(
-  'A POST request to a page is a 405 unless its headers are those of a server action: %j',
+  'A POST request to a page gets a 405 unless its headers are those of a server action: %j',
   (headers, status) => {
     const action = { 'next-action': '7f'.repeat(21), 'content-type': 'text/plain', ...headers };
     const rejection = rejectionFor(request('/sign-in', action, 'POST'));

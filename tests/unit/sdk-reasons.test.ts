@@ -22,7 +22,7 @@ test('Each reason for which the SDK finds no session maps to a reason of the ser
   expect(unmapped.toSorted()).toEqual(OTHER_THAN_TOKEN.toSorted());
 });
 
-test('Each mapped reason is one of the installed SDK, or one that is listed here as later', () => {
+test('Each mapped reason exists in the installed SDK or is listed here as a reason of a later SDK', () => {
   const known = [...Object.values(TokenVerificationErrorReason), ...authErrorReasons(), ...LATER];
   expect(SDK_REASONS.filter((reason) => !known.includes(reason))).toEqual([]);
   expect(LATER.map(reasonOfSdk)).toEqual(['wrong-key']);

@@ -22,7 +22,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('The cache returns the session of a credential, and none for a different credential', () => {
+test('The cache returns the session of a credential, but not for a different credential', () => {
   const token = tokenUntil(Date.now() + HOUR_MS);
   cache.set(credential(token), session());
   expect(cache.get(credential(token))).toEqual(session());
@@ -48,7 +48,7 @@ test('An entry expires after 60 s, however often it is read', () => {
   expect(cache.get(stored)).toBeUndefined();
 });
 
-test('An entry expires with its token, also if the process was suspended in between', () => {
+test('An entry expires with its token, even if the process was suspended in the meantime', () => {
   const stored = credential(tokenUntil(Date.now() + 10_000));
   cache.set(stored, session());
   vi.advanceTimersByTime(9_999);

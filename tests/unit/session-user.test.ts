@@ -66,7 +66,7 @@ test.each(KINDS)('The guard gets the user of a session from the middleware: %s',
   }
 });
 
-test('The first of several session cookies decides', async () => {
+test('The first of several session cookies determines the user', async () => {
   const { cookie: given } = cookie(token('user_1'));
   expect(await userOf({ cookie: `${given}; __session_other=${token('user_2')}` })).toBe('user_1');
 });
@@ -83,7 +83,7 @@ test.each([
   for (const [, as] of [...KINDS, ...KINDS]) expect(await userOf(as(odd))).toBe(401);
 });
 
-test('Headers of a client cannot name the user', async () => {
+test('A client cannot select the user with request headers', async () => {
   const forged = {
     'x-identity-link-user': 'user_2',
     'x-identity-link-proof': 'x',

@@ -86,7 +86,7 @@ describe('verifyWebhookSignature', () => {
     [300, true],
     [-301, false],
     [301, false],
-  ])('A clock that is %i s off gives the same result as in svix: valid is %s', (offset, isValid) => {
+  ])('A clock that is %i s off gives the same result here and in svix (valid: %s)', (offset, isValid) => {
     vi.setSystemTime((NOW + offset) * 1000);
     expect(verify(delivery()) !== undefined).toBe(isValid);
     expect(svixAccepts(delivery())).toBe(isValid);
@@ -155,7 +155,7 @@ describe('10,000 generated deliveries', () => {
     ),
   });
 
-  test('This implementation and svix accept the same ones', () => {
+  test('This implementation and svix accept the same deliveries', () => {
     let accepted = 0;
     let rejected = 0;
     fc.assert(
@@ -210,7 +210,7 @@ describe('Deliberate differences from svix', () => {
     expect(verify(received)).toBeUndefined();
   });
 
-  test('17 signatures are valid in svix and are rejected here', () => {
+  test('A delivery with 17 signatures is valid in svix and is rejected here', () => {
     const received = delivery({
       signature: [VECTOR.signature, ...Array<string>(16).fill('v1,AAAA')].join(' '),
     });
@@ -246,7 +246,7 @@ describe('Cost', () => {
     expect(createHmac).not.toHaveBeenCalled();
   });
 
-  test('16 wrong signatures cost one hash for each secret', () => {
+  test('A delivery with 16 wrong signatures costs one hash for each secret', () => {
     expect(verify(delivery({ signature: Array<string>(16).fill(wrong).join(' ') }))).toBeUndefined();
     expect(createHmac).toHaveBeenCalledTimes(SECRETS.length);
   });

@@ -1,7 +1,7 @@
 import { takeDifferences } from 'clerk-emulator/testing';
 import { afterAll, afterEach, expect } from 'vitest';
 
-// Every response of an emulator that a test starts conforms to the specification of the provider's APIs.
+// Checks that every response of an emulator that a test starts conforms to the specification of the provider's APIs.
 
 const expectNoDifference = () => {
   expect(takeDifferences(), 'responses that differ from the specification of Clerk').toEqual([]);

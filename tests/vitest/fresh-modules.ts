@@ -1,4 +1,5 @@
 import { vi } from 'vitest';
 
-// Test files of one worker share the modules of packages, but each file has its own modules of the project.
+// Test files of one worker share the packages that are already loaded, but each file loads the modules of the project
+// again.
 vi.resetModules();

@@ -14,8 +14,9 @@ import { SERVER_VARIABLE, TEMPLATE } from '../harness/dependencies/database';
 import { expectAllDocumentedSeen, RESPONSES_FOLDER_VARIABLE } from './documented-responses';
 
 /**
- * Prepares a test run: a PostgreSQL server, a migrated template database and a production build, unless one exists for the
- * same sources. Also unpacks the browser and downloads the browser SDK in advance. Unit tests skip all of this.
+ * Prepares a test run. Starts a PostgreSQL server with a migrated template database. Builds the service unless there is
+ * a build of the same sources. Also unpacks the browser and downloads the browser SDK in advance. Unit tests skip all of
+ * this.
  */
 export default async function setUp({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (vitest.projects.every(({ name }) => name.startsWith('unit') || name === 'emulator')) return undefined;
@@ -35,7 +36,7 @@ export default async function setUp({ vitest }: TestProject): Promise<(() => Pro
   // Both settle before an error is thrown, so that `tearDown` can stop the server.
   const needed = Promise.allSettled([migrated(), buildIfChanged()]);
   for (const result of await Promise.allSettled([prepareBrowser(), prefetchClerkJs(clerkJsFolder)])) {
-    // Most tests run without these. The tests that need them fail with their own message.
+    // Most tests need neither the browser nor the browser SDK. Tests that do need them fail with their own message.
     if (result.status === 'rejected') process.stderr.write(`${messageOf(result.reason)}\n`);
   }
   try {

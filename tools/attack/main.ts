@@ -4,13 +4,14 @@ import { attack } from '../../tests/harness/hostile/attack';
 import { hostileRequests } from '../../tests/harness/hostile/hostile-request';
 
 /**
- * `npm run attack`: sends generated hostile requests over raw sockets to the production build. Fails if a response is a 5xx, if
- * the log contains a part of a request, if a connection stays open or if a user is registered. `-- --requests 20000 --seed 7`
- * changes the number and the seed. The same seed generates the same requests.
+ * `npm run attack`: sends generated hostile requests over raw sockets to the production build. Fails if a response is a
+ * 5xx, if the log contains a part of a request, if a connection stays open or if a user is registered.
+ * `-- --requests 20000 --seed 7` changes the number of requests and the seed. The same seed generates the same requests.
  *
- * `npm run attack -- --cost`: measures what requests of growing size cost the server. No request may cost more than 60 ms,
- * more than 5 times an ordinary one of its address, or grow faster than its size. Needs Linux.
- * `--only '/sign-in query'` is a regular expression over method, path and dimension. `--quick` measures fewer sizes.
+ * `npm run attack -- --cost`: measures the CPU time of requests of growing size. Fails if a request takes more than 60
+ * ms or more than 5 times the time of an ordinary request to the same address, or if the time grows faster than the
+ * size. Requires Linux. `--only '/sign-in query'` measures only the requests whose method, path and dimension match this
+ * regular expression. `--quick` measures fewer sizes.
  */
 const { values } = parseArgs({
   options: {
@@ -36,7 +37,7 @@ async function attackAnswers(): Promise<void> {
 }
 
 if (values.cost) {
-  // Reads /proc at import time.
+  // This module reads /proc when it is loaded, so it is imported only for `--cost`.
   const { attackCosts } = await import('./cost/main');
   await attackCosts({ only: values.only, quick: values.quick });
 } else {

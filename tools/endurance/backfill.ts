@@ -14,7 +14,7 @@ import { SECRET_KEY } from '../../tests/harness/service';
 
 /**
  * `npm run bench:backfill`: backfills the users of the emulator (`--users`, default 100,000). Two thirds of the users
- * share their creation time with others. During the run, the provider responds with 429s, 500s and connection resets,
+ * share their creation time with other users. During the run, the provider responds with 429s, 500s and connection resets,
  * and users sign up and are deleted. The command is killed half-way and run again. `-- --calm` disables the failures and
  * prints the rate. Exits with 1 if a user that existed during the whole run is not linked exactly once, or if memory grew.
  */
@@ -81,7 +81,7 @@ const memory: number[] = [];
 /** Adds a sample. Ignores 0, the value of a process that is ending. */
 const addSample = (megabytes: number) => void (megabytes > 0 && memory.push(megabytes));
 
-/** Runs the command. Kills it when the table has `killAt` rows. */
+/** Runs the command `users:backfill`. Kills it when the table has `killAt` rows. */
 async function run(name: string, args: readonly string[], killAt = Number.POSITIVE_INFINITY) {
   const startedAt = performance.now();
   const { child, ended } = startCommand(name, args, environment);

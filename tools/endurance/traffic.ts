@@ -26,10 +26,10 @@ export interface Kind {
 const CACHED_USERS = 100;
 const Linked = z.object({ userId: z.string(), identityProviderUserId: z.string() });
 
-/** Valid and invalid requests, and the users that the responses contained. */
+/** Valid and invalid requests, and the users that the responses to these requests contained. */
 export interface Traffic {
   readonly kinds: readonly Kind[];
-  /** Internal ids in the responses for each identity-provider user. Each user must have only one. */
+  /** Internal ids in the responses for each identity-provider user. A user must have only one internal id. */
   readonly linked: ReadonlyMap<string, ReadonlySet<string>>;
   /** Users whose event or registration was acknowledged. */
   readonly acknowledged: ReadonlySet<string>;
@@ -38,7 +38,7 @@ export interface Traffic {
   redeliver(): Promise<void>;
 }
 
-/** Prepares the traffic and fills the cache with the users of the cache hits. */
+/** Prepares the traffic. Fills the cache with the users whose requests are to be cache hits. */
 export async function prepareTraffic(service: TestService): Promise<Traffic> {
   const { idp, kv } = service;
   const linked = new Map<string, Set<string>>();

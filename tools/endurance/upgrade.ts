@@ -65,7 +65,10 @@ async function deploy(folder: string, databaseUrl: string): Promise<void> {
 
 const problems: string[] = [];
 
-/** Sends the users of a `seed` to the processes. A second call with the same seed checks that the users keep their ids. */
+/**
+ * Sends requests for the users of a seed to the processes. A second call with the same seed checks that these users keep
+ * their ids.
+ */
 async function sendTraffic(service: TestService, processes: readonly ServiceProcess[], seed: number) {
   const options = { users: USERS, concurrency: CONCURRENCY, seed };
   const figures = await generateLoad({ ...service, processes }, options);

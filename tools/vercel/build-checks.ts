@@ -20,8 +20,8 @@ const readSources = (tree: string, folders: readonly string[]) =>
     .map((file) => readFileSync(file, 'utf8'));
 
 /**
- * Returns strings that occur only in code that is not deployed. A bundler keeps strings, so they reveal such code. Excludes
- * the tests because they contain strings of the service.
+ * Returns strings that occur only in code that is not deployed. Bundlers keep strings unchanged, so such a string in the
+ * output shows that the output contains the code. Excludes the tests, because they contain strings of the service.
  */
 function findUndeployedStrings(tree: string): string[] {
   const deployed = readSources(tree, ['app', 'lib']).join('\n');

@@ -42,7 +42,8 @@ export async function copyTree(into: string): Promise<void> {
   await execute('cp', ['--parents', '-a', '-t', into, ...files], { cwd: PROJECT });
   await execute('cp', ['-a', path.join(PROJECT, 'node_modules'), into]);
   mkdirSync(path.join(into, '.vercel'));
-  // The ids belong to no account. The packages are already installed, so only the postinstall script runs.
+  // Vercel has no project and no team with these ids. The packages are already installed, so only the postinstall script
+  // runs.
   const settings = { framework: 'nextjs', installCommand: 'npm run postinstall' };
   const project = { projectId: 'prj_nobody', orgId: 'team_nobody', settings };
   writeFileSync(path.join(into, '.vercel', 'project.json'), JSON.stringify(project));

@@ -8,8 +8,8 @@ import type { BuiltFunction } from './function';
 const ROUNDS = 5;
 
 /**
- * Returns the first request for a function. Functions of static files get it directly, because the router rarely invokes
- * them.
+ * Returns the first request for a function. The request for a function of a static file bypasses the router, because the
+ * router rarely invokes such a function.
  */
 function firstRequest(
   { name, invoke }: BuiltFunction,

@@ -72,7 +72,7 @@ function readTargets(
   return { functions, targetAt: (at: string) => targets.get(at === '/' ? '/index' : at.replace(/\/$/, '')) };
 }
 
-/** Parses a request and adds the headers of the platform. */
+/** Parses a request and adds the headers that the platform adds. */
 async function parseRequest(request: http.IncomingMessage): Promise<RoutedRequest> {
   const { method = 'GET', url = '/' } = request;
   // The platform resolves dot segments before it applies the rules.

@@ -6,9 +6,10 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 
 /*
- * Runs one built function like the platform's launcher. The handler takes `(request, response)`, or with `web` a
- * `Request`. With `apart`, the HTTP server is not visible to the function, because Vercel does not document whether its
- * server runs in the same process. Sends the port and the number of pending `waitUntil` promises to the parent process.
+ * Runs one built function like the platform's launcher. The handler takes `(request, response)`. With the argument
+ * `web`, it takes a `Request` instead. With the argument `apart`, the HTTP server is not visible to the function,
+ * because Vercel does not document whether its server runs in the same process. Sends the port and the number of pending
+ * `waitUntil` promises to the parent process.
  */
 const [file = '', kind, place] = process.argv.slice(2);
 const contexts = new AsyncLocalStorage();
@@ -56,7 +57,7 @@ const server = http.createServer((request, response) =>
   }),
 );
 server.keepAliveTimeout = 0;
-// Passes each socket after its connection event, so that the function cannot detect the HTTP server.
+// Passes each socket to the HTTP server after its connection event, so that the function cannot detect this server.
 const passSocket = (socket) => setImmediate(() => server.emit('connection', socket));
 const listening = place === 'apart' ? net.createServer(passSocket) : server;
 listening.listen(0, '127.0.0.1', () => process.send({ port: listening.address().port }));

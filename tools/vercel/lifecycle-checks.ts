@@ -17,7 +17,7 @@ import type { Deployment } from './deployment';
 import type { Check } from './report';
 import { countConnections } from './response-checks';
 
-/** The idle timeout of the connection pool, and a much longer time. */
+/** Durations of a suspension: the idle timeout of the connection pool, and a much longer time. */
 const FROZEN_SECONDS = [5, 60] as const;
 const USERS_AT_ONCE = 4;
 
@@ -57,7 +57,7 @@ export function lifecycleChecks(
   return [
     {
       title:
-        'Every function exits if a variable is missing, the response is a 500 and the log lists the variables',
+        'If variables are missing, every function exits, the response is a 500 and the log lists the missing variables',
       async run() {
         const incomplete = await deployWith({ DATABASE_URL: '', KV_REST_API_TOKEN: '' });
         await stopAfter(incomplete, async () => {

@@ -15,7 +15,7 @@ import { responseChecks } from './response-checks';
 
 /**
  * `npm run verify:vercel`: builds the service with the Vercel CLI and runs the functions as the platform does, with
- * PostgreSQL, a KV server and sessions of the local stack. Does not need an account. Prints the cold start of each
+ * PostgreSQL, a KV server and sessions of the local stack. Does not need a Vercel account. Prints the cold start of each
  * function and the result of each check. Exits with 1 if a check failed. Takes four to ten minutes. Linux only.
  */
 const stops: (() => unknown)[] = [];
@@ -29,7 +29,7 @@ const stop = () => {
 const interrupted = () => void stop().finally(() => process.exit(130));
 process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
 
-/** Reads the SQL from docs/deploy.md, step 2, which creates the database role of the service. */
+/** Returns the SQL of docs/deploy.md, step 2, and the name of the database role of the service that this SQL creates. */
 function readRole(password: string): { readonly username: string; readonly statements: string } {
   const page = readFileSync('docs/deploy.md', 'utf8');
   const [, statements = '', username = ''] = /^```sql\n(CREATE ROLE (\w+) [^`]+)```$/m.exec(page) ?? [];
@@ -53,7 +53,7 @@ async function verify(): Promise<void> {
     server: { ...server, template: 'template1' },
     databaseUrl: ({ url }) => Object.assign(new URL(url), { username, password }).href,
     keys: 'live',
-    // These variables are only for the local stack.
+    // These variables are unset, because only the local stack uses them.
     environment: { CLERK_API_URL: '', CLERK_FAPI_URL: '' },
   });
   stops.push(parts.stop);

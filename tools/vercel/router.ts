@@ -118,8 +118,9 @@ async function runMiddleware(routed: RoutedRequest, middleware: BuiltFunction): 
 type Find = (routed: RoutedRequest) => Promise<Target | undefined>;
 
 /**
- * Returns a function that finds the target of a request: the middleware first, then static files, then the function of the
- * route. Applies the rules to the request. Emulates the router of the platform, which may do more before these rules.
+ * Returns a function that applies the rules to a request and finds its target. It tries the middleware first, then
+ * static files, then the function of the route. It emulates the router of the platform. The real router may do more
+ * before it applies these rules.
  */
 export function router(
   routes: z.infer<typeof Rules>,

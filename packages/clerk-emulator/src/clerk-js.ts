@@ -88,7 +88,10 @@ async function removeStaleDownloads(folder: string): Promise<void> {
 
 const fetching = new Map<string, Promise<string>>();
 
-/** Returns the folder with the scripts of a package. Concurrent calls share one download. A failed one is repeated. */
+/**
+ * Returns the folder with the scripts of a package. Concurrent calls share one download. A call after a failed download
+ * starts a new one.
+ */
 function packageFolder(name: PackageName, folder: string): Promise<string> {
   const target = path.join(folder, `${name}-${PACKAGES[name].version}`);
   const inFlight = fetching.get(target);
@@ -103,7 +106,7 @@ function packageFolder(name: PackageName, folder: string): Promise<string> {
 
 /**
  * Downloads a package to a temporary folder and renames that folder. Other processes therefore never see an incomplete
- * package. If two processes download at the same time, the first one wins.
+ * package. If two processes download at the same time, the first one to finish is used.
  */
 async function fetchPackage(name: PackageName, folder: string, target: string): Promise<void> {
   await mkdir(folder, { recursive: true });
@@ -177,7 +180,7 @@ function packageSpec(name: PackageName): string {
   return `@clerk/${name}@${PACKAGES[name].version}`;
 }
 
-/** Only files with the version in their name never change. */
+/** Lets browsers store a file without checking for changes only if the file name contains the version. */
 function scriptHeaders(name: PackageName, file: string): Record<string, string> {
   const isFixed = file.includes(PACKAGES[name].version);
   return {

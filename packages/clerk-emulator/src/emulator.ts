@@ -34,14 +34,17 @@ export interface EmulatorOptions {
   /** `pk_test_…` or `pk_live_…`. Contains the issuer and selects how the Frontend API recognizes a browser. */
   readonly publishableKey: string;
   readonly secretKey: string;
-  /** Private key of an instance that starts without data. Default: a new key, whose generation takes about a second. */
+  /**
+   * Private key for an instance whose data file does not exist yet. Default: a new key. Its generation takes about a
+   * second.
+   */
   readonly signingKeyPem?: string;
   /** Endpoint for events. Without it, events wait until an endpoint is set. */
   readonly webhook?: { readonly url: string; readonly secret: string } | undefined;
   /** Factor for the delays of the provider's retry schedule. Default: 1. */
   readonly retryScale?: number;
   readonly sessionTokenSeconds?: number;
-  /** Whether a sign-up must first prove its address by a mailed code, as the provider's default asks. */
+  /** Whether a user must enter an emailed code before a sign-up completes. Default: true, as at the provider. */
   readonly verifyEmailAtSignUp?: boolean;
   /**
    * Whether a sign-in by password in a browser that is new to the user needs a mailed code. The default of the provider
@@ -66,7 +69,7 @@ export interface EmulatorOptions {
   readonly console?: { readonly preferredPort: number };
   /** Time and timers. Default: the system clock. */
   readonly clock?: Clock;
-  /** Default: by nonce, and with `azp` in the session token. */
+  /** Default: the nonce format, and an `azp` claim in the session tokens. */
   readonly handshake?: Partial<HandshakeSettings>;
   /** Called with each response of both APIs before it is sent. */
   readonly onResponse?: (response: SentResponse) => void;
@@ -106,7 +109,7 @@ export interface Emulator {
   sessionToken(sessionId: string, origin?: string): string;
   readonly store: Store;
   readonly webhooks: Webhooks;
-  /** Makes the Backend API return 429 above this rate. Undefined removes the limit. There is none at the start. */
+  /** Makes the Backend API return 429 above this rate. Undefined removes the limit. Initially, there is no limit. */
   limitRate(rate: Rate | undefined): void;
   /** Changes the format and the claims of later handshakes. */
   setHandshake(settings: Partial<HandshakeSettings>): void;

@@ -68,7 +68,7 @@ export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown):
   throw new ApiError(422, 'form_param_format_invalid', `${name} is invalid: ${issue?.message}`, name);
 }
 
-/** Returns the same routes with wrapHandlers handlers. */
+/** Returns the same routes, with `wrap` applied to each handler. */
 export function wrapHandlers<From, To>(
   routes: Readonly<Record<string, From>>,
   wrap: (handler: From, route: string) => To,
@@ -89,7 +89,7 @@ export function serve(routes: Routes): Hono {
   return app;
 }
 
-/** Creates an HTTP server. `formatError` formats an ApiError for the body. Any other error is a 500. */
+/** Creates an HTTP server. `formatError` formats an ApiError for the body. Any other error causes a 500. */
 export function createHttpServer(app: Hono, formatError: (error: ApiError) => unknown): Server {
   app.all('*', ({ req }) => {
     throw notFound(`${req.method} ${req.path}`);
@@ -139,7 +139,10 @@ async function readBody({ body }: Request): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Returns the fields of a JSON or form body. An empty body has none. Throws a 400 unless JSON is an object. */
+/**
+ * Returns the fields of a JSON or form body. Returns no fields for an empty body. Throws a 400 if a JSON body is not an
+ * object.
+ */
 function parseFields(text: string, type: string): Record<string, unknown> {
   if (text === '') return {};
   if (!type.includes('json')) return Object.fromEntries(new URLSearchParams(text));

@@ -107,7 +107,7 @@ test('A production instance passes the handshake in a cookie, which the handshak
   expect(cookiesOfToken(byToken.token)).toContain('__clerk_handshake=; Path=/; Max-Age=0');
 });
 
-test('A handshake is a token if the SDK requests no nonce or the instance supports none', async () => {
+test('A handshake uses a token if the SDK does not request a nonce or the instance does not support nonces', async () => {
   const provider = await start();
   const handshake = signedInBrowser(provider);
   const unrequested = await handshake({});

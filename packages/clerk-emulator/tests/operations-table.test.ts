@@ -12,7 +12,7 @@ test('The README lists the operations and differences of the emulator; `npm run 
   await expect(replaceSection(readme, section)).toMatchFileSnapshot('../README.md');
 });
 
-test('The table of operations rejects a route that it cannot explain', () => {
+test('operationsTable() throws an error that names a route without a description', () => {
   expect(() => operationsTable(['GET /v1/unknown'])).toThrow('GET /v1/unknown');
 });
 

@@ -65,7 +65,7 @@ function runNode(folder: string, args: readonly string[]) {
 const folder = temporaryFolder();
 const installed = await installTarball(folder);
 
-test('The tarball contains the sources and the console, and no tests', async () => {
+test('The tarball of the package contains the sources and the console, but no tests', async () => {
   const files = await readdir(installed, { recursive: true });
   expect(files).toEqual(
     expect.arrayContaining(['LICENSE', 'README.md', 'bin.mjs', 'src/index.ts', 'src/console/page/main.js']),
@@ -90,7 +90,7 @@ test('The command of the installed package starts both APIs and the console on f
   await stop();
 });
 
-test('The command rejects an invalid port and prints its options', async () => {
+test('The command rejects an invalid port and prints the available options', async () => {
   const bin = path.join(installed, 'bin.mjs');
   const failure = await execute(process.execPath, [bin, '--port', 'x'], { cwd: folder }).catch(
     (error) => error,

@@ -61,7 +61,7 @@ test('An instance with client trust accepts an emailed code as the only factor',
   expect(done.response?.status).toBe('complete');
 });
 
-test('A sign-in that needs no second factor rejects one', async () => {
+test('A sign-in that does not need a second factor rejects a second factor', async () => {
   const { browser } = await start();
   const begun = await browser.signIn(EMAIL);
   const path = `/v1/client/sign_ins/${begun.response?.id}/prepare_second_factor`;
@@ -168,7 +168,7 @@ test('A sign-in token signs its user in once, also in a browser that is new to t
   expect(await enter(token)).toMatchObject({ status: 400, code: 'sign_in_token_already_used_code' });
 });
 
-test('A sign-in token that is unknown, revoked or expired is rejected with the code of the provider', async () => {
+test('A sign-in token that is unknown, revoked or expired is rejected with the error code of the provider', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, user, browser } = await start({ clock });

@@ -43,7 +43,7 @@ test('The next write removes the partial file of an interrupted write', async ()
   expect(await readdir(join(folder, 'crashed'))).toEqual(['data.json']);
 });
 
-test('Only its owner may read the data file', async () => {
+test('Only the owner may read the data file', async () => {
   const file = join(folder, 'secret.json');
   const store = await openStore(file);
   await store.close();

@@ -141,7 +141,7 @@ test('Each command that a copy button copies gets a success response that the do
     expect(await service.database.rowsOf('user_2abcDEFghiJKLmnoPQRstuVWXyz')).toHaveLength(1);
   }));
 
-test('The HTML has every command and is the same for every Host header', async () => {
+test('The HTML of the docs page contains every command and is the same for every Host header', async () => {
   const mainOf = async (headers: Record<string, string>) => {
     const request = http.get(`${service.url}/docs`, { headers });
     const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
@@ -155,7 +155,7 @@ test('The HTML has every command and is the same for every Host header', async (
   expect(await mainOf({ host: '$(id)' })).toBe(main);
 });
 
-test('The only script of the page that the home page does not have is that of the copy buttons', () =>
+test('The docs page loads only one script that the home page does not load, the script of the copy buttons', () =>
   visit(browser, service, {}, async (page) => {
     const scripts = async (path: string) => {
       const response = await page.goto(path);
@@ -172,7 +172,7 @@ test('The only script of the page that the home page does not have is that of th
     expect(await (await page.request.get(own[0] ?? '')).text()).toContain('navigator.clipboard');
   }));
 
-test('The contents mark the section that is in view', () =>
+test('The table of contents marks the section that is in view', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
     const marked = () =>
@@ -214,7 +214,7 @@ test('The start page links to operations, and every page links to the docs page'
     await page.waitForURL('/openapi.json');
   }));
 
-test('A focused heading shows its link sign, and Enter opens its anchor', () =>
+test('A focused heading shows a link sign, and Enter opens the anchor of the heading', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
     const link = page.locator('#post-auth-v1-register-201 a');

@@ -32,7 +32,7 @@ async function failToOpenAccount(page: Page): Promise<void> {
   await page.getByRole('heading', { name: 'This page could not be shown.' }).waitFor();
 }
 
-test('A page with a truncated response shows an error, and its button loads the page again', () =>
+test('A page with a truncated response shows an error and a button that loads the page again', () =>
   visit(browser, service, { expected: [CONNECTION_CLOSED] }, async (page) => {
     await failToOpenAccount(page);
     await page.getByRole('alert').getByText('it is safe to try again').waitFor();

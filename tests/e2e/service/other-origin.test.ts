@@ -109,7 +109,7 @@ test('A page of an allowed origin can use a bearer token and read every response
   await service.database.proxy.treat('forward');
 });
 
-test('The browser blocks pages of other origins, and requests with cookies', async () => {
+test('The browser blocks requests from pages of other origins, and requests with cookies', async () => {
   const headers = bearer(token());
   expect(await callFrom(originAt(stranger), `${serviceWithRecipe.url}${ME}`, { headers })).toBe('blocked');
   expect(await callFrom(FRONTEND, `${serviceWithRecipe.url}${ME}`, { headers, credentials: 'include' })).toBe(
@@ -117,7 +117,7 @@ test('The browser blocks pages of other origins, and requests with cookies', asy
   );
 });
 
-test('The browser blocks cross-origin requests without the recipe, and on paths that are not in it', async () => {
+test('Without the CORS recipe of the docs, and on paths outside the recipe, the browser blocks cross-origin requests', async () => {
   const headers = bearer(token());
   expect(await callFrom(FRONTEND, `${service.url}${ME}`, { headers })).toBe('blocked');
   expect(

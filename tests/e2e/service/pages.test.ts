@@ -71,7 +71,7 @@ test('Pages have no layout shifts, no axe violations and no horizontal scrolling
     expect(await findProblems(page), '/ signed in').toEqual(NONE);
   }));
 
-test('The header leads to the API page and, on the local stack, to the console', () =>
+test('The header links to the API page and, on the local stack, to the console', () =>
   visit(browser, service, {}, async (page) => {
     await page.goto('/');
     const navigation = page.getByRole('navigation', { name: 'Main' });

@@ -30,7 +30,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
     return service.stop;
   });
 
-  test('signing up registers the user, and page, API and database agree on the internal id', () =>
+  test('A sign-up registers the user, and the page, the API and the database have the same internal id', () =>
     visit(browser, service, {}, async (page) => {
       const email = `sign-up@${keys}.example`;
       await signUp(page, email, () => mailedCode(email, service.idp));
@@ -63,7 +63,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       expect((await shownLink(page)).identityProviderUserId).toBe(user.id);
     }));
 
-  test('signing out ends in a 401 for the API and in the sign-in page for /account', () =>
+  test('After a sign-out, the API responds with 401 and /account redirects to the sign-in page', () =>
     visit(browser, service, {}, async (page) => {
       const email = `sign-out@${keys}.example`;
       service.idp.createUser({ email, password: PASSWORD });
@@ -82,7 +82,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       expect(new URL(page.url()).pathname).toBe('/sign-in');
     }));
 
-  test('a session token that runs out on the page is renewed without the user noticing', () =>
+  test('A session token that expires while a page is open is replaced without an error', () =>
     visit(browser, service, {}, async (page) => {
       const email = `expiry@${keys}.example`;
       service.idp.createUser({ email, password: PASSWORD });
@@ -103,7 +103,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       await expect.poll(() => shownLink(page)).toEqual({ ...before, origin: 'Read from the cache.' });
     }));
 
-  test('a session token that ran out while the browser was away is renewed on the way to the page', () =>
+  test('A session token that expired while the browser was away is renewed before the page loads', () =>
     visit(browser, service, {}, async (page) => {
       const email = `return@${keys}.example`;
       service.idp.createUser({ email, password: PASSWORD });

@@ -352,7 +352,7 @@ describe('The forms of an instance with client trust and reverification', async 
     reverification: true,
   });
 
-  test('The sign-in form requests an emailed code in a new browser, and not in a known one', async () => {
+  test('The sign-in form requests an emailed code in a new browser, but not in a known browser', async () => {
     const user = provider.createUser({ email: 'device@example.com', password: PASSWORD });
     const { tab } = await newTab();
     await tab.goto('/sign-in');

@@ -302,7 +302,7 @@ test('The deliveries of a user are one group in which user.created is above the 
     ]);
   }));
 
-test('A payload shows a long data URI shortened, and its button copies all of it', () =>
+test('The console shortens a long data URI in a payload, and the copy button copies the complete payload', () =>
   open({ permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
     const image = `data:image/svg+xml,${'x'.repeat(500)}`;
     const { id } = provider.webhooks.send('user.updated', { id: 'user_1', image_url: image });

@@ -157,13 +157,15 @@ const AxeResult = z.object({
 });
 
 const SETTLED_MS = 5_000;
-/** Checks for each color scheme. The dark run checks only the rules that depend on colors. */
+/** axe-core options for each color scheme. The dark run checks only the rules that depend on colors. */
 const SCHEMES = [
   { colorScheme: 'light', options: {} },
   { colorScheme: 'dark', options: { runOnly: ['color-contrast', 'link-in-text-block'] } },
 ] as const;
 
-/** Returns the present axe-core violations. Playwright evaluates the script, so the policy of the page does not block it. */
+/**
+ * Returns the current axe-core violations. Playwright evaluates the script, so the policy of the page does not block it.
+ */
 async function violationsNow(page: Page, options: object): Promise<string[]> {
   await page.evaluate(axe.source);
   const { violations } = AxeResult.parse(await page.evaluate(`axe.run(${JSON.stringify(options)})`));
@@ -171,9 +173,9 @@ async function violationsNow(page: Page, options: object): Promise<string[]> {
 }
 
 /**
- * Returns the axe-core violations of the page in the light color scheme, and those of its colors in the dark one. Violations
- * that disappear within some seconds do not count, because a page has no title for a moment after a client-side
- * navigation. Sets the light color scheme at the end.
+ * Returns all axe-core violations of the page in the light color scheme, and its color violations in the dark color
+ * scheme. Ignores violations that disappear within some seconds, because a page has no title for a moment after a
+ * client-side navigation. Sets the light color scheme at the end.
  */
 export async function axeViolations(page: Page): Promise<string[]> {
   const found: string[] = [];

@@ -74,8 +74,8 @@ const ARGUMENTS = [
 ];
 
 /**
- * Returns the options that start Chromium. On Linux x64 it comes from an npm package. On other platforms it is the one that
- * Playwright installs.
+ * Returns the options that start Chromium. On Linux x64, Chromium comes from an npm package. On other platforms,
+ * Playwright installs it.
  */
 export async function chromiumOptions(): Promise<LaunchOptions> {
   if (!isPackaged) return { args: ARGUMENTS };

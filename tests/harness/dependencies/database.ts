@@ -33,7 +33,7 @@ function statementReader(statements: string[]): (chunk: Buffer) => void {
   };
 }
 
-/** A PostgreSQL server that has a migrated database to copy. */
+/** A PostgreSQL server with a migrated database that tests copy. */
 export interface DatabaseServer {
   readonly url: string;
   readonly template: string;
@@ -76,7 +76,7 @@ export async function createTestDatabase(
   const proxied = new URL(direct);
   proxied.port = String(proxy.port);
   const pool = new Pool({ connectionString: direct.href, max: 6 });
-  // A server that a test stops closes idle connections. The next query opens a new one.
+  // A test may stop the server, which closes idle connections. The next query opens a new one.
   pool.on('error', () => undefined);
   return {
     url: proxied.href,

@@ -1,4 +1,5 @@
-// Preloaded into a process of the service. On exit it prints the files that `require` loaded. Builds use `require`.
+// Preloaded into a process of the service. On exit, it prints the files that `require` loaded. The build output loads
+// modules with `require`.
 import { writeSync } from 'node:fs';
 import Module from 'node:module';
 

@@ -37,7 +37,10 @@ async function run(url: string, ...statements: readonly string[]): Promise<unkno
   }
 }
 
-/** Copies a stopped cluster and configures the copy as its standby. The copy keeps the file permissions. */
+/**
+ * Copies the folder of a stopped primary and configures the copy as a standby of this primary. Keeps the file
+ * permissions.
+ */
 async function copyAsStandby(from: string, to: string, primaryUrl: string): Promise<void> {
   await promisify(execFile)('cp', ['-Rp', from, to]);
   const { hostname, port, username, password } = new URL(primaryUrl);
@@ -68,7 +71,7 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   await copyAsStandby(path.dirname(first.dataFolder), path.join(folder, 'standby'), linkUrl.href);
   const [primary, standby] = await Promise.all([start('primary', server.port), start('standby')]);
   const url = new URL(first.url('postgres'));
-  // Set after the copy, because the promoted standby has no standby of its own to wait for.
+  // This setting is not part of the copy. The promoted standby would wait for a standby that it does not have.
   await run(
     primary.url('postgres'),
     `ALTER SYSTEM SET synchronous_standby_names = '*'`,

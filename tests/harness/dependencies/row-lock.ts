@@ -8,15 +8,19 @@ export interface RowLock {
   /** Releases the waiting inserts. Further calls have no effect. */
   release(): Promise<void>;
   /**
-   * Releases the inserts once two of them wait, or one has waited for a second. Rejects if none waits within 10 s. The wait
-   * runs inside the database, so a busy test process cannot delay the inserts until their timeout.
+   * Releases the inserts once two of them wait, or one of them has waited for a second. Rejects if no insert waits
+   * within 10 s. The check runs inside the database, so a busy test process cannot delay the inserts until their
+   * timeout.
    */
   releaseOnceContended(): Promise<void>;
-  /** Commits the rows of the lock instead. The waiting inserts then lose the race. */
+  /** Commits the transaction of the lock instead of rolling it back. Inserts that wait for its rows then lose the race. */
   commit(): Promise<void>;
 }
 
-/** Returns once two inserts wait for this transaction, or one has waited for a second. Fails if none waits within 10 s. */
+/**
+ * Statement that returns once two inserts wait for this transaction, or one insert has waited for a second. Fails if no
+ * insert waits within 10 s.
+ */
 const UNTIL_CONTENDED = `
   DO $$
   DECLARE

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
-/** Behaviour of the proxy, also for connections that are open. */
+/** Behaviour of the proxy. It applies to new and to open connections. */
 export type Treatment =
   /** Forwards all bytes. */
   | 'forward'

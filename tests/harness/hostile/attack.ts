@@ -4,14 +4,14 @@ import { type HostileRequest, MARK } from './hostile-request';
 import { exchange } from './raw-http';
 
 const CONCURRENCY = 24;
-/** Maximum lifetime of a connection after its last byte. */
+/** Maximum time from the start of a request until the server closes the connection. */
 const CONNECTION_MS = 12_000;
 
 /** Statuses of routes, pages, static files and rejections of this service. Node.js itself sends 100. */
 const KNOWN = new Set([100, 200, 204, 206, 304, 307, 400, 401, 404, 405, 408, 412, 413, 416, 417, 431]);
 const API_LINE = /^\w+ \/(?:auth|users|webhooks)(?:[/ ?]|$)/;
 
-/** Returns the problem of the response to a request, or undefined if it is correct. */
+/** Sends a request and returns the problem of the response, or undefined if the response is correct. */
 async function problemOf(service: TestService, { line, bytes }: HostileRequest): Promise<string | undefined> {
   const { statuses, text, closed } = await exchange(service.url, { bytes, milliseconds: CONNECTION_MS });
   const problem = () => {
@@ -25,7 +25,7 @@ async function problemOf(service: TestService, { line, bytes }: HostileRequest):
   return found && `${found}: ${JSON.stringify(bytes.slice(0, 1500))}`;
 }
 
-/** Sends requests, several at a time. Resolves with the problems of the responses, the log and the database afterwards. */
+/** Sends requests, several at a time. Resolves with the problems that the responses, the log and the database show. */
 export async function attack(
   service: TestService,
   requests: readonly HostileRequest[],

@@ -105,7 +105,7 @@ const read = (file: string) => {
   return existsSync(full) ? readFileSync(full, 'utf8') : '';
 };
 const buildId = read('BUILD_ID').trim();
-/** Ids of the server actions of the build. The public chunks contain them as well. */
+/** Ids of the server actions of the build. The public scripts also contain these ids. */
 const actions = [...read('server/server-reference-manifest.json').matchAll(/"([0-9a-f]{40,64})"/g)].map(
   ([, id = '']) => id,
 );
@@ -303,6 +303,6 @@ const hostileRequest: fc.Arbitrary<HostileRequest> = fc
     return { line, bytes: `${line}\r\n${host}${fields}Connection: close\r\n${framing || '\r\n'}` };
   });
 
-/** Returns this number of requests. The same seed gives the same requests. */
+/** Returns `count` generated requests. The same seed gives the same requests. */
 export const hostileRequests = (count: number, seed: number): HostileRequest[] =>
   fc.sample(hostileRequest, { numRuns: count, seed });

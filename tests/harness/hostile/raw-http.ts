@@ -30,7 +30,7 @@ export interface RawRequest {
   readonly endless?: { readonly chunk: string; readonly pauseMilliseconds: number };
   /** Does not read the response. The client then notices a closed connection only by sending more. */
   readonly pauseReading?: boolean;
-  /** Timeout. It is long, because it ends only a test that fails. */
+  /** Timeout. Its default is long, because only a failing test reaches it. */
   readonly milliseconds?: number;
 }
 

@@ -11,13 +11,13 @@ const unmapped = (reasons: readonly string[]) =>
     .filter((reason) => reasonOfSdk(reason) === 'not-verified')
     .filter((reason) => !UNMAPPED.includes(reason));
 
-test('Each value of TokenVerificationErrorReason has a reason of ours or is unmapped on purpose', () => {
+test('Each value of TokenVerificationErrorReason maps to a reason of the service or is unmapped on purpose', () => {
   const reasons = Object.values(TokenVerificationErrorReason);
   expect(reasons).toContain('token-expired');
   expect(unmapped(reasons)).toEqual([]);
 });
 
-test('Each value of AuthErrorReason has a reason of ours or is unmapped on purpose', () => {
+test('Each value of AuthErrorReason maps to a reason of the service or is unmapped on purpose', () => {
   const reasons = authErrorReasons();
   expect(reasons).toContain('session-token-expired');
   expect(unmapped(reasons)).toEqual([]);

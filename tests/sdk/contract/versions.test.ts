@@ -4,7 +4,7 @@ import { countUsers } from '#lib/idp/backend-api';
 import { bearer, tokenFor } from '../../harness/requests';
 import { KEYS, loadService, type Service, startInstance } from '../service';
 
-/** The runner sets the expected versions, as package@version. */
+/** Expected versions of the SDK, as package@version. tests/sdk/main.ts sets them. */
 const NEXTJS = process.env['CHECK_SDK_NEXTJS'] ?? '';
 const BACKEND = process.env['CHECK_SDK_BACKEND'] ?? '';
 
@@ -28,7 +28,7 @@ async function callsOf(act: () => Promise<unknown>) {
   }));
 }
 
-/** The call that the SDK makes for the keys of the instance. */
+/** The request that the SDK sends to get the keys of the instance. */
 const keyRequest = { path: '/v1/jwks', userAgent: BACKEND, version: expect.any(String) };
 
 test('The middleware runs the expected versions, and lib/idp/users.ts sends the same version of the Backend API', async () => {

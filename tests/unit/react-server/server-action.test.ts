@@ -76,7 +76,7 @@ test.each([
   [{ $ACTION_REF_1: '', '$ACTION_1:0': `{"id":"${UNKNOWN}","bound":"$@1"}`, '$ACTION_1:1': '[]' }, 404],
   [{ $ACTION_REF_1: '', '$ACTION_1:0': '{"bound":null}' }, 400],
   [{ $ACTION_REF_1: '' }, 400],
-])('A form without scripts gets the status for its actions: %j %s', async (fields, status) => {
+])('A form sent without JavaScript gets the status for its action fields: %j %s', async (fields, status) => {
   expect(await statusOf(form(fields))).toBe(status);
 });
 
@@ -92,7 +92,7 @@ test.each([
 });
 
 test.each(['x', '-1', '1:0', ''])(
-  'A form with the reference %j to an action gets a 400',
+  'A form that refers to its action by the invalid name %j gets a 400',
   async (reference) => {
     const fields = {
       [`$ACTION_REF_${reference}`]: '',
@@ -102,7 +102,7 @@ test.each(['x', '-1', '1:0', ''])(
   },
 );
 
-test('A body that is not the announced form gets a 400', async () => {
+test('A body that does not match its multipart content type gets a 400', async () => {
   const request = new NextRequest('http://localhost:3000/', {
     method: 'POST',
     headers: { 'content-type': 'multipart/form-data; boundary=x' },

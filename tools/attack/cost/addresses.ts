@@ -40,7 +40,7 @@ function documentedAddress([path, operations]: [string, Record<string, z.infer<t
 
 const page = (path: string): CostAddress => ({ path, needsSession: false, body: '{}' });
 
-/** Returns every documented path, every page, two paths that do not exist, and files of both kinds: generated and static. */
+/** Returns every documented path, every page, two paths that do not exist, a generated file and a static file. */
 export function costAddresses(staticFile: string): CostAddress[] {
   return [
     ...Object.entries(Paths.parse(openapi.paths)).map(documentedAddress),
@@ -53,8 +53,8 @@ export function costAddresses(staticFile: string): CostAddress[] {
 }
 
 /**
- * Returns the ordinary request to an address, which every dimension extends. A request to the webhook is unsigned, because an
- * attacker cannot sign.
+ * Returns the ordinary request to an address. Each dimension enlarges one part of this request. A request to the webhook
+ * is unsigned, because an attacker cannot sign a request.
  */
 export function ordinaryRequest(
   { path, needsSession, body }: CostAddress,
@@ -72,5 +72,5 @@ export function ordinaryRequest(
   };
 }
 
-/** True for the only address that verifies signatures. */
+/** Returns true for a request to the webhook, which is the only address that verifies signatures. */
 export const isWebhook = ({ target }: CostRequest): boolean => target === HOOK;

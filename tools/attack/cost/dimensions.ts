@@ -6,17 +6,17 @@ import type { CostRequest } from './request';
 /** A part of a request that the caller can make larger. */
 export interface Dimension {
   readonly name: string;
-  /** Size of the largest request, in bytes of the part that grows. */
+  /** Maximum size of the part that grows, in bytes. */
   readonly maxBytes: number;
   readonly appliesTo: (ordinary: CostRequest) => boolean;
   readonly grow: (ordinary: CostRequest, bytes: number) => CostRequest;
-  /** A request of the same size to compare with, in place of the ordinary one, and the limits of the comparison. */
+  /** Request that replaces the ordinary request as the reference, and the limits of this comparison. */
   readonly control?: { readonly grow: Dimension['grow']; readonly limits: CostLimits };
 }
 
-/** Node.js accepts 16 KiB of request line and headers. The rest is for the session token and the other headers. */
+/** Node.js accepts 16 KiB of request line and headers. The remainder is for the session token and the other headers. */
 const MAX_HEAD = 15_000;
-/** The webhook accepts 1 MiB, every other route less. */
+/** The webhook accepts a body of up to 1 MiB. Every other route accepts less. */
 const MAX_BODY = 1_048_576;
 const MAX_CHUNKS = 100_000;
 
@@ -32,7 +32,7 @@ export function fill(bytes: number, unit: (index: number) => string): string {
   }
 }
 
-/** Repeats `open`, and `close` as often behind it. */
+/** Returns `open` repeated, followed by `close` repeated the same number of times. */
 const nest = (bytes: number, open: string, close: string) => {
   const depth = Math.floor(bytes / (open.length + close.length));
   return `${open.repeat(depth)}${close.repeat(depth)}`;
@@ -98,7 +98,7 @@ const body = (name: string, contentType: string, content: (bytes: number) => str
   }),
 });
 
-/** Has the form of the id of a server action, and is not one. */
+/** Id in the format of a server action. The service has no action with this id. */
 const UNKNOWN_ACTION = '0123456789'.repeat(4);
 
 const chunks = (name: string, ...more: [string, string][]): Dimension => ({
@@ -126,7 +126,7 @@ const wideObject = (bytes: number) => `{${fill(bytes, (index) => `"k${index}":0,
 const deepArray = (bytes: number) => nest(bytes, '[', ']');
 const flatObject = (bytes: number) => `{"a":"${'a'.repeat(bytes)}"}`;
 
-/** The headers of a delivery with a current timestamp, and signatures of the right length that do not verify. */
+/** Returns a webhook delivery with a current timestamp and with invalid signatures of the right length. */
 function forged(request: CostRequest, text: string, signatures: number): CostRequest {
   const { 'svix-id': id = '', 'svix-timestamp': timestamp = '' } = signatureHeaders('');
   const signature = Array.from({ length: signatures }, () => `v1,${'A'.repeat(43)}=`).join(' ');
@@ -143,9 +143,15 @@ const signed = (request: CostRequest, text: string): CostRequest => ({
   body: text,
 });
 
-/** Compared with the same body without a signature. One hash of 1 MiB takes about a millisecond for each signing secret. */
+/**
+ * Limits of deliveries with invalid signatures. The reference has the same body and no signature. For each signing
+ * secret, the hash of 1 MiB takes about a millisecond.
+ */
 const SIGNATURE_LIMITS: CostLimits = { factor: 1.6, negligible: 4 };
-/** Only the identity provider can sign, and JSON costs more than a string of the same length: only superlinear growth counts. */
+/**
+ * Limits of signed deliveries. Only superlinear growth is a finding, because JSON costs more than a string of the same
+ * length and only the identity provider can sign.
+ */
 const SIGNED_JSON_LIMITS: CostLimits = { negligible: ORDINARY_LIMITS.negligible };
 
 const SIGNATURES_BODY = flatObject(MAX_BODY - 100);
@@ -246,6 +252,8 @@ export const DIMENSIONS: readonly Dimension[] = [
   ...webhook,
 ];
 
-/** The sizes at which a dimension is measured, ascending, each `step` times the one before. */
+/**
+ * Returns the sizes at which a dimension is measured, in ascending order. Each size is `step` times the previous size.
+ */
 export const sizesOf = ({ maxBytes }: Dimension, step: number, count: number): number[] =>
   Array.from({ length: count }, (_, index) => Math.floor(maxBytes / step ** (count - 1 - index)));

@@ -9,7 +9,7 @@ interface MeasuredPoint extends Point {
   readonly status: number;
 }
 
-/** A dimension of an address that costs more than it may. */
+/** A dimension of an address whose cost exceeds a limit. */
 export interface Finding {
   /** Method and path. */
   readonly address: string;
@@ -19,11 +19,11 @@ export interface Finding {
   readonly broken: readonly string[];
 }
 
-/** A request to an address, and every dimension in which it can grow. */
+/** A request to an address, and every dimension in which this request can grow. */
 export interface Target {
   readonly address: string;
   readonly ordinary: CostRequest;
-  /** The GET request of the address. It is the reference if the address does not take the method. */
+  /** GET request to the same address. It is the reference if the address rejects the method of `ordinary` with 405. */
   readonly get: CostRequest;
   readonly dimensions: readonly Dimension[];
 }
@@ -47,14 +47,17 @@ export function costTargets(addresses: readonly CostAddress[], token: string, on
     .filter(({ dimensions }) => dimensions.length > 0);
 }
 
-/** An address costs several times as much before V8 has compiled its code. */
+/** Effort for the unmeasured first requests. A request costs several times as much before V8 has compiled the code. */
 const WARM_UP: Effort = { requests: 60, milliseconds: 600 };
 const ORDINARY: Effort = { requests: 8, milliseconds: 100 };
 const ORDINARY_ROUNDS = 3;
 const SCREENING: Effort = { requests: 3, milliseconds: 100 };
 const CONFIRMATION: Effort = { requests: 10, milliseconds: 150 };
 const CONFIRMATIONS = 3;
-/** Noise does not explain a higher cost. Measuring it again would take long. */
+/**
+ * A cost above this value is a finding without a confirmation. Noise cannot cause such a cost, and a confirmation would
+ * take long.
+ */
 const BEYOND_DOUBT_MS = 240;
 
 const limitsOf = ({ control }: Dimension): CostLimits => control?.limits ?? ORDINARY_LIMITS;
@@ -78,7 +81,7 @@ async function measureSeries(
   return points;
 }
 
-/** Returns the lowest figures of each size, because other processes of the machine can only add to a cost. */
+/** Returns the lowest figures of each size, because other processes on the machine can only increase a cost. */
 function lowest(rounds: readonly (readonly MeasuredPoint[])[]): MeasuredPoint[] {
   const [first = []] = rounds;
   return first.map((point, index) => {
@@ -91,13 +94,13 @@ function lowest(rounds: readonly (readonly MeasuredPoint[])[]): MeasuredPoint[] 
   });
 }
 
-/** Measures an ordinary request of an address: with the same method, or with GET if the address rejects the method. */
+/** Measures the ordinary request of a target, or its GET request if the address rejects the method with 405. */
 async function measureReference(server: Server, { ordinary, get }: Target, effort: Effort): Promise<number> {
   const { milliseconds, status } = await measureCost(server, ordinary, effort);
   return status === METHOD_NOT_ALLOWED ? (await measureCost(server, get, effort)).milliseconds : milliseconds;
 }
 
-/** Measures a suspect again, at more sizes and with more requests. */
+/** Repeats the measurement of a dimension that exceeded a limit, at more sizes and with more requests. */
 async function confirm(server: Server, target: Target, dimension: Dimension): Promise<MeasuredPoint[]> {
   const rounds: MeasuredPoint[][] = [];
   for (let round = 0; round < CONFIRMATIONS; round += 1) {
@@ -128,14 +131,17 @@ async function findIn(
   return { address: target.address, dimension: dimension.name, worst, exponent, broken };
 }
 
-/** Resolves with the lowest of several figures: the reference of every dimension must not be high by accident. */
+/**
+ * Measures the ordinary request several times and resolves with the lowest cost. This cost is the reference of every
+ * dimension, so it must not be high by accident.
+ */
 async function ordinaryCost(server: Server, target: Target): Promise<number> {
   const costs: number[] = [];
   while (costs.length < ORDINARY_ROUNDS) costs.push(await measureReference(server, target, ORDINARY));
   return Math.min(...costs);
 }
 
-/** Measures every dimension of every target and resolves with those that cost too much. */
+/** Measures every dimension of every target and resolves with the dimensions that exceed a limit. */
 export async function findCosts(
   server: Server,
   targets: readonly Target[],

@@ -1,32 +1,37 @@
-/** Cost of one request of a size. */
+/** Size and cost of one request. */
 export interface Point {
   readonly bytes: number;
   readonly milliseconds: number;
-  /** Cost of the request that it is compared with. */
+  /** Cost of the request that this request is compared with. */
   readonly reference: number;
 }
 
-/** Limits of the cost of a request. */
+/** Limits for the cost of a request, compared with the cost of a reference request. */
 export interface CostLimits {
-  /** As a multiple of its reference. Absent: no such limit. */
+  /** Maximum cost as a multiple of the reference. Undefined: there is no such limit. */
   readonly factor?: number;
-  /** In milliseconds, whatever the reference costs. Absent: no such limit. */
+  /** Maximum cost in milliseconds, independent of the reference. Undefined: there is no such limit. */
   readonly ceiling?: number;
-  /** In milliseconds above its reference: a request that costs less is never a finding. */
+  /** Cost above the reference, in milliseconds. A request with a smaller additional cost is never a finding. */
   readonly negligible: number;
 }
 
 /**
- * Limits of a dimension that is compared with the ordinary request of its address. The negligible cost is about that of an
- * ordinary page, which an attacker can request as well.
+ * Limits of a dimension that is compared with the ordinary request to the same address. The negligible cost is about the
+ * cost of an ordinary page, which an attacker can request as well.
  */
 export const ORDINARY_LIMITS: CostLimits = { factor: 5, ceiling: 60, negligible: 12 };
 
-/** Costs below this do not contribute to the fit, because noise dominates them. */
+/** Costs below this value do not contribute to the fit, because noise dominates them. */
 const FIT_FROM_MS = 1;
-/** A fit over more points would include the small sizes, where the linear part of a quadratic cost is the larger one. */
+/**
+ * Number of points in a fit. More points would include small sizes, at which the linear part of a quadratic cost
+ * dominates.
+ */
 const FITTED_POINTS = 3;
-/** Linear growth is 1. Caches, garbage collection and noise move a linear fit up to about 0.2. */
+/**
+ * The exponent of linear growth is 1. Caches, garbage collection and noise can increase the fitted value by up to 0.2.
+ */
 const MAX_EXPONENT = 1.3;
 
 const extra = ({ milliseconds, reference }: Point) => milliseconds - reference;
@@ -39,10 +44,11 @@ export function peak<P extends Point>(points: readonly P[]): P | undefined {
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /**
- * Returns the exponent of growth: the least-squares slope of the logarithm of the cost above the reference over the
- * logarithm of the size. The fit includes the peak and the sizes right below it. Sizes beyond the peak are left out,
- * because there the server rejects the request early. A cost too small to measure counts as the smallest measurable
- * cost, and only the largest such size is used: the exponent is then a lower bound. Undefined: there is nothing to fit.
+ * Returns the exponent of growth. It is the least-squares slope of the logarithm of the cost above the reference over
+ * the logarithm of the size. The fit includes the peak and the sizes right below it. It excludes sizes above the peak,
+ * because the server rejects such requests early. A cost that is too small to measure counts as the smallest measurable
+ * cost, and the fit includes only the largest size with such a cost. The result is then a lower bound. Returns undefined
+ * if fewer than two points remain.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {
   const highest = peak(points);
@@ -58,7 +64,7 @@ export function growthExponent(points: readonly Point[]): number | undefined {
   return covariance / variance;
 }
 
-/** Returns which limits a series of growing requests breaks. None: it is acceptable. */
+/** Returns the limits that a series of growing requests exceeds. Returns an empty list if the costs are acceptable. */
 export function brokenLimits(points: readonly Point[], limits: CostLimits): string[] {
   const { factor, ceiling, negligible } = limits;
   const highest = peak(points);

@@ -9,16 +9,19 @@ import { readinessUnder, WORST_SHAPES, worstRequest } from './readiness';
 export interface CostOptions {
   /** Regular expression. If set, only the requests whose text `method path dimension` matches are measured. */
   readonly only: string | undefined;
-  /** Measures two sizes of each dimension in place of five. */
+  /** Measures each dimension at two sizes instead of five. */
   readonly quick: boolean;
 }
 
 /** Maximum median response time of GET /health/ready while one attacker sends requests. */
 const MAX_READY_MS = 250;
-/** The service tries this secret before the sender's secret, as it does during a rotation. */
+/** The service tries this secret before the secret of the sender, as during a rotation of the secrets. */
 const NEW_SIGNING_SECRET = `whsec_${Buffer.from('a new signing secret for tests..').toString('base64')}`;
 
-/** Prints one row for each dimension with a finding. The row has the address with the highest cost. */
+/**
+ * Prints one row for each dimension with a finding. The row contains the address at which the dimension has the highest
+ * cost.
+ */
 function printFindings(findings: readonly Finding[]): void {
   const byCost = findings.toSorted((one, other) => other.worst.milliseconds - one.worst.milliseconds);
   const worstOfEach = byCost.filter(

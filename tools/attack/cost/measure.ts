@@ -8,7 +8,7 @@ export interface Server {
   readonly pid: number;
 }
 
-/** Number of requests in a mean. A measurement ends when it reaches one of the two limits. */
+/** Limits of one measurement. It ends after this number of requests or this CPU time, whichever is reached first. */
 export interface Effort {
   readonly requests: number;
   readonly milliseconds: number;
@@ -16,16 +16,18 @@ export interface Effort {
 
 /** Cost of a request. */
 export interface Cost {
-  /** Processor time of all threads of the server. */
+  /** CPU time of all threads of the server. */
   readonly milliseconds: number;
   readonly status: number;
 }
 
 const LOOK_EVERY_MS = 4;
-/** The timers of an idle server take less than this between two looks. */
+/** A server that uses less CPU time than this between two samples is idle. Timers run in an idle server, too. */
 const IDLE_MS = 0.5;
 
-/** Resolves with the processor time of a process once it is idle. A server may still work after its response. */
+/**
+ * Waits until a process is idle and resolves with its CPU time. A server may still work after it has sent a response.
+ */
 async function cpuWhenIdle(pid: number): Promise<number> {
   let before = processCpuMilliseconds(pid);
   for (;;) {

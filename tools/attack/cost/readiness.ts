@@ -3,7 +3,9 @@ import { costAddresses, ordinaryRequest } from './addresses';
 import { DIMENSIONS } from './dimensions';
 import { type CostRequest, send, serialize } from './request';
 
-/** The most expensive shapes that were ever found: a dimension, its size, and the address that it was found at. */
+/**
+ * The most expensive requests that were ever found. Each entry is a dimension, its size and the address of the request.
+ */
 export const WORST_SHAPES = [
   { dimension: 'query: one name repeated', bytes: 15_000, method: 'GET', path: '/health/alive' },
   { dimension: 'query: different names', bytes: 13_500, method: 'GET', path: '/health/alive' },
@@ -20,7 +22,7 @@ export const WORST_SHAPES = [
 const ATTACK_MS = 5_000;
 const MIN_SAMPLES = 5;
 
-/** Returns the request of a shape. */
+/** Returns the request that an entry of `WORST_SHAPES` describes. */
 export function worstRequest(
   { dimension: name, bytes, method, path }: (typeof WORST_SHAPES)[number],
   token: string,
@@ -32,8 +34,8 @@ export function worstRequest(
 }
 
 /**
- * Repeats a request during a few seconds, one at a time. Resolves with the median time that GET /health/ready
- * takes meanwhile, in milliseconds.
+ * Sends a request again and again for a few seconds, one at a time. Resolves with the median response time of GET
+ * /health/ready during this time, in milliseconds.
  */
 export async function readinessUnder(serviceUrl: string, request: CostRequest): Promise<number> {
   const bytes = serialize(request);

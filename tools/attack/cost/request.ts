@@ -5,7 +5,7 @@ export interface CostRequest {
   readonly method: 'GET' | 'POST';
   /** Path and query. */
   readonly target: string;
-  /** In order. The same name may occur more than once. */
+  /** Headers in the order in which they are sent. A name may occur more than once. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body?: string;
   /** Sends the body chunked, one byte in each chunk. */
@@ -18,7 +18,7 @@ function framing({ body, oneByteChunks = false }: CostRequest): string {
   return `Transfer-Encoding: chunked\r\n\r\n${body.replace(/./gs, '1\r\n$&\r\n')}0\r\n\r\n`;
 }
 
-/** Returns the bytes of a request. Its text must be ASCII. */
+/** Returns the bytes of a request. The request must contain only ASCII characters. */
 export function serialize(request: CostRequest): Buffer {
   const { method, target, headers } = request;
   const fields = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
@@ -26,13 +26,13 @@ export function serialize(request: CostRequest): Buffer {
   return Buffer.from(`${head}${framing(request)}`, 'latin1');
 }
 
-/** Far above the slowest response that was measured. */
+/** Timeout for a response. It is far above the slowest response that was measured. */
 const TIMEOUT_MS = 60_000;
 
 /**
- * Sends bytes on a connection of their own to the loopback interface. Resolves with the status of the response once the
- * connection is closed: 0 if the server closed it without a response. Rejects if the server does not accept the connection
- * or does not close it in time.
+ * Sends bytes to the service over a new loopback connection. Resolves when the connection is closed, with the status of
+ * the response, or with 0 if the server closed the connection without a response. Rejects if the server does not accept
+ * the connection or does not close it in time.
  */
 export function send(serviceUrl: string, bytes: Uint8Array): Promise<number> {
   return new Promise((resolve, reject) => {

@@ -5,7 +5,10 @@ import { Redis } from 'ioredis';
 import { Pool } from 'pg';
 import { Webhook } from 'svix';
 
-/** The same routes with Fastify and the Redis protocol. The difference shows the overhead of Next.js and the REST protocol. */
+/**
+ * The routes of the service, written with Fastify and the Redis protocol. The comparison shows the overhead of Next.js
+ * and of the cache's REST protocol.
+ */
 const { DATABASE_URL, REDIS_URL, WEBHOOK_SIGNING_SECRET, CLERK_JWT_KEY, PORT } = process.env;
 const redis = new Redis(REDIS_URL);
 const pool = new Pool({ connectionString: DATABASE_URL });

@@ -89,7 +89,7 @@ export function userRoutes(instance: Instance): Routes {
       return { body: { object: 'total_count', total_count: count } };
     },
     'GET /v1/users/:id': ({ id }) => ({ body: userResource(requireUser(instance, id)) }),
-    // Not an operation of the provider. It shows what became of a webhook.
+    // The provider does not have this operation. It returns the webhook deliveries about a user.
     'GET /v1/users/:id/deliveries': ({ id }) => {
       requireUser(instance, id);
       return { body: instance.webhooks.list().filter((delivery) => isAbout(delivery, id)) };

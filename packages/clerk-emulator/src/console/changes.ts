@@ -17,7 +17,10 @@ export interface TableChanges<Row> {
   readonly gone: readonly string[];
 }
 
-/** A message to the page. The first one of a connection contains all rows, later ones the changes since the last. */
+/**
+ * A message to the page. The first message of a connection contains all rows. Each later message contains the changes
+ * since the previous message.
+ */
 export interface Changes {
   /** Time of the emulator. The page uses it for countdowns. */
   readonly now: number;

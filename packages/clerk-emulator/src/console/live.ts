@@ -3,7 +3,7 @@ import { streamSSE } from 'hono/streaming';
 import type { Instance } from '../instance/instance';
 import { readChanges } from './changes';
 
-/** Changes within this time become one message. The delay is too short to notice. */
+/** Changes within this time are sent in one message. The delay is too short to notice. */
 const GATHER_MILLISECONDS = 50;
 const RECONNECT_MILLISECONDS = 1000;
 

@@ -17,7 +17,10 @@ export interface Console {
 }
 
 const PAGE_FOLDER = fileURLToPath(new URL('page/', import.meta.url));
-/** A file without imports. The package exports it to bundlers only, so its path is derived from the main file. */
+/**
+ * Folder of an htm module that has no imports. The package exports this module only to bundlers, so the path is derived
+ * from the main file of the package.
+ */
 const PREACT_FOLDER = new URL('../preact/', pathToFileURL(createRequire(import.meta.url).resolve('htm')));
 
 /** Event data is untrusted. The browser runs only the scripts of the page, and text never becomes markup. */
@@ -43,7 +46,7 @@ const SECURITY_HEADERS = {
 
 /**
  * Starts the console on 127.0.0.1, on any free port if the preferred port is in use. The console requires no sign-in.
- * Instead, it accepts only requests whose `Host` header names this machine, which protects it from DNS rebinding, and
+ * Instead, it accepts only requests whose `Host` header names this machine, which prevents DNS rebinding. It accepts
  * changes only from its own page. Rejects if no port is free.
  */
 export async function startConsole(instance: Instance, preferredPort: number): Promise<Console> {

@@ -9,7 +9,7 @@ import { type Instance, isSecretKey } from '../instance/instance';
 export interface Browser {
   /** Origin of the application. Session tokens contain it as the authorized party. */
   readonly origin: string | undefined;
-  /** Current state of its client, or undefined if it does not have one. */
+  /** Current state of the browser's client, or undefined if the browser does not have a client. */
   readonly client: Client | undefined;
   /** Returns the client of the browser. Creates one if there is none. */
   establish(): Client;
@@ -115,7 +115,9 @@ export function requireOwnSession(instance: Instance, request: BrowserRequest, i
   return session;
 }
 
-/** Returns a sign-in or sign-up of this browser. Throws a 404 for one of another browser and for an expired one. */
+/**
+ * Returns a sign-in or sign-up of this browser. Throws a 404 if the attempt has expired or belongs to another browser.
+ */
 export function requireOwnAttempt<Attempt extends SignIn | SignUp>(
   instance: Instance,
   attempts: { get(id: string): Attempt | undefined },
@@ -134,7 +136,10 @@ export function requireSignedOut(instance: Instance, client: Client): void {
   throw new ApiError(400, 'session_exists', 'You are already signed in.');
 }
 
-/** Returns the session that the SDK names, or else the only one, with its user. Throws a 401 if there is none. */
+/**
+ * Returns the session that the SDK names, or the only session if the SDK names none, with its user. Throws a 401 if
+ * there is no such session.
+ */
 export function requireSignedIn(
   instance: Instance,
   request: BrowserRequest,

@@ -15,7 +15,7 @@ const ATTRIBUTES = [
   'passkey',
 ] as const;
 
-/** The settings of the instance. The components of the SDK choose their fields and steps by them. */
+/** Returns the settings of the instance. The components of the SDK derive their fields and steps from these settings. */
 export function environment(instance: Instance): Record<string, unknown> {
   return {
     auth_config: authConfig(instance),

@@ -45,7 +45,8 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       const { user, session } = requireSignedIn(instance, request);
       const change = parse(PasswordChange, request.body);
       requireRecentFirstFactor(instance, session);
-      // A recent first factor replaces the current password, so the form of the SDK does not ask for it.
+      // A recent first factor replaces the current password, so the form of the SDK does not ask for the current
+      // password.
       const asksForPassword = user.password !== null && !instance.reverification;
       if (asksForPassword && !passwordMatches(change.current_password ?? '', user.password)) {
         const message = 'Password is incorrect. Try again, or use another method.';

@@ -3,7 +3,10 @@ import { ApiError } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import { passwordMatches } from '../instance/passwords';
 
-/** Returns the proof of a user's password. Throws the provider's 422 for a wrong one and for a user without one. */
+/**
+ * Returns the proof of a user's password. Throws the provider's 422 if the password is wrong or the user has no
+ * password.
+ */
 export function verifyPassword(instance: Instance, user: User, password: string): Verification {
   if (user.password === null) {
     const message = 'The verification strategy is not valid for this account';

@@ -18,8 +18,8 @@ const Attempt = z.discriminatedUnion('strategy', [
 ]);
 
 /**
- * Proves the first factor again within a session. Users have no second factor, so every level falls back to the first
- * one, as at the provider.
+ * Proves the first factor again within a session. Users have no second factor, so every level requires only the first
+ * factor, as at the provider.
  */
 export function reverificationRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { sessions } = instance.store;
@@ -55,7 +55,10 @@ export function reverificationRoutes(instance: Instance): Routes<BrowserRequest,
   });
 }
 
-/** Returns the session, its user and the open proof. Throws a 400 if no reverification was started or it is complete. */
+/**
+ * Returns the session, its user and the open proof. Throws a 400 if no reverification was started or if it is already
+ * complete.
+ */
 function startedReverification(
   instance: Instance,
   request: BrowserRequest,

@@ -54,7 +54,7 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
   };
 }
 
-/** Returns the client of the browser with a new token for each session, or null if it does not have one. */
+/** Returns the client of the browser with a new token for each session, or null if the browser has no client. */
 export function currentClient(instance: Instance, browser: Browser): Resource {
   const { client } = browser;
   if (client === undefined) return null;

@@ -189,7 +189,10 @@ function openSignIn(instance: Instance, request: BrowserRequest): { signIn: Sign
   return { signIn, user: requireUser(instance, signIn.userId) };
 }
 
-/** Returns the sign-in and its user. Throws unless it waits for the proof of a new browser. */
+/**
+ * Returns the sign-in and its user. Throws unless the sign-in waits for an emailed code because the browser is new to
+ * the user.
+ */
 function untrustedSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
   const open = openSignIn(instance, request);
   if (open.signIn.status === 'needs_client_trust') return open;

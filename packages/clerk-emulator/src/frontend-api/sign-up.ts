@@ -106,8 +106,8 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
 }
 
 /**
- * Saves fields in a sign-up. Another address needs another proof, and the ticket of an invitation is one. Throws the
- * provider's error for a field or a ticket that is not valid.
+ * Saves fields in a sign-up. If the address changes, the user must prove the new one. The ticket of an invitation proves
+ * its address. Throws the provider's error for an invalid field or ticket.
  */
 function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
   const fields = parse(Fields, body);

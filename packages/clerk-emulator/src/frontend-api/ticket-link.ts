@@ -6,7 +6,8 @@ import { isTrustedOrigin } from './browser';
 
 /**
  * Redirects the browser from the link of an invitation to the page that the invitation names. The page gets the ticket
- * in its query. Throws a 400 for a page outside this machine and the application, because it could use the ticket.
+ * in its query. Throws a 400 if the page is neither on this machine nor part of the application, because such a page
+ * could use the ticket.
  */
 export function openTicketLink(instance: Instance, request: ApiRequest): ApiResponse {
   const ticket = request.url.searchParams.get('ticket') ?? '';

@@ -83,7 +83,10 @@ export function createSession(instance: Instance, user: User, clientId: string):
   return session;
 }
 
-/** Ends an active session and sends the event of the same name. Does not change a session that has ended. */
+/**
+ * Ends an active session and sends the event for its new status, such as `session.revoked`. Does not change a session
+ * that has ended.
+ */
 export function endSession(
   instance: Instance,
   session: Session,
@@ -116,7 +119,7 @@ export function requireSession(instance: Instance, id: string): Session {
   return session;
 }
 
-/** Returns a new session token for the application at `origin`. The default lifetime is that of the instance. */
+/** Returns a new session token for the application at `origin`. Its default lifetime is a setting of the instance. */
 export function issueToken(
   instance: Instance,
   session: Session,
@@ -125,7 +128,7 @@ export function issueToken(
     seconds = instance.sessionTokenSeconds,
   }: { origin?: string | undefined; seconds?: number | undefined } = {},
 ): string {
-  // The token counts the age of the first factor from `createdAt`.
+  // `sessionToken` computes the age of the first factor from `createdAt`.
   const proved = { ...session, createdAt: firstFactorVerifiedAt(session) };
   return sessionToken(instance.signingKey, proved, {
     issuer: instance.publishableKey.issuer,

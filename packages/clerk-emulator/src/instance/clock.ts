@@ -7,8 +7,9 @@ export interface Clock {
 }
 
 /**
- * Returns a function that returns creation times in milliseconds, with microseconds as the fraction. Each time is later
- * than the one before. No time is a whole millisecond, like nearly all times of a real column with microseconds.
+ * Returns a function that returns creation times in milliseconds, with microseconds after the decimal point. Each time
+ * is later than the one before. No time is a whole number of milliseconds, as in a real column with microseconds, where
+ * such times are rare.
  */
 export function creationTimes(clock: Clock): () => number {
   let microseconds = 0;

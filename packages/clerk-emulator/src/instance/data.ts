@@ -26,7 +26,10 @@ const User = z.object({
   privateMetadata: Metadata,
   unsafeMetadata: Metadata,
   lastSignInAt: Time.nullable(),
-  /** With microseconds as the fraction. The API filters and sorts by them, but returns whole milliseconds. */
+  /**
+   * With microseconds after the decimal point. The API filters and sorts by the exact time, but returns whole
+   * milliseconds.
+   */
   createdAt: Time,
   updatedAt: Time,
 });
@@ -77,7 +80,7 @@ const SignIn = z.object({
   identifier: z.string().nullable(),
   userId: z.string().nullable(),
   verification: Verification.nullable(),
-  /** Proof of the address from a browser that is new to the user. */
+  /** Proof of the address, which an instance with client trust requires in a browser that is new to the user. */
   secondVerification: Verification.nullable().default(null),
   /** Whether the user has had a session in this browser. Null unless the instance requires client trust. */
   clientTrustState: z.enum(['pending', 'new', 'known']).nullable().default(null),
@@ -86,7 +89,7 @@ const SignIn = z.object({
   abandonAt: Time,
 });
 
-/** An attempt to sign up. The user is created when it is complete. `password` is a hash. */
+/** An attempt to sign up. Its completion creates the user. `password` is a hash. */
 const SignUp = z.object({
   id: z.string(),
   clientId: z.string(),
@@ -116,7 +119,7 @@ const SignInToken = z.object({
   updatedAt: Time,
 });
 
-/** An invitation of the Backend API to sign up with an address, by a ticket that proves the address. */
+/** An invitation of the Backend API to sign up with an address. Its ticket proves the address. */
 const Invitation = z.object({
   id: z.string(),
   email: z.string(),

@@ -15,7 +15,7 @@ export interface Instance {
   readonly verifyEmailAtSignUp: boolean;
   readonly clientTrust: boolean;
   readonly reverification: boolean;
-  /** Address of the script that runs protect checks. Without it there are none. */
+  /** Address of the script that runs protect checks. Undefined if the instance does not use protect checks. */
   readonly protectCheckUrl: string | undefined;
   readonly clock: Clock;
   /** Creation time of the next user: see `creationTimes`. */

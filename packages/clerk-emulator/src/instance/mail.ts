@@ -29,8 +29,9 @@ export function mailCode(
 }
 
 /**
- * Returns the verified verification if the code is correct. For a wrong code, passes the incremented number of attempts to
- * `save`. After five wrong codes, no code is valid. Throws the provider's error for a wrong, expired or unrequested code.
+ * Returns the verification with the status `verified` if the code is correct. For a wrong code, passes the incremented
+ * number of attempts to `save`. After five wrong codes, no code is valid. Throws the provider's error for a wrong,
+ * expired or unrequested code.
  */
 export function checkCode(
   instance: Instance,

@@ -6,11 +6,14 @@ export interface Rate {
   readonly seconds: number;
 }
 
-/** Rate limit of the Backend API. It is off at the start, so that scripts run at full speed. */
+/** Rate limit of the Backend API. Initially there is no limit, so that scripts run at full speed. */
 export interface RateLimit {
   /** Sets the limit. Undefined removes it. */
   set(rate: Rate | undefined): void;
-  /** Counts a request. Returns the whole seconds that it must wait, or undefined if it may pass. */
+  /**
+   * Counts a request. Returns undefined if the request is within the limit, else the whole seconds until the next
+   * attempt.
+   */
   take(): number | undefined;
 }
 

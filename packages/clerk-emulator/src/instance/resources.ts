@@ -11,7 +11,10 @@ import type {
 } from './data';
 import { firstFactorVerifiedAt } from './reverification';
 
-/** A resource in the provider's format. Those of both APIs and of events come first, then those of the Frontend API. */
+/**
+ * A resource in the provider's format. This file starts with the resources of both APIs and of events. Those of the
+ * Frontend API follow.
+ */
 type Resource = Record<string, unknown>;
 
 const MINUTE = 60_000;
@@ -365,7 +368,7 @@ function verificationResource(verification: Verification | null): Resource | nul
   };
 }
 
-/** Null until a code is requested: the sign-up component of the SDK then requests one. */
+/** Returns null until a code is requested. The sign-up component of the SDK requests a code when it reads null. */
 function emailVerificationResource(verification: Verification | null): Resource | null {
   if (verification === null) return null;
   return {

@@ -10,7 +10,10 @@ export function firstFactorVerifiedAt({ createdAt, reverifiedAt }: Session): num
   return reverifiedAt ?? createdAt;
 }
 
-/** Throws a 403 if the instance requires a recent first factor and the session lacks one. The SDK then requests it. */
+/**
+ * Throws a 403 if the instance requires a recent first factor and the session lacks one. The SDK then prompts the user
+ * for it.
+ */
 export function requireRecentFirstFactor(instance: Instance, session: Session): void {
   const age = instance.clock.now() - firstFactorVerifiedAt(session);
   if (!instance.reverification || age <= STRICT_AGE) return;

@@ -50,9 +50,9 @@ const WRITE_DELAY_MILLISECONDS = 200;
 const WRITE_SHARE = 0.1;
 
 /**
- * Opens the store, in memory only if there is no file. Each write replaces the whole file. After a crash, the file is
- * complete and contains the state of 0.2 s earlier, or more for many thousand rows. Rejects with an error that names the
- * file if the file is not readable or has another format.
+ * Opens the store. Without a data file, the store exists only in memory. Each write replaces the whole file. After a
+ * crash, the file is complete and contains the state that the store had 0.2 s before the crash, or earlier if there are
+ * many thousand rows. Rejects with an error that names the file if the file is not readable or has another format.
  */
 export async function openStore(dataFile: string | undefined, newSigningKeyPem?: string): Promise<Store> {
   const data = dataFile === undefined ? undefined : await readDataFile(dataFile);

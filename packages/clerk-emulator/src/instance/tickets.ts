@@ -4,7 +4,7 @@ import type { Instance } from './instance';
 
 const invalid = () => new ApiError(400, 'ticket_invalid_code', 'This ticket is invalid.', 'ticket');
 
-/** Returns the sign-in token of a ticket. Throws the provider's error if the ticket is not a valid one. */
+/** Returns the sign-in token of a ticket. Throws the provider's error if the ticket is invalid. */
 export function requireSignInToken(instance: Instance, ticket: string): SignInToken {
   const token = instance.store.signInTokens.find((each) => each.ticket === ticket);
   if (token === undefined) throw invalid();
@@ -20,7 +20,7 @@ export function requireSignInToken(instance: Instance, ticket: string): SignInTo
   return token;
 }
 
-/** Returns the invitation of a ticket. Throws the provider's error if the ticket is not a valid one. */
+/** Returns the invitation of a ticket. Throws the provider's error if the ticket is invalid. */
 export function requireInvitation(instance: Instance, ticket: string): Invitation {
   const invitation = instance.store.invitations.find((each) => each.ticket === ticket);
   if (invitation === undefined) throw invalid();

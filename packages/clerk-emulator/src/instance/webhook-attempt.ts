@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from './clock';
 import type { Delivery, DeliveryAttempt } from './data';
 
-/** Endpoint of the application, with its signing secrets. There are two during a rotation. */
+/** Endpoint of the application, with its signing secrets. During a rotation there are two secrets. */
 export interface WebhookEndpoint {
   readonly url: string;
   readonly secrets: readonly string[];
@@ -11,7 +11,7 @@ export interface WebhookEndpoint {
 const RESPONSE_TIMEOUT_MILLISECONDS = 15_000;
 const RECORDED_RESPONSE_BYTES = 1024;
 
-/** Attempts a delivery once, with a timeout of 15 s. Never rejects: an error becomes part of the result. */
+/** Attempts a delivery once, with a timeout of 15 s. Never rejects, because the result contains any error. */
 export async function attemptDelivery(
   delivery: Delivery,
   endpoint: WebhookEndpoint,
@@ -25,8 +25,8 @@ export async function attemptDelivery(
 }
 
 /**
- * Returns the headers of one attempt: the scheme of Standard Webhooks with the header names of Svix. There is one signature
- * for each secret, over the id, the time of the attempt in seconds and the exact bytes of the body.
+ * Returns the headers of one attempt, in the scheme of Standard Webhooks with the header names of Svix. They contain one
+ * signature for each secret, over the id, the time of the attempt in seconds and the exact bytes of the body.
  */
 function signedHeaders(delivery: Delivery, secrets: readonly string[], at: number, broken: boolean) {
   const timestamp = Math.floor(at / 1000);

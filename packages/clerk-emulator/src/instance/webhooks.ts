@@ -11,21 +11,21 @@ export interface Webhooks {
   /** Returns the latest thousand deliveries, oldest first. Pending deliveries are never removed. */
   list(): Delivery[];
   /**
-   * Sends a delivery again, with a new retry schedule. A delivered event stays `delivered` even if this fails. Throws for
-   * an unknown id.
+   * Sends a delivery again, with a new retry schedule. A delivered event stays `delivered` even if the new attempts
+   * fail. Throws for an unknown id.
    */
   redeliver(id: string): Delivery;
   /** Removes all deliveries that are not pending. Returns their number. */
   clear(): number;
   /** Resolves with the delivery when it is no longer pending. Rejects for an unknown or removed id. */
   settled(id: string): Promise<Delivery>;
-  /** Resolves when no delivery is pending. A paused or missing endpoint delays that. */
+  /** Resolves when no delivery is pending. Deliveries stay pending while the endpoint is paused or missing. */
   idle(): Promise<void>;
-  /** Makes deliveries wait until `resume`. The provider can only disable an endpoint. */
+  /** Makes deliveries wait until `resume`. The provider has no such function. It can only disable an endpoint. */
   pause(): void;
   resume(): void;
   readonly paused: boolean;
-  /** Makes every attempt carry an invalid signature. */
+  /** If `broken` is true, every attempt has an invalid signature. */
   breakSignature(broken: boolean): void;
   readonly signatureBroken: boolean;
   readonly endpoint: WebhookEndpoint | undefined;

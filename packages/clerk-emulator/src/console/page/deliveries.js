@@ -24,7 +24,8 @@ const NO_USER = 'Other events';
 const MAX_DATA_URI_LENGTH = 60;
 
 /**
- * The deliveries by user, of all types or of one type. Each delivery opens to its attempts and its payload.
+ * Shows the deliveries grouped by user, of all types or of one type. An open delivery shows its attempts and its
+ * payload.
  * @param {Model} model
  */
 export function Deliveries(model) {
@@ -74,7 +75,7 @@ async function clear() {
 
 /**
  * Groups deliveries by user. The group with the newest delivery is last, because a list shows the last row first. Within
- * a group, events about the user come after those about sessions, so that `user.created` stays at the top.
+ * a group, events about the user come after events about sessions, so that `user.created` stays at the top.
  * @param {readonly Delivery[]} all
  * @param {Model} model
  * @returns {Group[]}

@@ -18,7 +18,7 @@ const clockTime = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const dayAndTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
 /**
- * The time of a moment in milliseconds, with the date unless it is today.
+ * Shows a point in time, given in milliseconds since the epoch. Includes the date unless the time is today.
  * @param {{ at: number }} props
  */
 export function Moment({ at }) {

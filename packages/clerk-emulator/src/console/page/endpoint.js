@@ -6,7 +6,7 @@ import { html } from './preact.js';
 /** @import { Model } from './live.js' */
 
 /**
- * The address of the webhook endpoint, and two switches that disturb its deliveries.
+ * Shows the address of the webhook endpoint, and two switches that make deliveries wait or give them invalid signatures.
  * @param {Model} model
  */
 export function Endpoint({ endpoint: { url, paused, signatureBroken }, deliveries }) {

@@ -2,7 +2,7 @@
 import { attempt } from './actions.js';
 import { CallError } from './api.js';
 
-/** Maps the provider's field names to those of the form. */
+/** Maps the provider's field names to the field names of the form. */
 const FIELD_NAMES = new Map([['email_address', 'email']]);
 
 /**

@@ -17,8 +17,10 @@
 /**
  * Callbacks for changes of the state.
  * @typedef {object} Listener
- * @property {(model: Model, news: Changes | undefined) => void} changed `news` contains the changes, or is undefined for a snapshot.
- * @property {(since: Date | undefined) => void} connection `since` is the time of the last message, or undefined while connected.
+ * @property {(model: Model, news: Changes | undefined) => void} changed `news` contains the changes. It is undefined for
+ * a snapshot.
+ * @property {(since: Date | undefined) => void} connection `since` is the time of the last message. It is undefined
+ * while connected.
  */
 
 const RETRY_MILLISECONDS = 2000;

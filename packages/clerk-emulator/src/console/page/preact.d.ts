@@ -1,4 +1,4 @@
-/** The functions of htm/preact/standalone that the page uses. The console's server serves the module under this name. */
+/** The functions of htm/preact/standalone that the page uses. The console's server serves that module as `preact.js`. */
 export function html(strings: TemplateStringsArray, ...values: readonly unknown[]): unknown;
 /** Renders into an element. Later calls change only the differences. */
 export function render(view: unknown, place: Element): void;

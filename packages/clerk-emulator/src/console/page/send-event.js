@@ -5,7 +5,7 @@ import { CallError, call } from './api.js';
 import { byId } from './dom.js';
 import { onSubmit } from './forms.js';
 
-/** The form that sends an event, which starts from a sample and can be edited. */
+/** Sets up the form that sends an event. The form starts with a sample, which the user can edit. */
 export function eventForm() {
   const panel = byId('event-panel', HTMLDetailsElement);
   const form = byId('new-event', HTMLFormElement);
@@ -36,7 +36,7 @@ export function eventForm() {
     typed = false;
     void attempt(sample, fill);
   });
-  // The sample is loaded late, because it is about the newest user.
+  // Loads the sample when the panel opens, because the sample describes the user that is the newest at that time.
   panel.addEventListener('toggle', () => {
     if (panel.open && data.value === '') void attempt(sample, fill);
   });

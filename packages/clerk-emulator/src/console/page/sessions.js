@@ -12,7 +12,7 @@ import { html, useMemo } from './preact.js';
 const EMPTY = 'No active session. Start one here, or sign in as this user in the application.';
 
 /**
- * The sessions of one user, folded. Ended sessions are folded again.
+ * Shows the sessions of one user in a collapsed section, which contains a second collapsed section for ended sessions.
  * @param {{ place: object, userId: string, model: Model }} props
  */
 export function Sessions({ place, userId, model }) {

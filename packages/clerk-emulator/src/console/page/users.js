@@ -24,7 +24,7 @@ const NAMES = [
 ];
 const EMPTY = 'No users yet. Create one here, or sign up in the application.';
 
-/** The form that creates a user. It suggests an e-mail address. */
+/** Sets up the form that creates a user. The form suggests an e-mail address. */
 export function userForm() {
   const email = byId('new-user-email', HTMLInputElement);
   const password = byId('new-user-password', HTMLInputElement);

@@ -3,8 +3,8 @@ import { resource } from './differences';
 import { BackendUser, DeletedObject, metadata, text, time } from './resources';
 
 /*
- * Resources of the Backend API, after its document of version 2026-05-12, and webhook payloads, after the document of
- * version 2025-04-15 (see resources.ts).
+ * Resources of the Backend API, as in Clerk's OpenAPI document of version 2026-05-12, and webhook payloads, as in the
+ * document of version 2025-04-15 (see resources.ts).
  */
 
 const sessionFields = {
@@ -26,7 +26,10 @@ const sessionFields = {
 
 export const BackendSession = resource('backend session', sessionFields);
 
-/** A list. The parameter `paginated` adds the count. The document describes the plain list only. */
+/**
+ * Returns the schema of a list. The parameter `paginated` of a request adds the count. The document describes only the
+ * plain list.
+ */
 export const listOf = (element: z.ZodType) =>
   z.union([z.array(element), z.strictObject({ data: z.array(element), total_count: z.int() })]);
 

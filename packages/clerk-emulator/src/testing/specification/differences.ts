@@ -8,7 +8,7 @@ interface Difference {
   readonly reason: string;
 }
 
-/** Optional fields of the specification that the emulator never sends. A response that contains one is an error. */
+/** Optional fields of the specification that the emulator never sends. A response that contains such a field is an error. */
 const LEFT_OUT: readonly Difference[] = [
   {
     resource: 'environment',
@@ -42,7 +42,10 @@ const LEFT_OUT: readonly Difference[] = [
   },
 ];
 
-/** Fields that the specification does not have and that the pinned clerk-js reads. A response without one is an error. */
+/**
+ * Fields that the pinned clerk-js reads and the specification does not contain. A response without such a field is an
+ * error.
+ */
 const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
   {
     resource: 'sign-up',
@@ -65,7 +68,10 @@ const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
   })),
 ];
 
-/** A schema of the specification with its differences. Fields that neither names are errors. */
+/**
+ * Returns a schema of the specification, adjusted by the differences of the resource. All other fields in a response are
+ * errors.
+ */
 export function resource(name: string, fields: z.ZodRawShape): z.ZodType {
   const leftOut = LEFT_OUT.filter((each) => each.resource === name).flatMap((each) => each.fields);
   const added = ADDED.filter((each) => each.resource === name).flatMap((each) =>

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { resource } from './differences';
 import { text, time } from './resources';
 
-/* Settings of an instance, after the Frontend API document of version 2026-05-12 (see resources.ts). */
+/*
+ * Settings of an instance, as in Clerk's Frontend API document of version 2026-05-12 (see resources.ts).
+ */
 
 const flag = z.boolean();
 const enabled = z.strictObject({ enabled: flag });
@@ -188,7 +190,10 @@ const OrganizationSettings = resource('organization settings', {
 
 const Plans = z.strictObject({ enabled: flag.optional(), has_paid_plans: flag.optional() });
 
-/** The document requires no part of an environment. The emulator sends each, because clerk-js reads them. */
+/**
+ * The Frontend API document requires no field of an environment. The emulator sends every field, because clerk-js reads
+ * them all.
+ */
 export const Environment = resource('environment', {
   auth_config: AuthConfig,
   display_config: DisplayConfig,

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { resource } from './differences';
 import { BrowserUser, metadata, Token, text, time, Verification } from './resources';
 
-/* Resources of the Frontend API only, after its document of version 2026-05-12 (see resources.ts). */
+/*
+ * Resources of the Frontend API only, as in its OpenAPI document of version 2026-05-12 (see resources.ts).
+ */
 
 const PublicUserData = resource('public user data', {
   first_name: text.nullable(),
@@ -54,7 +56,7 @@ export const ActiveSession = resource('active session', {
   }).optional(),
 });
 
-/** The document names more strategies, of factors that the instance does not offer. */
+/** The document contains further strategies, for factors that the emulated instance does not offer. */
 const Factor = resource('sign-in factor', {
   strategy: z.enum(['ticket', 'password', 'email_code', 'reset_password_email_code']),
   safe_identifier: text.optional(),

@@ -29,7 +29,7 @@ const reverification = withClient(Reverification);
 const client = withClient(Client);
 const user = withClient(BrowserUser);
 
-/** The body of a successful response by operation of the specification. */
+/** Schemas for the body of a successful response, by operation of the specification. */
 const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
   'GET /.well-known/jwks.json': JsonWebKeySet,
   'GET /v1/environment': Environment,
@@ -90,11 +90,11 @@ const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
   'POST /v1/invitations/:id/revoke': Invitation,
 };
 
-/** The same for responses that the specification does not describe. */
+/** Schemas for responses that the specification does not describe, by operation. */
 const UNSPECIFIED: Readonly<Record<string, z.ZodType>> = {
-  // The document names the operation without a body. clerk-js 6.34.1 reads `id`.
+  // The document contains this operation without a body. clerk-js 6.34.1 reads `id`.
   'POST /v1/dev_browser': z.strictObject({ id: text }),
-  // The document names the path for sign-ins without an operation.
+  // The document contains this path for sign-ins, but without an operation.
   'PATCH /v1/client/sign_ins/:id/protect_check': signIn,
   'PATCH /v1/client/sign_ups/:id/protect_check': signUp,
   // Operation of the SDK for handshakes in the nonce format.
@@ -106,12 +106,12 @@ const UNSPECIFIED: Readonly<Record<string, z.ZodType>> = {
 /** Every operation whose responses are checked, such as `GET /v1/users/:id`. */
 export const RESPONSES: Readonly<Record<string, z.ZodType>> = { ...SPECIFIED, ...UNSPECIFIED };
 
-/** Operations with a literal path precede those with a parameter, as `/v1/users/count` does. */
+/** Literal paths, such as `/v1/users/count`, precede paths with a parameter, because the first match counts. */
 const PATTERNS = Object.keys(RESPONSES)
   .toSorted((one, other) => Number(one.includes(':')) - Number(other.includes(':')))
   .map((operation) => ({ operation, pattern: new RegExp(`^${operation.replaceAll(':id', '[^/]+')}$`) }));
 
-/** The operation that sent a response, if its responses are checked. */
+/** Returns the operation that sent a response, or undefined if its responses are not checked. */
 export function operationOf({ method, path }: Pick<SentResponse, 'method' | 'path'>): string | undefined {
   return PATTERNS.find(({ pattern }) => pattern.test(`${method} ${path}`))?.operation;
 }
