@@ -2,7 +2,7 @@
 const only = (name, packages, homes) => ({
   name,
   severity: 'error',
-  from: { path: '^(app|lib|commands|middleware|instrumentation)', pathNot: homes },
+  from: { path: '^(app|lib|events|commands|middleware|instrumentation)', pathNot: homes },
   to: { path: packages.map((each) => `node_modules/${each}(/|$)`) },
 });
 
@@ -41,14 +41,14 @@ export default {
     {
       name: 'production-does-not-import-development-code',
       severity: 'error',
-      from: { path: '^(app|lib|prisma|commands|middleware|instrumentation|server)' },
+      from: { path: '^(app|lib|events|prisma|commands|middleware|instrumentation|server)' },
       to: { path: '^(dev|packages|tests|bench|tools)/' },
     },
     {
       name: 'lib-does-not-import-app',
       severity: 'error',
       from: { path: '^lib/' },
-      to: { path: '^(app|commands|middleware|instrumentation)' },
+      to: { path: '^(app|events|commands|middleware|instrumentation)' },
     },
     {
       name: 'local-stack-imports-only-migrations',
@@ -145,7 +145,7 @@ export default {
       name: 'only-lib-storage-imports-the-generated-client',
       severity: 'error',
       from: {
-        path: '^(app|lib|commands|middleware|instrumentation)',
+        path: '^(app|lib|events|commands|middleware|instrumentation)',
         pathNot: ['^lib/storage/', '^lib/generated/'],
       },
       to: { path: '^lib/generated/' },

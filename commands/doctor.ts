@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { events } from '#events';
 import type { NamedCheck } from '#lib/doctor/check';
 import { runChecks } from '#lib/doctor/run-checks';
 import { isLoopback } from '#lib/env';
@@ -60,7 +61,11 @@ async function main(): Promise<ExitCode> {
   const origin = values.url === undefined ? undefined : parseOrigin(values.url);
   // The log would mix with the results on standard output.
   log.level = 'silent';
-  const checks = await runChecks({ origin, isLocal: values.local });
+  const checks = await runChecks({
+    origin,
+    isLocal: values.local,
+    handlesEvents: Object.keys(events).length > 0,
+  });
   const count = (status: NamedCheck['status']) => checks.filter((check) => check.status === status).length;
   const failures = count('failure');
   const warnings = count('warning');

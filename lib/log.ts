@@ -51,6 +51,8 @@ export interface RequestLogFields {
   registered?: 'created' | 'existing';
   /** Why the guard found no verified session. */
   reason?: UnauthenticatedReason;
+  /** Result of the team's handler of a webhook event. `repeated` means that an earlier delivery has run it. */
+  handler?: 'completed' | 'repeated';
   eventType?: string;
   messageId?: string;
 }

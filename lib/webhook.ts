@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import { type Acknowledgment, IdentityProviderUserId, WebhookEvent } from './api/schemas';
 import { decodeSigningSecret, verifyWebhookSignature } from './crypto/webhook-signature';
 import { environment } from './env';
+import { type EventHandlers, handleEvent, INVALID_EVENT } from './events';
 import { parseJson } from './http/body';
 import { HttpError } from './http/error';
 import { addLogFields } from './log';
@@ -11,7 +12,6 @@ import { telemetry, withSpan } from './telemetry/with-span';
 
 /** Public message for every signature error. It does not tell the client which check failed (contract 7). */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';
-const INVALID_EVENT = 'Invalid webhook event';
 
 let decodedKeys: readonly KeyObject[] | undefined;
 
@@ -35,21 +35,26 @@ function userToRegister({ type, data }: WebhookEvent): string | undefined {
 }
 
 /**
- * Verifies a delivery, registers the user of a `user.created` event, and returns the acknowledgment (contract 4.2, 6.1).
+ * Verifies a delivery, registers the user of a `user.created` event, runs the handler of the event, if there is one, and
+ * returns the acknowledgment (contract 4.2, 6.1).
  *
  * `payload` must be the exact text of the request body. Deliveries may arrive late, repeatedly and in any order. An
  * existing registration stays unchanged. Throws HttpError 400 for an absent body, an invalid signature, or a verified
  * body that is not an event. Passes database errors through, so that the sender retries the delivery.
  */
-export async function receiveWebhook(payload: string, headers: Headers): Promise<Acknowledgment> {
+export async function receiveWebhook(
+  payload: string,
+  headers: Headers,
+  handlers: EventHandlers,
+): Promise<Acknowledgment> {
   if (payload === '') throw new HttpError(400, 'Missing body');
-  const messageId = await withSpan(
+  const signed = await withSpan(
     'verify webhook',
     async () => verifyWebhookSignature(payload, headers, signingKeys()),
-    (verifiedId) => (verifiedId === undefined ? 'rejected' : 'verified'),
+    (verified) => (verified === undefined ? 'rejected' : 'verified'),
   );
-  if (messageId === undefined) throw new HttpError(400, INVALID_SIGNATURE);
-  addLogFields({ messageId: messageId.slice(0, 64) });
+  if (signed === undefined) throw new HttpError(400, INVALID_SIGNATURE);
+  addLogFields({ messageId: signed.id.slice(0, 64) });
   const body = parseJson(payload);
   const event = WebhookEvent.safeParse(body);
   if (!event.success) throw new HttpError(400, INVALID_EVENT);
@@ -60,7 +65,14 @@ export async function receiveWebhook(payload: string, headers: Headers): Promise
     const { created } = await registerByIdentityProviderUserId(identityProviderUserId);
     addLogFields({ registered: created ? 'created' : 'existing' });
   }
-  const time = EventTime.safeParse(body);
-  if (time.success) telemetry()?.recordEvent(time.data.timestamp);
+  const { timestamp } = EventTime.safeParse(body).data ?? {};
+  // A `user.created` without an id has no effect (contract 6.1).
+  const isHandled = type !== 'user.created' || identityProviderUserId !== undefined;
+  const handler = isHandled && Object.hasOwn(handlers, type) ? handlers[type] : undefined;
+  if (handler !== undefined) {
+    const delivery = { messageId: signed.id, occurredAt: timestamp ?? signed.sentAt };
+    addLogFields({ handler: await handleEvent(handler(event.data.data), delivery) });
+  }
+  if (timestamp !== undefined) telemetry()?.recordEvent(timestamp);
   return { received: true, eventType: type };
 }

@@ -250,7 +250,7 @@ const deliveryResponses: ZodOpenApiResponsesObject = {
   200: {
     id: 'Acknowledged',
     description:
-      'The event was verified and processed. A `user.created` with a `data.id` registered the user. Other events have no effect.',
+      'The event was verified and processed. A `user.created` with a `data.id` registered the user. Other events do not change users.',
     headers: headers(timed(z.optional(timing(registered)))),
     content: json(schemas.Acknowledgment, { acknowledgment: { received: true, eventType: 'user.created' } }),
   },

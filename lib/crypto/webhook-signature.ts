@@ -15,6 +15,14 @@ const TIMESTAMP = /^[1-9]\d{0,14}$/;
 /** An HMAC-SHA256 value in base64: 32 bytes, 44 characters. */
 const SIGNATURE = /^[A-Za-z0-9+/]{43}=$/;
 
+/** The signed headers of a delivery. */
+export interface SignedHeaders {
+  /** The message id, which is the same in each delivery of a message. */
+  readonly id: string;
+  /** Time of this delivery in milliseconds since 1970. */
+  readonly sentAt: number;
+}
+
 interface SignatureHeaders {
   readonly id: string;
   readonly timestamp: string;
@@ -58,7 +66,7 @@ export function decodeSigningSecret(secret: string): KeyObject {
 }
 
 /**
- * Verifies a Standard Webhooks signature (`v1`) and returns the message id, or undefined if the signature is invalid.
+ * Verifies a Standard Webhooks signature (`v1`) and returns the signed headers, or undefined if the signature is invalid.
  *
  * `payload` is the exact text of the body. The signature is valid if one of its entries matches one of the keys.
  * Malformed headers are rejected before a hash is computed. Otherwise the cost is one HMAC per key, independent of the
@@ -69,7 +77,7 @@ export function verifyWebhookSignature(
   payload: string,
   headers: Headers,
   keys: readonly KeyObject[],
-): string | undefined {
+): SignedHeaders | undefined {
   const parsed = parseSignatureHeaders(headers);
   if (parsed === undefined) return undefined;
   const { id, timestamp, signatures } = parsed;
@@ -79,5 +87,5 @@ export function verifyWebhookSignature(
     const expected = Buffer.from(digest);
     return signatures.some((signature) => timingSafeEqual(signature, expected));
   });
-  return isValid ? id : undefined;
+  return isValid ? { id, sentAt: Number(timestamp) * 1_000 } : undefined;
 }

@@ -37,6 +37,11 @@ const FACTS = `
          c.oid IS NOT NULL AS "hasTable",
          coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'), false) AS "maySelect",
          coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'INSERT'), false) AS "mayInsert",
+         coalesce((
+           SELECT bool_and(has_table_privilege(to_regclass(names.name), privilege))
+             FROM unnest(ARRAY['public.webhook_messages', 'public.webhook_subjects']) AS names (name),
+                  unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privileges (privilege)
+         ), false) AS "mayHandleEvents",
          EXISTS (
            SELECT FROM pg_index i
              JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attname = 'identity_provider_user_id'
@@ -61,6 +66,7 @@ const Facts = z.object({
   hasTable: z.boolean(),
   maySelect: z.boolean(),
   mayInsert: z.boolean(),
+  mayHandleEvents: z.boolean(),
   isUnique: z.boolean(),
   hasRecord: z.boolean(),
   mayReadRecord: z.boolean(),
@@ -150,7 +156,7 @@ function checkMigrations({ hasTable, hasRecord, mayReadRecord, migrations, role 
   if (failed.length > 0)
     return failure(
       `failed: ${failed.join(', ')}`,
-      `Correct the cause, run npx prisma migrate resolve --rolled-back ${failed[0]}, and then npm run db:deploy`,
+      `Correct the cause, run npx prisma migrate resolve --rolled-back ${failed[0]} or set rolled_back_at of its row in _prisma_migrations, and then npm run db:deploy`,
     );
   if (edited.length > 0)
     return failure(
@@ -161,13 +167,21 @@ function checkMigrations({ hasTable, hasRecord, mayReadRecord, migrations, role 
   return ok(`all ${migrations.length} migrations are applied`);
 }
 
-function checkPrivileges({ hasTable, maySelect, mayInsert, readOnly, role }: Facts): CheckResult {
+function checkPrivileges(
+  { hasTable, maySelect, mayInsert, mayHandleEvents, readOnly, role }: Facts,
+  handlesEvents: boolean,
+): CheckResult {
   if (readOnly)
     return failure(
       'the database is read-only: it is a replica, or default_transaction_read_only is on',
       'Set DATABASE_URL to the primary, or turn default_transaction_read_only off',
     );
   if (!hasTable) return skipped('there is no users table');
+  if (maySelect && mayInsert && handlesEvents && !mayHandleEvents)
+    return failure(
+      'the role may not write the tables of webhook events: a delivery of an event in events/ is a 500',
+      `Run as the owner: GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${role}`,
+    );
   if (maySelect && mayInsert) return ok('the role may SELECT and INSERT');
   return failure(
     `the role may not ${[maySelect ? '' : 'SELECT', mayInsert ? '' : 'INSERT'].filter(Boolean).join(' and ')}`,
@@ -227,8 +241,13 @@ const poolsByTransaction = (): Promise<boolean> =>
     }),
   );
 
+interface DatabaseOptions {
+  readonly isLocal: boolean;
+  readonly handlesEvents: boolean;
+}
+
 /** Checks the database with the connection pool of the service. On the local stack, one role owns everything. */
-export async function checkDatabase(isLocal: boolean): Promise<NamedCheck[]> {
+export async function checkDatabase({ isLocal, handlesEvents }: DatabaseOptions): Promise<NamedCheck[]> {
   const facts = tryParse(ENV_GROUPS.database)
     ? await settle(readFacts, explain)
     : { failed: skipped('DATABASE_URL is invalid') };
@@ -241,7 +260,7 @@ export async function checkDatabase(isLocal: boolean): Promise<NamedCheck[]> {
         : facts.failed,
     ),
     checkFacts('migrations', checkMigrations),
-    checkFacts('database rights', checkPrivileges),
+    checkFacts('database rights', (value) => checkPrivileges(value, handlesEvents)),
     checkFacts('database role', (value) =>
       isLocal ? skipped('on the local stack, the role owns everything') : checkRole(value),
     ),

@@ -10,15 +10,17 @@ export interface CheckOptions {
   readonly origin?: string | undefined;
   /** True on the local stack. Its database has one role, and its first responses are slow. */
   readonly isLocal: boolean;
+  /** True if events/ has handlers, which need further privileges. */
+  readonly handlesEvents: boolean;
 }
 
 /** Checks the environment of this process and, if `origin` is set, a deployed service. Does not change either of them. */
-export async function runChecks({ origin, isLocal }: CheckOptions): Promise<NamedCheck[]> {
+export async function runChecks({ origin, isLocal, handlesEvents }: CheckOptions): Promise<NamedCheck[]> {
   // The cache has a timeout of 500 ms, so no other check runs at the same time.
   const cache = await checkCache();
   const [provider, database, deployed] = await Promise.all([
     checkProvider(),
-    checkDatabase(isLocal),
+    checkDatabase({ isLocal, handlesEvents }),
     origin === undefined ? [] : checkDeployedService(origin, isLocal),
   ]);
   return [...checkVariables(process.env), ...provider, ...database, ...cache, ...deployed];

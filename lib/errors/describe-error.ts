@@ -24,12 +24,16 @@ function framesOf({ stack = '', message }: Error): string[] {
 
 const WORDS = /^[A-Za-z ,.'-]{1,100}$/;
 
-/** Under `next dev`, only the developer reads the log. */
-const mayBeQuoted = (message: string) => process.env.NODE_ENV === 'development' || WORDS.test(message);
+/**
+ * Returns true if the message contains no value. An InvalidEnvironmentError (lib/env.ts) has only names of variables. Under
+ * `next dev`, only the developer reads the log.
+ */
+const mayBeQuoted = ({ name, message }: Error) =>
+  process.env.NODE_ENV === 'development' || name === 'InvalidEnvironmentError' || WORDS.test(message);
 
 /**
  * Returns the log fields of an error. Drivers put statements, keys and values into messages. The result therefore contains a
- * message only if it consists of words, or under `next dev`.
+ * message only if it consists of words, names variables, or under `next dev`.
  */
 export function describeError(error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { name: typeof error };
@@ -40,7 +44,7 @@ export function describeError(error: unknown, depth = 0): ErrorDescription {
     name: error.name,
     ...(code ? { code } : {}),
     ...(sqlState ? { sqlState } : {}),
-    ...(mayBeQuoted(error.message) ? { message: error.message } : {}),
+    ...(mayBeQuoted(error) ? { message: error.message } : {}),
     ...(frames.length ? { frames } : {}),
     ...(error.cause !== undefined && depth < MAX_CAUSES
       ? { cause: describeError(error.cause, depth + 1) }

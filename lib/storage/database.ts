@@ -5,7 +5,7 @@ import * as z from 'zod/mini';
 import { onShutdown } from '../concurrency/shutdown';
 import { parseEnvironmentSubset, variables } from '../env';
 import { describeError } from '../errors/describe-error';
-import { PrismaClient } from '../generated/prisma/client';
+import { type Prisma, PrismaClient } from '../generated/prisma/client';
 import { log } from '../log';
 import { processState } from '../process-state';
 import { databasePool } from '../telemetry/database-pool';
@@ -26,6 +26,9 @@ const QUERY_TIMEOUT_MS = 3_000;
 const IDLE_TIMEOUT_MS = 5_000;
 /** Maximum number of connections of one process. */
 export const MAX_CONNECTIONS = 10;
+
+/** The client of a transaction. */
+export type Transaction = Prisma.TransactionClient;
 
 function connect() {
   const pool = new Pool({

@@ -195,7 +195,7 @@ async function reportOf({ environment, ended }: ReturnType<typeof startDoctor>) 
 }
 
 /** Runs the checks of the command in this process, with new clients. */
-async function runChecksHere(changes: Variables, origin?: string) {
+async function runChecksHere(changes: Variables, origin?: string, handlesEvents = false) {
   const environment: Variables = { ...valid, ...changes };
   for (const name of Object.keys(variables.shape)) vi.stubEnv(name, environment[name] ?? '');
   vi.resetModules();
@@ -206,7 +206,7 @@ async function runChecksHere(changes: Variables, origin?: string) {
   ]);
   log.level = 'silent';
   try {
-    const checks = await runChecks({ origin, isLocal: false });
+    const checks = await runChecks({ origin, isLocal: false, handlesEvents });
     for (const secret of secretsOf(environment)) expect(JSON.stringify(checks)).not.toContain(secret);
     return withProblems(Checks.parse(checks));
   } finally {
@@ -239,6 +239,15 @@ test('In a valid environment, all checks succeed and do not change anything', as
   const keys = commands.flatMap(([command = '', key = '']) => (/^set$/i.test(command) ? [key] : []));
   expect(keys).toEqual([expect.stringMatching(/^auth:doctor:/)]);
   expect(await service.kv.engine.call('EXISTS', ...keys)).toBe(0);
+});
+
+test('The role needs further privileges only if there are handlers of events', async () => {
+  const tables = 'webhook_messages, webhook_subjects';
+  const more = (role: string) => [`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`];
+  expect((await runChecksHere({}, undefined, true)).problems).toEqual([
+    ['failure', 'database rights', expect.stringContaining('may not write the tables of webhook events')],
+  ]);
+  expect((await runChecksHere(db(await roleOn(database, { more })), undefined, true)).problems).toEqual([]);
 });
 
 const notMigrated = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });

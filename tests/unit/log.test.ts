@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest';
+import { InvalidEnvironmentError } from '#lib/env';
 import { describeError } from '#lib/errors/describe-error';
 import { addLogFields, type RequestLogFields, withLogFields } from '#lib/log';
 
@@ -19,6 +20,11 @@ test.each(['connect to ada@example.com', 'key sk_test_1', 'body was {"a":1}', 'p
     expect(JSON.stringify(describeError(new Error(message)))).not.toContain(message);
   },
 );
+
+test('describeError() names the missing variables of an environment', () => {
+  const error = new InvalidEnvironmentError(['DATABASE_URL is missing']);
+  expect(describeError(error).message).toContain('DATABASE_URL is missing');
+});
 
 test('describeError() keeps every message under `next dev`', () => {
   vi.stubEnv('NODE_ENV', 'development');

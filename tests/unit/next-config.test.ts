@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -33,6 +34,7 @@ describe('A build for deployment', () => {
 });
 
 test('A build checks the list of routes, and a start for development writes it', () => {
+  vi.clearAllMocks();
   configure(PHASE_PRODUCTION_SERVER);
   expect([checkRoutes, writeRoutes].map((each) => vi.mocked(each).mock.calls.length)).toEqual([0, 0]);
   configure(PHASE_PRODUCTION_BUILD);
@@ -41,6 +43,21 @@ test('A build checks the list of routes, and a start for development writes it',
   expect(writeRoutes).toHaveBeenCalledOnce();
 });
 
-test('A build fails if there are type errors', () => {
-  expect(configure(PHASE_PRODUCTION_BUILD).typescript?.ignoreBuildErrors ?? false).toBe(false);
+describe('Type errors', () => {
+  const { typescript } = configure(PHASE_PRODUCTION_BUILD);
+
+  test('A build fails if there are type errors in production code', () => {
+    expect(typescript?.ignoreBuildErrors ?? false).toBe(false);
+  });
+
+  test('A build checks production code only, so that a type error in a test does not fail it', () => {
+    const { stdout } = spawnSync(
+      process.execPath,
+      ['node_modules/typescript/bin/tsc', '--project', typescript?.tsconfigPath ?? '', '--listFilesOnly'],
+      { encoding: 'utf8' },
+    );
+    const checked = new Set(stdout.split('\n').map((file) => path.relative('.', file).split(path.sep)[0]));
+    expect([...checked]).toEqual(expect.arrayContaining(['app', 'lib', 'middleware.ts', 'server.ts']));
+    for (const name of ['bench', 'dev', 'packages', 'tests', 'tools']) expect(checked).not.toContain(name);
+  });
 });

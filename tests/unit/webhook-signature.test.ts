@@ -46,7 +46,7 @@ function delivery(
 }
 
 const verify = ({ payload, headers }: Delivery, secrets: readonly string[] = SECRETS) =>
-  verifyWebhookSignature(payload, headers, secrets.map(decodeSigningSecret));
+  verifyWebhookSignature(payload, headers, secrets.map(decodeSigningSecret))?.id;
 
 /** Returns true if svix accepts the delivery with one of the secrets. */
 function svixAccepts({ payload, headers }: Delivery, secrets: readonly string[] = SECRETS): boolean {

@@ -25,6 +25,7 @@ const receive = (
       [`${prefix}-timestamp`]: changes.timestamp ?? String(vector.timestamp),
       [`${prefix}-signature`]: changes.signature ?? vector.signature,
     }),
+    {},
   ).then(
     () => 'acknowledged',
     (error: Error) => error.message,

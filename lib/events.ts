@@ -1,0 +1,127 @@
+import * as z from 'zod/mini';
+import { withTimeout } from './concurrency/with-timeout';
+import { HttpError } from './http/error';
+import { retryOnConflict } from './linking/links';
+import type { Transaction } from './storage/database';
+
+/** Public message of the 400 for a verified body that is not a valid event. */
+export const INVALID_EVENT = 'Invalid webhook event';
+
+/** A verified delivery of an event. */
+export interface Delivery {
+  /** The same in each delivery of a message. */
+  readonly messageId: string;
+  /** Time of the event in milliseconds since 1970. */
+  readonly occurredAt: number;
+}
+
+/** What a handler gets besides the data of its event. */
+export interface EventContext extends Delivery {
+  /** The handler's writes and the message id are committed together, or not at all. */
+  readonly transaction: Transaction;
+  /**
+   * Returns false if a handler has applied a newer event to this subject, and otherwise stores `time` as the newest. A
+   * handler that gets false writes nothing, because events may arrive in any order.
+   *
+   * `time` is in milliseconds since 1970, such as `data.updated_at`. The default is the time of the event. Concurrent events
+   * of a subject wait for each other. Rows are deleted 30 days after the last event of their subject.
+   */
+  isNewest(subject: string, time?: number): Promise<boolean>;
+}
+
+/** Parses the data of an event and returns the work for its transaction. */
+export type EventHandler = (data: unknown) => (context: EventContext) => Promise<unknown>;
+
+/** Handlers by event type. */
+export type EventHandlers = Readonly<Record<string, EventHandler>>;
+
+/**
+ * Defines the handler of an event whose `data` matches a schema. Other data gets a 400, like an invalid `user.created`: the
+ * provider shows the failed delivery and repeats it.
+ *
+ * The handler runs in a transaction, once per message. If it throws, nothing is committed, and the sender repeats the
+ * delivery. It must be idempotent, because a message may be sent again after 30 days, and it must not call other services,
+ * because a retry repeats the call and the transaction ends after 4 s.
+ */
+export function defineEvent<T>(
+  schema: z.core.$ZodType<T>,
+  handle: (data: T, context: EventContext) => Promise<unknown>,
+): EventHandler {
+  return (data) => {
+    const parsed = z.safeParse(schema, data);
+    if (!parsed.success) throw new HttpError(400, INVALID_EVENT);
+    return (context) => handle(parsed.data, context);
+  };
+}
+
+/**
+ * Limits of the wait for a connection, of a transaction, and of all its attempts. Together with the 8 s of a registration,
+ * the last one is below the 15 s of the sender.
+ */
+const TRANSACTION = { maxWait: 2_000, timeout: 4_000 };
+const DEADLINE_MS = 6_000;
+
+/**
+ * Stores the id of a message. Returns false if it was already stored. Waits while another transaction stores the same id.
+ *
+ * If this process stops in the middle of the transaction, for example in a suspended function, PostgreSQL ends the
+ * transaction after 8 s, so that the next delivery does not wait for it.
+ */
+async function storeMessage(transaction: Transaction, messageId: string): Promise<boolean> {
+  const stored = await transaction.$executeRaw`
+    WITH settings AS (SELECT set_config('idle_in_transaction_session_timeout', '8000', true))
+    INSERT INTO public.webhook_messages (id) SELECT ${messageId}::text FROM settings
+    ON CONFLICT (id) DO NOTHING`;
+  return stored === 1;
+}
+
+/** Stores the time of the newest event of a subject. Returns false if the stored time is newer. An equal time is not stale. */
+async function storeSubject(transaction: Transaction, subject: string, time: number): Promise<boolean> {
+  const stored = await transaction.$executeRaw`
+    INSERT INTO public.webhook_subjects AS stored (id, applied_time) VALUES (${subject}, ${BigInt(Math.trunc(time))})
+    ON CONFLICT (id) DO UPDATE SET applied_time = EXCLUDED.applied_time, received_at = EXCLUDED.received_at
+    WHERE stored.applied_time <= EXCLUDED.applied_time`;
+  return stored === 1;
+}
+
+/**
+ * Deletes up to ten rows of each table that are older than 30 days. Each message adds at most one, so the tables stay small.
+ * Skips rows that another transaction is deleting.
+ */
+const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
+  WITH messages AS (
+    DELETE FROM public.webhook_messages WHERE id IN (
+      SELECT id FROM public.webhook_messages WHERE received_at < now() - interval '30 days'
+      ORDER BY received_at LIMIT 10 FOR UPDATE SKIP LOCKED))
+  DELETE FROM public.webhook_subjects WHERE id IN (
+    SELECT id FROM public.webhook_subjects WHERE received_at < now() - interval '30 days'
+    ORDER BY received_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
+
+/**
+ * Runs the work of a handler and stores the message id in one transaction. Returns `repeated` without running the work if
+ * the message id is stored. Concurrent deliveries of a message run the work once.
+ *
+ * Repeats a transaction that lost a race. Rejects with the error of the work or the database, or after 6 s. After such an
+ * error, either everything is committed or nothing is. In both cases, the next delivery completes the event.
+ */
+export async function handleEvent(
+  work: (context: EventContext) => Promise<unknown>,
+  delivery: Delivery,
+): Promise<'completed' | 'repeated'> {
+  const { database } = await import('./storage/database');
+  const run = async (transaction: Transaction) => {
+    if (!(await storeMessage(transaction, delivery.messageId))) return 'repeated';
+    await work({
+      ...delivery,
+      transaction,
+      isNewest: (subject, time = delivery.occurredAt) => storeSubject(transaction, subject, time),
+    });
+    // The last statement also fails if the work has caught a database error: COMMIT would then roll back without an error.
+    await deleteExpired(transaction);
+    return 'completed';
+  };
+  return withTimeout(
+    DEADLINE_MS,
+    retryOnConflict(() => database().$transaction(run, TRANSACTION)),
+  );
+}

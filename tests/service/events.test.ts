@@ -1,0 +1,287 @@
+import { NextRequest } from 'next/server';
+import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineEvent, type EventContext } from '#lib/events';
+import { log } from '#lib/log';
+import { closeDatabase } from '#lib/storage/database';
+import { POST } from '../../app/webhooks/idp/v1/user-created/route';
+import { BUILD_TIME_VALUES } from '../harness/build';
+import { createTestDatabase } from '../harness/dependencies/database';
+import { events as profileEvents } from '../harness/profile-events';
+import { HOOK, signatureHeaders } from '../harness/requests';
+import { SIGNING_SECRET } from '../harness/service';
+
+/** The work of the event `test.event`. Each test sets it. */
+const handle = vi.fn<(data: { id: string }, context: EventContext) => Promise<unknown>>();
+const handlers = vi.hoisted(() => ({ events: {} }));
+vi.mock('#events', () => handlers);
+Object.assign(handlers.events, profileEvents, {
+  'test.event': defineEvent(z.object({ id: z.string() }), (data, context) => handle(data, context)),
+});
+
+const ROLE = 'events_service';
+const database = await createTestDatabase();
+const { pool, rowsOf } = database;
+// The privileges of docs/deploy.md. A migration of the team contains the table and its privileges.
+await pool.query(`
+  CREATE TABLE profiles (user_id UUID PRIMARY KEY REFERENCES users, first_name TEXT);
+  DROP ROLE IF EXISTS ${ROLE};
+  CREATE ROLE ${ROLE} LOGIN PASSWORD 'events';
+  GRANT SELECT, INSERT ON users TO ${ROLE};
+  GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${ROLE};
+  GRANT SELECT, INSERT, UPDATE, DELETE ON profiles TO ${ROLE}`);
+afterAll(async () => {
+  await closeDatabase();
+  await pool.query(`DROP OWNED BY ${ROLE}; DROP ROLE ${ROLE}`);
+  await database.drop();
+  vi.unstubAllEnvs();
+});
+const url = Object.assign(new URL(database.url), { username: ROLE, password: 'events' }).href;
+const environment = { ...BUILD_TIME_VALUES, IDP_WEBHOOK_SIGNING_SECRET: SIGNING_SECRET, DATABASE_URL: url };
+for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+log.level = 'silent';
+
+beforeEach(async () => {
+  handle.mockReset().mockImplementation((data, { transaction }) => write(transaction, data.id));
+  await pool.query('TRUNCATE users, profiles, webhook_messages, webhook_subjects');
+});
+
+let messages = 0;
+const newId = () => `msg_events_${++messages}`;
+
+async function deliver(type: string, data: unknown, { id = newId(), timestamp = Date.now() } = {}) {
+  const body = JSON.stringify({ type, data, object: 'event', timestamp });
+  const request = new NextRequest(`http://localhost${HOOK}`, {
+    method: 'POST',
+    headers: signatureHeaders(body, { id }),
+    body,
+  });
+  const response = await POST(request, { params: Promise.resolve({}) });
+  return { status: response.status, body: await response.json() };
+}
+const acknowledged = (eventType: string) => ({ status: 200, body: { received: true, eventType } });
+const failed = { status: 500, body: { message: 'Internal Server Error' } };
+const invalid = { status: 400, body: { message: 'Invalid webhook event' } };
+
+/** Writes a row in the transaction of a handler. */
+const write = (transaction: EventContext['transaction'], id: string) =>
+  transaction.$executeRaw`INSERT INTO users (id, identity_provider_user_id) VALUES (gen_random_uuid(), ${id})`;
+
+const storedMessages = async () =>
+  (await pool.query<{ id: string }>('SELECT id FROM webhook_messages')).rows.map(({ id }) => id);
+const profiles = async () =>
+  (
+    await pool.query(
+      'SELECT identity_provider_user_id AS id, first_name AS name FROM profiles JOIN users ON user_id = users.id',
+    )
+  ).rows;
+const user = (first_name: string, updated_at: number) => ({ id: 'user_ada', first_name, updated_at });
+
+describe('A handler of an event', () => {
+  test('The writes of a handler and the message id are committed together, and a second delivery does not run it', async () => {
+    const id = newId();
+    const timestamp = Date.now() - 1_000;
+    for (let delivery = 0; delivery < 3; delivery += 1)
+      expect(await deliver('test.event', { id: 'row' }, { id, timestamp })).toEqual(
+        acknowledged('test.event'),
+      );
+    expect(handle).toHaveBeenCalledTimes(1);
+    expect(handle.mock.calls[0]).toMatchObject([{ id: 'row' }, { messageId: id, occurredAt: timestamp }]);
+    expect(await rowsOf('row')).toHaveLength(1);
+    expect(await storedMessages()).toEqual([id]);
+  });
+
+  test.each(['read committed', 'repeatable read', 'serializable'])(
+    'Concurrent deliveries of a message write once, at isolation level %s',
+    async (level) => {
+      await closeDatabase();
+      await pool.query(`ALTER ROLE ${ROLE} SET default_transaction_isolation = '${level}'`);
+      onTestFinished(async () => {
+        await pool.query(`ALTER ROLE ${ROLE} RESET default_transaction_isolation`);
+        await closeDatabase();
+      });
+      handle.mockImplementation(async (data, { transaction }) => {
+        await write(transaction, data.id);
+        await transaction.$executeRaw`SELECT pg_sleep(0.2)`;
+      });
+      const id = newId();
+      const deliveries = Array.from({ length: 6 }, () => deliver('test.event', { id: 'race' }, { id }));
+      for (const response of await Promise.all(deliveries))
+        expect(response).toEqual(acknowledged('test.event'));
+      expect(await rowsOf('race')).toHaveLength(1);
+      expect(handle).toHaveBeenCalledTimes(1);
+    },
+  );
+
+  test('After an error of a handler, nothing is committed, and the next delivery completes the event', async () => {
+    handle.mockImplementationOnce(async (data, { transaction, isNewest }) => {
+      await isNewest(data.id);
+      await write(transaction, data.id);
+      throw new Error('A handler failed');
+    });
+    const id = newId();
+    expect(await deliver('test.event', { id: 'retried' }, { id })).toEqual(failed);
+    expect(await rowsOf('retried')).toEqual([]);
+    expect(await storedMessages()).toEqual([]);
+    expect((await pool.query('SELECT FROM webhook_subjects')).rowCount).toBe(0);
+    expect(await deliver('test.event', { id: 'retried' }, { id })).toEqual(acknowledged('test.event'));
+    expect(await rowsOf('retried')).toHaveLength(1);
+  });
+
+  test('A handler that catches a database error is a 500, because its transaction is rolled back', async () => {
+    handle.mockImplementationOnce(async (data, { transaction }) => {
+      await write(transaction, data.id);
+      await transaction.$executeRaw`SELECT 1 / 0`.catch(() => undefined);
+    });
+    expect(await deliver('test.event', { id: 'caught' })).toEqual(failed);
+    expect(await storedMessages()).toEqual([]);
+  });
+
+  test.each([
+    [
+      'PostgreSQL ends the session',
+      () => pool.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1', [ROLE]),
+    ],
+    ['the network resets the connection', () => database.proxy.treat('reset')],
+  ])(
+    'If %s during a handler, nothing is committed, and the next delivery completes the event',
+    async (_what, fail) => {
+      onTestFinished(() => database.proxy.treat('forward'));
+      handle.mockImplementationOnce(async (data, { transaction }) => {
+        await write(transaction, data.id);
+        await fail();
+      });
+      const id = newId();
+      expect(await deliver('test.event', { id: 'crashed' }, { id })).toEqual(failed);
+      await database.proxy.treat('forward');
+      expect(await rowsOf('crashed')).toEqual([]);
+      expect(await deliver('test.event', { id: 'crashed' }, { id })).toEqual(acknowledged('test.event'));
+      expect(await rowsOf('crashed')).toHaveLength(1);
+    },
+  );
+
+  test('A handler that does not settle is a 500 below the timeout of the sender, and does not block the next delivery', async () => {
+    handle.mockImplementationOnce(async (data, { transaction }) => {
+      await write(transaction, data.id);
+      await new Promise(() => undefined);
+    });
+    const id = newId();
+    const startedAt = performance.now();
+    expect(await deliver('test.event', { id: 'slow' }, { id })).toEqual(failed);
+    expect(performance.now() - startedAt).toBeLessThan(15_000);
+    expect(await rowsOf('slow')).toEqual([]);
+    expect(await deliver('test.event', { id: 'slow' }, { id })).toEqual(acknowledged('test.event'));
+    expect(await rowsOf('slow')).toHaveLength(1);
+  });
+
+  test('PostgreSQL ends the transaction of a process that stops in the middle of a handler', async () => {
+    let timeout: unknown;
+    handle.mockImplementationOnce(async (_data, { transaction }) => {
+      timeout =
+        await transaction.$queryRaw`SELECT current_setting('idle_in_transaction_session_timeout') AS value`;
+    });
+    await deliver('test.event', { id: 'frozen' });
+    expect(timeout).toEqual([{ value: '8s' }]);
+  });
+
+  test('Data that does not match the schema gets a 400 without a database statement', async () => {
+    database.takeStatements();
+    expect(await deliver('test.event', { id: 7 })).toEqual(invalid);
+    expect(await deliver('test.event', undefined)).toEqual(invalid);
+    expect(database.takeStatements()).toEqual([]);
+  });
+
+  test.each(['user.banned', 'constructor', '__proto__', 'hasOwnProperty', ''])(
+    'An event without a handler is acknowledged without a database statement: %j',
+    async (type) => {
+      database.takeStatements();
+      expect(await deliver(type, { id: 'user_ada' })).toEqual(acknowledged(type));
+      expect(database.takeStatements()).toEqual([]);
+    },
+  );
+
+  test('Each message deletes up to ten rows of each table that are older than 30 days', async () => {
+    for (const [table, columns, values] of [
+      ['webhook_messages', 'id, received_at', ''],
+      ['webhook_subjects', 'id, received_at, applied_time', ', 1'],
+    ]) {
+      await pool.query(`INSERT INTO ${table} (${columns})
+        SELECT 'old_' || n, now() - interval '31 days' ${values} FROM generate_series(1, 15) AS n
+        UNION ALL SELECT 'new', now() - interval '29 days' ${values}`);
+    }
+    const old = async () =>
+      (
+        await pool.query(
+          "SELECT FROM webhook_messages WHERE id LIKE 'old%' UNION ALL SELECT FROM webhook_subjects WHERE id LIKE 'old%'",
+        )
+      ).rowCount;
+    await deliver('test.event', { id: 'first' });
+    expect(await old()).toBe(10);
+    await deliver('test.event', { id: 'second' });
+    expect(await old()).toBe(0);
+    expect(await storedMessages()).toContain('new');
+  });
+});
+
+describe('Ordering', () => {
+  test('An older event does not overwrite a newer state, in any order of delivery', async () => {
+    await deliver('user.created', user('first', 1_000));
+    await deliver('user.updated', user('third', 3_000));
+    expect(await deliver('user.updated', user('second', 2_000))).toEqual(acknowledged('user.updated'));
+    expect(await profiles()).toEqual([{ id: 'user_ada', name: 'third' }]);
+    // Two events with one time are both applied, because none of them is older.
+    await deliver('user.updated', user('third again', 3_000));
+    expect(await profiles()).toEqual([{ id: 'user_ada', name: 'third again' }]);
+  });
+
+  test('Concurrent events of a user leave the newest state', async () => {
+    await deliver('user.created', user('0', 0));
+    const times = [4, 8, 1, 7, 2, 6, 3, 5];
+    const responses = await Promise.all(
+      times.map((time) => deliver('user.updated', user(String(time), time))),
+    );
+    for (const response of responses) expect(response).toEqual(acknowledged('user.updated'));
+    expect(await profiles()).toEqual([{ id: 'user_ada', name: '8' }]);
+  });
+
+  test('A late update does not restore the rows of a deleted user, and the link stays', async () => {
+    const now = Date.now();
+    await deliver('user.created', user('Ada', now - 3_000));
+    await deliver('user.deleted', { id: 'user_ada', object: 'user', deleted: true }, { timestamp: now });
+    expect(await profiles()).toEqual([]);
+    await deliver('user.updated', user('late', now - 1_000));
+    expect(await profiles()).toEqual([]);
+    expect(await rowsOf('user_ada')).toHaveLength(1);
+  });
+});
+
+describe('user.created', () => {
+  test('An event that arrives before user.created is repeated after it', async () => {
+    const id = newId();
+    expect(await deliver('user.updated', user('new', 2_000), { id })).toEqual(failed);
+    expect(await deliver('user.created', user('old', 1_000))).toEqual(acknowledged('user.created'));
+    expect(await deliver('user.updated', user('new', 2_000), { id })).toEqual(acknowledged('user.updated'));
+    expect(await profiles()).toEqual([{ id: 'user_ada', name: 'new' }]);
+  });
+
+  test('A failed handler does not undo the registration', async () => {
+    const id = newId();
+    await pool.query('ALTER TABLE profiles RENAME TO hidden_profiles');
+    expect(await deliver('user.created', user('Ada', 1), { id })).toEqual(failed);
+    expect(await rowsOf('user_ada')).toHaveLength(1);
+    await pool.query('ALTER TABLE hidden_profiles RENAME TO profiles');
+    expect(await deliver('user.created', user('Ada', 1), { id })).toEqual(acknowledged('user.created'));
+    expect(await profiles()).toHaveLength(1);
+  });
+
+  test('Data that does not match the schema gets a 400 after the registration', async () => {
+    expect(await deliver('user.created', { id: 'user_ada' })).toEqual(invalid);
+    expect(await rowsOf('user_ada')).toHaveLength(1);
+  });
+
+  test('A user.created without an id is acknowledged without a database statement', async () => {
+    database.takeStatements();
+    expect(await deliver('user.created', { id: '' })).toEqual(acknowledged('user.created'));
+    expect(database.takeStatements()).toEqual([]);
+  });
+});
