@@ -35,7 +35,7 @@ const DIGEST_FILE = path.join(BUILD_FOLDER, 'source-digest');
 /** Entries of the checkout that a build does not read, or that it writes. Every other entry is part of the digest. */
 const NOT_READ = new Set([
   ...['.git', '.github', '.ci', '.local', '.next', BUILD_FOLDER, 'node_modules'],
-  ...['bench', 'biome', 'dev', 'docs', 'packages', 'tests', 'tools', 'next-env.d.ts'],
+  ...['bench', 'biome', 'dev', 'docs', 'examples', 'packages', 'tests', 'tools', 'next-env.d.ts'],
 ]);
 
 /** Returns a digest of the sources, the installed packages and the version of Node.js. */
