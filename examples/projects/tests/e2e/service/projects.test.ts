@@ -45,7 +45,7 @@ test('A browser without JavaScript creates a project, and shows the message for 
   }));
 
 test('A page shows the error page while the database is down, and recovers', () =>
-  visit(browser, service, { expected: [/status of 500/, /Server Components/] }, async (page) => {
+  visit(browser, service, { expected: [/status of 500/, /React error #441/] }, async (page) => {
     service.idp.createUser({ email: 'outage@example.com', password: PASSWORD });
     await signInWithoutForm(page, 'outage@example.com', '/projects');
     await page.getByRole('button', { name: 'Create' }).waitFor();
