@@ -15,7 +15,7 @@ export interface Delivery {
   readonly occurredAt: number;
 }
 
-/** What a handler gets besides the data of its event. */
+/** The transaction of a handler and the delivery that it handles. */
 export interface EventContext extends Delivery {
   /** The handler's writes and the message id are committed together, or not at all. */
   readonly transaction: Transaction;

@@ -244,7 +244,7 @@ const signed = ['svix', 'webhook'].map((prefix) =>
 const event = {
   description: 'The event as the identity provider sends it, in UTF-8, at most 1 MiB.',
   required: true,
-  content: json(schemas.WebhookEvent, { created, other: { type: 'user.updated', data: {} } }),
+  content: json(schemas.WebhookEvent, { created, other: { type: 'email.created', data: {} } }),
 };
 const deliveryResponses: ZodOpenApiResponsesObject = {
   200: {

@@ -154,7 +154,7 @@ describe('Generated bodies of register', () => {
     for (const key of ['__proto__', 'constructor', 'prototype']) {
       const poison = `{"identityProviderUserId":"user_${key}","${key}":{"isAuthenticated":1,"status":500,"userId":"x","prototype":{"userId":"x"}}}`;
       expect((await check(poison)).status).toBe(201);
-      const event = `{"type":"user.updated","${key}":{"type":"user.created"},"data":{"${key}":{"id":"user_polluted"}}}`;
+      const event = `{"type":"test.updated","${key}":{"type":"user.created"},"data":{"${key}":{"id":"user_polluted"}}}`;
       expect((await deliver(service.url, event)).status).toBe(200);
     }
     expect((await me(service.url, token)).body).toEqual({

@@ -59,7 +59,7 @@ test('Late, repeated and reordered events create each user once', async () => {
   const ids = Array.from({ length: 20 }, (_, index) => `user_disorder_${index}`);
   const { webhooks } = service.idp;
   // Other events of each user precede its user.created event, and the guard links some users first.
-  const types = ['user.deleted', 'user.updated', 'user.created', 'user.updated', 'user.created'];
+  const types = ['test.deleted', 'test.updated', 'user.created', 'test.updated', 'user.created'];
   await Promise.all(
     ids
       .slice(0, 5)

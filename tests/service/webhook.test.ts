@@ -28,8 +28,8 @@ describe('POST /webhooks/idp/v1/user-created', () => {
   test('Repeated deliveries and deliveries out of order do not create a second user', async () => {
     const body = userCreated('user_again');
     const headers = signatureHeaders(body);
-    const updated = JSON.stringify({ type: 'user.updated', data: { id: 'user_again' } });
-    expect(await deliver(service.url, updated)).toMatchObject(acknowledged('user.updated'));
+    const updated = JSON.stringify({ type: 'test.updated', data: { id: 'user_again' } });
+    expect(await deliver(service.url, updated)).toMatchObject(acknowledged('test.updated'));
     for (let delivery = 0; delivery < 3; delivery += 1) {
       expect(await deliver(service.url, body, headers)).toMatchObject(acknowledged('user.created'));
     }
@@ -37,16 +37,16 @@ describe('POST /webhooks/idp/v1/user-created', () => {
   });
 
   test.each([
-    ['another type', { type: 'user.updated', data: { id: 'user_other' } }],
+    ['another type', { type: 'test.updated', data: { id: 'user_other' } }],
     ['a type in another case', { type: 'User.Created', data: { id: 'user_other' } }],
-    ['user.deleted', { type: 'user.deleted', data: { id: 'user_other', deleted: true } }],
+    ['a deletion', { type: 'test.deleted', data: { id: 'user_other', deleted: true } }],
     ['an empty type', { type: '', data: { id: 'user_other' } }],
     ['no data', { type: 'user.created' }],
     ['data that is not an object', { type: 'user.created', data: 'user_other' }],
     ['no id', { type: 'user.created', data: {} }],
     ['an id that is null', { type: 'user.created', data: { id: null } }],
     ['an empty id', { type: 'user.created', data: { id: '' } }],
-    ['an invalid id in an event of another type', { type: 'user.updated', data: { id: 7 } }],
+    ['an invalid id in an event of another type', { type: 'test.updated', data: { id: 7 } }],
   ])('The webhook acknowledges an event without a user to register: %s', async (_what, event) => {
     const before = await users();
     service.database.takeStatements();
@@ -184,11 +184,11 @@ describe('POST /webhooks/idp/v1/user-created', () => {
 
   test('A body above 1 MiB gets a 413, and a body of 1 MiB is accepted', async () => {
     const event = (bytes: number) => {
-      const json = JSON.stringify({ type: 'user.updated', data: { id: 'u' } });
+      const json = JSON.stringify({ type: 'test.updated', data: { id: 'u' } });
       return json + ' '.repeat(bytes - json.length);
     };
     const limit = 1024 * 1024;
-    expect(await deliver(service.url, event(limit))).toMatchObject(acknowledged('user.updated'));
+    expect(await deliver(service.url, event(limit))).toMatchObject(acknowledged('test.updated'));
     const tooLarge = { status: 413, body: { message: 'Payload too large' } };
     expect(await deliver(service.url, event(limit + 1))).toMatchObject(tooLarge);
     expect(await deliver(service.url, event(limit + 1), {})).toMatchObject(tooLarge);

@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import * as mini from 'zod/mini';
+import { defineEvent } from '#lib/events';
+
+test('CONTRIBUTING.md quotes the handlers that tests/service/events.test.ts tests', () => {
+  const code = readFileSync('tests/harness/profile-events.ts', 'utf8');
+  expect(readFileSync('CONTRIBUTING.md', 'utf8')).toContain(`\`\`\`ts\n${code}\`\`\``);
+});
+
+test.each([
+  ['zod', z.object({ id: z.string() })],
+  ['zod/mini', mini.object({ id: mini.string() })],
+])('defineEvent() parses the data with a schema of %s before it returns the work', (_name, schema) => {
+  const handle = vi.fn(async (_data: { id: string }) => undefined);
+  const handler = defineEvent(schema, handle);
+  expect(() => handler({ id: 7 })).toThrow(
+    expect.objectContaining({ status: 400, message: 'Invalid webhook event' }),
+  );
+  expect(handler({ id: 'user_ada' })).toBeTypeOf('function');
+  expect(handle).not.toHaveBeenCalled();
+});
