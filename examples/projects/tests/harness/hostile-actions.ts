@@ -15,7 +15,7 @@ export interface HostileAction {
 }
 
 /** A body of a call or of a form without scripts. `$NAME` and `$PROJECT` are replaced in each text. */
-export interface HostileBody {
+interface HostileBody {
   readonly isForm: boolean;
   readonly text?: string;
   readonly fields?: Readonly<Record<string, string>>;

@@ -51,3 +51,10 @@ ALTER TABLE "project_notes" ENABLE ROW LEVEL SECURITY;
 ALTER TABLE "project_notes" FORCE ROW LEVEL SECURITY;
 CREATE POLICY "own_notes" ON "project_notes"
     USING ("user_id" = nullif(current_setting('app.user_id', true), '')::uuid);
+
+-- The role of the service. Test databases and previews do not have it.
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'identity_link_service') THEN
+        GRANT SELECT, INSERT, UPDATE, DELETE ON "projects", "project_members", "project_notes" TO identity_link_service;
+    END IF;
+END $$;
