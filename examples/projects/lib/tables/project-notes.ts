@@ -10,12 +10,15 @@ export const NoteText = z.object({ text: text('text', 1000) }, 'Expected a JSON 
 const setUser = (transaction: Transaction, userId: string) =>
   transaction.$executeRaw`SELECT set_config('app.user_id', ${userId}, true)`;
 
+/** Maximum wait for a connection, as for a statement without a transaction. The default of Prisma is 2 s. */
+const TRANSACTION = { maxWait: 7_000 };
+
 /** Runs statements in a transaction in which the policies allow only the rows of this user. */
 function asUser<T>(userId: string, run: (transaction: Transaction) => Promise<T>): Promise<T> {
   return database().$transaction(async (transaction) => {
     await setUser(transaction, userId);
     return run(transaction);
-  });
+  }, TRANSACTION);
 }
 
 /** Returns the user's note about a project, or null. */

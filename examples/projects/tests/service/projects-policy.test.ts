@@ -70,7 +70,7 @@ test('A user cannot insert a row of another user', async () => {
 });
 
 test('Concurrent requests of two users on shared connections read only their own note', async () => {
-  const reads = Array.from({ length: 60 }, async (_, n) => {
+  const reads = Array.from({ length: 30 }, async (_, n) => {
     const user = n % 2 === 0 ? 'user_ada' : 'user_bob';
     const { body } = await note(user, 'GET');
     return [user, Object(body).text];
