@@ -15,7 +15,7 @@ if (process.argv.includes('migrate') && !process.env['PRISMA_SCHEMA_ENGINE_BINAR
 const url = process.env['MIGRATION_DATABASE_URL'] || process.env['DATABASE_URL'];
 
 export default defineConfig({
-  schema: 'prisma/schema.prisma',
+  schema: 'prisma',
   migrations: { path: 'prisma/migrations' },
   ...(url ? { datasource: { url } } : {}),
 });

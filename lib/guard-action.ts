@@ -1,6 +1,8 @@
 import type * as z from 'zod/mini';
 import type { AuthenticatedContext } from './api/schemas';
+import { describeError } from './errors/describe-error';
 import { HttpError } from './http/error';
+import { rateLimitedWarning } from './log';
 import { requireUser } from './user';
 
 /** Result of a guarded server action, for `useActionState`. */
@@ -26,6 +28,21 @@ function valuesOf(form: FormData): Record<string, unknown> {
   return Object.fromEntries([...values].map(([name, all]) => [name, all.length === 1 ? all[0] : all]));
 }
 
+const warn = rateLimitedWarning('the schema of a server action failed');
+
+/**
+ * Parses the input of an action. Returns undefined if the schema throws. React replaces what a client cannot serialize, such as
+ * an event, by a value whose properties throw when a schema reads them.
+ */
+function parse<S extends z.ZodMiniType>(schema: S, input: unknown) {
+  try {
+    return schema.safeParse(input instanceof FormData ? valuesOf(input) : input);
+  } catch (error) {
+    warn({ error: describeError(error) });
+    return undefined;
+  }
+}
+
 /** Returns the result for invalid input. Each field has the message of its first issue. */
 function invalid({ issues }: z.core.$ZodError): ActionResult<never> {
   const fields = Object.fromEntries(
@@ -48,8 +65,8 @@ export function guardAction<S extends z.ZodMiniType, T>(
 ): (...args: [...state: [previous?: unknown], input: FormData | z.input<S>]) => Promise<ActionResult<T>> {
   return async (...args) => {
     const context = await requireUser();
-    const input = args.at(-1);
-    const parsed = schema.safeParse(input instanceof FormData ? valuesOf(input) : input);
+    const parsed = parse(schema, args.at(-1));
+    if (parsed === undefined) return { ok: false, status: 400, message: 'Invalid input', fields: {} };
     if (!parsed.success) return invalid(parsed.error);
     try {
       return { ok: true, data: await handler(parsed.data, context) };

@@ -39,7 +39,7 @@ const DIGEST_FILE = path.join(BUILD_FOLDER, 'source-digest');
  */
 const NOT_READ = new Set([
   ...['.git', '.github', '.ci', '.local', '.next', BUILD_FOLDER, 'node_modules'],
-  ...['bench', 'biome', 'dev', 'docs', 'packages', 'tests', 'tools', 'next-env.d.ts'],
+  ...['bench', 'biome', 'dev', 'docs', 'examples', 'packages', 'tests', 'tools', 'next-env.d.ts'],
 ]);
 
 /** Returns a digest of the sources, the installed packages and the version of Node.js. */

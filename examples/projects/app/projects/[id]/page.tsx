@@ -1,0 +1,44 @@
+import type { Metadata } from 'next';
+import { notFound } from 'next/navigation';
+import { HttpError } from '#lib/http/error';
+import { getProject, listMembers, parseProjectId } from '#lib/tables/projects';
+import { requireUser } from '#lib/user';
+import { ProjectForm } from '../_ui/project-form';
+import { addMember, renameProject } from '../actions';
+
+export const metadata: Metadata = { title: 'Project' };
+
+/** Returns a project and its members. Shows the page of a 404 if the user is not a member. */
+async function readProject(userId: string, id: string) {
+  try {
+    const projectId = parseProjectId(id);
+    return { ...(await getProject(userId, projectId)), members: await listMembers(userId, projectId) };
+  } catch (error) {
+    if (error instanceof HttpError && error.status === 404) notFound();
+    throw error;
+  }
+}
+
+/** Shows a project. Visitors without a session are redirected to the sign-in page and back. */
+export default async function ProjectPage({ params }: { params: Promise<{ id: string }> }) {
+  const { userId } = await requireUser();
+  const { id, name, role, members } = await readProject(userId, (await params).id);
+  return (
+    <>
+      <h1>{name}</h1>
+      <ul>
+        {members.map((member) => (
+          <li key={member.userId}>
+            <code>{member.userId}</code> ({member.role})
+          </li>
+        ))}
+      </ul>
+      {role === 'owner' ? (
+        <>
+          <ProjectForm action={renameProject} label="New name" name="name" button="Rename" projectId={id} />
+          <ProjectForm action={addMember} label="User id" name="user" button="Add" projectId={id} />
+        </>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,12 @@
+import type { ReactNode } from 'react';
+import { CurrentUser } from './_ui/current-user';
+
+/** Frames the pages of projects. It protects none of them: Next.js does not run a layout again when only the page changes. */
+export default function ProjectsLayout({ children }: { children: ReactNode }) {
+  return (
+    <div className="shell">
+      <CurrentUser />
+      {children}
+    </div>
+  );
+}

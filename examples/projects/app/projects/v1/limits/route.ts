@@ -1,0 +1,8 @@
+import { json, route } from '#lib/http/route';
+import { MAX_NAME_LENGTH, PAGE_SIZE } from '#lib/tables/projects';
+
+/** GET /projects/v1/limits: public, because it has no guard. */
+export const GET = route(
+  () => json({ maxNameLength: MAX_NAME_LENGTH, pageSize: PAGE_SIZE }),
+  '/projects/v1/limits',
+);

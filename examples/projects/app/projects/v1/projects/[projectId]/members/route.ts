@@ -1,0 +1,23 @@
+import { guard } from '#lib/guard';
+import { readJson } from '#lib/http/body';
+import { json } from '#lib/http/route';
+import { addMember, listMembers, NewMember, parseProjectId } from '#lib/tables/projects';
+
+const PATH = '/projects/v1/projects/[projectId]/members';
+
+interface Context {
+  readonly params: Promise<{ projectId: string }>;
+}
+
+/** GET /projects/v1/projects/[projectId]/members: lists the members of a project of the caller. */
+export const GET = guard(async (_request, { userId }, { params }: Context) => {
+  const id = parseProjectId((await params).projectId);
+  return json({ members: await listMembers(userId, id) });
+}, PATH);
+
+/** POST /projects/v1/projects/[projectId]/members: adds a user by either id. */
+export const POST = guard(async (request, { userId }, { params }: Context) => {
+  const id = parseProjectId((await params).projectId);
+  const { user } = await readJson(request, NewMember);
+  return json(await addMember(userId, id, user), 201);
+}, PATH);

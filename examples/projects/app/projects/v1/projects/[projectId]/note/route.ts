@@ -1,0 +1,25 @@
+import { guard } from '#lib/guard';
+import { readJson } from '#lib/http/body';
+import { json } from '#lib/http/route';
+import { NoteText, readNote, writeNote } from '#lib/tables/project-notes';
+import { parseProjectId } from '#lib/tables/projects';
+
+const PATH = '/projects/v1/projects/[projectId]/note';
+
+interface Context {
+  readonly params: Promise<{ projectId: string }>;
+}
+
+/** GET /projects/v1/projects/[projectId]/note: returns the caller's own note. */
+export const GET = guard(async (_request, { userId }, { params }: Context) => {
+  const id = parseProjectId((await params).projectId);
+  return json({ text: await readNote(userId, id) });
+}, PATH);
+
+/** PUT /projects/v1/projects/[projectId]/note: stores the caller's own note. */
+export const PUT = guard(async (request, { userId }, { params }: Context) => {
+  const id = parseProjectId((await params).projectId);
+  const { text } = await readJson(request, NoteText);
+  await writeNote(userId, id, text);
+  return json({ text });
+}, PATH);

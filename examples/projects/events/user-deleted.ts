@@ -1,0 +1,14 @@
+import * as z from 'zod/mini';
+import { IdentityProviderUserId } from '#lib/api/schemas';
+import { defineEvent } from '#lib/events';
+import { deleteNotes } from '#lib/tables/project-notes';
+import { deleteMemberships } from '#lib/tables/projects';
+
+/** Deletes the rows of a user whom the identity provider has deleted. A repeated event finds no rows. */
+export const userDeleted = defineEvent(
+  z.object({ id: IdentityProviderUserId }),
+  async ({ id }, { transaction }) => {
+    await deleteNotes(transaction, id);
+    await deleteMemberships(transaction, id);
+  },
+);

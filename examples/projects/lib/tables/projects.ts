@@ -1,0 +1,141 @@
+import { v7 as uuidV7 } from 'uuid';
+import * as z from 'zod/mini';
+import { text } from '../api/text';
+import { HttpError } from '../http/error';
+import { withConstraintErrors } from '../storage/constraint-error';
+import { database, type Transaction } from '../storage/database';
+
+/** A project as a member sees it. */
+export interface Project {
+  readonly id: string;
+  readonly name: string;
+  /** Role of the user who reads it. */
+  readonly role: 'owner' | 'member';
+}
+
+export interface Member {
+  readonly userId: string;
+  readonly role: 'owner' | 'member';
+}
+
+export const MAX_NAME_LENGTH = 100;
+export const PAGE_SIZE = 20;
+
+/** Body of a request and fields of a form. The database can store each valid value. */
+export const ProjectName = z.object({ name: text('name', MAX_NAME_LENGTH) }, 'Expected a JSON object');
+/** An internal user id or a user id of the identity provider. */
+export const NewMember = z.object({ user: text('user', 255) }, 'Expected a JSON object');
+
+/** Throws a 404 for an id that is not a UUID, which PostgreSQL would reject with an error. */
+export function parseProjectId(id: string): string {
+  const parsed = z.uuid().safeParse(id);
+  if (!parsed.success) throw new HttpError(404, 'Not found');
+  return parsed.data;
+}
+
+const shown = { role: true, project: { select: { id: true, name: true } } } as const;
+
+/** Returns a page of the user's projects in the order of their ids, and the value of `after` for the next page. */
+export async function listProjects(
+  userId: string,
+  after?: string,
+): Promise<{ projects: Project[]; next: string | null }> {
+  const rows = await database().projectMember.findMany({
+    where: { userId, ...(after === undefined ? {} : { projectId: { gt: after } }) },
+    orderBy: { projectId: 'asc' },
+    take: PAGE_SIZE + 1,
+    select: shown,
+  });
+  const projects = rows.slice(0, PAGE_SIZE).map(({ role, project }) => ({ ...project, role }));
+  return { projects, next: rows.length > PAGE_SIZE ? (projects.at(-1)?.id ?? null) : null };
+}
+
+/** Creates a project that belongs to the user. Both rows are committed together. */
+export function createProject(userId: string, name: string): Promise<Project> {
+  const id = uuidV7();
+  const creating = database().project.create({
+    data: { id, name, members: { create: { userId, role: 'owner' } } },
+  });
+  return withConstraintErrors(creating.then(() => ({ id, name, role: 'owner' })));
+}
+
+/** Returns a project of the user. Throws a 404 if it does not exist or the user is not a member. */
+export async function getProject(userId: string, projectId: string): Promise<Project> {
+  const row = await database().projectMember.findUnique({
+    where: { projectId_userId: { projectId, userId } },
+    select: shown,
+  });
+  if (row === null) throw new HttpError(404, 'Not found');
+  return { ...row.project, role: row.role };
+}
+
+/** Throws a 404 if the user is not a member, so that ids do not reveal projects, and a 403 if the member is not an owner. */
+async function requireOwner(userId: string, projectId: string): Promise<void> {
+  const { role } = await getProject(userId, projectId);
+  if (role !== 'owner') throw new HttpError(403, 'Only an owner may do this');
+}
+
+/** Renames a project of an owner. */
+export async function renameProject(userId: string, projectId: string, name: string): Promise<Project> {
+  await requireOwner(userId, projectId);
+  await withConstraintErrors(database().project.update({ where: { id: projectId }, data: { name } }));
+  return { id: projectId, name, role: 'owner' };
+}
+
+/** Deletes a project of an owner, and its members and notes by ON DELETE CASCADE. */
+export async function deleteProject(userId: string, projectId: string): Promise<void> {
+  await requireOwner(userId, projectId);
+  await withConstraintErrors(database().project.delete({ where: { id: projectId } }));
+}
+
+/** Returns up to 100 members of a project, the owners first. */
+export async function listMembers(userId: string, projectId: string): Promise<Member[]> {
+  await getProject(userId, projectId);
+  return database().projectMember.findMany({
+    where: { projectId },
+    orderBy: [{ role: 'asc' }, { userId: 'asc' }],
+    take: 100,
+    select: { userId: true, role: true },
+  });
+}
+
+/** Returns the internal id of a user by either id. The internal id counts if the id belongs to two users. */
+async function findUserId(eitherId: string): Promise<string | undefined> {
+  const internal = z.uuid().safeParse(eitherId.toLowerCase()).data;
+  const users = await database().user.findMany({
+    where: { OR: [{ identityProviderUserId: eitherId }, ...(internal ? [{ id: internal }] : [])] },
+    select: { id: true },
+  });
+  return (users.find(({ id }) => id === internal) ?? users[0])?.id;
+}
+
+/** Adds a colleague, by either id, to a project of an owner. Throws a 404 for an unknown user, and a 409 for a member. */
+export async function addMember(userId: string, projectId: string, eitherId: string): Promise<Member> {
+  await requireOwner(userId, projectId);
+  const colleague = await findUserId(eitherId);
+  if (colleague === undefined) throw new HttpError(404, 'No such user');
+  return withConstraintErrors(
+    database().projectMember.create({
+      data: { projectId, userId: colleague, role: 'member' },
+      select: { userId: true, role: true },
+    }),
+    { conflict: 'Already a member' },
+  );
+}
+
+/**
+ * Deletes the memberships of a user whom the identity provider has deleted, and the projects that have no member left. Does
+ * nothing for an unknown user. The link in `users` stays.
+ */
+export async function deleteMemberships(
+  transaction: Transaction,
+  identityProviderUserId: string,
+): Promise<void> {
+  const memberships = await transaction.projectMember.findMany({
+    where: { user: { identityProviderUserId } },
+    select: { projectId: true },
+  });
+  await transaction.projectMember.deleteMany({ where: { user: { identityProviderUserId } } });
+  const ids = memberships.map(({ projectId }) => projectId);
+  await transaction.project.deleteMany({ where: { id: { in: ids }, members: { none: {} } } });
+}

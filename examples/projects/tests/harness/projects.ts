@@ -1,0 +1,106 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { BUILD_FOLDER } from './build';
+import { bearer, cookie, me, type ParsedResponse, send, tokenFor } from './requests';
+import { startTestService, type TestService } from './service';
+
+export const API = '/projects/v1/projects';
+
+/** Privileges of the service's role. docs/deploy.md grants them for `users`, a team grants them for its own tables. */
+const privilegesOf = (role: string) => `
+  GRANT SELECT, INSERT ON users TO ${role};
+  GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${role};
+  GRANT SELECT, INSERT, UPDATE, DELETE ON projects, project_members, project_notes TO ${role}`;
+
+/** The service with a role that does not own the tables, so that policies apply to it. */
+export interface ProjectsService extends TestService {
+  readonly role: string;
+}
+
+/** Starts the service. Each test file has a role of its own, because roles belong to the whole server. */
+export async function startProjectsService(): Promise<ProjectsService> {
+  const role = `projects_${randomBytes(6).toString('hex')}`;
+  const service = await startTestService({
+    async databaseUrl({ pool, url }) {
+      await pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'password-of-the-role'; ${privilegesOf(role)}`);
+      return Object.assign(new URL(url), { username: role, password: 'password-of-the-role' }).href;
+    },
+  });
+  return { ...service, role };
+}
+
+/** Sends an API request of a user. */
+export function request(
+  { url, idp }: TestService,
+  user: string,
+  method: string,
+  pathname: string,
+  body?: unknown,
+): Promise<ParsedResponse> {
+  const headers = bearer(tokenFor(idp, user));
+  return send(`${url}${pathname}`, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+}
+
+const WithUserId = z.object({ userId: z.string() });
+/** Registers a user and returns the internal id. */
+export const userIdOf = async ({ url, idp }: TestService, user: string) =>
+  WithUserId.parse((await me(url, tokenFor(idp, user))).body).userId;
+
+const Created = z.object({ id: z.string() });
+/** Creates a project of a user and returns its id. */
+export const createProject = async (service: TestService, user: string, name = 'A project') =>
+  Created.parse((await request(service, user, 'POST', API, { name })).body).id;
+
+const Manifest = z.object({ node: z.record(z.string(), z.object({ exportedName: z.string() })) });
+
+/** Returns the id of a server action of the example in the present build. */
+export function actionId(name: 'createProject' | 'renameProject' | 'addMember'): string {
+  const file = path.join(BUILD_FOLDER, 'server/server-reference-manifest.json');
+  const { node } = Manifest.parse(JSON.parse(readFileSync(file, 'utf8')));
+  const found = Object.entries(node).find(([, { exportedName }]) => exportedName === name);
+  if (!found) throw new Error(`The build has no server action ${name}`);
+  return found[0];
+}
+
+export interface Action {
+  readonly id: string;
+  readonly input: unknown;
+  /** Session token. Without one, the request has no session. */
+  readonly token?: string | undefined;
+  readonly page?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Calls a server action like the script of a page. */
+export const callAction = ({ url }: TestService, { id, input, token, page = '/projects', headers }: Action) =>
+  send(`${url}${page}`, {
+    method: 'POST',
+    headers: {
+      ...{
+        origin: url,
+        'next-action': id,
+        'content-type': 'text/plain;charset=UTF-8',
+        accept: 'text/x-component',
+      },
+      ...(token === undefined ? {} : cookie(token)),
+      ...headers,
+    },
+    body: JSON.stringify([null, input]),
+  });
+
+/**
+ * Opens a page. With the destination `document`, as in a navigation of a browser, the provider renews a session by a redirect.
+ */
+export const openPage = ({ url }: TestService, page: string, token?: string, destination = 'empty') =>
+  send(`${url}${page}`, {
+    headers: {
+      ...{ accept: 'text/html', 'sec-fetch-dest': destination },
+      ...(token === undefined ? {} : cookie(token)),
+    },
+  });

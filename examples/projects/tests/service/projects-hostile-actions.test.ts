@@ -1,0 +1,145 @@
+import { foreignKeys } from 'clerk-emulator/testing';
+import { expect, test } from 'vitest';
+import { type HostileAction, hostileActions, MARK } from '../harness/hostile-actions';
+import { inParallel } from '../harness/parallel';
+import { actionId, callAction, createProject, startProjectsService } from '../harness/projects';
+import { cookie, now, tokenFor } from '../harness/requests';
+import { stopAfterAll } from '../vitest/stop-after-all';
+
+const REQUESTS = 2_000;
+const SEED = 28;
+const CONCURRENCY = 12;
+
+const service = stopAfterAll(await startProjectsService());
+const { pool } = service.database;
+const project = await createProject(service, 'user_owner');
+
+// A trigger records what the handlers write. No statement of the service can prevent that.
+await pool.query(`
+  CREATE TABLE written (name TEXT);
+  CREATE FUNCTION record_project() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS
+    $$ BEGIN INSERT INTO written VALUES (NEW.name); RETURN NEW; END $$;
+  CREATE TRIGGER record AFTER INSERT OR UPDATE ON projects FOR EACH ROW EXECUTE FUNCTION record_project();
+  CREATE FUNCTION record_member() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS
+    $$ BEGIN INSERT INTO written SELECT identity_provider_user_id FROM users WHERE id = NEW.user_id; RETURN NEW; END $$;
+  CREATE TRIGGER record AFTER INSERT ON project_members FOR EACH ROW EXECUTE FUNCTION record_member()`);
+const takeWritten = async () =>
+  (await pool.query<{ name: string }>('DELETE FROM written RETURNING name')).rows.map(({ name }) => name);
+
+const EXPIRED = { iat: now() - 900, nbf: now() - 900, exp: now() - 300 };
+const TOKENS: Readonly<Record<HostileAction['session'], string | undefined>> = {
+  owner: tokenFor(service.idp, 'user_owner'),
+  stranger: tokenFor(service.idp, 'user_stranger'),
+  none: undefined,
+  expired: tokenFor(service.idp, 'user_owner', EXPIRED),
+  pending: tokenFor(service.idp, 'user_owner', { sts: 'pending' }),
+  'foreign key': tokenFor(service.idp, 'user_owner', {}, { privateKeyPem: foreignKeys().privateKey }),
+  'not a token': MARK,
+};
+
+const IDS = {
+  createProject: actionId('createProject'),
+  renameProject: actionId('renameProject'),
+  addMember: actionId('addMember'),
+  unknown: '7f'.repeat(21),
+  malformed: `${MARK}__proto__`,
+};
+const PAGES = {
+  list: '/projects',
+  project: `/projects/${project}`,
+  'unknown page': `/${MARK}`,
+  account: '/account',
+};
+
+/** Returns true if the handler may run: with the user's own session, from the page's own origin, with valid input. */
+function mayWrite({ session, target, isOwnOrigin, body }: HostileAction): boolean {
+  const isAllowed = session === 'owner' || (session === 'stranger' && target === 'createProject');
+  return isAllowed && target !== 'unknown' && target !== 'malformed' && isOwnOrigin && body.isValid;
+}
+
+function bodyOf({ name, target, body }: HostileAction): {
+  body: FormData | string | ReadableStream;
+  type?: string;
+} {
+  const fill = (text: string) =>
+    text.replaceAll('$NAME', name).replaceAll('$PROJECT', project).replaceAll('$ID', IDS[target]);
+  if (body.fields) {
+    const form = new FormData();
+    for (const [key, value] of Object.entries(body.fields)) form.append(fill(key), fill(value));
+    return { body: form };
+  }
+  const text = fill(body.text ?? '');
+  return {
+    type: 'text/plain;charset=UTF-8',
+    body: body.isChunked ? new Blob([text]).stream() : text,
+  };
+}
+
+/** Sends an action. Resolves with the status 0 if the service closes the connection before it has read the body. */
+async function sendAction(action: HostileAction): Promise<{ status: number; text: string }> {
+  const { body, type } = bodyOf(action);
+  const token = TOKENS[action.session];
+  const response = await fetch(`${service.url}${PAGES[action.page]}`, {
+    method: 'POST',
+    redirect: 'manual',
+    signal: AbortSignal.timeout(60_000),
+    headers: {
+      origin: service.url,
+      ...(action.body.isForm ? { accept: 'text/html' } : { 'next-action': IDS[action.target] }),
+      ...(type === undefined ? {} : { 'content-type': type }),
+      ...(token === undefined ? {} : cookie(token)),
+      ...action.headers,
+    },
+    body,
+    ...(action.body.isChunked ? { duplex: 'half' as const } : {}),
+  }).catch((error: unknown) => {
+    if (mayWrite(action)) throw error;
+    return undefined;
+  });
+  return { status: response?.status ?? 0, text: (await response?.text()) ?? '' };
+}
+
+test(`${REQUESTS} hostile requests run no handler that they may not run, get no 5xx, and are not logged`, async () => {
+  const actions = hostileActions(REQUESTS, SEED);
+  // A colleague for each request, whom `addMember` would add.
+  await pool.query('INSERT INTO users SELECT gen_random_uuid(), name FROM unnest($1::text[]) AS name', [
+    actions.map(({ name }) => name),
+  ]);
+  const problems: string[] = [];
+  const counts = new Map<number, number>();
+  await inParallel(CONCURRENCY, actions, async (action) => {
+    const { status, text } = await sendAction(action);
+    counts.set(status, (counts.get(status) ?? 0) + 1);
+    if (status >= 500) problems.push(`status ${status}: ${JSON.stringify(action).slice(0, 600)}`);
+    if (/^\s+at .*\.js:\d|node_modules/m.test(text)) problems.push(`stack trace: ${JSON.stringify(action)}`);
+  });
+  const written = new Set(await takeWritten());
+  for (const action of actions) {
+    if (written.has(action.name) && !mayWrite(action))
+      problems.push(`handler ran: ${JSON.stringify(action).slice(0, 600)}`);
+  }
+  expect(problems).toEqual([]);
+  expect(service.output()).not.toContain(MARK);
+  // Without requests that run a handler, the test would prove nothing.
+  expect(written.size).toBeGreaterThan(50);
+  expect([...counts.keys()].toSorted()).toEqual(expect.arrayContaining([200, 303, 400, 404, 405]));
+});
+
+test('A call that is repeated after the session has ended, or from another origin, does not run the handler', async () => {
+  const call = {
+    id: IDS.renameProject,
+    page: PAGES.project,
+    input: { projectId: project, name: 'Replayed' },
+  };
+  expect(await callAction(service, { ...call, token: TOKENS.owner })).toMatchObject({ status: 200 });
+  expect(await takeWritten()).toEqual(['Replayed']);
+  for (const token of [TOKENS.none, TOKENS.expired, TOKENS.pending]) {
+    const { headers } = await callAction(service, { ...call, token });
+    expect(headers.get('x-action-redirect')).toMatch(/^\/sign-in\?redirect_url=/);
+  }
+  const foreign = { origin: 'https://evil.example' };
+  expect(await callAction(service, { ...call, token: TOKENS.owner, headers: foreign })).toMatchObject({
+    status: 405,
+  });
+  expect(await takeWritten()).toEqual([]);
+});

@@ -1,0 +1,153 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  API,
+  actionId,
+  callAction,
+  createProject,
+  openPage,
+  request,
+  startProjectsService,
+  userIdOf,
+} from '../harness/projects';
+import { now, tokenFor } from '../harness/requests';
+import { stopAfterAll } from '../vitest/stop-after-all';
+
+const service = stopAfterAll(await startProjectsService());
+const { pool } = service.database;
+const userId = await userIdOf(service, 'user_ada');
+const id = await createProject(service, 'user_ada', 'Apollo');
+const page = `/projects/${id}`;
+await userIdOf(service, 'user_bob');
+await request(service, 'user_ada', 'POST', `${API}/${id}/members`, { user: 'user_bob' });
+
+const token = (user: string, claims: object = {}) => tokenFor(service.idp, user, { ...claims });
+const WITHOUT_SESSION = [
+  ['no session', () => undefined],
+  ['an expired session', () => token('user_ada', { iat: now() - 900, nbf: now() - 900, exp: now() - 300 })],
+  ['a pending session', () => token('user_ada', { sts: 'pending' })],
+] as const;
+
+const rename = (session: string | undefined, name: string) =>
+  callAction(service, {
+    id: actionId('renameProject'),
+    input: { projectId: id, name },
+    token: session,
+    page,
+  });
+const currentName = async () =>
+  (await pool.query('SELECT name FROM projects WHERE id = $1', [id])).rows[0]?.name;
+const SIGN_IN = `/sign-in?redirect_url=${encodeURIComponent(page)}`;
+
+describe.each(WITHOUT_SESSION)('With %s', (_session, create) => {
+  test('A component that calls getUser renders without a user', async () => {
+    const { status, body } = await openPage(service, '/projects', create());
+    expect(status).toBe(200);
+    expect(body).toContain('Signed out');
+    expect(body).not.toContain(userId);
+  });
+
+  test('A page that calls requireUser redirects to the sign-in page, which leads back', async () => {
+    const { status, headers, body } = await openPage(service, page, create());
+    expect({ status, location: headers.get('location') }).toEqual({ status: 307, location: SIGN_IN });
+    expect(body).not.toContain('Apollo');
+  });
+
+  test('A browser that navigates to the page gets a redirect instead', async () => {
+    const { status, body } = await openPage(service, page, create(), 'document');
+    expect(status).toBe(307);
+    expect(body).not.toContain('Apollo');
+  });
+
+  test('An action redirects to the sign-in page, and its handler does not run', async () => {
+    const { headers } = await rename(create(), 'Changed');
+    expect(headers.get('x-action-redirect')).toBe(`${SIGN_IN};push`);
+    expect(await currentName()).toBe('Apollo');
+  });
+});
+
+describe('With the session of another user', () => {
+  test('A component shows that user', async () => {
+    const { body } = await openPage(service, '/projects', token('user_eve'));
+    expect(body).toContain(await userIdOf(service, 'user_eve'));
+    expect(body).not.toContain('Apollo');
+  });
+
+  test('A page of a project responds with 404', async () => {
+    const { status, body } = await openPage(service, page, token('user_eve'));
+    expect(status).toBe(404);
+    expect(body).not.toContain('Apollo');
+  });
+
+  test('An action returns a 404 to a user without a membership, and a 403 to a member', async () => {
+    for (const [user, status] of [
+      ['user_eve', 404],
+      ['user_bob', 403],
+    ] as const) {
+      const { body } = await rename(token(user), 'Changed');
+      expect(body).toContain(`"ok":false,"status":${status}`);
+    }
+    expect(await currentName()).toBe('Apollo');
+  });
+});
+
+describe('Without the database', () => {
+  const withoutDatabase = async () => {
+    await service.database.proxy.treat('refuse');
+    onTestFinished(() => service.database.proxy.treat('forward'));
+  };
+  test('A component of a user who is not in the cache is a 500, and the page shows no detail', async () => {
+    await withoutDatabase();
+    const { status, body } = await openPage(service, '/projects', token('user_outage'));
+    expect(status).toBe(500);
+    expect(body).not.toMatch(/prisma|ECONNREFUSED/i);
+  });
+
+  test('A page of a cached user is a 500', async () => {
+    await withoutDatabase();
+    expect((await openPage(service, page, token('user_ada'))).status).toBe(500);
+  });
+
+  test('An action is a 500 without a detail', async () => {
+    await withoutDatabase();
+    const { status, body } = await rename(token('user_ada'), 'Changed');
+    expect(status).toBe(500);
+    expect(body).not.toMatch(/prisma|ECONNREFUSED|Changed/i);
+  });
+});
+
+describe('Without the cache', () => {
+  test('Components, pages and actions work', async () => {
+    await service.kv.proxy.treat('refuse');
+    onTestFinished(() => service.kv.proxy.treat('forward'));
+    const list = await openPage(service, '/projects', token('user_ada'));
+    expect(list).toMatchObject({ status: 200, body: expect.stringContaining(userId) });
+    const opened = await openPage(service, page, token('user_ada'));
+    expect(opened).toMatchObject({ status: 200, body: expect.stringContaining('Apollo') });
+    expect((await rename(token('user_ada'), 'Artemis')).status).toBe(200);
+    expect(await currentName()).toBe('Artemis');
+  });
+});
+
+describe('The cost of a page whose components call getUser', () => {
+  /** Commands and statements that resolve the user, not those of the team's tables. */
+  const costOf = async (user: string) => {
+    service.kv.takeCommands();
+    service.database.takeStatements();
+    const { status } = await openPage(service, '/projects', token(user));
+    expect(status).toBe(200);
+    return {
+      commands: service.kv.takeCommands().map(([command]) => command?.toLowerCase()),
+      statements: service.database
+        .takeStatements()
+        .filter((statement) => statement.includes('identity_provider_user_id')).length,
+    };
+  };
+
+  test('A cached user takes one command and no statement, an uncached user one more command and one statement', async () => {
+    const user = 'user_cost';
+    await userIdOf(service, user);
+    expect(await costOf(user)).toEqual({ commands: ['get'], statements: 0 });
+    await service.kv.engine.call('DEL', `auth:user-id-by-idp:${user}`);
+    expect(await costOf(user)).toEqual({ commands: ['get', 'set'], statements: 1 });
+  });
+});

@@ -1,0 +1,29 @@
+import * as z from 'zod/mini';
+import { HttpError } from '../http/error';
+
+const ConstraintError = z.object({ code: z.enum(['P2002', 'P2003', 'P2025']) });
+
+/** Public messages of the two responses. */
+export interface ConstraintMessages {
+  /** Message of the 409 for a unique key that exists (P2002). */
+  readonly conflict?: string;
+  /** Message of the 404 for a row that does not exist: the row itself (P2025) or the target of a foreign key (P2003). */
+  readonly notFound?: string;
+}
+
+/**
+ * Returns the result of a Prisma query. Throws an HttpError with status 409 or 404 instead of the error of a constraint. Passes
+ * all other errors through, which `route` turns into a 500.
+ */
+export async function withConstraintErrors<T>(
+  query: PromiseLike<T>,
+  { conflict = 'Already exists', notFound = 'Not found' }: ConstraintMessages = {},
+): Promise<T> {
+  try {
+    return await query;
+  } catch (error) {
+    const code = ConstraintError.safeParse(error).data?.code;
+    if (code === undefined) throw error;
+    throw code === 'P2002' ? new HttpError(409, conflict) : new HttpError(404, notFound);
+  }
+}

@@ -1,0 +1,33 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+
+const GUIDE = 'docs/build.md';
+/** Commands are not quoted from a file. */
+const NOT_QUOTED = new Set(['sh', 'console']);
+
+/** Returns the code blocks of the guide, each with the last file that the text above it links. */
+function quotedBlocks(): { file: string; code: string }[] {
+  const text = readFileSync(GUIDE, 'utf8');
+  return [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
+    .filter(([, language = '']) => !NOT_QUOTED.has(language))
+    .map(({ 2: code = '', index }) => {
+      const links = text.slice(0, index).matchAll(/\]\(\.\.\/((?:examples|tools)\/[^\s)]+)\)/g);
+      return { file: [...links].at(-1)?.[1] ?? '', code };
+    });
+}
+
+test('The guide quotes each kind of file', () => {
+  expect(quotedBlocks().length).toBeGreaterThanOrEqual(9);
+});
+
+test.each(quotedBlocks())('The guide quotes a part of $file', ({ file, code }) => {
+  expect(readFileSync(file, 'utf8')).toContain(code);
+});
+
+test('Each file of the example that the guide links exists', () => {
+  const links = [...readFileSync(GUIDE, 'utf8').matchAll(/\]\(([^):\s]+?)(?:#[^)]*)?\)/g)].map(
+    ([, link = '']) => link,
+  );
+  expect(links.filter((link) => !existsSync(path.join('docs', link)))).toEqual([]);
+});

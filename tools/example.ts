@@ -1,0 +1,127 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  copyFileSync,
+  cpSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { endProcess, killOnExit } from '../dev/system/processes';
+import { removeStaleFiles } from '../dev/system/stale-files';
+
+/**
+ * `npm run example`: adds the files of examples/projects to a copy of this checkout, and runs its checks, its build and the
+ * tests of the example there. Exits with 1 if a step fails. Removes the copy at the end, also after Ctrl-C.
+ */
+const EXAMPLE = 'examples/projects';
+const PREFIX = 'identity-link-example-';
+
+/** Prisma requires both sides of a relation. These lines create no columns. */
+const RELATIONS = `  projectMembers ProjectMember[]
+  projectNotes   ProjectNote[]
+`;
+
+/** Copies the files of this checkout that git does not ignore. */
+function copyCheckout(folder: string): void {
+  const options = ['--cached', '--others', '--exclude-standard', '--deduplicate', '-z'];
+  const files = execFileSync('git', ['ls-files', ...options], { encoding: 'utf8', maxBuffer: 2 ** 24 });
+  for (const file of files.split('\0').filter(Boolean)) {
+    if (file.startsWith('examples/') || !lstatSync(file, { throwIfNoEntry: false })) continue;
+    cpSync(file, path.join(folder, file));
+  }
+}
+
+/** Links each file of a folder, because a build does not follow a link to a folder outside of its project. */
+function linkFiles(from: string, to: string): void {
+  mkdirSync(to);
+  for (const entry of readdirSync(from, { withFileTypes: true })) {
+    const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)];
+    if (entry.isDirectory()) linkFiles(source, target);
+    else if (entry.isSymbolicLink()) cpSync(source, target, { verbatimSymlinks: true });
+    else linkOrCopy(source, target);
+  }
+}
+
+function linkOrCopy(source: string, target: string): void {
+  try {
+    linkSync(source, target);
+  } catch {
+    // The temporary folder is on another file system.
+    copyFileSync(source, target);
+  }
+}
+
+/** Adds the files of the example, and the relations to the model User. */
+function addExample(folder: string): void {
+  cpSync(EXAMPLE, folder, { recursive: true });
+  const schema = path.join(folder, 'prisma/schema.prisma');
+  const present = readFileSync(schema, 'utf8');
+  const changed = present.replace('\n  @@map("users")', `${RELATIONS}\n  @@map("users")`);
+  if (changed === present) throw new Error('prisma/schema.prisma has no model with @@map("users")');
+  writeFileSync(schema, changed);
+}
+
+const TESTS = readdirSync(path.join(EXAMPLE, 'tests'), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.test.ts'))
+  .map((file) => path.join('tests', file));
+
+/** Each step of a team that adds these files. The tests make the build, whose list of routes has to match. */
+const STEPS = [
+  ['npx', 'prisma', 'generate'],
+  ['npm', 'run', '--silent', 'routes'],
+  ['npm', 'run', '--silent', 'check:types'],
+  ['npx', 'knip'],
+  ['npm', 'run', '--silent', 'check:imports'],
+  ['npx', 'vitest', 'run', ...TESTS],
+] as const;
+
+let running: number | undefined;
+
+/** Runs a command in its own process group, so that it can be stopped as a whole. Resolves with the exit code. */
+async function run([command, ...args]: readonly [string, ...string[]], cwd: string): Promise<unknown> {
+  console.log(`\n$ ${command} ${args.join(' ')}`);
+  const child = spawn(command, args, { cwd, detached: true, stdio: ['ignore', 'inherit', 'inherit'] });
+  if (child.pid === undefined) return 1;
+  running = -child.pid;
+  const cancelKill = killOnExit(running, 'SIGTERM');
+  const [code] = await once(child, 'exit');
+  cancelKill();
+  running = undefined;
+  return code;
+}
+
+removeStaleFiles(os.tmpdir(), PREFIX);
+const folder = mkdtempSync(path.join(os.tmpdir(), PREFIX));
+const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, async () => {
+    if (running !== undefined) await endProcess(running, [{ signal: 'SIGINT', milliseconds: 15_000 }]);
+    remove();
+    process.exit(130);
+  });
+}
+
+try {
+  copyCheckout(folder);
+  linkFiles('node_modules', path.join(folder, 'node_modules'));
+  addExample(folder);
+  for (const step of STEPS) {
+    const startedAt = performance.now();
+    if ((await run(step, folder)) !== 0) {
+      console.error(`Failed: ${step.join(' ')}`);
+      process.exitCode = 1;
+      break;
+    }
+    console.log(`${Math.round((performance.now() - startedAt) / 1000)} s`);
+  }
+} finally {
+  remove();
+}
