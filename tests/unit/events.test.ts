@@ -1,13 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import * as mini from 'zod/mini';
 import { defineEvent } from '#lib/events';
-
-test('CONTRIBUTING.md quotes the handlers that tests/service/events.test.ts tests', () => {
-  const code = readFileSync('tests/harness/profile-events.ts', 'utf8');
-  expect(readFileSync('CONTRIBUTING.md', 'utf8')).toContain(`\`\`\`ts\n${code}\`\`\``);
-});
 
 test.each([
   ['zod', z.object({ id: z.string() })],
