@@ -23,6 +23,8 @@ const MAX_DEPTH = 64;
 const MAX_VALUES = 10_000;
 /** The default limit of PHP. */
 const MAX_FIELDS = 1_000;
+/** Maximum size of the headers of a field. */
+const MAX_HEAD_BYTES = 2_000;
 /** The limit of Next.js (`SERVER_ACTION_ARGS_LIMIT`). */
 const MAX_ARGUMENTS = 1_000;
 
@@ -73,9 +75,30 @@ async function actionsOf(form: FormData): Promise<string[]> {
   return ids;
 }
 
-/** Returns the fields of a form. Like Next.js, puts the arguments of any other call into the field `0`. */
+/** Throws an error if a form has too many fields or long headers, because Next.js and this service would take long to parse it. */
+function checkForm(body: Buffer, contentType: string): void {
+  const [, boundary] = /boundary="?([^";]+)/.exec(contentType) ?? [];
+  if (boundary === undefined) throw new TypeError('The form has no boundary');
+  const delimiter = `--${boundary}`;
+  let delimiters = 0;
+  for (let at = body.indexOf(delimiter); at !== -1; at = body.indexOf(delimiter, at + delimiter.length)) {
+    delimiters += 1;
+    const head = body
+      .subarray(at + delimiter.length, at + delimiter.length + MAX_HEAD_BYTES)
+      .toString('latin1');
+    const isValid = head.startsWith('--') || head.includes('\r\n\r\n');
+    if (!isValid || delimiters > MAX_FIELDS + 1) throw new RangeError('Too many fields');
+  }
+}
+
+/** Returns the fields of a form, or the arguments of a call in the field `0`, as Next.js does. */
 async function fieldsOf(request: NextRequest): Promise<FormData> {
-  if (request.headers.get('content-type')?.startsWith('multipart/')) return request.formData();
+  const contentType = request.headers.get('content-type') ?? '';
+  if (contentType.startsWith('multipart/')) {
+    const body = Buffer.from(await request.arrayBuffer());
+    checkForm(body, contentType);
+    return new Response(body, { headers: { 'content-type': contentType } }).formData();
+  }
   const fields = new FormData();
   fields.set('0', await request.text());
   return fields;
@@ -91,7 +114,6 @@ export async function rejectionForServerAction(request: NextRequest): Promise<Re
   if (id !== null && !isKnown(id)) return UNKNOWN_ACTION;
   try {
     const fields = await fieldsOf(request);
-    if ([...fields.keys()].length > MAX_FIELDS) return BAD_REQUEST;
     if (id !== null) {
       Arguments.parse(await decode(fields));
       return undefined;

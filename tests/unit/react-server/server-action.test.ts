@@ -102,6 +102,23 @@ test.each(['x', '-1', '1:0', ''])(
   },
 );
 
+test.each([
+  ['long headers', `--x\r\n${'a: b\r\n'.repeat(1_000)}\r\n\r\n--x--\r\n`, 400],
+  ['another boundary', '--y--\r\n', 400],
+  [
+    'an empty field',
+    `--x\r\nContent-Disposition: form-data; name="$ACTION_ID_${KNOWN}"\r\n\r\n\r\n--x--\r\n`,
+    undefined,
+  ],
+])('A form with %s gets the expected status', async (_case, body, status) => {
+  const request = new NextRequest('http://localhost:3000/', {
+    method: 'POST',
+    headers: { 'content-type': 'multipart/form-data; boundary="x"' },
+    body,
+  });
+  expect((await rejectionForServerAction(request))?.status).toBe(status);
+});
+
 test('A body that does not match its multipart content type gets a 400', async () => {
   const request = new NextRequest('http://localhost:3000/', {
     method: 'POST',
