@@ -78,8 +78,9 @@ export async function startInProcess(): Promise<InProcess> {
  * Imports modules of lib/ once more. They share lookups in flight and a circuit breaker with each other, but not with modules
  * of another call, like those of another process. Only the connections to the database are the same.
  */
-export function importAsProcess<T>(load: () => Promise<T>): Promise<T> {
+export async function importAsProcess<T>(load: () => Promise<T>): Promise<T> {
   vi.resetModules();
+  (await import('#lib/log')).log.level = 'silent';
   return load();
 }
 
