@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { waitUntil } from '../../dev/system/processes';
 import { lockInserts, lockRow, lockTable } from '../harness/dependencies/row-lock';
 import { allowInserts, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
@@ -79,23 +79,24 @@ test('Concurrent calls of a process share an error, and the next call succeeds',
   expect(await register('user_failed')).toMatchObject({ created: true });
 });
 
-describe.each([
-  ['40001', 'serialization failure'],
-  ['40P01', 'deadlock'],
-  ['23505', 'unique violation'],
-])('After %s (%s)', (sqlState) => {
-  test('four times, a call succeeds', async () => {
-    await failInserts(database, sqlState, 4);
-    expect(await register(`user_${sqlState}`)).toMatchObject({ created: true });
-    expect(statements()).toEqual(Array.from({ length: 5 }, () => ['SELECT', 'INSERT']).flat());
-  });
+const LOST_RACES = [
+  ['serialization failure', '40001'],
+  ['deadlock', '40P01'],
+  ['unique violation', '23505'],
+] as const;
 
-  test('five times, a call rejects and has created no user', async () => {
-    await failInserts(database, sqlState, 5);
-    await expect(register(`user_${sqlState}_5`)).rejects.toThrow();
-    expect(await idsOf(`user_${sqlState}_5`)).toEqual([]);
-    expect(await register(`user_${sqlState}_5`)).toMatchObject({ created: true });
-  });
+test.each(LOST_RACES)('A call succeeds in its fifth attempt after a %s (%s)', async (_name, sqlState) => {
+  await failInserts(database, sqlState, 4);
+  expect(await register(`user_${sqlState}`)).toMatchObject({ created: true });
+  expect(statements()).toEqual(Array.from({ length: 5 }, () => ['SELECT', 'INSERT']).flat());
+});
+
+test.each(LOST_RACES)('A call rejects after five attempts with a %s (%s)', async (_name, sqlState) => {
+  const user = `user_rejected_${sqlState}`;
+  await failInserts(database, sqlState, 5);
+  await expect(register(user)).rejects.toThrow();
+  expect(await idsOf(user)).toEqual([]);
+  expect(await register(user)).toMatchObject({ created: true });
 });
 
 test('A call whose insert is committed, but whose response is lost, rejects. A later call returns the id', async () => {

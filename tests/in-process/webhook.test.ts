@@ -1,5 +1,5 @@
 import { Webhook } from 'svix';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod/mini';
 import { lockRow } from '../harness/dependencies/row-lock';
 import {
@@ -89,39 +89,37 @@ test('Another event registers no user', async () => {
   expect([await rowsOf('user_updated'), database.takeStatements()]).toEqual([0, []]);
 });
 
-describe('A handler', () => {
-  const User = z.object({ id: z.string() });
+const User = z.object({ id: z.string() });
 
-  test('runs once for concurrent deliveries of a message to two processes', async () => {
-    let runs = 0;
-    const handlers = {
-      'user.updated': defineEvent(User, async () => {
-        runs += 1;
-      }),
-    };
-    const outcomes = await Promise.all(
-      [receive, elsewhere.receive, receive].map((deliver) => deliver('user.updated', 'user_h', { handlers })),
-    );
-    expect(runs).toBe(1);
-    expect(outcomes.map(({ handler }) => handler).sort()).toEqual(['completed', 'repeated', 'repeated']);
-  });
+test('A handler runs once for concurrent deliveries of a message to two processes', async () => {
+  let runs = 0;
+  const handlers = {
+    'user.updated': defineEvent(User, async () => {
+      runs += 1;
+    }),
+  };
+  const outcomes = await Promise.all(
+    [receive, elsewhere.receive, receive].map((deliver) => deliver('user.updated', 'user_h', { handlers })),
+  );
+  expect(runs).toBe(1);
+  expect(outcomes.map(({ handler }) => handler).sort()).toEqual(['completed', 'repeated', 'repeated']);
+});
 
-  test('that fails leaves the link and no message id, so that the next delivery runs it again', async () => {
-    let runs = 0;
-    const handlers = {
-      'user.created': defineEvent(User, async ({ id }, { isNewest }) => {
-        runs += 1;
-        await isNewest(id);
-        if (runs === 1) throw new Error('failed by a test');
-      }),
-    };
-    await expect(receive('user.created', 'user_failed', { handlers })).rejects.toThrow('failed by a test');
-    expect(await rowsOf('user_failed')).toBe(1);
-    const { rows } = await database.pool.query(`SELECT FROM webhook_subjects WHERE id = 'user_failed'`);
-    expect(rows).toEqual([]);
-    expect(await receive('user.created', 'user_failed', { handlers })).toMatchObject({
-      registered: 'existing',
-      handler: 'completed',
-    });
+test('A handler that fails leaves the link and no message id, so that the next delivery runs it again', async () => {
+  let runs = 0;
+  const handlers = {
+    'user.created': defineEvent(User, async ({ id }, { isNewest }) => {
+      runs += 1;
+      await isNewest(id);
+      if (runs === 1) throw new Error('failed by a test');
+    }),
+  };
+  await expect(receive('user.created', 'user_failed', { handlers })).rejects.toThrow('failed by a test');
+  expect(await rowsOf('user_failed')).toBe(1);
+  const { rows } = await database.pool.query(`SELECT FROM webhook_subjects WHERE id = 'user_failed'`);
+  expect(rows).toEqual([]);
+  expect(await receive('user.created', 'user_failed', { handlers })).toMatchObject({
+    registered: 'existing',
+    handler: 'completed',
   });
 });

@@ -21,9 +21,14 @@ for (const bounds of LARGE) {
 }
 
 for (const weakness of WEAKNESSES) {
-  const found = SMALL.map((bounds) => explore(linkModel(bounds, weakness))).find(({ broken }) => broken);
+  const explorations = SMALL.map((bounds) => explore(linkModel(bounds, weakness)));
+  const found = explorations.find(({ broken }) => broken);
   if (!found) surprises += 1;
   console.log(`Weakened: ${weakness}`);
-  console.log(found ? `  broken: ${found.broken?.guarantee}\n${numbered(found)}` : 'NOT FOUND\n');
+  console.log(
+    found
+      ? `  ${found.states} states, broken: ${found.broken?.guarantee}\n${numbered(found)}`
+      : 'NOT FOUND\n',
+  );
 }
 process.exitCode = surprises === 0 ? 0 : 1;
