@@ -20,7 +20,7 @@ export interface Exploration {
   readonly broken?: { readonly guarantee: string; readonly trace: readonly string[] };
 }
 
-/** How a state was first reached. */
+/** The step that first reached a state, and the arrival in the state before. */
 interface Arrival {
   readonly from: Arrival | undefined;
   readonly label: string;

@@ -63,7 +63,7 @@ export interface UserState {
   cachedDuringForget: boolean;
   /** A row was deleted, and no later forget has reported success. */
   isForgetting: boolean;
-  /** What callers have seen: the ids, the number of registrations that reported `created`, and an acknowledged webhook. */
+  /** The ids that callers got, the number of registrations that reported `created`, and whether a webhook was acknowledged. */
   returned: number[];
   created: number;
   isAcknowledged: boolean;
