@@ -55,6 +55,15 @@ export default defineConfig({
         },
       },
       {
+        test: {
+          name: 'in-process',
+          ...common,
+          ...IO_BOUND,
+          include: ['tests/in-process/*.test.ts'],
+          setupFiles: [...common.setupFiles, 'tests/vitest/fresh-modules.ts'],
+        },
+      },
+      {
         ssr,
         test: {
           name: 'integration',

@@ -13,13 +13,19 @@ import { buildIfChanged } from '../harness/build';
 import { SERVER_VARIABLE, TEMPLATE } from '../harness/dependencies/database';
 import { expectAllDocumentedSeen, RESPONSES_FOLDER_VARIABLE } from './documented-responses';
 
+/** Projects whose tests need no production build and no browser. */
+const WITHOUT_BUILD = new Set(['unit', 'unit-react-server', 'emulator', 'in-process']);
+/** Projects whose tests need nothing that this file prepares. */
+const WITHOUT_DATABASE = new Set(['unit', 'unit-react-server', 'emulator']);
+
 /**
  * Prepares a test run. Starts a PostgreSQL server with a migrated template database. Builds the service unless there is
  * a build of the same sources. Also unpacks the browser and downloads the browser SDK in advance. Unit tests skip all of
- * this.
+ * this. In-process tests need only the database.
  */
 export default async function setUp({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
-  if (vitest.projects.every(({ name }) => name.startsWith('unit') || name === 'emulator')) return undefined;
+  if (vitest.projects.every(({ name }) => WITHOUT_DATABASE.has(name))) return undefined;
+  const needsBuild = !vitest.projects.every(({ name }) => WITHOUT_BUILD.has(name));
   removeStaleFiles(os.tmpdir(), 'identity-link-tests-');
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-'));
   let postgres: EmbeddedPostgres | undefined;
@@ -34,9 +40,10 @@ export default async function setUp({ vitest }: TestProject): Promise<(() => Pro
     process.env[SERVER_VARIABLE] = postgres.url('postgres');
   };
   // Both settle before an error is thrown, so that `tearDown` can stop the server.
-  const needed = Promise.allSettled([migrated(), buildIfChanged()]);
-  for (const result of await Promise.allSettled([prepareBrowser(), prefetchClerkJs(clerkJsFolder)])) {
-    // Most tests need neither the browser nor the browser SDK. Tests that do need them fail with their own message.
+  const needed = Promise.allSettled([migrated(), ...(needsBuild ? [buildIfChanged()] : [])]);
+  const helpful = needsBuild ? [prepareBrowser(), prefetchClerkJs(clerkJsFolder)] : [];
+  for (const result of await Promise.allSettled(helpful)) {
+    // Most tests run without these. The tests that need them fail with their own message.
     if (result.status === 'rejected') process.stderr.write(`${messageOf(result.reason)}\n`);
   }
   try {

@@ -86,3 +86,8 @@ export function lockRow(database: TestDatabase, ...identityProviderUserIds: stri
 export function lockInserts(database: TestDatabase): Promise<RowLock> {
   return lock(database, 'LOCK TABLE users IN SHARE MODE', []);
 }
+
+/** Blocks every statement that uses the table. */
+export function lockTable(database: TestDatabase): Promise<RowLock> {
+  return lock(database, 'LOCK TABLE users IN ACCESS EXCLUSIVE MODE', []);
+}

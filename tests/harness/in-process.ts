@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, vi } from 'vitest';
+import { memoryEngine } from '../../dev/kv/memory';
+import { type KvEngine, startKvServer } from '../../dev/kv/server';
+import { createTestDatabase, type TestDatabase } from './dependencies/database';
+import { startTcpProxy, type TcpProxy } from './dependencies/tcp-proxy';
+
+export const SIGNING_SECRET = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
+
+/** A PostgreSQL database and a KV server for the functions of lib/, which run in the process of the test. */
+export interface InProcess {
+  readonly database: TestDatabase;
+  readonly kv: {
+    readonly engine: KvEngine;
+    readonly proxy: TcpProxy;
+    /** Returns the commands that reached the KV server since the last call. */
+    takeCommands(): string[][];
+    /** Called before each command. The command waits until the result resolves, and fails if it rejects. */
+    beforeCommand: (command: string) => Promise<void>;
+  };
+}
+
+/**
+ * Starts both dependencies for a test file, and configures lib/ to use them. Stops them after the tests.
+ *
+ * The dependencies are real, but the tests call the functions directly. So they can stop a call between two statements, and a
+ * file takes milliseconds.
+ */
+export async function startInProcess(): Promise<InProcess> {
+  const database = await createTestDatabase();
+  const engine = memoryEngine();
+  const commands: string[][] = [];
+  const server = await startKvServer({
+    token: 'kv-token-of-the-tests',
+    engine: {
+      ...engine,
+      async call(command, ...args) {
+        await kv.beforeCommand(command);
+        return engine.call(command, ...args);
+      },
+    },
+    onCommand: (command, args) => commands.push([command.toUpperCase(), ...args]),
+  });
+  const { hostname, port } = new URL(server.url);
+  const proxy = await startTcpProxy({ host: hostname, port: Number(port) });
+  const kv: InProcess['kv'] = {
+    engine,
+    proxy,
+    takeCommands: () => commands.splice(0),
+    beforeCommand: async () => undefined,
+  };
+  const environment = {
+    IDP_SECRET_KEY: 'sk_test_c2VjcmV0b2Z0aGVzdGFuZGlu',
+    IDP_PUBLISHABLE_KEY: `pk_test_${Buffer.from('tests.clerk.accounts.dev$').toString('base64')}`,
+    IDP_WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
+    DATABASE_URL: database.url,
+    KV_REST_API_URL: `http://127.0.0.1:${proxy.port}`,
+    KV_REST_API_TOKEN: server.token,
+  };
+  beforeAll(async () => {
+    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+    // An earlier test file of this worker had an environment of its own.
+    (await import('#lib/env')).setEnvironment(undefined);
+    // Loads the client and compiles its query, which would count as the time of the first test.
+    await (await import('#lib/linking/links')).linkedUserIds(['user_warm_up']);
+  });
+  afterAll(async () => {
+    await (await import('#lib/storage/database')).closeDatabase();
+    (await import('#lib/env')).setEnvironment(undefined);
+    vi.unstubAllEnvs();
+    await proxy.stop();
+    await server.stop();
+    await database.drop();
+  });
+  return { database, kv };
+}
+
+/**
+ * Imports modules of lib/ once more. They share lookups in flight and a circuit breaker with each other, but not with modules
+ * of another call, like those of another process. Only the connections to the database are the same.
+ */
+export async function importAsProcess<T>(load: () => Promise<T>): Promise<T> {
+  vi.resetModules();
+  (await import('#lib/log')).log.level = 'silent';
+  return load();
+}
+
+/** Makes the first inserts into `users` fail with a SQLSTATE. */
+export async function failInserts(database: TestDatabase, sqlState: string, count: number): Promise<void> {
+  // A sequence also counts the attempts that are rolled back.
+  await database.pool.query(`
+    CREATE SEQUENCE attempts;
+    GRANT USAGE ON SEQUENCE attempts TO PUBLIC;
+    CREATE FUNCTION fail_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF nextval('attempts') <= ${count} THEN RAISE EXCEPTION 'failed by a test' USING ERRCODE = '${sqlState}'; END IF;
+      RETURN NEW;
+    END $$;
+    CREATE TRIGGER fail_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION fail_insert()`);
+}
+
+/** Removes the effect of `failInserts`. */
+export async function allowInserts(database: TestDatabase): Promise<void> {
+  await database.pool.query(`
+    DROP TRIGGER IF EXISTS fail_insert ON users; DROP FUNCTION IF EXISTS fail_insert; DROP SEQUENCE IF EXISTS attempts`);
+}

@@ -1,0 +1,32 @@
+import { beforeEach, expect, test } from 'vitest';
+import { importAsProcess, startInProcess } from '../harness/in-process';
+
+const { database, kv } = await startInProcess();
+const { contextOf } = await importAsProcess(() => import('#lib/guard'));
+
+beforeEach(() => {
+  kv.takeCommands();
+  database.takeStatements();
+});
+
+test('A request with a verified session gets a frozen context with the id of the row', async () => {
+  const context = await contextOf({ user: 'user_new' });
+  const [row] = await database.rowsOf('user_new');
+  expect(context).toEqual({ isAuthenticated: true, userId: row?.id, identityProviderUserId: 'user_new' });
+  expect(Object.isFrozen(context)).toBe(true);
+});
+
+test('A request without a verified session causes no command and no statement', async () => {
+  expect(await contextOf({ user: undefined, reason: 'expired' })).toBeUndefined();
+  expect([kv.takeCommands(), database.takeStatements()]).toEqual([[], []]);
+});
+
+test('30 concurrent requests of three users get the id of their own user and share the lookups', async () => {
+  const users = Array.from({ length: 30 }, (_, index) => `user_${index % 3}`);
+  const contexts = await Promise.all(users.map((user) => contextOf({ user })));
+  for (const [index, user] of users.entries()) {
+    expect(await database.rowsOf(user)).toMatchObject([{ id: contexts[index]?.userId }]);
+  }
+  expect(kv.takeCommands()).toHaveLength(6);
+  expect(database.takeStatements()).toHaveLength(4);
+});

@@ -1,0 +1,148 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { waitUntil } from '../../dev/system/processes';
+import { lockInserts, lockRow, lockTable } from '../harness/dependencies/row-lock';
+import { allowInserts, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
+
+const { database } = await startInProcess();
+
+type Register = typeof import('#lib/register').registerByIdentityProviderUserId;
+const loadRegister = async (): Promise<Register> =>
+  (await importAsProcess(() => import('#lib/register'))).registerByIdentityProviderUserId;
+
+const register = await loadRegister();
+const registerElsewhere = await loadRegister();
+
+/** Returns the first words of the statements since the last call. */
+const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
+const idsOf = async (user: string) => (await database.rowsOf(user)).map(({ id }) => id);
+
+beforeEach(() => {
+  database.takeStatements();
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await database.proxy.treat('forward');
+  await allowInserts(database);
+});
+
+test('A new user takes two statements, an existing one takes one', async () => {
+  const first = await register('user_new');
+  expect(statements()).toEqual(['SELECT', 'INSERT']);
+  const second = await register('user_new');
+  expect(statements()).toEqual(['SELECT']);
+  expect([first.created, second]).toEqual([true, { userId: first.userId, created: false }]);
+  expect(await idsOf('user_new')).toEqual([first.userId]);
+});
+
+test('A call whose insert waits for a winner that commits returns the id of the winner', async () => {
+  const winner = await lockRow(database, 'user_lost');
+  const loser = register('user_lost');
+  expect(await winner.waiting(1)).toBe(true);
+  await winner.commit();
+  const [userId] = await idsOf('user_lost');
+  expect(await loser).toEqual({ userId, created: false });
+  expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT']);
+});
+
+test('A call whose insert waits for a transaction that rolls back creates the user', async () => {
+  const other = await lockRow(database, 'user_won');
+  const call = register('user_won');
+  expect(await other.waiting(1)).toBe(true);
+  await other.release();
+  expect(await call).toMatchObject({ created: true });
+  expect(statements()).toEqual(['SELECT', 'INSERT']);
+});
+
+test('If two processes insert a user at the same time, one of them creates the user and both return one id', async () => {
+  const barrier = await lockInserts(database);
+  const calls = [register('user_twice'), registerElsewhere('user_twice')];
+  expect(await barrier.waiting(2)).toBe(true);
+  await barrier.release();
+  const results = await Promise.all(calls);
+  expect(results.map(({ created }) => created).sort()).toEqual([false, true]);
+  expect(new Set(results.map(({ userId }) => userId))).toEqual(new Set(await idsOf('user_twice')));
+});
+
+test('Concurrent calls of a process share one result, and one of them has created the user', async () => {
+  const results = await Promise.all(Array.from({ length: 50 }, () => register('user_shared')));
+  expect(statements()).toEqual(['SELECT', 'INSERT']);
+  expect(results.filter(({ created }) => created)).toHaveLength(1);
+  expect(new Set(results.map(({ userId }) => userId)).size).toBe(1);
+});
+
+test('Concurrent calls of a process share an error, and the next call succeeds', async () => {
+  await failInserts(database, '53100', 1);
+  const results = await Promise.allSettled([register('user_failed'), register('user_failed')]);
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  expect(statements()).toEqual(['SELECT', 'INSERT']);
+  expect(await idsOf('user_failed')).toEqual([]);
+  expect(await register('user_failed')).toMatchObject({ created: true });
+});
+
+const LOST_RACES = [
+  ['serialization failure', '40001'],
+  ['deadlock', '40P01'],
+  ['unique violation', '23505'],
+] as const;
+
+test.each(LOST_RACES)('A call succeeds in its fifth attempt after a %s (%s)', async (_name, sqlState) => {
+  await failInserts(database, sqlState, 4);
+  expect(await register(`user_${sqlState}`)).toMatchObject({ created: true });
+  expect(statements()).toEqual(Array.from({ length: 5 }, () => ['SELECT', 'INSERT']).flat());
+});
+
+test.each(LOST_RACES)('A call rejects after five attempts with a %s (%s)', async (_name, sqlState) => {
+  const user = `user_rejected_${sqlState}`;
+  await failInserts(database, sqlState, 5);
+  await expect(register(user)).rejects.toThrow();
+  expect(await idsOf(user)).toEqual([]);
+  expect(await register(user)).toMatchObject({ created: true });
+});
+
+test('A call whose insert is committed, but whose response is lost, rejects. A later call returns the id', async () => {
+  const { proxy } = database;
+  const record = proxy.onClientData;
+  await register('user_warm_up');
+  proxy.onClientData = (chunk) => {
+    record?.(chunk);
+    if (chunk.includes('INSERT')) proxy.onTargetData = () => void proxy.treat('reset');
+  };
+  await expect(register('user_unheard')).rejects.toThrow();
+  Object.assign(proxy, { onClientData: record, onTargetData: undefined });
+  await proxy.treat('forward');
+  const [userId] = await idsOf('user_unheard');
+  expect(await register('user_unheard')).toEqual({ userId, created: false });
+});
+
+test('A call rejects after 8 s, although each wait for the database is shorter than its own limit', async () => {
+  await (await import('#lib/storage/database')).closeDatabase();
+  const table = await lockTable(database);
+  await database.proxy.treat('hold');
+  const { connections } = database.proxy;
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    let outcome = 'pending';
+    const call = register('user_late').catch((error: Error) => {
+      outcome = error.message;
+    });
+    expect(await waitUntil(() => database.proxy.connections > connections, 10_000)).toBe(true);
+    await vi.advanceTimersByTimeAsync(6_900);
+    await database.proxy.treat('forward');
+    expect(await table.waiting(1)).toBe(true);
+    await vi.advanceTimersByTimeAsync(1_099);
+    expect(outcome).toBe('pending');
+    await vi.advanceTimersByTimeAsync(1);
+    await call;
+    expect(outcome).toBe('Timed out');
+  } finally {
+    await table.release();
+  }
+});
+
+test('Without the unique key, a call rejects and creates no row', async () => {
+  const key = 'users_identity_provider_user_id_key';
+  await database.pool.query(`DROP INDEX ${key}`);
+  await expect(register('user_without_key')).rejects.toThrow();
+  expect(await idsOf('user_without_key')).toEqual([]);
+  await database.pool.query(`CREATE UNIQUE INDEX ${key} ON users (identity_provider_user_id)`);
+});

@@ -1,0 +1,153 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { CommandError } from '../../dev/kv/server';
+import { allowInserts, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
+
+const { database, kv } = await startInProcess();
+
+/** A UUID v7 that no row has. */
+const OTHER_ID = '019a0000-0000-7000-8000-000000000000';
+const key = (user: string) => `auth:user-id-by-idp:${user}`;
+const cached = (user: string) => kv.engine.call('GET', key(user));
+/** Returns the names of the commands that reached the cache since the last call. */
+const commands = () => kv.takeCommands().map(([name]) => name);
+
+/** Returns a function that resolves the id of a user in a process of its own, and the fields of its log line. */
+const loadProcess = () =>
+  importAsProcess(async () => {
+    const [{ withLogFields }, { resolveUserId }] = await Promise.all([
+      import('#lib/log'),
+      import('#lib/user-id'),
+    ]);
+    return async (user: string) => {
+      const fields = {};
+      const userId = await withLogFields(fields, () => resolveUserId(user));
+      return { userId, ...fields };
+    };
+  });
+
+let resolve: Awaited<ReturnType<typeof loadProcess>>;
+
+beforeEach(async () => {
+  resolve = await loadProcess();
+  kv.takeCommands();
+  database.takeStatements();
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  kv.beforeCommand = async () => undefined;
+  await kv.proxy.treat('forward');
+  await allowInserts(database);
+});
+
+test('The first call of a user is a miss that stores the id, and the second is a hit without a statement', async () => {
+  const first = await resolve('user_new');
+  expect(first).toEqual({ userId: await cached('user_new'), cache: 'miss', caller: 'created' });
+  expect(commands()).toEqual(['GET', 'SET']);
+  database.takeStatements();
+  expect(await resolve('user_new')).toEqual({ userId: first.userId, cache: 'hit' });
+  expect([commands(), database.takeStatements()]).toEqual([['GET'], []]);
+});
+
+test('A cached id is used without a lookup in the database', async () => {
+  await kv.engine.call('SET', key('user_cached'), OTHER_ID);
+  expect(await resolve('user_cached')).toEqual({ userId: OTHER_ID, cache: 'hit' });
+  expect(database.takeStatements()).toEqual([]);
+});
+
+test.each(['', '42', 'null', 'user_1', '{"id":1}', `"${OTHER_ID}"`, `${OTHER_ID} `, OTHER_ID.slice(1)])(
+  'A cached value that the service cannot have stored is a miss, and the id replaces it: %j',
+  async (value) => {
+    const user = `user_with_${value}`;
+    await kv.engine.call('SET', key(user), value);
+    const { userId, ...fields } = await resolve(user);
+    expect(fields).toEqual({ cache: 'miss', caller: 'created' });
+    expect(await cached(user)).toBe(userId);
+  },
+);
+
+test('A key of the wrong type is a miss, and the cache stays in use', async () => {
+  kv.beforeCommand = async (command) => {
+    const message = 'WRONGTYPE Operation against a key holding the wrong kind of value';
+    if (command.toUpperCase() === 'GET') throw new CommandError(message);
+  };
+  const first = await resolve('user_list');
+  for (let call = 0; call < 7; call += 1) {
+    expect(await resolve('user_list')).toEqual({ userId: first.userId, cache: 'miss', caller: 'existing' });
+  }
+});
+
+test('After a failed read, the call does not write to the cache', async () => {
+  kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));
+  expect(await resolve('user_without_cache')).toMatchObject({ cache: 'bypass', caller: 'created' });
+  expect(commands()).toEqual(['GET']);
+  kv.beforeCommand = async () => undefined;
+  expect(await cached('user_without_cache')).toBeNull();
+});
+
+test('After a failed write, the call returns the id, and the next call is a miss', async () => {
+  kv.beforeCommand = async (command) => {
+    if (command.toUpperCase() === 'SET') throw new Error('failed by a test');
+  };
+  const { userId } = await resolve('user_not_stored');
+  kv.beforeCommand = async () => undefined;
+  expect(await resolve('user_not_stored')).toEqual({ userId, cache: 'miss', caller: 'existing' });
+});
+
+test('An entry expires ten minutes after the write, and a hit does not extend it', async () => {
+  const start = Date.now();
+  vi.useFakeTimers({ toFake: ['Date'], now: start });
+  const { userId } = await resolve('user_expires');
+  for (const seconds of [300, 599.999]) {
+    vi.setSystemTime(start + seconds * 1000);
+    expect(await resolve('user_expires')).toEqual({ userId, cache: 'hit' });
+  }
+  vi.setSystemTime(start + 600_000);
+  expect(await resolve('user_expires')).toEqual({ userId, cache: 'miss', caller: 'existing' });
+});
+
+test('Concurrent calls of a process share one lookup, and one of them is logged as the creator', async () => {
+  const results = await Promise.all(Array.from({ length: 20 }, () => resolve('user_shared')));
+  expect(commands()).toEqual(['GET', 'SET']);
+  expect(new Set(results.map(({ userId }) => userId)).size).toBe(1);
+  const callers = results.map((result) => Object(result).caller);
+  expect(callers.sort()).toEqual(['created', ...Array.from({ length: 19 }, () => 'existing')]);
+});
+
+test('An error of the database is passed on, and nothing is cached', async () => {
+  await failInserts(database, '53100', 1);
+  await expect(resolve('user_failed')).rejects.toThrow();
+  expect([commands(), await cached('user_failed')]).toEqual([['GET'], null]);
+});
+
+test('Calls of two processes for a new user return one id, and the cache contains it', async () => {
+  const elsewhere = await loadProcess();
+  const results = await Promise.all([resolve('user_twice'), elsewhere('user_twice')]);
+  const [row] = await database.rowsOf('user_twice');
+  expect(results.map(({ userId }) => userId)).toEqual([row?.id, row?.id]);
+  expect(await cached('user_twice')).toBe(row?.id);
+});
+
+test('After five failures, the cache gets one probe a second and no other command until a probe succeeds', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  await resolve('user_probe');
+  kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));
+  kv.takeCommands();
+  const resolveMany = async (count: number) => {
+    const results = [];
+    for (let call = 0; call < count; call += 1) results.push(await resolve('user_probe'));
+    return results.map((result) => Object(result).cache);
+  };
+  expect(await resolveMany(10)).toEqual(Array.from({ length: 10 }, () => 'bypass'));
+  expect(kv.takeCommands()).toEqual(Array.from({ length: 5 }, () => ['GET', key('user_probe')]));
+  for (let second = 0; second < 3; second += 1) {
+    vi.advanceTimersByTime(999);
+    await resolveMany(5);
+    expect(kv.takeCommands()).toEqual([]);
+    vi.advanceTimersByTime(1);
+    await resolveMany(5);
+    await expect.poll(() => kv.takeCommands()).toEqual([['GET', 'auth:probe']]);
+  }
+  kv.beforeCommand = async () => undefined;
+  vi.advanceTimersByTime(1_000);
+  await expect.poll(() => resolveMany(1)).toEqual(['hit']);
+});

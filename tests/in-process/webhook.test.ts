@@ -1,0 +1,125 @@
+import { Webhook } from 'svix';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import * as z from 'zod/mini';
+import { lockRow } from '../harness/dependencies/row-lock';
+import {
+  allowInserts,
+  failInserts,
+  importAsProcess,
+  SIGNING_SECRET,
+  startInProcess,
+} from '../harness/in-process';
+
+const { database } = await startInProcess();
+
+const loadProcess = () =>
+  importAsProcess(async () => {
+    const [webhook, log, { defineEvent }] = await Promise.all([
+      import('#lib/webhook'),
+      import('#lib/log'),
+      import('#lib/events'),
+    ]);
+    /** Receives an event and returns the fields of the log line. */
+    const receive = async (type: string, id: string, { messageId = id, handlers = {} } = {}) => {
+      const payload = JSON.stringify({ type, data: { id } });
+      const now = new Date();
+      const headers = new Headers({
+        'svix-id': `msg_${messageId}`,
+        'svix-timestamp': String(Math.floor(now.getTime() / 1000)),
+        'svix-signature': new Webhook(SIGNING_SECRET).sign(`msg_${messageId}`, now, payload),
+      });
+      const fields: Parameters<typeof log.withLogFields>[0] = {};
+      await log.withLogFields(fields, () => webhook.receiveWebhook(payload, headers, handlers));
+      return fields;
+    };
+    return { receive, defineEvent };
+  });
+
+const { receive, defineEvent } = await loadProcess();
+const elsewhere = await loadProcess();
+const rowsOf = async (user: string) => (await database.rowsOf(user)).length;
+
+beforeEach(() => {
+  database.takeStatements();
+});
+afterEach(async () => {
+  await database.proxy.treat('forward');
+  await allowInserts(database);
+});
+
+test('An acknowledged user.created has a row', async () => {
+  expect(await receive('user.created', 'user_new')).toMatchObject({ registered: 'created' });
+  expect(await rowsOf('user_new')).toBe(1);
+});
+
+test('A delivery without a row is not acknowledged, and the next delivery creates the row', async () => {
+  await failInserts(database, '53100', 1);
+  await expect(receive('user.created', 'user_repeated')).rejects.toThrow();
+  expect(await rowsOf('user_repeated')).toBe(0);
+  expect(await receive('user.created', 'user_repeated')).toMatchObject({ registered: 'created' });
+  await database.proxy.treat('reset');
+  await expect(receive('user.created', 'user_unreachable')).rejects.toThrow();
+});
+
+test('A delivery that loses the race is acknowledged only after the winner has committed', async () => {
+  const winner = await lockRow(database, 'user_raced');
+  let isAcknowledged = false;
+  const delivery = receive('user.created', 'user_raced').then((fields) => {
+    isAcknowledged = true;
+    return fields;
+  });
+  expect(await winner.waiting(1)).toBe(true);
+  expect(isAcknowledged).toBe(false);
+  await winner.commit();
+  expect(await delivery).toMatchObject({ registered: 'existing' });
+  expect(await rowsOf('user_raced')).toBe(1);
+});
+
+test('Of 20 concurrent deliveries to two processes, one creates the row', async () => {
+  const deliveries = Array.from({ length: 20 }, (_, index) =>
+    (index % 2 === 0 ? receive : elsewhere.receive)('user.created', 'user_many'),
+  );
+  const registered = (await Promise.all(deliveries)).map((fields) => fields.registered);
+  expect(registered.filter((outcome) => outcome === 'created')).toHaveLength(1);
+  expect(await rowsOf('user_many')).toBe(1);
+});
+
+test('Another event registers no user', async () => {
+  await receive('user.updated', 'user_updated');
+  expect([await rowsOf('user_updated'), database.takeStatements()]).toEqual([0, []]);
+});
+
+const User = z.object({ id: z.string() });
+
+test('A handler runs once for concurrent deliveries of a message to two processes', async () => {
+  let runs = 0;
+  const handlers = {
+    'user.updated': defineEvent(User, async () => {
+      runs += 1;
+    }),
+  };
+  const outcomes = await Promise.all(
+    [receive, elsewhere.receive, receive].map((deliver) => deliver('user.updated', 'user_h', { handlers })),
+  );
+  expect(runs).toBe(1);
+  expect(outcomes.map(({ handler }) => handler).sort()).toEqual(['completed', 'repeated', 'repeated']);
+});
+
+test('A handler that fails leaves the link and no message id, so that the next delivery runs it again', async () => {
+  let runs = 0;
+  const handlers = {
+    'user.created': defineEvent(User, async ({ id }, { isNewest }) => {
+      runs += 1;
+      await isNewest(id);
+      if (runs === 1) throw new Error('failed by a test');
+    }),
+  };
+  await expect(receive('user.created', 'user_failed', { handlers })).rejects.toThrow('failed by a test');
+  expect(await rowsOf('user_failed')).toBe(1);
+  const { rows } = await database.pool.query(`SELECT FROM webhook_subjects WHERE id = 'user_failed'`);
+  expect(rows).toEqual([]);
+  expect(await receive('user.created', 'user_failed', { handlers })).toMatchObject({
+    registered: 'existing',
+    handler: 'completed',
+  });
+});

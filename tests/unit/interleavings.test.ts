@@ -1,0 +1,192 @@
+import { beforeAll, expect, test, vi } from 'vitest';
+import type { RequestLogFields } from '#lib/log';
+import { linkModel } from '../../tools/model/link';
+import type { Bounds, State } from '../../tools/model/state';
+
+// Runs the real functions of lib/ with a fake database and a fake cache. Each call of a fake waits until the test releases
+// it, so that the test can run every order of the calls. The model must have the same outcomes.
+
+interface Waiting {
+  readonly isEnabled: () => boolean;
+  readonly run: () => void;
+}
+
+/** The row and the entry of the one user. The ids count from 1. */
+const world = { row: '', cached: '', ids: 0, waiting: new Set<Waiting>() };
+const idOf = (count: number) => `00000000-0000-7000-8000-00000000000${count}`;
+
+/** Ids that lookups are about to store. */
+const writes: string[] = [];
+
+/** Waits until the test releases the call, and then runs it at once. */
+const released = <T>(run: () => T, isEnabled = () => true) =>
+  new Promise<T>((resolve) => world.waiting.add({ isEnabled, run: () => resolve(run()) }));
+
+vi.mock('#lib/linking/links', () => ({
+  linkedUserIds: ([user]: readonly string[]) =>
+    released(() => new Map(world.row === '' ? [] : [[user, world.row]])),
+  insertLinks: () =>
+    released(() => {
+      if (world.row !== '') return [];
+      world.ids += 1;
+      world.row = idOf(world.ids);
+      return [world.row];
+    }),
+  retryOnConflict: (work: () => unknown) => work(),
+}));
+vi.mock('#lib/users/rows', () => ({
+  deleteLink: ({ userId }: { userId: string }) =>
+    released(() => {
+      if (world.row === userId) world.row = '';
+      return 'deleted';
+    }),
+}));
+vi.mock('#lib/storage/kv', () => ({
+  withKv: (command: (kv: object) => unknown) =>
+    command({
+      get: () => released(() => world.cached),
+      set: (_key: string, id: string) => {
+        writes.push(id);
+        return released(() => {
+          writes.splice(writes.indexOf(id), 1);
+          world.cached = id;
+        });
+      },
+      del: () =>
+        released(() => {
+          world.cached = '';
+        }),
+    }),
+}));
+vi.mock('#lib/env', async (original) => ({
+  ...(await original<typeof import('#lib/env')>()),
+  environment: () => ({ USER_ID_CACHE_TTL_SECONDS: 600 }),
+}));
+
+const USER = 'user_1';
+async function loadProcess() {
+  vi.resetModules();
+  const { withLogFields } = await import('#lib/log');
+  const { resolveUserId } = await import('#lib/user-id');
+  const { registerByIdentityProviderUserId } = await import('#lib/register');
+  const { forget } = await import('#lib/users/forget');
+  return {
+    guard: async () => {
+      const fields: RequestLogFields = {};
+      await withLogFields(fields, () => resolveUserId(USER));
+      return { created: fields.caller === 'created' };
+    },
+    register: () => registerByIdentityProviderUserId(USER),
+    forget: () => {
+      const pause = () =>
+        released(
+          () => undefined,
+          () => writes.every((id) => id === world.row),
+        );
+      return forget(USER, world.row, pause);
+    },
+  };
+}
+type Process = Awaited<ReturnType<typeof loadProcess>>;
+let processes: readonly Process[] = [];
+beforeAll(async () => {
+  processes = [await loadProcess(), await loadProcess()];
+});
+
+const iteration = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Number of the last id of a row, of the row, of the entry, and of the calls that reported `created`. */
+type Outcome = readonly [ids: number, row: number, cached: number, created: number];
+
+/** The user before the calls: without a row, with a row, or with a row and an entry in the cache. */
+type UserBefore = 'new' | 'known' | 'cached';
+
+/** A call and the process that runs it. */
+type Operation = readonly [kind: keyof Process, process: number];
+
+/** Starts the calls, releases the fakes in the order of the choices, and returns the number of alternatives of each choice. */
+async function run(user: UserBefore, calls: readonly Operation[], choices: readonly number[]) {
+  const id = user === 'new' ? '' : idOf(1);
+  Object.assign(world, { row: id, cached: user === 'cached' ? id : '', ids: id === '' ? 0 : 1 });
+  let isDone = false;
+  const started = calls.map(([kind, process]) => processes[process]?.[kind]());
+  const results = Promise.all(started).finally(() => {
+    isDone = true;
+  });
+  const alternatives: number[] = [];
+  for (;;) {
+    // A batch of lookups starts in the event loop iteration after its first key.
+    for (let count = 0; count < 3; count += 1) await iteration();
+    if (isDone) break;
+    const enabled = [...world.waiting].filter(({ isEnabled }) => isEnabled());
+    const chosen = enabled[choices[alternatives.length] ?? 0];
+    if (chosen === undefined) throw new Error('No call waits, but not all are done');
+    alternatives.push(enabled.length);
+    world.waiting.delete(chosen);
+    chosen.run();
+  }
+  const created = (await results).filter((result) => Object(result).created === true).length;
+  const outcome: Outcome = [world.ids, Number(world.row.slice(-1)), Number(world.cached.slice(-1)), created];
+  return { alternatives, outcome: outcome.join() };
+}
+
+/** Runs the calls once in each order of their statements and commands. */
+async function runAll(user: UserBefore, calls: readonly Operation[]) {
+  const outcomes = new Set<string>();
+  let runs = 0;
+  for (let choices: number[] | undefined = []; choices !== undefined; runs += 1) {
+    const { alternatives, outcome } = await run(user, calls, choices);
+    outcomes.add(outcome);
+    const taken = alternatives.map((_, index) => choices?.[index] ?? 0);
+    const last = taken.findLastIndex((choice, index) => choice + 1 < (alternatives[index] ?? 0));
+    choices = last === -1 ? undefined : [...taken.slice(0, last), (taken[last] ?? 0) + 1];
+  }
+  return { runs, outcomes: [...outcomes].sort() };
+}
+
+/** Returns the outcomes of the model after the same calls have started. */
+function outcomesOfModel(user: UserBefore, calls: readonly Operation[]): string[] {
+  const count = (wanted: keyof Process) => calls.filter(([kind]) => kind === wanted).length;
+  const bounds: Bounds = {
+    ...{ users: 1, processes: 2, guards: count('guard'), registers: count('register'), deliveries: 0 },
+    ...{ forgets: count('forget'), crashes: 0, outages: 0, lostResponses: 0, timeouts: 0 },
+  };
+  const model = linkModel(bounds);
+  const before = user === 'new' ? {} : { rows: [1], ids: 1, cached: user === 'cached' ? 1 : 0 };
+  const users = model.initial.users.map((each) => ({ ...each, ...before }));
+  let first: State = { ...model.initial, users };
+  for (const [kind, process] of calls) {
+    const label = kind === 'forget' ? 'user 0: forget' : `user 0, process ${process}: ${kind}`;
+    first = model.steps(first).find((step) => step.label === label)?.next ?? first;
+  }
+  const seen = new Set<string>();
+  const outcomes = new Set<string>();
+  const visit = (state: State) => {
+    const key = JSON.stringify(state);
+    if (seen.has(key)) return;
+    seen.add(key);
+    const steps = model.steps(state).filter(({ label }) => !label.endsWith('expires'));
+    for (const { next } of steps) visit(next);
+    if (steps.length > 0) return;
+    for (const { ids, rows, cached, created } of state.users)
+      outcomes.add([ids, rows[0] ?? 0, cached, created].join());
+  };
+  visit(first);
+  return [...outcomes].sort();
+}
+
+test.each<[calls: string, UserBefore, ...Operation[]]>([
+  ['guards of two processes', 'new', ['guard', 0], ['guard', 1]],
+  ['guard and register of a process', 'new', ['guard', 0], ['register', 0]],
+  ['guard and register of two processes', 'new', ['guard', 0], ['register', 0], ['register', 1]],
+  ['guard and forget', 'known', ['guard', 0], ['forget', 1]],
+  ['guard, register and forget', 'known', ['guard', 0], ['register', 0], ['forget', 1]],
+  ['guard, register and forget', 'cached', ['guard', 0], ['register', 1], ['forget', 1]],
+])(
+  'In every order of %s, the functions have the outcomes of the model for a %s user',
+  async (_name, user, ...calls) => {
+    const { runs, outcomes } = await runAll(user, calls);
+    expect(outcomes).toEqual(outcomesOfModel(user, calls));
+    expect(runs).toBeGreaterThan(1);
+  },
+);

@@ -1,0 +1,279 @@
+import type { Model, Step } from './explore';
+import {
+  type Bounds,
+  brokenGuarantee,
+  type Call,
+  copy,
+  type Forget,
+  isRegistering,
+  type Kind,
+  newId,
+  newUser,
+  REGISTERING,
+  rank,
+  remove,
+  type State,
+  sharing,
+  uncache,
+  userOf,
+  type Weakness,
+} from './state';
+
+// A model of the link of identity-provider users to internal ids: lib/register.ts, lib/user-id.ts, lib/webhook.ts and
+// lib/users/forget.ts. A step is one statement of the database, one command of the cache, or one failure. PostgreSQL and the
+// cache run each of them atomically. Between two steps, any other step can happen.
+
+/** Returns the model, with at most one weakness. */
+export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weakness): Model<State> {
+  const isWeak = (name: Weakness) => name === weakness;
+
+  /** Responds to the client of a call and, for a guard, to those that share its result. */
+  function respond(state: State, call: Call): void {
+    const user = userOf(state, call);
+    remove(state, call);
+    if (call.kind === 'guard') for (const each of sharing(state, call, 'shares guard')) remove(state, each);
+    if (call.kind === 'webhook') user.isAcknowledged = true;
+    if (!user.returned.includes(call.id)) user.returned.push(call.id);
+  }
+
+  /** Responds with an error to a call and to those that share its result. */
+  function fail(state: State, call: Call): void {
+    remove(state, call);
+    if (call.isLate) return;
+    if (isWeak('the webhook is acknowledged after a failed registration') && call.kind === 'webhook')
+      userOf(state, call).isAcknowledged = true;
+    if (isRegistering(call)) for (const each of sharing(state, call, 'shares register')) fail(state, each);
+    if (call.kind === 'guard') for (const each of sharing(state, call, 'shares guard')) remove(state, each);
+  }
+
+  /** Ends the registration of a call and of those that share it. */
+  function registered(state: State, call: Call, id: number, created: boolean): void {
+    const sharers = call.isLate ? [] : sharing(state, call, 'shares register');
+    const isForAll = isWeak('single-flight reports created to all callers');
+    for (const each of [call, ...sharers]) {
+      if (created && (each === call || isForAll) && !each.isLate) userOf(state, each).created += 1;
+      Object.assign(each, { id, created: false });
+      const writesLate = isWeak('a lookup writes to the cache after its deadline');
+      if (each.isLate && !(writesLate && each.kind === 'guard')) remove(state, each);
+      else if (each.kind === 'guard' && !each.skipsCache) each.at = 'write';
+      else respond(state, each);
+    }
+  }
+
+  function write(state: State, call: Call): void {
+    if (!state.isCacheUp) return;
+    const user = userOf(state, call);
+    const cachedDuringForget = user.isForgetting || state.forget?.user === call.user;
+    Object.assign(user, { cached: call.id, cachedDuringForget });
+  }
+
+  /** Starts the registration of a call, or shares the one in flight. */
+  function startRegister(state: State, call: Call): void {
+    const isInFlight = state.calls.some(
+      (each) => isRegistering(each) && each.process === call.process && each.user === call.user,
+    );
+    call.at = isInFlight ? 'shares register' : 'find';
+  }
+
+  function start(state: State, kind: Kind, user: number, process: number): void {
+    const call: Call = {
+      ...{ kind, user, process, at: 'read', id: 0 },
+      ...{ created: false, skipsCache: false, isLate: false },
+    };
+    if (kind === 'guard') {
+      const leads = (each: Call) => each.kind === 'guard' && each.process === process && each.user === user;
+      if (state.calls.some((each) => leads(each) && !each.isLate)) call.at = 'shares guard';
+    } else startRegister(state, call);
+    if (kind === 'webhook' && isWeak('the webhook is acknowledged before the commit'))
+      userOf(state, call).isAcknowledged = true;
+    state.calls.push(call);
+  }
+
+  /** Inserts a row unless one exists. The statement is atomic, and it decides every race. */
+  function insert(state: State, call: Call): void {
+    const user = userOf(state, call);
+    if (isWeak('the cache is written before the commit') && call.kind === 'guard' && call.id === 0) {
+      call.id = newId(user);
+      write(state, call);
+    } else if (user.rows.length > 0 && isWeak('a lost race returns the id that it did not insert')) {
+      registered(state, call, newId(user), false);
+    } else if (user.rows.length > 0 && !isWeak('no unique key') && !isWeak('the insert replaces the row')) {
+      call.at = 'find again';
+    } else {
+      const id = call.id === 0 ? newId(user) : call.id;
+      user.rows = isWeak('no unique key') ? [...user.rows, id] : [id];
+      registered(state, call, id, true);
+    }
+  }
+
+  /** Runs the next statement or command of a call. */
+  function advance(state: State, call: Call): void {
+    const user = userOf(state, call);
+    const [row] = user.rows;
+    if (call.at === 'read') {
+      if (state.isCacheUp && user.cached !== 0) {
+        call.id = user.cached;
+        if (isWeak('a cache hit writes the entry again')) call.at = 'write';
+        else respond(state, call);
+      } else {
+        call.skipsCache = !state.isCacheUp;
+        startRegister(state, call);
+      }
+    } else if (call.at === 'find') {
+      if (row !== undefined) registered(state, call, row, false);
+      else {
+        call.at = 'insert';
+        call.created = isWeak('the first lookup decides what counts as created');
+      }
+    } else if (call.at === 'insert') insert(state, call);
+    else if (call.at === 'find again') {
+      // An operator has deleted the row of the winner.
+      if (row === undefined) fail(state, call);
+      else registered(state, call, row, call.created);
+    } else {
+      write(state, call);
+      if (call.isLate) remove(state, call);
+      else respond(state, call);
+    }
+  }
+
+  /** Runs the next step of the operator's command. An unresponsive cache ends it, or is ignored before the pause. */
+  function advanceForget(state: State, forget: Forget): void {
+    const user = userOf(state, forget);
+    const tryUncache = () => {
+      if (state.isCacheUp) uncache(user);
+    };
+    if (forget.at === 'uncache first') {
+      if (isWeak('forget deletes the row before the entry') || state.isCacheUp) forget.at = 'delete';
+      else state.forget = null;
+      if (!isWeak('forget deletes the row before the entry')) tryUncache();
+    } else if (forget.at === 'delete') {
+      if (user.rows.includes(forget.row)) {
+        user.rows = user.rows.filter((row) => row !== forget.row);
+        user.deleted.push(forget.row);
+        user.isForgetting = true;
+      }
+      forget.at = 'uncache';
+    } else if (forget.at === 'uncache') {
+      tryUncache();
+      forget.at = 'wait';
+    } else if (forget.at === 'wait') forget.at = 'uncache last';
+    else {
+      if (!isWeak('forget does not delete the entry after the pause')) tryUncache();
+      if (state.isCacheUp) user.isForgetting = false;
+      state.forget = null;
+    }
+  }
+
+  /** The pause ends after every lookup that read the row before its deletion, because a lookup has a deadline. */
+  const isWaiting = (state: State, forget: Forget) =>
+    forget.at === 'wait' &&
+    !isWeak('forget does not wait for lookups') &&
+    state.calls.some(
+      (call) =>
+        call.user === forget.user &&
+        call.at === 'write' &&
+        !call.isLate &&
+        !userOf(state, forget).rows.includes(call.id),
+    );
+
+  function steps(state: State): Step<State>[] {
+    const found: Step<State>[] = [];
+    const add = (label: string, change: (next: State) => void) => {
+      const next: State = copy(state);
+      change(next);
+      // The order of the calls has no meaning, so equal sets of calls are equal states.
+      if (next.calls.length > 1) next.calls.sort((one, other) => (rank(one) < rank(other) ? -1 : 1));
+      found.push({ label, next });
+    };
+    const bounded = (name: keyof State['left'], label: string, change: (next: State) => void) => {
+      if (state.left[name] === 0) return;
+      add(label, (next) => {
+        next.left = { ...next.left, [name]: next.left[name] - 1 };
+        change(next);
+      });
+    };
+    const busy = new Set(state.calls.map(({ process }) => process));
+    // Processes without calls are alike, so a new call needs only one of them.
+    const idle = Array.from({ length: processes }, (_, process) => process).filter((each) => !busy.has(each));
+
+    for (const user of state.users.keys()) {
+      for (const process of [...busy, ...idle.slice(0, 1)]) {
+        const where = `user ${user}, process ${process}`;
+        bounded('guards', `${where}: guard`, (next) => start(next, 'guard', user, process));
+        bounded('registers', `${where}: register`, (next) => start(next, 'register', user, process));
+        bounded('deliveries', `${where}: webhook`, (next) => start(next, 'webhook', user, process));
+      }
+      if (state.forget === null)
+        bounded('forgets', `user ${user}: forget`, (next) => {
+          next.forget = { user, row: next.users[user]?.rows[0] ?? 0, at: 'uncache first' };
+        });
+      if (state.users[user]?.cached !== 0)
+        add(`user ${user}: the entry expires`, (next) => uncache(next.users[user]));
+    }
+    for (const [index, { kind, user, process, at, isLate }] of state.calls.entries()) {
+      if (at.startsWith('shares')) continue;
+      const where = `user ${user}, process ${process}: ${kind}`;
+      const withCall = (change: (next: State, call: Call) => void) => (next: State) => {
+        const call = next.calls[index];
+        if (call !== undefined) change(next, call);
+      };
+      add(`${where} ${at}`, withCall(advance));
+      if (!REGISTERING.includes(at)) continue;
+      bounded(
+        'lostResponses',
+        `${where} ${at}, response lost`,
+        withCall((next, call) => {
+          const user = userOf(next, call);
+          if (at === 'insert' && user.rows.length === 0) user.rows = [newId(user)];
+          fail(next, call);
+        }),
+      );
+      if (isLate) continue;
+      bounded(
+        'timeouts',
+        `${where} exceeds its deadline`,
+        withCall((next, call) => {
+          const late = { ...call, isLate: true };
+          fail(next, call);
+          next.calls.push(late);
+        }),
+      );
+    }
+    const { forget } = state;
+    if (forget !== null) {
+      if (!isWaiting(state, forget))
+        add(`user ${forget.user}: forget ${forget.at}`, (next) => {
+          if (next.forget !== null) advanceForget(next, next.forget);
+        });
+      bounded('crashes', 'the command of the operator crashes', (next) => {
+        next.forget = null;
+      });
+    }
+    for (const process of busy)
+      bounded('crashes', `process ${process} crashes`, (next) => {
+        next.calls = next.calls.filter((call) => call.process !== process);
+      });
+    if (!state.isCacheUp)
+      add('the cache responds again', (next) => {
+        next.isCacheUp = true;
+      });
+    else
+      bounded('outages', 'the cache does not respond', (next) => {
+        next.isCacheUp = false;
+      });
+    return found;
+  }
+
+  return {
+    initial: {
+      users: Array.from({ length: users }, newUser),
+      calls: [],
+      forget: null,
+      isCacheUp: true,
+      left,
+    },
+    steps,
+    brokenGuarantee,
+  };
+}

@@ -1,0 +1,148 @@
+/** Limits of the exploration. A step that is listed here happens at most this many times. */
+export interface Bounds {
+  readonly users: number;
+  readonly processes: number;
+  /** Requests through the guard, registrations, and deliveries of the webhook, which include repeated ones. */
+  readonly guards: number;
+  readonly registers: number;
+  readonly deliveries: number;
+  readonly forgets: number;
+  readonly crashes: number;
+  /** Outages of the cache. */
+  readonly outages: number;
+  /** Responses of the database that are lost after the statement had its effect. */
+  readonly lostResponses: number;
+  /** Registrations that exceed their deadline. Their statements continue. */
+  readonly timeouts: number;
+}
+
+/** Changes that break a guarantee. `npm run model` shows that the exploration finds each of them. */
+export const WEAKNESSES = [
+  'no unique key',
+  'the insert replaces the row',
+  'a lost race returns the id that it did not insert',
+  'the first lookup decides what counts as created',
+  'single-flight reports created to all callers',
+  'the cache is written before the commit',
+  'a cache hit writes the entry again',
+  'a lookup writes to the cache after its deadline',
+  'forget deletes the row before the entry',
+  'forget does not wait for lookups',
+  'forget does not delete the entry after the pause',
+  'the webhook is acknowledged before the commit',
+  'the webhook is acknowledged after a failed registration',
+] as const;
+export type Weakness = (typeof WEAKNESSES)[number];
+
+export type Kind = 'guard' | 'register' | 'webhook';
+
+/** A request in a process. `id` is 0 until it is known. */
+export interface Call {
+  readonly kind: Kind;
+  readonly user: number;
+  readonly process: number;
+  /** The next statement or command of this call, or the call of the same process whose result it shares. */
+  at: 'read' | 'find' | 'insert' | 'find again' | 'write' | 'shares guard' | 'shares register';
+  id: number;
+  created: boolean;
+  /** The cache did not respond to the read, so the call does not write to it. */
+  skipsCache: boolean;
+  /** The deadline has passed: the caller has an error, but the statements continue. */
+  isLate: boolean;
+}
+
+export interface UserState {
+  /** The ids of the rows of this user, and of deleted rows. */
+  rows: number[];
+  deleted: number[];
+  /** Number of ids that were generated. */
+  ids: number;
+  /** The cached id, or 0. */
+  cached: number;
+  /** The entry was written while an operator was forgetting the user. */
+  cachedDuringForget: boolean;
+  /** A row was deleted, and no later forget has reported success. */
+  isForgetting: boolean;
+  /** The ids that callers got, the number of registrations that reported `created`, and whether a webhook was acknowledged. */
+  returned: number[];
+  created: number;
+  isAcknowledged: boolean;
+}
+
+/** The command of an operator. `at` is its next step, and `row` the id that it has found, or 0. */
+export interface Forget {
+  readonly user: number;
+  readonly row: number;
+  at: 'uncache first' | 'delete' | 'uncache' | 'wait' | 'uncache last';
+}
+
+export interface State {
+  users: UserState[];
+  calls: Call[];
+  forget: Forget | null;
+  isCacheUp: boolean;
+  left: Omit<Bounds, 'users' | 'processes'>;
+}
+
+export const REGISTERING: readonly Call['at'][] = ['find', 'insert', 'find again'];
+export const rank = ({ kind, user, process, at, id, isLate }: Call) =>
+  `${process} ${user} ${kind} ${at} ${id} ${isLate}`;
+export const isRegistering = (call: Call) => REGISTERING.includes(call.at) && !call.isLate;
+
+/** Returns a user without a row. */
+export const newUser = (): UserState => ({
+  ...{ rows: [], deleted: [], ids: 0, cached: 0, cachedDuringForget: false, isForgetting: false },
+  ...{ returned: [], created: 0, isAcknowledged: false },
+});
+
+export const userOf = (state: State, { user }: { readonly user: number }): UserState => {
+  const found = state.users[user];
+  if (found === undefined) throw new Error('Unknown user');
+  return found;
+};
+export const sharing = (state: State, { process, user }: Call, at: Call['at']) =>
+  state.calls.filter((call) => call.process === process && call.user === user && call.at === at);
+export const remove = (state: State, call: Call) => {
+  state.calls = state.calls.filter((each) => each !== call);
+};
+
+/** Generates an id. */
+export function newId(user: UserState): number {
+  user.ids += 1;
+  return user.ids;
+}
+
+/** Removes the cached id. */
+export function uncache(user: UserState | undefined): void {
+  if (user !== undefined) Object.assign(user, { cached: 0, cachedDuringForget: false });
+}
+
+/** Copies a state. Its values are plain, so this is several times faster than `structuredClone`. */
+export function copy(state: State): State {
+  return {
+    ...state,
+    users: state.users.map((user) => ({
+      ...user,
+      rows: [...user.rows],
+      deleted: [...user.deleted],
+      returned: [...user.returned],
+    })),
+    calls: state.calls.map((call) => ({ ...call })),
+    forget: state.forget && { ...state.forget },
+  };
+}
+
+/** Returns the guarantee that a state breaks. */
+export function brokenGuarantee({ users }: State): string | undefined {
+  for (const user of users) {
+    const { rows, deleted, cached, returned } = user;
+    const ids = new Set([...rows, ...deleted, ...returned]);
+    if (rows.length > 1 || ids.size > 1 + deleted.length)
+      return 'a user has one id until an operator forgets it';
+    if (user.created > 1 + deleted.length) return 'at most one response per link reports created';
+    if (user.isAcknowledged && rows.length + deleted.length === 0) return 'an acknowledged webhook has a row';
+    if (cached !== 0 && !rows.includes(cached) && !(user.isForgetting && user.cachedDuringForget))
+      return 'a cached id has a row, except for entries that requests write while an operator forgets the user';
+  }
+  return undefined;
+}
