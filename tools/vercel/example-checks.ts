@@ -105,7 +105,8 @@ export function exampleChecks(
       async run() {
         const { id } = await readForm();
         const response = await call(id, argumentsFor(`Called ${name}`));
-        assert.equal(response.status, 303);
+        // Next.js names the redirect only in the header.
+        assert.equal(response.status, 200);
         await assertCreated(response, 'x-action-redirect', `Called ${name}`);
       },
     },
