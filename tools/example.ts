@@ -8,26 +8,19 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
   rmSync,
-  writeFileSync,
 } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { endProcess, killOnExit } from '../dev/system/processes';
 import { removeStaleFiles } from '../dev/system/stale-files';
+import { addExample, EXAMPLE } from './example-files';
 
 /**
  * `npm run example`: adds the files of examples/projects to a copy of this checkout, and runs its checks, its build and the
  * tests of the example there. Exits with 1 if a step fails. Removes the copy at the end, also after Ctrl-C.
  */
-const EXAMPLE = 'examples/projects';
 const PREFIX = 'identity-link-example-';
-
-/** Prisma requires both sides of a relation. These lines create no columns. */
-const RELATIONS = `  projectMembers ProjectMember[]
-  projectNotes   ProjectNote[]
-`;
 
 /** Copies the files of this checkout that git does not ignore. */
 function copyCheckout(folder: string): void {
@@ -57,16 +50,6 @@ function linkOrCopy(source: string, target: string): void {
     // The temporary folder is on another file system.
     copyFileSync(source, target);
   }
-}
-
-/** Adds the files of the example, and the relations to the model User. */
-function addExample(folder: string): void {
-  cpSync(EXAMPLE, folder, { recursive: true });
-  const schema = path.join(folder, 'prisma/schema.prisma');
-  const present = readFileSync(schema, 'utf8');
-  const changed = present.replace('\n  @@map("users")', `${RELATIONS}\n  @@map("users")`);
-  if (changed === present) throw new Error('prisma/schema.prisma has no model with @@map("users")');
-  writeFileSync(schema, changed);
 }
 
 const TESTS = readdirSync(path.join(EXAMPLE, 'tests'), { recursive: true, encoding: 'utf8' })

@@ -15,7 +15,7 @@ export function setServerActions(manifest: unknown): void {
 /** Response to an action that is not part of the build any more. With this header, the Next.js client reloads the page. */
 const UNKNOWN_ACTION: Rejection = { ...NOT_FOUND, headers: { 'x-nextjs-action-not-found': '1' } };
 
-/** Returns true if the build contains this action. Without server.ts, the list is not set, and Next.js sends the 404. */
+/** Returns true if the build contains this action. Without server.ts, the list is not set, and Next.js responds with 409. */
 const isKnown = (id: string): boolean => build.ids?.has(id) ?? true;
 
 /** Limits of the arguments. Next.js decodes them recursively, and needs about 2 µs for each array, object and reference. */

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { withoutServiceVariables } from '../../tests/harness/build';
+import { addExample } from '../example-files';
 
 const execute = promisify(execFile);
 
@@ -47,6 +48,12 @@ export async function copyTree(into: string): Promise<void> {
   const settings = { framework: 'nextjs', installCommand: 'npm run postinstall' };
   const project = { projectId: 'prj_nobody', orgId: 'team_nobody', settings };
   writeFileSync(path.join(into, '.vercel', 'project.json'), JSON.stringify(project));
+}
+
+/** Adds the example to a copy of the project, as `npm run example` does. */
+export async function addExampleTo(folder: string): Promise<void> {
+  addExample(folder);
+  await execute('npm', ['run', '--silent', 'routes'], { cwd: folder });
 }
 
 export interface Build {

@@ -3,12 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { parseArgs } from 'node:util';
 import { startDedicatedPostgres } from '../../tests/harness/dependencies/dedicated-postgres';
 import { startDependencies } from '../../tests/harness/service';
-import { buildForPlatform, copyTree, installTool } from './build';
+import { addExampleTo, buildForPlatform, copyTree, installTool } from './build';
 import { buildChecks } from './build-checks';
 import { measureFunctions } from './cold-start';
 import { deploy } from './deployment';
+import { exampleChecks, grantExampleTables } from './example-checks';
 import { type DeployWith, lifecycleChecks } from './lifecycle-checks';
 import { printReport, runChecks } from './report';
 import { responseChecks } from './response-checks';
@@ -17,7 +19,12 @@ import { responseChecks } from './response-checks';
  * `npm run verify:vercel`: builds the service with the Vercel CLI and runs the functions as the platform does, with
  * PostgreSQL, a KV server and sessions of the local stack. Does not need a Vercel account. Prints the cold start of each
  * function and the result of each check. Exits with 1 if a check failed. Takes four to ten minutes. Linux only.
+ *
+ * With `--example`, the build contains examples/projects, and its pages and a server action are checked too. Measures no cold
+ * starts then.
  */
+const { example } = parseArgs({ options: { example: { type: 'boolean', default: false } } }).values;
+
 const stops: (() => unknown)[] = [];
 let stopped: Promise<void> | undefined;
 const stop = () => {
@@ -43,6 +50,7 @@ async function verify(): Promise<void> {
   stops.push(() => rmSync(folder, { recursive: true, force: true }));
   const tree = path.join(folder, 'tree');
   await copyTree(tree);
+  if (example) await addExampleTo(tree);
 
   const server = await startDedicatedPostgres();
   stops.push(server.stop);
@@ -86,6 +94,7 @@ async function verify(): Promise<void> {
   ]);
   if (!built) return printReport([]);
   await parts.database.pool.query(statements);
+  if (example) await grantExampleTables(parts, username);
 
   const output = path.join(tree, '.vercel', 'output');
   const start = async (name: string, apart: boolean, changes: Readonly<Record<string, string>> = {}) => {
@@ -119,10 +128,14 @@ async function verify(): Promise<void> {
   ].filter((value) => value !== undefined);
   await runChecks('build', buildChecks(tree, within, secrets));
   // Vercel does not document whether its HTTP server runs in the process of a function, so both cases are tested.
-  await runChecks('server within', responseChecks({ name: 'within', hasGate: true }, within, parts));
-  await runChecks('server apart', responseChecks({ name: 'apart', hasGate: false }, apart, parts));
+  await runChecks('server within', responseChecks('within', within, parts));
+  await runChecks('server apart', responseChecks('apart', apart, parts));
+  if (example) {
+    await runChecks('example within', exampleChecks('within', within, parts));
+    await runChecks('example apart', exampleChecks('apart', apart, parts));
+  }
   await runChecks('', lifecycleChecks([within, apart], parts, deployWith));
-  printReport(await measureFunctions(within, parts));
+  printReport(example ? [] : await measureFunctions(within, parts));
 }
 
 try {

@@ -84,6 +84,16 @@ function matchRule(
   return rule.has.every(isMet) && !rule.missing.some(isMet) ? values : undefined;
 }
 
+/**
+ * Returns true for a rule that only sets a request header. The build has such a rule without `continue` for each server action,
+ * before the rule of the middleware (https://github.com/nextjs/adapter-vercel/pull/113). Vercel does not document what follows
+ * it. This router continues, because the SDK would otherwise fail in every server action.
+ */
+const isAnnotation = ({ dest, status, middlewarePath, headers, transforms }: Rule) =>
+  [dest, status, middlewarePath].every((target) => target === undefined) &&
+  Object.keys(headers).length === 0 &&
+  transforms.length > 0;
+
 const fillTemplate = (template: string, values: Readonly<Record<string, string>>) =>
   template.replace(/\$(\w+)/g, (_, name: string) => values[name] ?? '');
 
@@ -154,7 +164,7 @@ export function router(
       }
       const found = rule.check ? await check(routed) : undefined;
       if (found) return found;
-      if (!rule.check && !rule.continue) return undefined;
+      if (!rule.check && !rule.continue && !isAnnotation(rule)) return undefined;
     }
     return undefined;
   }

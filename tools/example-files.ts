@@ -1,0 +1,19 @@
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+export const EXAMPLE = 'examples/projects';
+
+/** Prisma requires both sides of a relation. These lines create no columns. */
+const RELATIONS = `  projectMembers ProjectMember[]
+  projectNotes   ProjectNote[]
+`;
+
+/** Adds the files of the example to a copy of the checkout, and the relations to the model User. */
+export function addExample(folder: string): void {
+  cpSync(EXAMPLE, folder, { recursive: true });
+  const schema = path.join(folder, 'prisma/schema.prisma');
+  const present = readFileSync(schema, 'utf8');
+  const changed = present.replace('\n  @@map("users")', `${RELATIONS}\n  @@map("users")`);
+  if (changed === present) throw new Error('prisma/schema.prisma has no model with @@map("users")');
+  writeFileSync(schema, changed);
+}
