@@ -1,8 +1,9 @@
-import { execFile } from 'node:child_process';
+import { type ExecFileOptions, execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import * as z from 'zod/mini';
 
 /** Folder of the production build that all test files share. It differs from `.next`, which `npm run dev` may use. */
 export const BUILD_FOLDER = '.next-test';
@@ -30,7 +31,15 @@ export function withoutServiceVariables(): NodeJS.ProcessEnv {
   };
 }
 
-const execute = promisify(execFile);
+const ExecutionError = z.object({ message: z.string(), stdout: z.string() });
+
+/** Runs a program. Rejects with its whole output if it fails, because Next.js prints the errors of a type check to stdout. */
+async function execute(file: string, args: readonly string[], options: ExecFileOptions): Promise<void> {
+  await promisify(execFile)(file, args, options).catch((error: unknown) => {
+    const { message, stdout } = ExecutionError.parse(error);
+    throw new Error(`${message}\n${stdout}`);
+  });
+}
 
 /** File that contains the digest of the sources of the current build. */
 const DIGEST_FILE = path.join(BUILD_FOLDER, 'source-digest');
