@@ -20,7 +20,7 @@ const CHECK_EVERY_MS = 1_000;
 const MAX_WAITING = 32;
 /** Idle time after which a shutdown closes a connection. A client that is about to send a request still gets a response. */
 const IDLE_MS = 1_000;
-/** Pause at the start of a shutdown, in which connections that clients have just opened arrive. */
+/** Pause at the start of a shutdown. Connections that clients have just opened arrive during it. */
 const ARRIVAL_MS = 100;
 /** Maximum time for accepting the connections that were opened before a shutdown. */
 const ACCEPT_MS = 5_500;
