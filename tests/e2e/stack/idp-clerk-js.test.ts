@@ -105,7 +105,7 @@ async function startInstance(publishableKey: string, options: Partial<EmulatorOp
       const profile = context ?? (await chrome.newContext(options));
       onTestFinished(() => profile.close());
       const tab = await profile.newPage();
-      tab.setDefaultTimeout(15_000);
+      tab.setDefaultTimeout(60_000);
       const foreign: string[] = [];
       const errors: string[] = [];
       tab.on('request', (request) => {
