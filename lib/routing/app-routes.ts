@@ -28,15 +28,15 @@ function routesOf(kind: 'page' | 'route'): string[] {
 }
 
 const listOf = (name: string, routes: readonly string[]) =>
-  `// biome-ignore format: one entry per line, so that additions do not conflict
-export const ${name} = [
+  `export const ${name} = [
 ${routes.map((route) => `  '${route}',\n`).join('')}] as const;
 `;
 
 /** Returns the content of `ROUTES_FILE`, which lists the paths of all pages and API routes in `app`. */
 function generateRoutes(): string {
   const routes = routesOf('route');
-  return `/* Written by \`npm run routes\` and \`npm run dev\` from the files in app/. */
+  return `// biome-ignore-all format: one entry per line, so that additions do not conflict
+/* Written by \`npm run routes\` and \`npm run dev\` from the files in app/. */
 
 /** First segments of the API routes. Every response below them is JSON, except on pages. */
 ${listOf('API_ROOTS', [...new Set(routes.map((route) => route.split('/')[1] ?? ''))])}

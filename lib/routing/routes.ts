@@ -1,7 +1,7 @@
+// biome-ignore-all format: one entry per line, so that additions do not conflict
 /* Written by `npm run routes` and `npm run dev` from the files in app/. */
 
 /** First segments of the API routes. Every response below them is JSON, except on pages. */
-// biome-ignore format: one entry per line, so that additions do not conflict
 export const API_ROOTS = [
   'auth',
   'health',
@@ -10,7 +10,6 @@ export const API_ROOTS = [
 ] as const;
 
 /** Paths of the API routes. */
-// biome-ignore format: one entry per line, so that additions do not conflict
 export const API_ROUTES = [
   '/auth/v1/register',
   '/health/alive',
@@ -20,7 +19,6 @@ export const API_ROUTES = [
 ] as const;
 
 /** Paths of the pages. */
-// biome-ignore format: one entry per line, so that additions do not conflict
 export const PAGES = [
   '/',
   '/account',

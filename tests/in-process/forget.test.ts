@@ -45,7 +45,7 @@ test('An id that a lookup stores during the pause is removed after it', async ()
   expect([result, await cached('user_late_write')]).toEqual(['forgotten', null]);
 });
 
-test('A user who is linked again during the pause keeps the new row', async () => {
+test('A user that is linked again during the pause keeps the new row', async () => {
   const userId = await resolveUserId('user_back');
   let next = '';
   const result = await forget('user_back', userId, async () => {

@@ -113,7 +113,7 @@ test('Concurrent calls of a process share one lookup, and one of them is logged 
   expect(callers.sort()).toEqual(['created', ...Array.from({ length: 19 }, () => 'existing')]);
 });
 
-test('An error of the database is passed on, and nothing is cached', async () => {
+test('A database error is passed through, and the cache stays empty', async () => {
   await failInserts(database, '53100', 1);
   await expect(resolve('user_failed')).rejects.toThrow();
   expect([commands(), await cached('user_failed')]).toEqual([['GET'], null]);

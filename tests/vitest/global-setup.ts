@@ -15,7 +15,7 @@ import { expectAllDocumentedSeen, RESPONSES_FOLDER_VARIABLE } from './documented
 
 /** Projects whose tests need no production build and no browser. */
 const WITHOUT_BUILD = new Set(['unit', 'unit-react-server', 'emulator', 'in-process']);
-/** Projects whose tests need nothing that this file prepares. */
+/** Projects whose tests run without this preparation. */
 const WITHOUT_DATABASE = new Set(['unit', 'unit-react-server', 'emulator']);
 
 /**

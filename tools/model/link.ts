@@ -27,7 +27,7 @@ import {
 export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weakness): Model<State> {
   const isWeak = (name: Weakness) => name === weakness;
 
-  /** Responds to the client of a call and, for a guard, to those that share its result. */
+  /** Responds to the client of a call. If the call is a guard, also responds to the guards that share its result. */
   function respond(state: State, call: Call): void {
     const user = userOf(state, call);
     remove(state, call);

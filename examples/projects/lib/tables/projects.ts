@@ -124,8 +124,8 @@ export async function addMember(userId: string, projectId: string, eitherId: str
 }
 
 /**
- * Deletes the memberships of a user whom the identity provider has deleted, and the projects that have no member left. Does
- * nothing for an unknown user. The link in `users` stays.
+ * Deletes the memberships of a user whom the identity provider has deleted, and the projects that have no member left. An
+ * unknown user has no effect. The link in `users` stays.
  */
 export async function deleteMemberships(
   transaction: Transaction,

@@ -137,7 +137,7 @@ const FOREIGN = [
   { 'sec-fetch-site': 'same-site' },
   { 'sec-fetch-site': MARK },
 ];
-/** Headers that Next.js reads in an action. They change nothing about the session. */
+/** Headers that Next.js reads in an action. They do not affect the session. */
 const MORE = [
   {},
   {},

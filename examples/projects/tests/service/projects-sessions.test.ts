@@ -65,7 +65,7 @@ describe.each(WITHOUT_SESSION)('With %s', (_session, create) => {
   });
 });
 
-describe('With the session of another user', () => {
+describe('The session of another user', () => {
   test('A component shows that user', async () => {
     const { body } = await openPage(service, '/projects', token('user_eve'));
     expect(body).toContain(await userIdOf(service, 'user_eve'));
@@ -95,7 +95,7 @@ describe('Without the database', () => {
     await service.database.proxy.treat('refuse');
     onTestFinished(() => service.database.proxy.treat('forward'));
   };
-  test('A component of a user who is not in the cache is a 500, and the page shows no detail', async () => {
+  test('During a database outage, a page for an uncached user is a 500 and shows no detail', async () => {
     await withoutDatabase();
     const { status, body } = await openPage(service, '/projects', token('user_outage'));
     expect(status).toBe(500);

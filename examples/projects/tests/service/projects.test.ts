@@ -63,7 +63,7 @@ test('A user without a membership gets a 404 for each operation, as for a projec
   expect(await eve('GET')).toMatchObject({ status: 200, body: { projects: [], next: null } });
 });
 
-test('A member reads a project, and gets a 403 for what only an owner may do', async () => {
+test('A member can read a project, and gets a 403 for the actions of an owner', async () => {
   const id = await createProject(service, 'user_ada');
   const [adaId, bobId] = [await userIdOf(service, 'user_ada'), await userIdOf(service, 'user_bob')];
   expect(await ada('POST', `/${id}/members`, { user: 'user_bob' })).toMatchObject({ status: 201 });
