@@ -66,13 +66,13 @@ describe.each(WITHOUT_SESSION)('With %s', (_session, create) => {
 });
 
 describe('The session of another user', () => {
-  test('A component shows that user', async () => {
+  test('A component shows the user of the session', async () => {
     const { body } = await openPage(service, '/projects', token('user_eve'));
     expect(body).toContain(await userIdOf(service, 'user_eve'));
     expect(body).not.toContain('Apollo');
   });
 
-  test('A page of a project responds with 404', async () => {
+  test('The page of a project is a 404 for a user without a membership', async () => {
     const { status, body } = await openPage(service, page, token('user_eve'));
     expect(status).toBe(404);
     expect(body).not.toContain('Apollo');
@@ -102,12 +102,12 @@ describe('Without the database', () => {
     expect(body).not.toMatch(/prisma|ECONNREFUSED/i);
   });
 
-  test('A page of a cached user is a 500', async () => {
+  test('During a database outage, a page for a cached user is a 500', async () => {
     await withoutDatabase();
     expect((await openPage(service, page, token('user_ada'))).status).toBe(500);
   });
 
-  test('An action is a 500 without a detail', async () => {
+  test('During a database outage, an action is a 500 without a detail', async () => {
     await withoutDatabase();
     const { status, body } = await rename(token('user_ada'), 'Changed');
     expect(status).toBe(500);
@@ -116,7 +116,7 @@ describe('Without the database', () => {
 });
 
 describe('Without the cache', () => {
-  test('Components, pages and actions work', async () => {
+  test('Components, pages and actions work without the cache', async () => {
     await service.kv.proxy.treat('refuse');
     onTestFinished(() => service.kv.proxy.treat('forward'));
     const list = await openPage(service, '/projects', token('user_ada'));
