@@ -2,7 +2,7 @@ import { type Emulator, type EmulatorOptions, startEmulator } from 'clerk-emulat
 import { checkResponse } from 'clerk-emulator/testing';
 import { clerkJsFolder } from '../../dev/stack/settings';
 import { SIGNING_KEY_PEM } from './dependencies/signing-key';
-import { PUBLISHABLE_KEY, SECRET_KEY } from './service';
+import { PUBLISHABLE_KEY, SECRET_KEY } from './keys';
 
 /**
  * Starts an emulator with the test keys. By default, it is a development instance without a webhook endpoint. Its responses

@@ -3,8 +3,7 @@ import { memoryEngine } from '../../dev/kv/memory';
 import { type KvEngine, startKvServer } from '../../dev/kv/server';
 import { createTestDatabase, type TestDatabase } from './dependencies/database';
 import { startTcpProxy, type TcpProxy } from './dependencies/tcp-proxy';
-
-export const SIGNING_SECRET = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
+import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
 /** A PostgreSQL database and a KV server for the functions of lib/, which run in the process of the test. */
 export interface InProcess {
@@ -49,8 +48,8 @@ export async function startInProcess(): Promise<InProcess> {
     beforeCommand: async () => undefined,
   };
   const environment = {
-    IDP_SECRET_KEY: 'sk_test_c2VjcmV0b2Z0aGVzdGFuZGlu',
-    IDP_PUBLISHABLE_KEY: `pk_test_${Buffer.from('tests.clerk.accounts.dev$').toString('base64')}`,
+    IDP_SECRET_KEY: SECRET_KEY,
+    IDP_PUBLISHABLE_KEY: PUBLISHABLE_KEY,
     IDP_WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
     DATABASE_URL: database.url,
     KV_REST_API_URL: `http://127.0.0.1:${proxy.port}`,

@@ -1,8 +1,8 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Emulator } from 'clerk-emulator';
 import { type Signing, signToken } from 'clerk-emulator/testing';
+import { SIGNING_SECRET } from './keys';
 import { recordResponse } from './responses';
-import { SIGNING_SECRET } from './service';
 
 /** A response with its parsed body. */
 export interface ParsedResponse {

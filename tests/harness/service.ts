@@ -14,9 +14,8 @@ import { createTestDatabase, type DatabaseServer, type TestDatabase } from './de
 import { startRedis } from './dependencies/redis';
 import { SIGNING_KEY_PEM } from './dependencies/signing-key';
 import { type Address, startTcpProxy, type TcpProxy } from './dependencies/tcp-proxy';
+import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
-export const SECRET_KEY = 'sk_test_c2VjcmV0b2Z0aGVzdGFuZGlu';
-export const PUBLISHABLE_KEY = `pk_test_${Buffer.from('tests.clerk.accounts.dev$').toString('base64')}`;
 /** Keys of a development and of a production instance, which identify a browser in different ways. */
 const KEYS = {
   test: { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY },
@@ -25,7 +24,6 @@ const KEYS = {
     publishableKey: `pk_live_${Buffer.from('clerk.tests.example$').toString('base64')}`,
   },
 } as const;
-export const SIGNING_SECRET = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
 
 /** One process of the service. */
 export interface ServiceProcess {

@@ -2,13 +2,8 @@ import { Webhook } from 'svix';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod/mini';
 import { lockRow } from '../harness/dependencies/row-lock';
-import {
-  allowInserts,
-  failInserts,
-  importAsProcess,
-  SIGNING_SECRET,
-  startInProcess,
-} from '../harness/in-process';
+import { allowInserts, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
+import { SIGNING_SECRET } from '../harness/keys';
 
 const { database } = await startInProcess();
 

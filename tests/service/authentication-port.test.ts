@@ -2,8 +2,8 @@ import { startEmulator } from 'clerk-emulator';
 import { describe, expect, test, vi } from 'vitest';
 import { authenticateRequest } from '#lib/authentication/authenticate-request';
 import { createAuthenticationAdapter } from '#lib/idp/authentication-adapter';
+import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/keys';
 import { bearer, tokenFor } from '../harness/requests';
-import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };

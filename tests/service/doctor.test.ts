@@ -13,7 +13,8 @@ import { hasPgBouncer, startPgBouncer } from '../harness/dependencies/pgbouncer'
 import { startFetchServer, startStubServer } from '../harness/dependencies/stub-server';
 import { startTcpProxy } from '../harness/dependencies/tcp-proxy';
 import { startProvider } from '../harness/identity-provider';
-import { SIGNING_SECRET, startTestService } from '../harness/service';
+import { SIGNING_SECRET } from '../harness/keys';
+import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 type Variables = Readonly<Record<string, string>>;

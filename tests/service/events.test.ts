@@ -7,9 +7,9 @@ import { closeDatabase } from '#lib/storage/database';
 import { POST } from '../../app/webhooks/idp/v1/user-created/route';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { createTestDatabase } from '../harness/dependencies/database';
+import { SIGNING_SECRET } from '../harness/keys';
 import { events as profileEvents } from '../harness/profile-events';
 import { HOOK, signatureHeaders } from '../harness/requests';
-import { SIGNING_SECRET } from '../harness/service';
 
 /** The work of the event `test.event`. Each test sets it. */
 const handle = vi.fn<(data: { id: string }, context: EventContext) => Promise<unknown>>();

@@ -2,8 +2,9 @@ import { createHmac } from 'node:crypto';
 import { foreignKeys, type Signing } from 'clerk-emulator/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startStubServer } from '../harness/dependencies/stub-server';
+import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/keys';
 import { bearer, cookie, me, now, send, tokenFor } from '../harness/requests';
-import { PUBLISHABLE_KEY, SECRET_KEY, startTestService } from '../harness/service';
+import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const unauthorized = { status: 401, body: { message: 'Unauthorized' } };

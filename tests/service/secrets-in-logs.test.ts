@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { exchange } from '../harness/hostile/raw-http';
+import { SECRET_KEY, SIGNING_SECRET } from '../harness/keys';
 import { bearer, deliver, me, register, send, signatureHeaders, tokenFor } from '../harness/requests';
-import { SECRET_KEY, SIGNING_SECRET, startTestService } from '../harness/service';
+import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;

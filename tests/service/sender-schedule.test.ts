@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { adjustableClock } from '../harness/dependencies/adjustable-clock';
+import { SIGNING_SECRET } from '../harness/keys';
 import { deliver, me, now, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
-import { SIGNING_SECRET, startServiceProcess, startTestService } from '../harness/service';
+import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const NEW_SECRET = `whsec_${Buffer.from('the secret that is rotated in...').toString('base64')}`;

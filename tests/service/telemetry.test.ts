@@ -8,6 +8,7 @@ import { startTelemetry } from '#lib/telemetry/sdk';
 import { BUILD_FOLDER } from '../harness/build';
 import { startOtlpReceiver } from '../harness/dependencies/otlp-receiver';
 import { startTcpProxy } from '../harness/dependencies/tcp-proxy';
+import { SECRET_KEY, SIGNING_SECRET } from '../harness/keys';
 import {
   bearer,
   cookie,
@@ -19,7 +20,7 @@ import {
   tokenFor,
   userCreated,
 } from '../harness/requests';
-import { SECRET_KEY, SIGNING_SECRET, startServiceProcess, startTestService } from '../harness/service';
+import { startServiceProcess, startTestService } from '../harness/service';
 import { emitAllMetrics, metricsTable, otelVariables } from '../harness/telemetry';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 

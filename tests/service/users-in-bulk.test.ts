@@ -11,7 +11,7 @@ import { createTestDatabase, type TestDatabase } from '../harness/dependencies/d
 import { lockInserts, type RowLock } from '../harness/dependencies/row-lock';
 import { type StubServer, startStubServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';
-import { SECRET_KEY } from '../harness/service';
+import { SECRET_KEY } from '../harness/keys';
 import { runCommandInProcess } from '../vitest/run-command-in-process';
 import { temporaryFolder } from '../vitest/temporary-folder';
 

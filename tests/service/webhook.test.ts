@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { SIGNING_SECRET } from '../harness/keys';
 import { deliver, HOOK, me, now, send, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
-import { SIGNING_SECRET, startTestService } from '../harness/service';
+import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const OLD_SECRET = `whsec_${Buffer.from('the secret that is rotated out..').toString('base64')}`;

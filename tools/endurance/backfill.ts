@@ -9,8 +9,8 @@ import { createTestDatabase } from '../../tests/harness/dependencies/database';
 import { startDedicatedPostgres } from '../../tests/harness/dependencies/dedicated-postgres';
 import { startStubServer } from '../../tests/harness/dependencies/stub-server';
 import { startProvider } from '../../tests/harness/identity-provider';
+import { SECRET_KEY } from '../../tests/harness/keys';
 import { residentMegabytes } from '../../tests/harness/proc';
-import { SECRET_KEY } from '../../tests/harness/service';
 
 /**
  * `npm run bench:backfill`: backfills the users of the emulator (`--users`, default 100,000). Two thirds of the users

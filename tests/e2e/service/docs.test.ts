@@ -7,8 +7,9 @@ import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { visit } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
+import { SIGNING_SECRET } from '../../harness/keys';
 import { send, tokenFor } from '../../harness/requests';
-import { SIGNING_SECRET, startTestService } from '../../harness/service';
+import { startTestService } from '../../harness/service';
 import { stopAfterAll } from '../../vitest/stop-after-all';
 
 const service = stopAfterAll(await startTestService());

@@ -8,8 +8,8 @@ import { mailedCode, PASSWORD, signInWithoutForm } from '../../harness/browser/b
 import { launchBrowser } from '../../harness/browser/chromium';
 import { startFetchServer } from '../../harness/dependencies/stub-server';
 import { startProvider } from '../../harness/identity-provider';
+import { SECRET_KEY as secretKey } from '../../harness/keys';
 import { tokenFor } from '../../harness/requests';
-import { SECRET_KEY as secretKey } from '../../harness/service';
 import { stopAfterAll, stopAfterTest } from '../../vitest/stop-after-all';
 
 const chrome = await launchBrowser();

@@ -6,7 +6,7 @@ import { axeViolations, visit } from '../../harness/browser/browser';
 import { launchBrowser } from '../../harness/browser/chromium';
 import { startFetchServer } from '../../harness/dependencies/stub-server';
 import { startProvider } from '../../harness/identity-provider';
-import { SIGNING_SECRET as secret } from '../../harness/service';
+import { SIGNING_SECRET as secret } from '../../harness/keys';
 import { stopAfterAll } from '../../vitest/stop-after-all';
 
 const GONE = /Failed to load resource: net::ERR_/;

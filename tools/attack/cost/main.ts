@@ -1,7 +1,8 @@
 import { withService } from '../../../bench/with-service';
 import { largestFile } from '../../../tests/harness/build';
+import { SIGNING_SECRET } from '../../../tests/harness/keys';
 import { now, tokenFor } from '../../../tests/harness/requests';
-import { SIGNING_SECRET, type TestService } from '../../../tests/harness/service';
+import type { TestService } from '../../../tests/harness/service';
 import { costAddresses } from './addresses';
 import { costTargets, type Finding, findCosts } from './find';
 import { readinessUnder, WORST_SHAPES, worstRequest } from './readiness';
