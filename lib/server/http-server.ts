@@ -72,7 +72,8 @@ interface Connection {
   /** The response that was started last. It may be complete although its request is not. */
   latest?: CombinedResponse;
   readonly waiting: (() => void)[];
-  idleSince: number;
+  /** Time of the first check after the last response. The event loop has read from the connection before a later check. */
+  idleSince?: number | undefined;
   bytesRead: number;
   readAt: number;
 }
@@ -109,7 +110,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       response.once('close', () => {
         const isLost = !request.complete && !response.headersSent && !socket.writableEnded;
         if (isLost) logRejected(400, request);
-        Object.assign(connection, { current: undefined, idleSince: performance.now() });
+        Object.assign(connection, { current: undefined, idleSince: undefined });
         const next = connection.waiting.shift();
         if (!socket.destroyed) next?.();
       });
@@ -151,9 +152,10 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       const bytesRead = socket.bytesWritten - socket.writableLength;
       if (bytesRead !== connection.bytesRead || socket.writableLength === 0)
         Object.assign(connection, { bytesRead, readAt: now });
+      if (!connection.current) connection.idleSince ??= now;
       const [since, limit] = connection.current
         ? [connection.readAt, CLIENT_TIMEOUT_MS]
-        : [connection.idleSince, isDraining ? IDLE_MS : CLIENT_TIMEOUT_MS + KEEP_ALIVE_MS];
+        : [connection.idleSince ?? now, isDraining ? IDLE_MS : CLIENT_TIMEOUT_MS + KEEP_ALIVE_MS];
       if (now - since > limit) socket.destroy();
     }
   }
@@ -199,7 +201,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     .on('connection', (socket) => {
       const now = performance.now();
       connectedAt = now;
-      connections.set(socket, { waiting: [], idleSince: now, bytesRead: 0, readAt: now });
+      connections.set(socket, { waiting: [], bytesRead: 0, readAt: now });
       socket.once('close', () => connections.delete(socket));
     })
     .on('checkExpectation', (_request, response) =>

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { httpServer } from '#lib/server/http-server';
 import { listen } from '../../dev/system/listen';
 
@@ -25,4 +25,30 @@ test('drain() waits for an API request whose client has disconnected', async () 
   complete();
   await drained;
   expect(events).toEqual(['disconnected', 'completed', 'drained']);
+});
+
+test('An idle connection is closed at the second check, because the first one may run before its request is read', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
+  try {
+    const { server } = httpServer(() => Promise.resolve());
+    const check = async () => {
+      vi.advanceTimersByTime(1_000);
+      // The check runs in the next iteration of the event loop.
+      await new Promise(setImmediate);
+    };
+    const accepted = once(server, 'connection');
+    const client = connect(await listen(server), '127.0.0.1');
+    const [socket] = await accepted;
+    const now = vi.spyOn(performance, 'now').mockReturnValue(60_000);
+    await check();
+    expect(socket.destroyed).toBe(false);
+    now.mockReturnValue(120_000);
+    await check();
+    expect(socket.destroyed).toBe(true);
+    client.destroy();
+    server.close();
+  } finally {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+  }
 });
