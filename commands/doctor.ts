@@ -12,7 +12,7 @@ const USAGE = `npm run doctor -- [--url <https URL>] [--json] [--local]
   Does not change anything, and does not print secrets. On the local stack, run: npm run -s local doctor
   --url     also checks the deployed service at this URL, and sends it test events that do not create users
   --json    prints only the results, as JSON
-  --local   for the local stack, whose database has one role and whose first responses are slow
+  --local   accepts the single database role and the slow first responses of the local stack
 
   Exit code: 0 if no check failed, 1 if a check failed, 2 if the options are invalid.`;
 

@@ -51,7 +51,7 @@ export async function deleteCachedUserId(identityProviderUserId: string): Promis
 /**
  * Stores the internal id for 10 minutes, or for USER_ID_CACHE_TTL_SECONDS (contract 5.2, 8.1). Never rejects.
  *
- * Takes one round trip and at most 500 ms. After an error, the entry is missing.
+ * Takes one round trip and at most 500 ms. After an error, the entry may be missing.
  */
 export async function cacheUserId(
   identityProviderUserId: string,
@@ -91,8 +91,8 @@ async function readOrRegister(identityProviderUserId: string): Promise<ResolvedU
 const sharedReadOrRegister = singleFlight(readOrRegister);
 
 /**
- * Returns the internal id of an identity-provider user from the cache, or registers the user on first sight (contract 5.2,
- * rule 3). Concurrent calls for a user in one process share the result or the error. Passes database errors through. A cache
+ * Returns the internal id of an identity-provider user from the cache, or from a registration, which creates the link on
+ * first sight (contract 5.2, rule 3). Concurrent calls for a user in one process share the result or the error. Passes database errors through. A cache
  * error is never passed on.
  */
 export async function resolveUserId(identityProviderUserId: string): Promise<string> {

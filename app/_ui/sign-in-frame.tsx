@@ -7,7 +7,7 @@ import { ReloadButton } from './reload-button';
 import frame from './sign-in-frame.module.css';
 import styles from './ui.module.css';
 
-/** Reserves the place of a form of the identity provider, and shows an error if the form cannot be loaded. */
+/** Reserves space for a form of the identity provider, and shows an error if the form cannot be loaded. */
 export function SignInFrame({
   title,
   size,

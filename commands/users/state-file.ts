@@ -5,7 +5,7 @@ import { UsageError } from '../command';
 const Count = z.number().int().min(0);
 const State = z.strictObject({
   version: z.literal(2),
-  /** Identifies the run, because a cursor is valid only for the instance that returned it. */
+  /** Identifies the instance, the database and `--since`, because a cursor is valid only for the same backfill. */
   run: z.string(),
   cursor: z.object({
     createdAt: z.number(),
@@ -14,10 +14,10 @@ const State = z.strictObject({
   figures: z.object({ seen: Count, linked: Count, alreadyLinked: Count, failed: Count }),
 });
 
-/** Progress of an interrupted backfill. Contains no secret, and only the ids of the users that were created last. */
+/** Progress of an interrupted backfill. Contains no secrets. It has the ids and creation times of the last users only. */
 export type State = z.infer<typeof State>;
 
-/** A state file that only its owner can read. Each write replaces the file at once, so the file is always complete. */
+/** A state file that only its owner can read. Each write replaces the file atomically, so the file is always complete. */
 export interface StateFile {
   read(): State | undefined;
   write(state: Omit<State, 'version' | 'run'>): void;

@@ -3,12 +3,12 @@ import path from 'node:path';
 
 const ROUTES_FILE = 'lib/routing/routes.ts';
 
-/** Routes that the lists omit: the target of unknown API paths, and the file `/openapi.json`. */
+/** Routes that the lists omit: the route that responds to unknown API paths, and the file `/openapi.json`. */
 const NOT_LISTED = /^\/(?:api-not-found\/|openapi\.json$)/;
 /** Folders that are not part of the path: groups `(name)` and slots `@name`. */
 const NOT_IN_PATH = /^(?:\([^.)]+\)|@.+)$/;
 
-/** Returns the path of a file in `app`, for example `/projects/[id]`, or undefined for a file in a private folder. */
+/** Returns the URL path that a file in `app` serves, such as `/projects/[id]`, or undefined for a file in a private folder. */
 function routeOf(file: string): string | undefined {
   const segments = path.dirname(file).split(path.sep);
   if (segments.some((segment) => segment.startsWith('_'))) return undefined;
@@ -38,7 +38,7 @@ function generateRoutes(): string {
   return `// biome-ignore-all format: one entry per line, so that additions do not conflict
 /* Written by \`npm run routes\` and \`npm run dev\` from the files in app/. */
 
-/** First segments of the API routes. Every response below them is JSON, except on pages. */
+/** First segments of the API routes. Paths below them return JSON, except pages. */
 ${listOf('API_ROOTS', [...new Set(routes.map((route) => route.split('/')[1] ?? ''))])}
 /** Paths of the API routes. */
 ${listOf('API_ROUTES', routes)}

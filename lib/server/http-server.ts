@@ -28,13 +28,13 @@ const ACCEPT_MS = 5_500;
 const MAX_SMALL_CHUNKS = 1_024;
 const MIN_CHUNK_BYTES = 64;
 
-/** A request whose body can be discarded. Instead of reading too many chunks, it emits `too-many-chunks` once. */
+/** A request whose body can be discarded. If the body has too many chunks, it stops reading and emits `too-many-chunks` once. */
 class LimitedRequest extends IncomingMessage {
   readonly receivedAt = performance.now();
   #chunksLeft = MAX_SMALL_CHUNKS;
   #isDiscarded = false;
 
-  /** Ends the body. Returns true if there is a body. The connection is not read any further then, so it must be closed. */
+  /** Ends the body. Returns true if there is a body. Its rest is not read, so the caller must close the connection. */
   discardBody(): boolean {
     const { 'transfer-encoding': encoding, 'content-length': length } = this.headers;
     if (encoding === undefined && Number(length ?? 0) === 0) return false;
@@ -72,7 +72,10 @@ interface Connection {
   /** The response that was started last. It may be complete although its request is not. */
   latest?: CombinedResponse;
   readonly waiting: (() => void)[];
-  /** Time of the first check after the last response. The event loop has read from the connection before a later check. */
+  /**
+   * Time of the first check after the last response. Data that has arrived by then is read before a later check, so that check
+   * can close the connection.
+   */
   idleSince?: number | undefined;
   bytesRead: number;
   readAt: number;
@@ -96,8 +99,8 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
   let isDraining = false;
 
   /**
-   * Runs `respond` after the previous response. The queue is here because Node.js does not close the pending responses of a
-   * lost connection.
+   * Runs `respond` after the previous response of the connection. The queue of Node.js is not used, because it would not close
+   * the pending responses of a lost connection.
    */
   function enqueue(response: CombinedResponse, respond: () => void): void {
     const { req: request } = response;
@@ -122,7 +125,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     else socket.destroy();
   }
 
-  /** Discards the body of a request, and closes the connection after the response. */
+  /** Discards the body of a request. If there is one, closes the connection after the response. */
   function discardBody(response: CombinedResponse): void {
     if (response.req.discardBody()) response.shouldKeepAlive = false;
   }
@@ -132,7 +135,10 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     reject(response, rejection);
   }
 
-  /** Handles bytes that are not a request. Closes the connection after the response in flight, or after a rejection. */
+  /**
+   * Handles an error of the connection or of the body that it receives. Closes the connection after the response in flight, after
+   * a rejection, or at once if neither can be sent.
+   */
   function closeAfterResponse(error: Error & { code?: string }, socket: unknown): void {
     if (!(socket instanceof Socket)) return;
     const { current, latest, waiting } = connections.get(socket) ?? {};

@@ -34,7 +34,7 @@ test('A new user takes two statements, an existing one takes one', async () => {
   expect(await idsOf('user_new')).toEqual([first.userId]);
 });
 
-test('A call whose insert waits for a winner that commits returns the id of the winner', async () => {
+test('If another transaction inserts the user first and commits, the waiting call returns that id', async () => {
   const winner = await lockRow(database, 'user_lost');
   const loser = register('user_lost');
   expect(await winner.waiting(1)).toBe(true);
@@ -44,7 +44,7 @@ test('A call whose insert waits for a winner that commits returns the id of the 
   expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT']);
 });
 
-test('A call whose insert waits for a transaction that rolls back creates the user', async () => {
+test('If another transaction inserts the user first and rolls back, the waiting call creates the user', async () => {
   const other = await lockRow(database, 'user_won');
   const call = register('user_won');
   expect(await other.waiting(1)).toBe(true);
@@ -63,7 +63,7 @@ test('If two processes insert a user at the same time, one of them creates the u
   expect(new Set(results.map(({ userId }) => userId))).toEqual(new Set(await idsOf('user_twice')));
 });
 
-test('Concurrent calls of a process share one result, and one of them has created the user', async () => {
+test('Concurrent calls in one process share the statements and return one id, and one of them reports `created`', async () => {
   const results = await Promise.all(Array.from({ length: 50 }, () => register('user_shared')));
   expect(statements()).toEqual(['SELECT', 'INSERT']);
   expect(results.filter(({ created }) => created)).toHaveLength(1);
@@ -85,11 +85,14 @@ const LOST_RACES = [
   ['unique violation', '23505'],
 ] as const;
 
-test.each(LOST_RACES)('A call succeeds in its fifth attempt after a %s (%s)', async (_name, sqlState) => {
-  await failInserts(database, sqlState, 4);
-  expect(await register(`user_${sqlState}`)).toMatchObject({ created: true });
-  expect(statements()).toEqual(Array.from({ length: 5 }, () => ['SELECT', 'INSERT']).flat());
-});
+test.each(LOST_RACES)(
+  'A call succeeds in its fifth attempt after four failures: %s (%s)',
+  async (_name, sqlState) => {
+    await failInserts(database, sqlState, 4);
+    expect(await register(`user_${sqlState}`)).toMatchObject({ created: true });
+    expect(statements()).toEqual(Array.from({ length: 5 }, () => ['SELECT', 'INSERT']).flat());
+  },
+);
 
 test.each(LOST_RACES)('A call rejects after five attempts with a %s (%s)', async (_name, sqlState) => {
   const user = `user_rejected_${sqlState}`;
@@ -114,7 +117,7 @@ test('A call whose insert is committed, but whose response is lost, rejects. A l
   expect(await register('user_unheard')).toEqual({ userId, created: false });
 });
 
-test('A call rejects after 8 s, although each wait for the database is shorter than its own limit', async () => {
+test('A call rejects after 8 s, even if no single wait for the database reaches its timeout', async () => {
   await (await import('#lib/storage/database')).closeDatabase();
   const table = await lockTable(database);
   await database.proxy.treat('hold');

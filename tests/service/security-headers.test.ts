@@ -33,7 +33,7 @@ test.each(['/', '/docs', '/sign-in', '/sign-up', '/no-such-page', '/users/v1/me'
   },
 );
 
-test('Each script of a page has the nonce of its response, and each response has another nonce', async () => {
+test('Each script of a page has the nonce of its response, and each response has a different nonce', async () => {
   const nonces = await Promise.all(
     ['/', '/docs', '/sign-in', '/no-such-page'].map(async (path) => {
       const { body, headers } = await send(`${service.url}${path}`);

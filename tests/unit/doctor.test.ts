@@ -22,7 +22,7 @@ test.each([
   ['no layer', 200, { status: 'ok' }, 'ok', 'reach Next.js'],
   ['no layer, and the service fails', 500, undefined, 'failure', 'responds with 500'],
 ])(
-  'The doctor names the layer that rejects too many query parameters: %s',
+  'The doctor reports which layer rejects too many query parameters: %s',
   (_layer, status, body, expectedStatus, text) => {
     const result = judgeQueryLimit({ status, body });
     expect(result.status).toBe(expectedStatus);

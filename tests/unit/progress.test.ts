@@ -48,6 +48,6 @@ test.each([
   ['two\nlines', '"two\\nlines"'],
   ['\u001b[2J', '"\\u001b[2J"'],
   ['right‮left\u0085', '"right?left?"'],
-])('shown() escapes control characters of an id: %j', (id, text) => {
+])('shown() escapes or replaces the control and format characters of an id: %j', (id, text) => {
   expect(shown(id)).toBe(text);
 });

@@ -66,7 +66,7 @@ test.each([
   [{ 'transfer-encoding': 'chunked' }, 405],
   [{ 'content-length': '2', 'next-action': 'x' }, 405],
 ])(
-  'A POST request to a page gets a 405 unless its headers are those of a server action: %j',
+  'A POST request to a page gets a 405 or a 413 unless its headers are those of a server action: %j',
   (headers, status) => {
     const action = { 'next-action': '7f'.repeat(21), 'content-type': 'text/plain', ...headers };
     const rejection = rejectionFor(request('/sign-in', action, 'POST'));
@@ -103,7 +103,10 @@ test.each([
   [['', {}], undefined],
   ['x', 400],
   [Array.from({ length: 70 }).reduce((inner) => ['a', { b: inner }], ['', {}]), 400],
-])('A page request with a router state that Next.js cannot parse is rejected: %#', (state, status) => {
-  const headers = { 'next-router-state-tree': encodeURIComponent(JSON.stringify(state)) };
-  expect(rejectionFor(request('/', headers))?.status).toBe(status);
-});
+])(
+  'A page request is rejected if Next.js cannot parse its router state, and only then: %#',
+  (state, status) => {
+    const headers = { 'next-router-state-tree': encodeURIComponent(JSON.stringify(state)) };
+    expect(rejectionFor(request('/', headers))?.status).toBe(status);
+  },
+);

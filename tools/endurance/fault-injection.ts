@@ -24,7 +24,7 @@ const RECOVERY_MILLISECONDS = 10_000;
 /** Number of periods. Calm periods and injected failures alternate and have the same length. */
 const PERIODS = 2 * FAULTS.length + 1;
 
-/** Minimum length of a run. In a shorter run, an injected failure would explain every failed request. */
+/** Minimum length of a run. In a shorter run, the recovery from a failure would take up the calm period after it. */
 export const SHORTEST_SECONDS = (PERIODS * RECOVERY_MILLISECONDS) / 1000;
 
 interface Window extends Fault {
@@ -32,7 +32,7 @@ interface Window extends Fault {
   to: number;
 }
 
-/** Times of the injected failures, as values of `performance.now()`. */
+/** The injected failures. All times are values of `performance.now()`. */
 export interface FaultLog {
   /** Returns the injected failure that may have affected a request, or undefined if there was none. */
   during(request: { started: number; ended: number }, dependency?: Fault['dependency']): Fault | undefined;

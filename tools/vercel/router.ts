@@ -86,8 +86,9 @@ function matchRule(
 
 /**
  * Returns true for a rule that only sets a request header. The build has such a rule without `continue` for each server action,
- * before the rule of the middleware (https://github.com/nextjs/adapter-vercel/pull/113). Vercel does not document what follows
- * it. This router continues, because the SDK would otherwise fail in every server action.
+ * before the rule of the middleware (https://github.com/nextjs/adapter-vercel/pull/113). Vercel does not document whether
+ * its router continues with the next rule. This router does. Otherwise it would skip the middleware, and the SDK would fail in
+ * every server action.
  */
 const isAnnotation = ({ dest, status, middlewarePath, headers, transforms }: Rule) =>
   [dest, status, middlewarePath].every((target) => target === undefined) &&
@@ -128,8 +129,8 @@ async function runMiddleware(routed: RoutedRequest, middleware: BuiltFunction): 
 type Find = (routed: RoutedRequest) => Promise<Target | undefined>;
 
 /**
- * Returns a function that applies the rules to a request and finds its target. It tries the middleware first, then
- * static files, then the function of the route. It emulates the router of the platform. The real router may do more
+ * Returns a function that applies the rules to a request and finds its target. The rules decide the order: the
+ * middleware, static files, the function of the route. It emulates the router of the platform. The real router may do more
  * before it applies these rules.
  */
 export function router(
@@ -144,7 +145,7 @@ export function router(
     else phases.set(current, [...(phases.get(current) ?? []), route]);
   }
 
-  /** Applies the rules of a phase. Returns the target as soon as `check` finds one. */
+  /** Applies the rules of a phase. Returns the first target that the middleware or `check` returns. */
   async function applyPhase(phase: string, routed: RoutedRequest, check: Find): Promise<Target | undefined> {
     for (const rule of phases.get(phase) ?? []) {
       const values = matchRule(rule, routed);

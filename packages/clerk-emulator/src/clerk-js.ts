@@ -25,7 +25,7 @@ const SCRIPT_PATH = /^\/npm\/@clerk\/(?<name>clerk-js|ui)@[^/]+\/dist\/(?<file>[
 const FETCH_TIMEOUT_MILLISECONDS = 120_000;
 const UNFINISHED = '.fetching-';
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
-/** Without these options, npm retries for more than a minute when the network is down, and the page keeps loading. */
+/** Without the options for retries, npm retries for more than a minute when the network is down, and the page keeps loading. */
 const NPM_OPTIONS = [
   '--ignore-scripts',
   '--loglevel=error',
@@ -42,7 +42,7 @@ export const DEFAULT_CLERK_JS_FOLDER = path.resolve('node_modules/.cache/clerk-e
  */
 export type ClerkJs = (pathname: string) => Promise<Response>;
 
-/** Serves the browser SDK from a folder. The first request downloads the packages to it. */
+/** Serves the browser SDK from a folder. The first request for a package downloads it to the folder. */
 export function serveClerkJs(folder: string): ClerkJs {
   return async (pathname) => {
     const { name, file } = SCRIPT_PATH.exec(pathname)?.groups ?? {};
@@ -180,7 +180,7 @@ function packageSpec(name: PackageName): string {
   return `@clerk/${name}@${PACKAGES[name].version}`;
 }
 
-/** Lets browsers store a file without checking for changes only if the file name contains the version. */
+/** Lets browsers cache a file permanently if its name contains the version. They must revalidate any other file. */
 function scriptHeaders(name: PackageName, file: string): Record<string, string> {
   const isFixed = file.includes(PACKAGES[name].version);
   return {

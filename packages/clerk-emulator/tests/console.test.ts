@@ -21,7 +21,7 @@ function consoleOf({ consoleUrl }: Emulator): string {
   return consoleUrl;
 }
 
-/** Sends a request like the page of the console. The headers may replace its own ones, also Host, which fetch forbids. */
+/** Sends a request as the page of the console does. `headers` replaces the default headers and may set Host, unlike `fetch`. */
 async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
   const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
   const content = method === 'GET' ? '' : text;
@@ -144,7 +144,7 @@ test('The console creates and deletes users and starts and revokes sessions', as
   expect(provider.store.users.get(id)).toBeUndefined();
 });
 
-test('An invalid user gets a 422 with a message and the name of the field', async () => {
+test('A request for an invalid user gets a 422 with a message or the name of the field', async () => {
   await send('POST', '/api/users', { email: 'taken@example.com' });
   const invalid = [
     [{ email: 'no address' }, { message: 'Invalid email address', parameter: 'email' }],
@@ -158,7 +158,7 @@ test('An invalid user gets a 422 with a message and the name of the field', asyn
   expect(provider.store.users.all().map(({ email }) => email)).not.toContain('a@example.com');
 });
 
-test('A request for a missing resource gets a 404 with its name', async () => {
+test('A request for a missing resource gets a 404 that says so', async () => {
   for (const [method, path] of [
     ['DELETE', '/api/users/user_none'],
     ['POST', '/api/users/user_none/sessions'],
@@ -175,7 +175,7 @@ test('A request for a missing resource gets a 404 with its name', async () => {
   }
 });
 
-test('An open page receives all actions on the endpoint: pause, broken signature, send, redeliver and clear', async () => {
+test('An open page receives the changes of each action: pause, break the signature, send, redeliver and clear', async () => {
   const received: (string | null)[] = [];
   const handler = ({ headers }: Request) => {
     received.push(headers.get('svix-id'));
@@ -287,7 +287,7 @@ test('A body that is too large, not JSON or not a valid event is rejected', asyn
   expect((await send('POST', '/api/deliveries', { type: 'a', data: 'text' })).status).toBe(422);
 });
 
-test('Every response forbids inline scripts, framing and caching', async () => {
+test('A response to GET forbids inline scripts, framing and caching', async () => {
   for (const path of [
     '/',
     '/main.js',
@@ -309,7 +309,7 @@ test('Every response forbids inline scripts, framing and caching', async () => {
   expect((await send('GET', '/')).body).not.toMatch(/<script(?![^>]*src=)|style=| on\w+=/);
 });
 
-test('The console is not reachable at the address that an application proxies to', async () => {
+test('The console and the Frontend API are not reachable at the address of the other', async () => {
   expect(provider.url).not.toBe(url);
   for (const path of ['/', '/main.js', '/api/live', '/api/sample-events/user.created']) {
     expect((await fetch(provider.url + path)).status).toBe(401);

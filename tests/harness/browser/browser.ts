@@ -14,7 +14,7 @@ interface Visit extends BrowserContextOptions {
 }
 
 /**
- * Runs a test in a new, signed-out browser context. The test fails if the page logs an error, throws, violates its
+ * Runs a test in a new, signed-out browser context. The test fails if the page logs an unexpected error, throws, violates its
  * Content-Security-Policy, or sends a request to any host but the service.
  */
 export async function visit(
@@ -129,7 +129,7 @@ export async function signInWithoutForm(page: Page, email: string, target = '/ac
 
 const Claims = z.looseObject({ iat: z.number(), nbf: z.number(), exp: z.number() });
 
-/** Returns the session cookies of a browser, with tokens that expired an hour ago. */
+/** Returns the session cookies of a browser, with the times of their tokens moved back by an hour. */
 export async function expiredSessionCookies(page: Page, { url, idp }: Pick<TestService, 'url' | 'idp'>) {
   const expired = (token: string) => {
     const claims = Claims.parse(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
@@ -142,7 +142,7 @@ export async function expiredSessionCookies(page: Page, { url, idp }: Pick<TestS
     .map((cookie) => ({ ...cookie, value: expired(cookie.value) }));
 }
 
-/** Returns the link that /account shows. */
+/** Returns the two ids of the user and the source of the result that /account shows. */
 export async function shownLink(page: Page) {
   const value = (term: string) => page.locator(`dt:text-is("${term}") + dd`);
   return {

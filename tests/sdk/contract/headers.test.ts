@@ -31,7 +31,7 @@ test('The SDK reports the reason for a rejected token in its response', async ()
 /** Returns the headers that the service's middleware passes to a route. */
 const passed = async (sub: string) => routeHeaders(await service.pass('/users/v1/me', bearer(token(sub))));
 
-test('auth() returns the user of the headers that the middleware passed', async () => {
+test('auth() returns the user from the headers that the middleware passes to the route', async () => {
   const headers = await passed('user_1');
   expect(await service.auth(headers)).toMatchObject({ isAuthenticated: true, userId: 'user_1' });
   expect(await service.runRoute(headers)).toEqual({ status: 200, user: 'user_1' });
@@ -47,7 +47,7 @@ test.each([
   await expect(service.auth(headers)).rejects.toThrow();
 });
 
-test('The guard rejects the user of another request', async () => {
+test('A guarded route responds with 401 if the header with the user does not match the session token', async () => {
   const headers = await passed('user_1');
   headers.set('x-identity-link-user', 'user_2');
   expect(await service.runRoute(headers)).toEqual({ status: 401, reason: 'no-auth-state' });

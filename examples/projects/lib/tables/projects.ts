@@ -69,20 +69,20 @@ export async function getProject(userId: string, projectId: string): Promise<Pro
   return { ...row.project, role: row.role };
 }
 
-/** Throws a 404 if the user is not a member, so that ids do not reveal projects, and a 403 if the member is not an owner. */
+/** Throws a 404 if the user is not a member, as for a project that does not exist. Throws a 403 if the member is not an owner. */
 async function requireOwner(userId: string, projectId: string): Promise<void> {
   const { role } = await getProject(userId, projectId);
   if (role !== 'owner') throw new HttpError(403, 'Only an owner may do this');
 }
 
-/** Renames a project of an owner. */
+/** Renames a project. The user must be an owner of it. */
 export async function renameProject(userId: string, projectId: string, name: string): Promise<Project> {
   await requireOwner(userId, projectId);
   await withConstraintErrors(database().project.update({ where: { id: projectId }, data: { name } }));
   return { id: projectId, name, role: 'owner' };
 }
 
-/** Deletes a project of an owner, and its members and notes by ON DELETE CASCADE. */
+/** Deletes a project, and its memberships and notes by ON DELETE CASCADE. The user must be an owner of the project. */
 export async function deleteProject(userId: string, projectId: string): Promise<void> {
   await requireOwner(userId, projectId);
   await withConstraintErrors(database().project.delete({ where: { id: projectId } }));
@@ -99,7 +99,7 @@ export async function listMembers(userId: string, projectId: string): Promise<Me
   });
 }
 
-/** Returns the internal id of a user by either id. The internal id counts if the id belongs to two users. */
+/** Finds a user by internal id or identity-provider id, in this order. Returns the internal id. */
 async function findUserId(eitherId: string): Promise<string | undefined> {
   const internal = z.uuid().safeParse(eitherId.toLowerCase()).data;
   const users = await database().user.findMany({
@@ -109,7 +109,10 @@ async function findUserId(eitherId: string): Promise<string | undefined> {
   return (users.find(({ id }) => id === internal) ?? users[0])?.id;
 }
 
-/** Adds a colleague, by either id, to a project of an owner. Throws a 404 for an unknown user, and a 409 for a member. */
+/**
+ * Adds a colleague to a project by internal id or identity-provider id. The user must be an owner of the project. Throws a
+ * 404 if the colleague is unknown, and a 409 if the colleague is a member.
+ */
 export async function addMember(userId: string, projectId: string, eitherId: string): Promise<Member> {
   await requireOwner(userId, projectId);
   const colleague = await findUserId(eitherId);
@@ -124,8 +127,8 @@ export async function addMember(userId: string, projectId: string, eitherId: str
 }
 
 /**
- * Deletes the memberships of a user whom the identity provider has deleted, and the projects that have no member left. An
- * unknown user has no effect. The link in `users` stays.
+ * Deletes the memberships of a user whom the identity provider has deleted, and those of their projects
+ * that have no other member. An unknown user has no effect. The row of the user in `users` stays.
  */
 export async function deleteMemberships(
   transaction: Transaction,

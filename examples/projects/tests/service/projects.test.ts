@@ -82,7 +82,7 @@ test('A member can read a project, and gets a 403 for the actions of an owner', 
   expect(await bob('POST', `/${id}/members`, { user: 'user_eve' })).toMatchObject(forbidden);
 });
 
-test('An owner adds a colleague by either id, and gets a 409 for a member and a 404 for an unknown user', async () => {
+test('An owner adds a colleague by internal or identity-provider id, and gets a 409 for a member and a 404 for an unknown user', async () => {
   const id = await createProject(service, 'user_ada');
   const bobId = await userIdOf(service, 'user_bob');
   const carolId = await userIdOf(service, 'user_carol');
@@ -139,7 +139,7 @@ test('Pages and API routes share the first segment', async () => {
   expect(await send(`${service.url}/projects/v1/unknown`)).toMatchObject(notFound);
 });
 
-test('The event user.deleted deletes the rows of the user and the projects without another member', async () => {
+test('The event user.deleted deletes the memberships and notes of the user, and the projects without another member', async () => {
   const alone = await createProject(service, 'user_gone');
   const shared = await createProject(service, 'user_gone');
   const gone = as('user_gone');

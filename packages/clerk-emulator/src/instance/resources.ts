@@ -12,8 +12,8 @@ import type {
 import { firstFactorVerifiedAt } from './reverification';
 
 /**
- * A resource in the provider's format. This file starts with the resources of both APIs and of events. Those of the
- * Frontend API follow.
+ * A resource in the provider's format. The first part of this file has the resources of the Backend API and of events, and the
+ * users of both APIs. The second part has the other resources of the Frontend API.
  */
 type Resource = Record<string, unknown>;
 
@@ -142,7 +142,7 @@ export function signInTokenResource(token: SignInToken): Resource {
   };
 }
 
-/** An invitation, with its link at the address where the Backend API was called. */
+/** An invitation. Its link has the origin of the request to the Backend API. */
 export function invitationResource(
   invitation: Invitation,
   { origin, now }: { readonly origin: string; readonly now: number },
@@ -276,7 +276,7 @@ export function signInResource(signIn: SignIn, user: User | undefined): Resource
   };
 }
 
-/** An attempt to sign up, with the fields that are missing or, if the instance verifies addresses, unverified. */
+/** An attempt to sign up, with its missing fields. If the instance verifies addresses, it also has the unverified fields. */
 export function signUpResource(
   signUp: SignUp,
   { verifyEmailAtSignUp }: { readonly verifyEmailAtSignUp: boolean },
