@@ -92,8 +92,8 @@ const sharedReadOrRegister = singleFlight(readOrRegister);
 
 /**
  * Returns the internal id of an identity-provider user from the cache, or from a registration, which creates the link on
- * first sight (contract 5.2, rule 3). Concurrent calls for a user in one process share the result or the error. Passes database errors through. A cache
- * error is never passed on.
+ * first sight (contract 5.2, rule 3). Concurrent calls for a user in one process share the result or the error. Passes
+ * database errors through. A cache error is never passed on.
  */
 export async function resolveUserId(identityProviderUserId: string): Promise<string> {
   const { result, isLeader } = await sharedReadOrRegister(identityProviderUserId);

@@ -75,7 +75,7 @@ async function actionsOf(form: FormData): Promise<string[]> {
   return ids;
 }
 
-/** Throws an error if a form has too many fields or long headers, because Next.js and this service would take long to parse it. */
+/** Throws an error if a form has too many fields or long headers, because it would take long to parse. */
 function checkForm(body: Buffer, contentType: string): void {
   const [, boundary] = /boundary="?([^";]+)/.exec(contentType) ?? [];
   if (boundary === undefined) throw new TypeError('The form has no boundary');

@@ -23,7 +23,7 @@ const Schema = z.looseObject({
   maxLength: z.optional(z.number()),
 });
 
-// Code points without lone surrogates and NUL. The document excludes NUL only in a description. Its schemas do not express that rule.
+// Code points without lone surrogates and NUL. The document excludes NUL in a description, not in its schemas.
 const unit = fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }).filter((point) => point !== '\0');
 
 /** Generates values of a schema, including values of the maximum length. */
@@ -57,7 +57,7 @@ function valuesOf(given: unknown): fc.Arbitrary<unknown> {
 const text = (value: unknown) => JSON.stringify(value);
 const bodyOf = (path: typeof REGISTER | typeof HOOK) =>
   valuesOf(document.paths[path].post.requestBody.content['application/json'].schema).map(text);
-/** Events. The id of `user.created` may be missing, null or empty. Otherwise it is valid. The schema does not express that rule. */
+/** Events. The id of `user.created` is missing, null, empty or valid. The schema does not express that rule. */
 const event = fc.oneof(
   bodyOf(HOOK).filter((body) => JSON.parse(body).type !== 'user.created'),
   valuesOf(document.components.schemas.IdentityProviderUserId).map((id) =>

@@ -69,7 +69,7 @@ export async function getProject(userId: string, projectId: string): Promise<Pro
   return { ...row.project, role: row.role };
 }
 
-/** Throws a 404 if the user is not a member, as for a project that does not exist. Throws a 403 if the member is not an owner. */
+/** Throws a 404 if the user is not a member, as for a project that does not exist, and a 403 if the member is not an owner. */
 async function requireOwner(userId: string, projectId: string): Promise<void> {
   const { role } = await getProject(userId, projectId);
   if (role !== 'owner') throw new HttpError(403, 'Only an owner may do this');
