@@ -60,8 +60,10 @@ class LimitedRequest extends IncomingMessage {
 class CombinedResponse extends ServerResponse<LimitedRequest> {
   /** Next.js calls this immediately before it writes the first bytes. */
   override flushHeaders(): void {
-    this.cork();
-    process.nextTick(() => this.uncork());
+    const { socket } = this;
+    // Corks the socket, because `end()` of a corked response sends the last chunk before the others (Node.js 22 and 24).
+    socket?.cork();
+    process.nextTick(() => socket?.uncork());
     super.flushHeaders();
   }
 }
@@ -136,8 +138,8 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
   }
 
   /**
-   * Handles an error of the connection or of the body that it receives. Closes the connection after the response in flight, after
-   * a rejection, or at once if neither can be sent.
+   * Handles an error of a connection, or of the body that arrives on it. Closes the connection after the response in flight,
+   * after a rejection, or at once if neither can be sent.
    */
   function closeAfterResponse(error: Error & { code?: string }, socket: unknown): void {
     if (!(socket instanceof Socket)) return;

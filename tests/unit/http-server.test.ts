@@ -52,3 +52,16 @@ test('An idle connection is closed at the second check, because the first one ma
     vi.restoreAllMocks();
   }
 });
+
+test('The chunks of a response that ends immediately after its first bytes arrive in order', async () => {
+  const { server } = httpServer(async (_request, response) => {
+    response.flushHeaders();
+    response.write('hello');
+    response.end();
+  });
+  const client = connect(await listen(server), '127.0.0.1');
+  client.end('GET /users/v1/me HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+  const received = Buffer.concat(await client.toArray()).toString();
+  expect(received.split('\r\n\r\n').slice(1)).toEqual(['5\r\nhello\r\n0', '']);
+  server.close();
+});
