@@ -27,7 +27,7 @@ const databaseName = 'identity_link';
 const consolePort = 3900;
 
 /**
- * Starts PostgreSQL and applies the migrations. If DATABASE_URL is set, only checks that database and does not change
+ * Starts PostgreSQL and applies the migrations, including one that failed at an earlier start. If DATABASE_URL is set, only checks that database and does not change
  * it. Rejects within seconds if the database is unusable.
  */
 export async function startDatabase(settings: Settings, signal: AbortSignal): Promise<Dependency> {
@@ -44,7 +44,7 @@ export async function startDatabase(settings: Settings, signal: AbortSignal): Pr
   try {
     await server.createDatabase(databaseName);
     const databaseUrl = server.url(databaseName);
-    await deployMigrations(databaseUrl);
+    await deployMigrations(databaseUrl, undefined, { retryFailed: true });
     return {
       line: getHost(databaseUrl) + (server.adopted ? ' (adopted from a run that was killed)' : ''),
       details: { databaseUrl },

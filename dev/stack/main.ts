@@ -1,6 +1,7 @@
 import { messageOf } from '../system/errors';
 import { type Dependency, startDatabase, startIdpEmulator, startKv } from './dependencies';
 import { choosePort, NEXT, type NextProcess, startProgram, waitUntilReady } from './next';
+import { updateRoutes } from './routes';
 import { loadEnvironmentFiles, readSettings, type Settings } from './settings';
 import { claimFolder } from './stack-file';
 
@@ -57,6 +58,10 @@ async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: A
     ...(mode === 'dev' ? [NEXT, 'dev', STRIP_TYPES] : ['.next/server.mjs']),
     ...['-H', 'localhost', '-p', String(port)],
   );
+  if (mode === 'dev') {
+    const stopUpdates = updateRoutes();
+    stops.push(async () => stopUpdates());
+  }
   const first = await Promise.race([next.exited, waitUntilReady(app, signal)]);
   if (typeof first === 'number') throw nextExitedError(first);
   if (!first) throw new Error(`The application does not respond at ${app}.`);

@@ -31,6 +31,8 @@ const createTable = `CREATE TABLE _prisma_migrations (
   started_at          TIMESTAMPTZ NOT NULL DEFAULT now(),
   applied_steps_count INTEGER NOT NULL DEFAULT 0
 )`;
+const markFailedAsRolledBack =
+  'UPDATE _prisma_migrations SET rolled_back_at = now() WHERE finished_at IS NULL AND rolled_back_at IS NULL';
 const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', import.meta.url));
 
 /**
@@ -39,7 +41,7 @@ const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', imp
  *
  * Rejects if
  * - a migration fails. Earlier migrations stay applied, and the failure is recorded in the format of Prisma;
- * - a migration has failed before and is not resolved;
+ * - a migration has failed before and is not resolved, unless `retryFailed` is set;
  * - a migration was edited after it was applied;
  * - another instance holds the lock for longer than a minute.
  *
@@ -50,12 +52,16 @@ const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', imp
  * statements that PostgreSQL does not allow in a transaction or a function, such as CREATE INDEX CONCURRENTLY, COPY … FROM
  * STDIN, a final SELECT … INTO or COMMIT. Settings that a migration changes are reset after it.
  */
-export async function deployMigrations(databaseUrl: string, folder = committedMigrations): Promise<string[]> {
+export async function deployMigrations(
+  databaseUrl: string,
+  folder = committedMigrations,
+  { retryFailed = false } = {},
+): Promise<string[]> {
   const migrations = readMigrations(folder);
   return withClient(databaseUrl, async (client) => {
     const applied: string[] = [];
     for (;;) {
-      const name = await applyNext(client, migrations);
+      const name = await applyNext(client, migrations, retryFailed);
       if (name === undefined) return applied;
       applied.push(name);
     }
@@ -134,10 +140,14 @@ function readMigrations(folder: string): Migration[] {
 }
 
 /** Applies the first pending migration in its own transaction. Returns undefined if none is pending. */
-async function applyNext(client: Client, migrations: readonly Migration[]): Promise<string | undefined> {
+async function applyNext(
+  client: Client,
+  migrations: readonly Migration[],
+  retryFailed: boolean,
+): Promise<string | undefined> {
   await client.query('BEGIN');
   await takeLock(client);
-  const pending = firstPending(migrations, await recordedMigrations(client));
+  const pending = firstPending(migrations, await recordedMigrations(client, retryFailed));
   if (!pending) {
     await client.query('COMMIT');
     return undefined;
@@ -193,12 +203,13 @@ async function takeLock(client: Client): Promise<void> {
   await client.query('SET LOCAL lock_timeout TO DEFAULT');
 }
 
-async function recordedMigrations(client: Client): Promise<MigrationRow[]> {
+async function recordedMigrations(client: Client, retryFailed: boolean): Promise<MigrationRow[]> {
   // CREATE TABLE IF NOT EXISTS requires the CREATE privilege even if the table exists.
   const { rows: found } = await client.query<{ exists: boolean }>(
     `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists`,
   );
   if (!found[0]?.exists) await client.query(createTable);
+  if (retryFailed) await client.query(markFailedAsRolledBack);
   const { rows } = await client.query<MigrationRow>(
     'SELECT migration_name, checksum, finished_at FROM _prisma_migrations WHERE rolled_back_at IS NULL',
   );

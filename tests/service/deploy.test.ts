@@ -164,6 +164,17 @@ test('A failed migration is rolled back, recorded as failed, and blocks later mi
   expect(await deployMigrations(url, folder)).toEqual([]);
 });
 
+test('With `retryFailed`, a deployment applies a corrected migration that failed before', async () => {
+  const url = await newDatabase();
+  const folder = newMigrations({ '1_bad': 'SELECT 1 / 0', '2_later': 'CREATE TABLE later (id INT)' });
+  const deployment = () => deployMigrations(url, folder, { retryFailed: true });
+  await expect(deployment()).rejects.toThrow('1_bad failed and was rolled back');
+  await expect(deployment()).rejects.toThrow('1_bad failed and was rolled back');
+  writeMigration(folder, '1_bad', 'CREATE TABLE good (id INT)');
+  expect(await deployment()).toEqual(['1_bad', '2_later']);
+  expect(await deployment()).toEqual([]);
+});
+
 test('A deployment fails if an applied migration was edited', async () => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_table': 'CREATE TABLE note (id INT);\n' });

@@ -1,8 +1,9 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { checkRoutes, writeRoutes } from '#lib/routing/app-routes';
+import { updateRoutes } from '../../dev/stack/routes';
 
 const project = process.cwd();
 let folder = '';
@@ -69,4 +70,21 @@ test('checkRoutes() fails if a route is missing from the list or does not exist'
 test('writeRoutes() rejects an intercepting route, which the middleware cannot recognize', () => {
   add('app/feed/(..)photo/[id]/page.tsx');
   expect(writeRoutes).toThrow('intercepting routes are not supported');
+});
+
+test('updateRoutes() adds a new page to the list, prints an error once, and then continues', () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const printed: string[] = [];
+  onTestFinished(updateRoutes((message) => printed.push(message)));
+  add('app/new/page.tsx');
+  vi.advanceTimersByTime(1_000);
+  expect(written()).toEqual(['/', '/new']);
+  add('app/(.)photo/page.tsx');
+  vi.advanceTimersByTime(5_000);
+  expect(printed).toEqual([expect.stringContaining('intercepting routes are not supported')]);
+  rmSync('app/(.)photo', { recursive: true });
+  add('app/later/page.tsx');
+  vi.advanceTimersByTime(1_000);
+  expect(written()).toEqual(['/', '/later', '/new']);
 });

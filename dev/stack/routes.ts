@@ -1,0 +1,24 @@
+import { writeRoutes } from '../../lib/routing/app-routes';
+import { messageOf } from '../system/errors';
+
+const INTERVAL_MS = 1_000;
+
+/**
+ * Keeps the list of routes up to date while the development server runs. Compares it with the files in app/ every second,
+ * because a recursive file watcher is not reliable on each supported version of Node.js. Prints an error once. Returns a
+ * function that stops this.
+ */
+export function updateRoutes(print: (message: string) => void = console.error): () => void {
+  let printed: string | undefined;
+  const timer = setInterval(() => {
+    try {
+      writeRoutes();
+      printed = undefined;
+    } catch (error) {
+      const message = messageOf(error);
+      if (message !== printed) print(message);
+      printed = message;
+    }
+  }, INTERVAL_MS);
+  return () => clearInterval(timer);
+}
