@@ -6,8 +6,9 @@ export class TransientError extends Error {
     message: string,
     /** Pause that the server requested, as in a `Retry-After` header. */
     readonly retryAfterSeconds?: number,
+    options?: ErrorOptions,
   ) {
-    super(message);
+    super(message, options);
     this.name = 'TransientError';
   }
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { retry, TransientError } from '../concurrency/retry';
 import { isLoopback } from '../env';
 import { withKv } from '../storage/kv';
 import {
@@ -12,12 +13,12 @@ import {
   ok,
   settle,
   skipped,
+  THREE_ATTEMPTS,
   warning,
 } from './check';
 import { ENV_GROUPS, tryParse } from './variables';
 
 const KEY_TTL_SECONDS = 60;
-const MAX_ATTEMPTS = 3;
 const ROUNDS = 5;
 
 /** Maximum time for a write to reach the replica that serves reads. */
@@ -45,7 +46,8 @@ function storeErrorOf(error: unknown): string {
   return error.cause instanceof Error ? error.cause.message : error.message;
 }
 
-function explain(error: unknown): CheckResult {
+function explain(thrown: unknown): CheckResult {
+  const error = thrown instanceof TransientError ? thrown.cause : thrown;
   const storeError = storeErrorOf(error);
   if (QUOTA_EXCEEDED.test(storeError))
     return failure(
@@ -85,14 +87,12 @@ function explain(error: unknown): CheckResult {
 }
 
 /** Runs an idempotent command up to three times, because the first call to a distant store also opens a connection. */
-async function withKvRetry<T>(command: Parameters<typeof withKv<T>>[0]): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await withKv(command);
-    } catch (error) {
-      if (attempt === MAX_ATTEMPTS) throw error;
-    }
-  }
+function withKvRetry<T>(command: Parameters<typeof withKv<T>>[0]): Promise<T> {
+  return retry(THREE_ATTEMPTS, () =>
+    withKv(command).catch((cause: unknown) => {
+      throw new TransientError('The store did not run the command', undefined, { cause });
+    }),
+  );
 }
 
 /** Writes a key, reads it and deletes it. The key also expires. */
@@ -117,7 +117,7 @@ async function checkWrite(): Promise<CheckResult> {
       'Use a store without replicas, or another store',
     );
   } catch (error) {
-    if (error instanceof Error && NOT_PERMITTED.test(error.message))
+    if (NOT_PERMITTED.test(storeErrorOf(error)))
       return failure(
         'KV_REST_API_TOKEN is a read-only token',
         'Set KV_REST_API_TOKEN to the token that has write access',

@@ -24,6 +24,9 @@ export const failure = (message: string, remedy: string): CheckResult => ({
 /** Maximum duration of a check, whatever number of calls it makes. */
 export const TIMEOUT_MS = 5_000;
 
+/** Limit for `retry`. It retries after 0.5 s and after 1 s. The next delay, 2 s, would exceed the limit. */
+export const THREE_ATTEMPTS = { seconds: 3 };
+
 /** Returns the code or the name of an error. Its message may contain a secret, so describeError() decides what to keep. */
 export function errorCode(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);

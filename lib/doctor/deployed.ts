@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Webhook } from 'svix';
 import * as z from 'zod/mini';
+import { retry, TransientError } from '../concurrency/retry';
 import { parseJson } from '../http/body';
 import { INVALID_SIGNATURE } from '../webhook';
 import {
@@ -14,6 +14,7 @@ import {
   ok,
   settle,
   skipped,
+  THREE_ATTEMPTS,
   warning,
 } from './check';
 import { ENV_GROUPS, tryParse } from './variables';
@@ -23,9 +24,6 @@ const CALL_TIMEOUT_MS = 15_000;
 /** The development server compiles a route on its first request. */
 const LOCAL_CALL_TIMEOUT_MS = 60_000;
 const ROUNDS = 5;
-/** One slow response of the cache is not a problem. The service caches its readiness for 1 s. */
-const READY_ATTEMPTS = 3;
-const READY_CACHED_MS = 1_100;
 const WEBHOOK = '/webhooks/idp/v1/user-created';
 /** An event of this type has no effect. The doctor does not send `user.created` because it would create a user. */
 const EVENT_TYPE = 'doctor.check';
@@ -101,18 +99,23 @@ function checkAlive(response: SiteResponse): CheckResult {
 }
 
 async function checkReady(site: Site): Promise<CheckResult> {
-  let response = await request(site, '/health/ready');
-  for (let attempt = 1; attempt < READY_ATTEMPTS && bodyOf(response).status === 'degraded'; attempt += 1) {
-    await pause(READY_CACHED_MS);
-    response = await request(site, '/health/ready');
-  }
-  const { status, errors } = bodyOf(response);
-  if (status === 'ok') return ok('ready');
-  if (status === 'degraded')
+  const readiness = async () => {
+    const response = await request(site, '/health/ready');
+    // One slow response of the cache is not a problem.
+    if (bodyOf(response).status === 'degraded') throw new TransientError('The cache does not respond');
+    return response;
+  };
+  const response = await retry(THREE_ATTEMPTS, readiness).catch((error: unknown) => {
+    if (error instanceof TransientError) return undefined;
+    throw error;
+  });
+  if (response === undefined)
     return warning(
       'ready, but its cache does not respond',
       "Compare KV_REST_API_URL and KV_REST_API_TOKEN of the deployment with the store's page",
     );
+  const { status, errors } = bodyOf(response);
+  if (status === 'ok') return ok('ready');
   if (errors?.['database'])
     return failure('its database does not respond', 'Compare DATABASE_URL of the deployment with this one');
   return (
