@@ -7,6 +7,7 @@ import { HttpError } from './http/error';
 import { verdictOf } from './idp/page-verdict';
 import { PAGE_PATH } from './idp/sanitize-request';
 import { isInRoute, log, type RequestLogFields, requestIdOf, withLogFields } from './log';
+import { telemetry } from './telemetry/with-span';
 
 const readUser = async () => contextOf(await verdictOf(await headers()));
 
@@ -26,6 +27,7 @@ export const getUser = cache(async (): Promise<AuthenticatedContext | undefined>
     return await withLogFields(fields, readUser);
   } finally {
     const requestId = requestIdOf((await headers()).get('x-request-id'));
+    telemetry()?.recordPageUser(fields);
     log.info({ requestId, ms: Math.round(performance.now() - startedAt), ...fields }, 'user');
   }
 });

@@ -1,4 +1,5 @@
 import type { Meter } from '@opentelemetry/api';
+import type { RequestLogFields } from '../log';
 import { databasePool } from './database-pool';
 import { methodOf } from './spans';
 import type { CompletedRequest, SpanOutcomes } from './with-span';
@@ -30,6 +31,7 @@ const resultOf = (status: number) => {
 export interface Metrics {
   recordSpan(name: keyof SpanOutcomes, outcome: string, milliseconds: number): void;
   recordRequest(request: CompletedRequest): void;
+  recordPageUser(fields: RequestLogFields): void;
   recordEvent(sentAt: number): void;
   addOpenBreakers(change: 1 | -1): void;
 }
@@ -102,6 +104,12 @@ export function instruments(meter: Meter): Metrics {
     [connections, waiting],
   );
 
+  const addRegistration = (source: string, outcome: string) =>
+    registrations.add(1, {
+      'identity_link.registration.source': source,
+      'identity_link.outcome': outcome,
+    });
+
   return {
     recordSpan(name, outcome, milliseconds) {
       if (name === 'guard') guarded.add(1, { 'identity_link.outcome': outcome });
@@ -119,11 +127,6 @@ export function instruments(meter: Meter): Metrics {
         'http.response.status_code': status,
       });
       const isWebhook = route === WEBHOOKS;
-      const addRegistration = (source: string, outcome: string) =>
-        registrations.add(1, {
-          'identity_link.registration.source': source,
-          'identity_link.outcome': outcome,
-        });
       if (logFields.caller) addRegistration('request', logFields.caller);
       if (logFields.registered) addRegistration(isWebhook ? 'webhook' : 'register', logFields.registered);
       if (isWebhook) {
@@ -132,6 +135,9 @@ export function instruments(meter: Meter): Metrics {
           'identity_link.outcome': resultOf(status),
         });
       }
+    },
+    recordPageUser({ caller }) {
+      if (caller) addRegistration('request', caller);
     },
     recordEvent(sentAt) {
       age.record(Math.max(0, Date.now() - sentAt) / 1_000);

@@ -85,6 +85,10 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
   });
   const tracer = trace.getTracer(SCOPE);
   const recorder = instruments(metrics.getMeter(SCOPE));
+  /** Exports the metrics before a function is suspended, as the library exports spans. Concurrent responses share one export. */
+  const exportWhileAwake = () => {
+    if (isSuspended && reader) waitUntil(withFlushTimeout(reader.forceFlush()));
+  };
 
   return {
     withSpan: (name, work, outcomeOf) =>
@@ -107,8 +111,11 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
     recordRequest(request) {
       recorder.recordRequest(request);
       registerRoute(request.route);
-      // The library exports spans in the same way. Concurrent responses share one export.
-      if (isSuspended && reader) waitUntil(withFlushTimeout(reader.forceFlush()));
+      exportWhileAwake();
+    },
+    recordPageUser(fields) {
+      recorder.recordPageUser(fields);
+      exportWhileAwake();
     },
     recordEvent: recorder.recordEvent,
     breakerOpened: () => recorder.addOpenBreakers(1),

@@ -28,6 +28,8 @@ export interface Telemetry {
     outcomeOf: (result: T) => SpanOutcomes[S],
   ): Promise<T>;
   recordRequest(request: CompletedRequest): void;
+  /** Records the registration of a user whom a page or a server action has resolved. */
+  recordPageUser(fields: RequestLogFields): void;
   /** Records the age of a verified event. `sentAt` is in milliseconds since 1970. */
   recordEvent(sentAt: number): void;
   breakerOpened(): void;

@@ -20,9 +20,12 @@ export interface ProjectsService extends TestService {
 }
 
 /** Starts the service. Each test file has a role of its own, because roles belong to the whole server. */
-export async function startProjectsService(): Promise<ProjectsService> {
+export async function startProjectsService(
+  environment: Readonly<Record<string, string>> = {},
+): Promise<ProjectsService> {
   const role = `projects_${randomBytes(6).toString('hex')}`;
   const service = await startTestService({
+    environment,
     async databaseUrl({ pool, url }) {
       await pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'password-of-the-role'; ${privilegesOf(role)}`);
       return Object.assign(new URL(url), { username: role, password: 'password-of-the-role' }).href;

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { startOtlpReceiver } from '../harness/dependencies/otlp-receiver';
 import {
   API,
   actionId,
@@ -10,9 +11,11 @@ import {
   userIdOf,
 } from '../harness/projects';
 import { now, tokenFor } from '../harness/requests';
+import { otelVariables } from '../harness/telemetry';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-const service = stopAfterAll(await startProjectsService());
+const receiver = stopAfterAll(await startOtlpReceiver());
+const service = stopAfterAll(await startProjectsService(otelVariables(receiver)));
 const { pool } = service.database;
 const userId = await userIdOf(service, 'user_ada');
 const id = await createProject(service, 'user_ada', 'Apollo');
@@ -150,4 +153,17 @@ describe('The cost of a page whose components call getUser', () => {
     await service.kv.engine.call('DEL', `auth:user-id-by-idp:${user}`);
     expect(await costOf(user)).toEqual({ commands: ['get', 'set'], statements: 1 });
   });
+});
+
+test('Telemetry counts the registrations by a page and by an action', async () => {
+  const created = () =>
+    receiver
+      .metrics()
+      .find(({ name }) => name === 'identity_link.registrations')
+      ?.points.find(({ attributes }) => Object.values(attributes).join(' ') === 'request created')?.value;
+  await openPage(service, '/projects', token('user_counted_by_page'));
+  await rename(token('user_counted_by_action'), 'Changed');
+  // A page, an action or a guarded route has created each user of this file.
+  const { rowCount } = await pool.query('SELECT FROM users');
+  await expect.poll(created).toBe(rowCount);
 });
