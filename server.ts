@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
-import { beginShutdown, closeDependencies } from './lib/concurrency/shutdown';
+import { beginShutdown, closeDependencies } from './lib/concurrency/shutdown-state';
 import { setServerActions } from './lib/http/server-action';
 import { httpServer } from './lib/server/http-server';
 

@@ -2,6 +2,6 @@ import type { EventHandlers } from '#lib/events';
 
 /**
  * Handlers of verified webhook events by their type, for example `'user.deleted': defineEvent(schema, handle)`. An event
- * without a handler has no effect. CONTRIBUTING.md has an example.
+ * without a handler has no effect. docs/build.md has an example.
  */
 export const events: EventHandlers = {};

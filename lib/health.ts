@@ -1,5 +1,5 @@
 import type { NotReady, Ready } from './api/schemas';
-import { isShuttingDown } from './concurrency/shutdown';
+import { isShuttingDown } from './concurrency/shutdown-state';
 import { singleFlight } from './concurrency/single-flight';
 import { withTimeout } from './concurrency/with-timeout';
 import { describeError } from './errors/describe-error';

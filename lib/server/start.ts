@@ -1,4 +1,4 @@
-import { onShutdown } from '../concurrency/shutdown';
+import { onShutdown } from '../concurrency/shutdown-state';
 import { environment, InvalidEnvironmentError } from '../env';
 import { describeError } from '../errors/describe-error';
 import { log } from '../log';

@@ -2,7 +2,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { attachDatabasePool } from '@vercel/functions';
 import { Pool } from 'pg';
 import * as z from 'zod/mini';
-import { onShutdown } from '../concurrency/shutdown';
+import { onShutdown } from '../concurrency/shutdown-state';
 import { parseEnvironmentSubset, variables } from '../env';
 import { describeError } from '../errors/describe-error';
 import { type Prisma, PrismaClient } from '../generated/prisma/client';

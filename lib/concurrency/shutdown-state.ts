@@ -1,5 +1,6 @@
 import { processState } from '../process-state';
 
+// server.ts runs the shutdown: it drains the connections (lib/server/http-server.ts) and then calls closeDependencies().
 const state = processState('shutdown', () => ({
   isShuttingDown: false,
   hooks: new Set<() => Promise<void>>(),
