@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { type Call, call, checkHistory, ENTRY_POINTS, readRows } from './history';
 import { inParallel } from './parallel';
 import { deliver, me, now, register, tokenFor, userCreated } from './requests';
 import type { TestService } from './service';
@@ -8,9 +8,6 @@ export interface LoadFigures {
   readonly requests: number;
   readonly seconds: number;
   readonly rows: number;
-  readonly usersWithoutOneRow: number;
-  readonly usersWithSeveralIds: number;
-  readonly usersCreatedTwice: number;
   readonly created: number;
   /**
    * Number of inserts minus the number of users. Each additional insert belongs to a call that lost the race to create
@@ -18,6 +15,8 @@ export interface LoadFigures {
    */
   readonly lostRaces: number;
   readonly errors: readonly string[];
+  /** Users whose calls `checkHistory` does not admit. */
+  readonly violations: readonly string[];
 }
 
 export interface LoadOptions {
@@ -39,8 +38,6 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-const ENTRY_POINTS = ['guard', 'register', 'webhook'] as const;
-const Linked = z.object({ userId: z.string() });
 /**
  * Maximum shift of a request in the random order, in users. A small shift keeps the requests of one user in flight
  * together.
@@ -49,7 +46,7 @@ const SPREAD = 3;
 
 /**
  * Links every user through guard, register and webhook at about the same time. The order is random, some requests are
- * sent twice, and each request goes to a random process. Compares all responses with the rows afterwards.
+ * sent twice, and each request goes to a random process. Checks the history of all calls afterwards.
  */
 export async function generateLoad(
   service: TestService,
@@ -74,8 +71,7 @@ export async function generateLoad(
     tokens.set(user, token);
     return token;
   };
-  const userIds = Array.from({ length: users }, () => new Set<string>());
-  const created = Array.from({ length: users }, () => 0);
+  const calls: Call[] = [];
   const errors: string[] = [];
   let inserts = 0;
   const countInserts = () => {
@@ -87,41 +83,32 @@ export async function generateLoad(
   for (const { url } of service.processes) await me(url, caller);
   countInserts();
   inserts = 0;
+  const before = await readRows(service);
   const started = performance.now();
   await inParallel(concurrency, requests, async ({ user, entryPoint, process }, index) => {
     const url = service.processes[process]?.url ?? service.url;
-    const { status, body } = await {
+    const send = {
       guard: () => me(url, tokenOf(user)),
       register: () => register(url, caller, { identityProviderUserId: id(user) }),
       webhook: () => deliver(url, userCreated(id(user))),
-    }[entryPoint]();
-    if (status !== 200 && !(status === 201 && entryPoint === 'register'))
-      errors.push(`${entryPoint} ${status}`);
-    if (status === 201) created[user] = (created[user] ?? 0) + 1;
-    if (entryPoint !== 'webhook' && status < 300) userIds[user]?.add(Linked.parse(body).userId);
+    }[entryPoint];
+    const { call: made } = await call(id(user), entryPoint, send);
+    calls.push(made);
+    if (made.status !== 200 && !(made.status === 201 && entryPoint === 'register'))
+      errors.push(`${entryPoint} ${made.status}`);
     if (index % 500 === 0) countInserts();
   });
   const seconds = (performance.now() - started) / 1000;
   countInserts();
 
-  const { rows } = await service.database.pool.query<{ id: string; idp: string }>(
-    `SELECT id, identity_provider_user_id AS idp FROM users WHERE starts_with(identity_provider_user_id, $1)`,
-    [`user_arrival_${seed}_`],
-  );
-  const rowsOf = new Map<string, string[]>();
-  for (const { id, idp } of rows) rowsOf.set(idp, [...(rowsOf.get(idp) ?? []), id]);
+  const rows = await readRows(service);
   return {
     requests: requests.length,
     seconds,
-    rows: rows.length,
-    usersWithoutOneRow: userIds.filter((_, user) => rowsOf.get(id(user))?.length !== 1).length,
-    usersWithSeveralIds: userIds.filter((ids, user) => {
-      const row = rowsOf.get(id(user))?.[0];
-      return ids.size !== 1 || row === undefined || !ids.has(row);
-    }).length,
-    usersCreatedTwice: created.filter((count) => count > 1).length,
-    created: created.reduce((sum, count) => sum + count, 0),
+    rows: Array.from({ length: users }, (_, user) => rows.get(id(user)) ?? []).flat().length,
+    created: calls.filter(({ status }) => status === 201).length,
     lostRaces: inserts - users,
     errors,
+    violations: checkHistory(calls, rows, before),
   };
 }

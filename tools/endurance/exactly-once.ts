@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { limitedHeap, memoryGrew, memoryLines, watchMemory } from '../../bench/process-figures';
 import { withService } from '../../bench/with-service';
+import { describeHistory } from '../../tests/harness/history';
 import { generateLoad } from '../../tests/harness/load-generator';
 
 /**
@@ -24,14 +25,10 @@ await withService({ processes: Number(values.processes), environment: limitedHea
   const options = { users, concurrency: Number(values.concurrency), seed: Number(values.seed) };
   await generateLoad(service, { ...options, users: Math.ceil(users / 10), seed: options.seed + 1 });
   const memoryUsed = watchMemory(service);
-  const figures = await generateLoad(service, options);
+  const { violations, ...figures } = await generateLoad(service, options);
   const memory = memoryUsed();
   const grew = figures.seconds > MIN_SECONDS_FOR_MEMORY_CHECK && memoryGrew(memory);
-  const failed =
-    figures.rows !== users ||
-    figures.usersWithoutOneRow + figures.usersWithSeveralIds + figures.usersCreatedTwice > 0 ||
-    figures.errors.length > 0 ||
-    grew;
+  const failed = figures.rows !== users || violations.length > 0 || figures.errors.length > 0 || grew;
   console.table({
     users,
     processes: service.processes.length,
@@ -41,6 +38,7 @@ await withService({ processes: Number(values.processes), environment: limitedHea
     errors: figures.errors.length,
     ...memoryLines(memory),
   });
+  console.log(describeHistory(figures.requests, violations));
   if (failed) {
     console.error(
       `Failed: ${[...new Set(figures.errors), ...(grew ? ['memory grew'] : [])].slice(0, 10).join(', ')}`,

@@ -2,8 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { withService, withServiceOver } from '../../bench/with-service';
 import { memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
-import { findBrokenLinks, startBurst } from '../../tests/harness/burst';
+import { startBurst, violationsOf } from '../../tests/harness/burst';
 import { startReplicatedPostgres } from '../../tests/harness/dependencies/replicated-postgres';
+import { describeHistory } from '../../tests/harness/history';
 import { inParallel } from '../../tests/harness/parallel';
 import { me, tokenFor } from '../../tests/harness/requests';
 
@@ -47,28 +48,27 @@ async function failOverDatabase(isSilent: boolean): Promise<void> {
     await burst.end();
 
     const recovered = service.processes.map(({ url }) => {
-      const first = burst.responses.find(
-        (answer) => answer.url === url && answer.status < 300 && answer.at > switched,
+      const first = burst.calls.find(
+        (call) => call.url === url && (call.status ?? 500) < 300 && call.endedAt > switched,
       );
-      return (first?.at ?? Number.POSITIVE_INFINITY) - switched;
+      return (first?.endedAt ?? Number.POSITIVE_INFINITY) - switched;
     });
-    const { missing, ambiguous } = await findBrokenLinks(service, burst);
+    const violations = await violationsOf(service, burst);
     const count = (statuses: readonly number[]) =>
-      burst.responses.filter(({ status }) => statuses.includes(status)).length;
-    const undocumented = burst.responses.length - count([200, 201, 500]);
+      burst.calls.filter(({ status = 0 }) => statuses.includes(status)).length;
+    const undocumented = burst.calls.length - count([200, 201, 500]);
     report(
       isSilent ? 'database: the primary stops responding' : 'database: the primary is killed',
       {
         'seconds until the standby had the address': toSeconds(switched - lost),
         'seconds from then until each process registered a user': toSeconds(Math.max(...recovered)),
         'users acknowledged': burst.acknowledged().size,
-        'acknowledged users without a row': missing.length,
-        'users with several ids': ambiguous.length,
         'responses with 500': count([500]),
         'undocumented responses': undocumented,
       },
-      missing.length + ambiguous.length + undocumented > 0,
+      violations.length + undocumented > 0,
     );
+    console.log(describeHistory(burst.calls.length, violations));
   });
 }
 

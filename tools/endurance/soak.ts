@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { limitedHeap, memoryGrew, memoryLines, percentile, watchMemory } from '../../bench/process-figures';
 import { withService } from '../../bench/with-service';
+import { checkHistory, describeHistory, readRows } from '../../tests/harness/history';
 import type { TestService } from '../../tests/harness/service';
 import { type FaultLog, injectFaults, SHORTEST_SECONDS } from './fault-injection';
 import { type Kind, prepareTraffic, type Traffic } from './traffic';
@@ -113,31 +114,22 @@ await withService({ processes: Number(values.processes), environment: limitedHea
   await traffic.redeliver();
 
   const unexplained = report(outcomes, faults);
-  const { rows } = await service.database.pool.query<{ id: string; idp: string }>(
-    'SELECT id, identity_provider_user_id AS idp FROM users',
-  );
-  const idsOf = new Map(rows.map(({ id, idp }) => [idp, id]));
-  const missing = [...traffic.acknowledged].filter((id) => !idsOf.has(id));
-  const ambiguous = [...traffic.linked].filter(
-    ([idp, ids]) => ids.size !== 1 || !ids.has(idsOf.get(idp) ?? ''),
-  );
+  const rows = await readRows(service);
+  const violations = checkHistory(traffic.calls, rows);
   console.table({
     'requests per second': Math.round(outcomes.length / seconds),
     'users acknowledged': traffic.acknowledged.size,
-    rows: rows.length,
-    'additional rows of the same user': rows.length - idsOf.size,
-    'acknowledged users without a row': missing.length,
-    'users with several internal ids': ambiguous.length,
+    rows: [...rows.values()].flat().length,
     'undelivered events': traffic.undelivered.size,
     ...memoryLines(memory),
   });
+  console.log(describeHistory(traffic.calls.length, violations));
   const problems = [
     ...(unexplained > 0
       ? [`${unexplained} requests failed, and an injected database failure does not explain them`]
       : []),
-    ...(rows.length !== idsOf.size || missing.length + ambiguous.length + traffic.undelivered.size > 0
-      ? ['a user does not have exactly one row and one internal id, or an event was not acknowledged']
-      : []),
+    ...(violations.length > 0 ? ['the history of the calls is not admitted'] : []),
+    ...(traffic.undelivered.size > 0 ? ['an event was not acknowledged'] : []),
     ...(memoryGrew(memory) ? ['memory grew'] : []),
   ];
   if (problems.length > 0) {

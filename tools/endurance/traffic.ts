@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { type Call, call } from '../../tests/harness/history';
 import {
   deliver,
   me,
@@ -24,13 +24,11 @@ export interface Kind {
 }
 
 const CACHED_USERS = 100;
-const Linked = z.object({ userId: z.string(), identityProviderUserId: z.string() });
 
-/** Valid and invalid requests, and the users that the responses to these requests contained. */
+/** Valid and invalid requests, and the history of the valid ones. */
 export interface Traffic {
   readonly kinds: readonly Kind[];
-  /** Internal ids in the responses for each identity-provider user. A user must have only one internal id. */
-  readonly linked: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly calls: readonly Call[];
   /** Users whose event or registration was acknowledged. */
   readonly acknowledged: ReadonlySet<string>;
   /** Users whose event got a 500. The sender delivers those events again. */
@@ -41,7 +39,7 @@ export interface Traffic {
 /** Prepares the traffic. Fills the cache with the users whose requests are to be cache hits. */
 export async function prepareTraffic(service: TestService): Promise<Traffic> {
   const { idp, kv } = service;
-  const linked = new Map<string, Set<string>>();
+  const calls: Call[] = [];
   const acknowledged = new Set<string>();
   const undelivered = new Set<string>();
   const expires = { exp: Math.floor(Date.now() / 1000) + 24 * 3600 };
@@ -60,19 +58,24 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
   };
   const recentId = () => pick(recent) || 'user_cached_0';
 
-  const record = (response: ParsedResponse): ParsedResponse => {
-    const { data } = Linked.safeParse(response.body);
-    if (response.status < 300 && data) {
-      acknowledged.add(data.identityProviderUserId);
-      const ids = linked.get(data.identityProviderUserId) ?? new Set();
-      linked.set(data.identityProviderUserId, ids.add(data.userId));
-    }
+  /** Sends a request for a user and records the call. Rejects if there is no response. */
+  const record = async (
+    id: string,
+    entryPoint: Call['entryPoint'],
+    request: () => Promise<ParsedResponse>,
+  ): Promise<ParsedResponse> => {
+    const { call: made, response } = await call(id, entryPoint, request);
+    calls.push(made);
+    if (response === undefined) throw new Error('There was no response');
+    if (response.status < 300) acknowledged.add(id);
     return response;
   };
+  const guard = (url: string, id: string, token: string) => record(id, 'guard', () => me(url, token));
+  const registerBy = (url: string, id: string) =>
+    record(id, 'register', () => register(url, pick(cached), { identityProviderUserId: id }));
   const sendEvent = async (url: string, id: string): Promise<ParsedResponse> => {
-    const response = await deliver(url, userCreated(id));
-    if (response.status === 200) acknowledged.add(id);
-    else undelivered.add(id);
+    const response = await record(id, 'webhook', () => deliver(url, userCreated(id)));
+    if (response.status !== 200) undelivered.add(id);
     return response;
   };
 
@@ -82,7 +85,10 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       share: 45,
       statuses: [200],
       needsDatabase: false,
-      send: async (url) => record(await me(url, pick(cached))),
+      send(url) {
+        const index = randomIndex(CACHED_USERS);
+        return guard(url, `user_cached_${index}`, cached[index] ?? '');
+      },
     },
     {
       name: 'miss',
@@ -92,7 +98,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       async send(url) {
         const index = randomIndex(CACHED_USERS);
         await kv.engine.call('DEL', `auth:user-id-by-idp:user_uncached_${index}`);
-        return record(await me(url, uncached[index] ?? ''));
+        return guard(url, `user_uncached_${index}`, uncached[index] ?? '');
       },
     },
     {
@@ -100,7 +106,10 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       share: 5,
       statuses: [200],
       needsDatabase: true,
-      send: async (url) => record(await me(url, tokenFor(idp, nextId()))),
+      send(url) {
+        const id = nextId();
+        return guard(url, id, tokenFor(idp, id));
+      },
     },
     {
       name: 'register, new',
@@ -108,14 +117,14 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       // 200 if another request has registered the same id first.
       statuses: [200, 201],
       needsDatabase: true,
-      send: async (url) => record(await register(url, pick(cached), { identityProviderUserId: nextId() })),
+      send: (url) => registerBy(url, nextId()),
     },
     {
       name: 'register, again',
       share: 4,
       statuses: [200, 201],
       needsDatabase: true,
-      send: async (url) => record(await register(url, pick(cached), { identityProviderUserId: recentId() })),
+      send: (url) => registerBy(url, recentId()),
     },
     {
       name: 'event, new',
@@ -153,10 +162,11 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       send: (url) => register(url, pick(cached), '{"identityProviderUserId":'),
     },
   ];
-  for (const token of [...cached, ...uncached]) record(await me(service.url, token));
+  for (const [index, token] of cached.entries()) await guard(service.url, `user_cached_${index}`, token);
+  for (const [index, token] of uncached.entries()) await guard(service.url, `user_uncached_${index}`, token);
   return {
     kinds,
-    linked,
+    calls,
     acknowledged,
     undelivered,
     async redeliver() {

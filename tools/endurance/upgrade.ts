@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { extract } from 'tar';
 import { withService } from '../../bench/with-service';
 import { build, withoutServiceVariables } from '../../tests/harness/build';
+import { describeHistory } from '../../tests/harness/history';
 import { generateLoad } from '../../tests/harness/load-generator';
 import { me, tokenFor } from '../../tests/harness/requests';
 import { type ServiceProcess, startServiceProcess, type TestService } from '../../tests/harness/service';
@@ -73,11 +74,8 @@ async function sendTraffic(service: TestService, processes: readonly ServiceProc
   const options = { users: USERS, concurrency: CONCURRENCY, seed };
   const figures = await generateLoad({ ...service, processes }, options);
   if (figures.rows !== USERS) problems.push(`${figures.rows} rows for ${USERS} users`);
-  const { usersWithoutOneRow, usersWithSeveralIds, usersCreatedTwice } = figures;
-  if (usersWithoutOneRow + usersWithSeveralIds + usersCreatedTwice > 0)
-    problems.push('a user does not have exactly one id');
-  problems.push(...figures.errors);
-  return `${figures.requests} requests`;
+  problems.push(...figures.violations, ...figures.errors);
+  return describeHistory(figures.requests, figures.violations);
 }
 
 /** Checks that each version finds the ids that the other version has cached. */
