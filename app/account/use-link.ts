@@ -43,8 +43,8 @@ const FIRST_RETRY_MS = 2_000;
 const LAST_RETRY_MS = 30_000;
 
 /**
- * Loads the signed-in user's link. While the service is down, it retries after increasing delays. It retries at once when
- * the browser is online again or when `check` is called.
+ * Loads the signed-in user's link. While the service is down, it retries after increasing delays. It retries immediately
+ * when the browser is online again or when `check` is called.
  */
 export function useLink(session: Session): { state: LinkState; busy: boolean; check: () => void } {
   const [state, setState] = useState<LinkState>({ status: 'loading' });
