@@ -17,7 +17,7 @@ const service = stopAfterAll(await startTestService({ processes: 2, server: post
 const migrations = temporaryFolder();
 
 const statuses = ({ responses }: Burst) => [...new Set(responses.map(({ status }) => status))].sort();
-/** Resolves once more than this number of further users were acknowledged. */
+/** Resolves when more than `more` users were acknowledged since the call. */
 const acknowledges = (burst: Burst, more: number) => {
   const before = burst.acknowledged().size;
   return expect.poll(() => burst.acknowledged().size - before).toBeGreaterThan(more);

@@ -110,7 +110,7 @@ describe('The number of chunks of a body is limited', () => {
 });
 
 test.each(['/', '/sign-in', '/docs', '/account'])(
-  'The response of %s does not repeat the query or describe the session',
+  'The response headers of %s do not describe the session and, except for Location, do not repeat the query',
   async (path) => {
     const query = Array.from({ length: 100 }, (_, index) => `key${index}=${'x'.repeat(100)}`).join('&');
     const { text } = await sendRaw(requestHead(`GET ${path}?${query} HTTP/1.1`));

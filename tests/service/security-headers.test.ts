@@ -49,7 +49,7 @@ test('Each script of a page has the nonce of its response, and each response has
   expect(new Set(nonces).size).toBe(4);
 });
 
-test('A page does not use a nonce or policy of the request', async () => {
+test('A page does not use the nonce or the policy that a request contains', async () => {
   const { body, headers } = await send(`${service.url}/`, {
     headers: { 'x-nonce': 'chosen', 'content-security-policy': "script-src 'nonce-chosen'" },
   });
