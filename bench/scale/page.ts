@@ -1,7 +1,7 @@
 import { cost, freePlanEnds, usage } from './compute';
 import { ASSUMPTION, FLAT_RATE_CDN, INPUTS, type Input, SIZES, UPSTASH_FIXED } from './inputs';
 
-/** Formats a number. Rounds numbers from 100 to whole numbers, and smaller numbers to three significant digits. */
+/** Formats a number: as a whole number if it is at least 100, otherwise with three significant digits. */
 const count = (value: number): string =>
   value.toLocaleString(
     'en-US',
