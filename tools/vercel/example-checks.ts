@@ -11,7 +11,7 @@ const MARK = 'mark5b1e';
 const UNKNOWN_ID = '7f'.repeat(21);
 const CALL = { 'content-type': 'text/plain;charset=UTF-8', accept: 'text/x-component' };
 
-/** Grants what the migration of the example grants if the role exists. Here, the role is created after the build. */
+/** Grants the privileges that the example's migration skips, because the role does not exist during the migration. */
 export async function grantExampleTables({ database }: TestDependencies, role: string): Promise<void> {
   const tables = 'projects, project_members, project_notes';
   await database.pool.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`);

@@ -49,7 +49,7 @@ export interface BuiltFunction {
   /** Paths relative to the folder of the function. */
   readonly files: readonly string[];
   readonly megabytes: number;
-  /** Sends a request and starts the process if necessary. Returns a 500 if the process ends without a response. */
+  /** Sends a request and starts the process if necessary. Returns a 500 if the process does not respond. */
   invoke(invocation: Invocation): Promise<Reply>;
   /** Returns the running process, if any. */
   instance(): Instance | undefined;

@@ -206,7 +206,7 @@ export function responseChecks(
       },
     },
     {
-      title: 'An alternative URL of a route gets a 404, even with a session',
+      title: 'Alternative URLs of a route and internal URLs of Next.js get a 404, even with a session',
       async run() {
         for (const address of ALTERNATIVE_PATHS)
           assert.equal(

@@ -98,7 +98,7 @@ const isAnnotation = ({ dest, status, middlewarePath, headers, transforms }: Rul
 const fillTemplate = (template: string, values: Readonly<Record<string, string>>) =>
   template.replace(/\$(\w+)/g, (_, name: string) => values[name] ?? '');
 
-/** Returns the request headers after the middleware. They replace all original headers if the middleware overrides any. */
+/** Returns the request headers after the middleware. If the middleware overrides any header, it lists all that remain. */
 function applyHeaderOverrides(headers: Headers, middlewareHeaders: Headers): Headers {
   const names = first(middlewareHeaders['x-middleware-override-headers'])?.split(',');
   if (!names) return headers;
