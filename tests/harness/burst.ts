@@ -30,7 +30,7 @@ export interface Burst {
 
 /**
  * Sends a request for one new user after another, alternately to the guard, the register route and the webhook, and
- * alternately to each process of the service. Sends a request again at once if it gets a 500. Any other response is
+ * alternately to each process of the service. Sends a request again immediately if it gets a 500. Any other response is
  * final. `concurrency` is the number of requests in flight.
  */
 export async function startBurst(service: TestService, name: string, concurrency = 8): Promise<Burst> {
@@ -75,7 +75,7 @@ export async function startBurst(service: TestService, name: string, concurrency
   };
 }
 
-/** Broken links after a burst. Both lists are empty if every link is correct. */
+/** Users of a burst whose link to an internal id is missing or wrong. Both lists are empty if every link is correct. */
 interface BrokenLinks {
   /** Acknowledged users without a row. */
   readonly missing: readonly string[];

@@ -12,8 +12,8 @@ export interface Command {
 }
 
 /**
- * Every variable of the service, set to the empty string. A `.env.local` of this checkout does not replace a variable
- * that is set.
+ * Every variable of the service, set to the empty string. The values of a `.env.local` file do not replace variables that
+ * are set.
  */
 const EMPTY_VARIABLES = Object.fromEntries(Object.keys(variables.shape).map((name) => [name, '']));
 

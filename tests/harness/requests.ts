@@ -77,8 +77,8 @@ export interface WebhookSigning {
 }
 
 /**
- * Returns the headers of a webhook request, with a signature of exactly these bytes. Does not use the library that the
- * service verifies signatures with.
+ * Returns the headers of a webhook request, with a signature of exactly these bytes. Does not use the code that verifies
+ * signatures in the service.
  */
 export function signatureHeaders(
   body: string | Uint8Array<ArrayBuffer>,

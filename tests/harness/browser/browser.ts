@@ -38,7 +38,7 @@ export async function visit(
     if (/^(?:https?|wss?):$/.test(protocol) && origin !== url) problems.push(`foreign: ${request.url()}`);
   });
   try {
-    // The console does not show every violation, for example a blocked `eval` that the code recovers from.
+    // The browser console does not show every violation, for example a blocked `eval` that the code recovers from.
     await context.addInitScript(() => {
       document.addEventListener('securitypolicyviolation', (violation) => {
         const { violatedDirective, blockedURI, sourceFile } = violation;
