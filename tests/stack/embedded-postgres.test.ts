@@ -109,7 +109,7 @@ test('createDatabase() does not change a database that exists', async () => {
   expect(await query(server.url('kept'), 'SELECT version FROM note')).toEqual([{ version: 1 }]);
 });
 
-test('The server ends when its parent is killed, and the next start finds its data', async () => {
+test('The server ends when its parent is killed, and the next start finds the data', async () => {
   const folder = newFolder();
   const { child, pid } = await startInAnotherProcess(folder);
   await kill(child);
@@ -155,7 +155,7 @@ test('The server starts even if postmaster.pid contains the id of another progra
   expect(isAlive(other.pid ?? 0)).toBe(true);
 });
 
-test('startPostgres() rejects if another process uses the folder, and does not stop its server', async () => {
+test('startPostgres() rejects if another process uses the folder, and does not stop the server of that process', async () => {
   const folder = newFolder();
   const { child, pid } = await startInAnotherProcess(folder);
   await expect(start(folder)).rejects.toThrow(`in use by process ${child.pid}`);

@@ -56,7 +56,7 @@ describe.skipIf(!redis)(
   },
 );
 
-/** Checks that the client gets the same responses from both engines. */
+/** Checks that the KV server responds like Redis. Runs with each engine. */
 function behavesLikeRedis(newEngine: () => KvEngine) {
   let server: KvServer;
   let kv: ReturnType<typeof createKvClient>;
