@@ -93,7 +93,7 @@ test('A nonce is valid for its own instance only, and with the secret key only',
   expect((await payload(provider, nonce)).directives).not.toEqual([]);
 });
 
-test('A production instance passes the handshake in a cookie, which the handshake deletes', async () => {
+test('A production instance passes a handshake in a cookie, and the handshake contains a directive that deletes the cookie', async () => {
   const provider = await start(PRODUCTION);
   const handshake = signedInBrowser(provider);
   const byNonce = await handshake();
@@ -119,7 +119,7 @@ test('A handshake uses a token if the SDK does not request a nonce or the instan
   }
 });
 
-test('With azp switched off, only session tokens from a handshake lack the claim', async () => {
+test('If azp is switched off for handshakes, only session tokens from a handshake lack that claim', async () => {
   const provider = await start({ handshake: { azp: false } });
   const handshake = signedInBrowser(provider);
   const { directives } = await payload(provider, (await handshake()).nonce);

@@ -181,7 +181,7 @@ export function operationsTable(routes: readonly string[]): string {
   ].join('\n\n')}\n`;
 }
 
-/** Returns one line for each covered path with its methods, and the number of operations that are not covered for each area. */
+/** Lists the methods of each covered path, and counts the operations of each area that are not covered. */
 function section(
   api: string,
   areas: Readonly<Record<string, readonly string[]>>,
