@@ -106,7 +106,7 @@ const UNSPECIFIED: Readonly<Record<string, z.ZodType>> = {
 /** Every operation whose responses are checked, such as `GET /v1/users/:id`. */
 export const RESPONSES: Readonly<Record<string, z.ZodType>> = { ...SPECIFIED, ...UNSPECIFIED };
 
-/** Literal paths, such as `/v1/users/count`, precede paths with a parameter, because the first match counts. */
+/** Literal paths, such as `/v1/users/count`, precede paths with a parameter, because the first match is used. */
 const PATTERNS = Object.keys(RESPONSES)
   .toSorted((one, other) => Number(one.includes(':')) - Number(other.includes(':')))
   .map((operation) => ({ operation, pattern: new RegExp(`^${operation.replaceAll(':id', '[^/]+')}$`) }));
