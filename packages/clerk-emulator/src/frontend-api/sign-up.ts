@@ -127,7 +127,7 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
   });
 }
 
-/** Creates the user and the session once the sign-up is complete. */
+/** Creates the user and the session if no requirement of the sign-up is missing. */
 function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const { email, password, firstName, lastName, unsafeMetadata, verification } = signUp;
   const isVerified = !instance.verifyEmailAtSignUp || verification?.status === 'verified';
