@@ -58,7 +58,7 @@ export function memoryGrew(memory: MemoryFigures): boolean {
   return memory.some(({ first, last }) => last > MAX_MEMORY_GROWTH * first);
 }
 
-/** Returns two lines of a table, with the memory of all processes at the start and at the end. */
+/** Returns two lines of a table, with the memory of each process in the first and in the last quarter. */
 export function memoryLines(memory: MemoryFigures): Record<string, string> {
   return {
     'megabytes, first quarter': memory.map(({ first }) => Math.round(first)).join(', '),

@@ -22,7 +22,7 @@ import { addExample, EXAMPLE } from './example-files';
  */
 const PREFIX = 'identity-link-example-';
 
-/** Copies the files of this checkout that git does not ignore. */
+/** Copies the files of this checkout that git does not ignore, except examples/. */
 function copyCheckout(folder: string): void {
   const options = ['--cached', '--others', '--exclude-standard', '--deduplicate', '-z'];
   const files = execFileSync('git', ['ls-files', ...options], { encoding: 'utf8', maxBuffer: 2 ** 24 });

@@ -24,7 +24,7 @@ function duration(seconds: number): string {
 
 type Row = readonly [name: string, ...cells: string[]];
 
-/** Returns a Markdown table whose columns after the first are right-aligned. */
+/** Returns a Markdown table. By default, the columns after the first are right-aligned. */
 function table(head: Row, rows: readonly Row[], align = '--:'): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   return [head, ['---', ...head.slice(1).map(() => align)], ...rows].map(line).join('\n');

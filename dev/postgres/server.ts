@@ -32,7 +32,7 @@ export interface EmbeddedPostgres {
   readonly adopted: boolean;
   /** Folder of the cluster. It is inside the requested folder unless the service user cannot access that folder. */
   readonly dataFolder: string;
-  /** Resolves when the server has ended, including an adopted one. Further calls return the same promise. */
+  /** Stops the server, even if it was adopted, and resolves when it has ended. Further calls return the same promise. */
   stop(): Promise<void>;
 }
 

@@ -131,7 +131,7 @@ export function exampleChecks(
       },
     },
     {
-      title: 'Next.js responds with 409 to an unknown action, and its client reloads the page',
+      title: 'An unknown action gets a 409 with the header that makes the Next.js client reload the page',
       async run() {
         const unknown: [string, string] = [`$ACTION_ID_${UNKNOWN_ID}`, ''];
         const responses = await assertRejected(409, [

@@ -64,7 +64,7 @@ export interface FunctionOptions {
   /** Folder of the function. It must not be inside the project, because Node.js searches the parent folders for modules. */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** True if the HTTP server of the platform must not be visible to the function. */
+  /** True hides the HTTP server of the platform from the function. */
   readonly apart: boolean;
 }
 

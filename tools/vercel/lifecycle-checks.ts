@@ -82,7 +82,7 @@ export function lifecycleChecks(
       },
     },
     {
-      title: 'A function exports telemetry after each response, without waiting for the export interval',
+      title: 'A function exports telemetry after a response, without waiting for the export interval',
       async run() {
         const receiver = await startOtlpReceiver();
         // The metric interval is a minute, so only the export after the response can arrive within ten seconds.

@@ -129,9 +129,9 @@ async function runMiddleware(routed: RoutedRequest, middleware: BuiltFunction): 
 type Find = (routed: RoutedRequest) => Promise<Target | undefined>;
 
 /**
- * Returns a function that applies the rules to a request and finds its target. The rules decide the order: the
- * middleware, static files, the function of the route. It emulates the router of the platform. The real router may do more
- * before it applies these rules.
+ * Emulates the router of the platform. Returns a function that applies the rules to a request and finds its target. The
+ * rules decide the order: the middleware, static files, the function of the route. The real router may do more before it
+ * applies these rules.
  */
 export function router(
   routes: z.infer<typeof Rules>,

@@ -16,7 +16,7 @@ export interface Dimension {
 
 /** Node.js accepts 16 KiB of request line and headers. The remainder is for the session token and the other headers. */
 const MAX_HEAD = 15_000;
-/** The webhook and server actions accept a body of up to 1 MiB. Other requests may have less. */
+/** The webhook and server actions accept a body of up to 1 MiB. Other requests have lower limits. */
 const MAX_BODY = 1_048_576;
 const MAX_CHUNKS = 100_000;
 

@@ -22,7 +22,7 @@ export interface CostLimits {
  */
 export const ORDINARY_LIMITS: CostLimits = { factor: 5, ceiling: 60, negligible: 12 };
 
-/** Costs below this value do not contribute to the fit, because noise dominates them. */
+/** Smallest measurable cost above the reference. Noise dominates smaller costs. */
 const FIT_FROM_MS = 1;
 /**
  * Number of points in a fit. More points would include small sizes, at which the linear part of a quadratic cost

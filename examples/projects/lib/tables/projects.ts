@@ -50,7 +50,7 @@ export async function listProjects(
   return { projects, next: rows.length > PAGE_SIZE ? (projects.at(-1)?.id ?? null) : null };
 }
 
-/** Creates a project that belongs to the user. Both rows are committed together. */
+/** Creates a project with the user as its owner. The project and the membership are committed together. */
 export function createProject(userId: string, name: string): Promise<Project> {
   const id = uuidV7();
   const creating = database().project.create({
@@ -59,7 +59,7 @@ export function createProject(userId: string, name: string): Promise<Project> {
   return withConstraintErrors(creating.then(() => ({ id, name, role: 'owner' })));
 }
 
-/** Returns a project of the user. Throws a 404 if it does not exist or the user is not a member. */
+/** Returns a project and the user's role. Throws a 404 if the project does not exist or the user is not a member. */
 export async function getProject(userId: string, projectId: string): Promise<Project> {
   const row = await database().projectMember.findUnique({
     where: { projectId_userId: { projectId, userId } },

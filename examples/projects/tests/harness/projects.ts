@@ -19,7 +19,7 @@ export interface ProjectsService extends TestService {
   readonly role: string;
 }
 
-/** Starts the service. Each test file has a role of its own, because roles belong to the whole server. */
+/** Starts the service. Each test file creates another role, because all databases of a PostgreSQL server share the roles. */
 export async function startProjectsService(): Promise<ProjectsService> {
   const role = `projects_${randomBytes(6).toString('hex')}`;
   const service = await startTestService({
@@ -77,7 +77,7 @@ export interface Action {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Calls a server action like the script of a page. */
+/** Calls a server action as Next.js does in a browser. */
 export const callAction = ({ url }: TestService, { id, input, token, page = '/projects', headers }: Action) =>
   send(`${url}${page}`, {
     method: 'POST',

@@ -101,7 +101,7 @@ async function sendAction(action: HostileAction): Promise<{ status: number; text
 
 test(`${REQUESTS} hostile requests run no forbidden handler, get no 5xx, and do not appear in the log`, async () => {
   const actions = hostileActions(REQUESTS, SEED);
-  // A colleague for each request, whom `addMember` would add.
+  // Inserts a user for each request, because `addMember` adds only existing users.
   await pool.query('INSERT INTO users SELECT gen_random_uuid(), name FROM unnest($1::text[]) AS name', [
     actions.map(({ name }) => name),
   ]);

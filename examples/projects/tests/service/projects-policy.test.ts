@@ -47,7 +47,7 @@ test('Users of the same project read and change only their own note', async () =
   expect(await note('user_ada', 'GET')).toMatchObject({ status: 200, body: { text: 'Of Ada' } });
 });
 
-test('The policy limits a statement without a condition to the rows of its user', async () => {
+test('The policy limits a statement without a condition to the rows of the user of its transaction', async () => {
   const client = await connectAsService();
   expect(await asUser(client, adaId, ALL)).toEqual([{ text: 'Of Ada' }]);
   expect(await asUser(client, bobId, ALL)).toEqual([{ text: 'Of Bob' }]);
