@@ -81,7 +81,7 @@ test('When an empty cache replaces the cache, no request fails, and each process
   expect(service.linesWith('cache skipped'), 'the cache stays in use').toEqual([]);
 });
 
-test('After a failover during a burst, no acknowledged link is missing, and the pool uses the new primary', async () => {
+test('After a failover during a burst, no acknowledged user is lost, and the pool uses the new primary', async () => {
   const cached = await me(service.url, tokenFor(service.idp, 'user_kept'));
   const burst = await startBurst(service, 'failover');
   await acknowledges(burst, 30);

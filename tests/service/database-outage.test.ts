@@ -236,7 +236,7 @@ test.each([
     'CREATE UNIQUE INDEX users_identity_provider_user_id_key ON users (identity_provider_user_id)',
   ],
 ])(
-  'No user is linked if %s, and the log contains the SQLSTATE %s',
+  'No user is registered if %s, and the log contains the SQLSTATE %s',
   async (_, sqlState, breakIt, repairIt) => {
     const id = `user_${randomBytes(6).toString('hex')}`;
     const lines = () => service.linesWith(`"sqlState":"${sqlState}"`).length;

@@ -105,7 +105,7 @@ test('A deployment applies the committed migrations once and writes the same row
 test('Concurrent deployments apply each migration once, and all succeed', async () => {
   const url = await newDatabase();
   const folder = newMigrations({
-    '1_table': 'CREATE TABLE note (id INT); SELECT pg_sleep(0.2);', // Slow, so that the other instances start in the meantime.
+    '1_table': 'CREATE TABLE note (id INT); SELECT pg_sleep(0.2);', // Slow, so that the other deployments start in the meantime.
     '2_row': 'INSERT INTO note VALUES (1);',
   });
   const results = await Promise.all(Array.from({ length: 8 }, () => deployMigrations(url, folder)));

@@ -150,7 +150,7 @@ const rejectingStore = stopAfterAll(
 const at = (url: string, address: string) => Object.assign(new URL(url), { host: address }).href;
 const db = (DATABASE_URL: string): Variables => ({ DATABASE_URL });
 
-/** Secrets that an environment holds. */
+/** Returns the secrets that an environment contains. */
 function secretsOf(environment: Variables): string[] {
   const {
     DATABASE_URL = '',

@@ -10,7 +10,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const unauthorized = { status: 401, body: { message: 'Unauthorized' } };
 const TTL_SECONDS = 600;
 
-/** With IDP_JWT_KEY the service does not send requests to the Backend API. */
+/** Records requests to the Backend API. With IDP_JWT_KEY, the service does not send any. */
 const backendApi = stopAfterAll(await startStubServer());
 const service = stopAfterAll(await startTestService({ environment: { CLERK_API_URL: backendApi.url } }));
 beforeEach(() => {

@@ -23,7 +23,8 @@ const Schema = z.looseObject({
   maxLength: z.optional(z.number()),
 });
 
-// Code points without lone surrogates and NUL. The document excludes NUL only in a description. Its schemas do not express that rule.
+// Code points without lone surrogates and NUL. The document excludes NUL only in a description. Its schemas do not express
+// that rule.
 const unit = fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }).filter((point) => point !== '\0');
 
 /** Generates values of a schema, including values of the maximum length. */

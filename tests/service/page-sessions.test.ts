@@ -7,7 +7,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 const FRONTEND = 'https://app.example.com';
 
-/** A navigation of a browser to a page. */
+/** Requests a page as a browser does when it navigates. */
 const visit = (url: string, cookies: { cookie: string }) =>
   send(url, { headers: { accept: 'text/html', 'sec-fetch-dest': 'document', ...cookies } });
 

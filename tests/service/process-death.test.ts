@@ -223,7 +223,7 @@ test('Downloads that clients have aborted do not delay a shutdown', async () => 
   expect(await Promise.race([stopping.exited, pause(SHUTDOWN_MS / 2, 'still running')])).toBe(0);
 });
 
-test('A crash after SIGTERM keeps its exit code', async () => {
+test('A process that crashes after SIGTERM exits with the code of the crash', async () => {
   const stopping = await start({
     NODE_OPTIONS: `--import ${new URL('../harness/crash-on-signal.mjs', import.meta.url).href}`,
   });

@@ -105,7 +105,7 @@ test('A body that is incomplete at the timeout gets a 408, and the connection is
     expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
 });
 
-test('The connection of an early response is closed although the client keeps sending its body', async () => {
+test('After an early response, the server closes the connection even if the client keeps sending its body', async () => {
   for (const { statuses, closed } of await slowClients.unreadBodies) {
     expect({ responses: statuses.length, closed }).toEqual({ responses: 1, closed: true });
   }

@@ -352,7 +352,7 @@ test('The standard OTEL variables set the endpoint, the protocol and the headers
   expect(stopping.output()).not.toContain('of-the-collector');
 });
 
-test('The service does not forward the trace headers of a caller to its dependencies', async () => {
+test('The service does not forward the trace headers of a caller to the KV store', async () => {
   let sent = '';
   const proxy = stopAfterTest(await startTcpProxy(service.kv.address));
   proxy.onClientData = (chunk) => {

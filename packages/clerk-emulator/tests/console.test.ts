@@ -158,7 +158,7 @@ test('A request for an invalid user gets a 422 with a message or the name of the
   expect(provider.store.users.all().map(({ email }) => email)).not.toContain('a@example.com');
 });
 
-test('A request for a missing resource gets a 404 that says so', async () => {
+test('A request for a missing resource gets a 404 whose message contains "was not found"', async () => {
   for (const [method, path] of [
     ['DELETE', '/api/users/user_none'],
     ['POST', '/api/users/user_none/sessions'],

@@ -24,7 +24,7 @@ async function signedInBrowser(provider: Emulator, email: string) {
   return { user, browser, sessionId: response?.created_session_id ?? '' };
 }
 
-/** The headers of an application that proxies the Frontend API. */
+/** Returns the headers that an application sends when it proxies the Frontend API. */
 const proxied = (key: string) => ({
   'clerk-proxy-url': 'https://app.example/__clerk',
   'clerk-secret-key': key,

@@ -55,7 +55,7 @@ const errorStatus = (call: Promise<unknown>) =>
     (error: unknown) => (isClerkAPIResponseError(error) ? error.status : error),
   );
 
-/** The claims of the session token among cookies. */
+/** Returns the claims of the session token in a list of cookies. */
 function sessionClaims(cookies: readonly string[]) {
   const token = cookies.find((each) => each.startsWith('__session='))?.split(/[=;]/)[1] ?? '';
   return decodeJwt(token).payload;
@@ -85,7 +85,7 @@ test('A nonce expires after a minute', async () => {
   expect(await errorStatus(payload(provider, late.nonce))).toBe(404);
 });
 
-test('A nonce is valid for its own instance only, and with the secret key only', async () => {
+test('A nonce is valid only for the instance that created it, and only with the secret key', async () => {
   const [provider, other] = [await start(), await start()];
   const { nonce } = await signedInBrowser(provider)();
   expect(await errorStatus(payload(other, nonce))).toBe(404);

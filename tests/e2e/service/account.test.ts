@@ -63,7 +63,7 @@ test('The account page shows an error while the database is down, and recovers w
     expect((await shownLink(page)).origin).toBe('Registered by this request.');
   }));
 
-test('The account page shows an error while the service is unreachable, and its button sends the request again', () =>
+test('The account page shows an error while the service is unreachable, and a button that sends the request again', () =>
   visit(browser, service, { expected: [/ERR_CONNECTION_REFUSED .*\/users\/v1\/me/] }, async (page) => {
     await page.route('/users/v1/me', (route) => route.abort('connectionrefused'));
     await signInUnknownUser(page, 'offline@example.com');

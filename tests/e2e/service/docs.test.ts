@@ -142,7 +142,7 @@ test('Each command that a copy button copies gets a success response that the do
     expect(await service.database.rowsOf('user_2abcDEFghiJKLmnoPQRstuVWXyz')).toHaveLength(1);
   }));
 
-test('The HTML of the docs page contains every command and is the same for every Host header', async () => {
+test('The HTML of the docs page contains every command and does not depend on the Host header', async () => {
   const mainOf = async (headers: Record<string, string>) => {
     const request = http.get(`${service.url}/docs`, { headers });
     const response = await new Promise<http.IncomingMessage>((resolve, reject) => {

@@ -17,7 +17,7 @@ import { stopAfterAll } from '../../vitest/stop-after-all';
 
 const browser = stopAfterAll(await launchBrowser());
 
-/** Status and body of GET /users/v1/me with the cookies of the browser. */
+/** Returns the status and body of GET /users/v1/me with the cookies of the browser. */
 async function meByCookie(page: Page) {
   const response = await page.request.get('/users/v1/me');
   return { status: response.status(), body: await response.json() };

@@ -165,7 +165,7 @@ export function replaceSection(readme: string, section: string): string {
   return readme.replace(SECTION, (_all, start: string, end: string) => `${start}${section}${end}`);
 }
 
-/** Describes as Markdown which operations of the specification are covered by the routes of an emulator. */
+/** Returns Markdown that lists which operations of the specification the routes of an emulator cover. */
 export function operationsTable(routes: readonly string[]): string {
   const specified = Object.values(SPECIFICATION).flatMap((areas) => Object.values(areas).flat());
   const covered = specified.filter((operation) => routes.includes(operation)).length;
