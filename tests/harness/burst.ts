@@ -24,7 +24,7 @@ export interface Burst {
   readonly responses: readonly BurstResponse[];
   /** Returns the users whose request or event got a 2xx response. */
   acknowledged(): Set<string>;
-  /** Stops the requests for further users. Resolves once every request in flight has its final response. */
+  /** Stops sending requests for further users. Resolves once every request in flight has its final response. */
   end(): Promise<void>;
 }
 

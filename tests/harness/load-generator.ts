@@ -82,7 +82,7 @@ export async function generateLoad(
     inserts += service.database.takeStatements().filter((sql) => sql.startsWith('INSERT')).length;
   };
 
-  // Another user calls register, because the guard links the id of the caller before the handler runs.
+  // Another user calls register. Otherwise, the guard would register the user before the handler of register runs.
   const caller = tokenFor(service.idp, `user_caller_${seed}`, { exp: now() + 3600 });
   for (const { url } of service.processes) await me(url, caller);
   countInserts();

@@ -32,7 +32,7 @@ export const HOOK = '/webhooks/idp/v1/user-created';
 export const now = () => Math.floor(Date.now() / 1000);
 
 /**
- * Returns a session token that is valid for ten minutes, so that it does not expire on a slow machine. Its user does not
+ * Returns a session token that is valid for ten minutes, so that it does not expire on a slow machine. The user need not
  * exist at the identity provider.
  */
 export function tokenFor(

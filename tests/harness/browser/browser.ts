@@ -15,7 +15,7 @@ interface Visit extends BrowserContextOptions {
 
 /**
  * Runs a test in a new, signed-out browser context. The test fails if the page logs an unexpected error, throws, violates its
- * Content-Security-Policy, or sends a request to any host but the service.
+ * Content-Security-Policy, or sends a request to another host than the service.
  */
 export async function visit(
   browser: Browser,
