@@ -4,7 +4,10 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import type { UserLink } from '#lib/api/schemas';
 import { type ApiResponse, callApi, type Session } from './api';
 
-/** The state of the user's link. `ended`: the session has ended. `down`: the service failed or cannot be reached. */
+/**
+ * The state of the link between the provider's id and the internal id of the user. `ended`: the session has ended. `down`:
+ * the service failed or cannot be reached.
+ */
 export type LinkState =
   | { readonly status: 'loading' }
   | {

@@ -48,7 +48,7 @@ const Linked = z.object({ userId: z.string() });
 const SPREAD = 3;
 
 /**
- * Links every user through guard, register and webhook at about the same time. The order is random, some requests are
+ * Registers every user through guard, register and webhook at about the same time. The order is random, some requests are
  * sent twice, and each request goes to a random process. Compares all responses with the rows afterwards.
  */
 export async function generateLoad(

@@ -261,7 +261,7 @@ test('An older version ignores migrations that a newer version applied', async (
   expect(await deployMigrations(url, older)).toEqual([]);
 });
 
-test('pendingMigrations changes nothing and returns the pending migrations, or undefined if the role may not read the applied ones', async () => {
+test('pendingMigrations only reads. It returns the pending migrations, or undefined if the role may not read the applied ones', async () => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_good': 'CREATE TABLE note (id INT)', '2_bad': 'SELECT 1/0' });
   expect(await pendingMigrations(url, folder)).toEqual(['1_good', '2_bad']);

@@ -128,7 +128,7 @@ async function queriesHaveEnded(): Promise<boolean> {
   return rows.length === 0;
 }
 
-test('A user who makes a request during the deletion gets a new link, and the deletion reports `relinked`', async () => {
+test('A user who makes a request during the deletion gets a new internal id, and the deletion reports `relinked`', async () => {
   const id = 'user_who_comes_back';
   const userId = await visit(id);
   let next = '';
@@ -170,7 +170,7 @@ test('A foreign key with ON DELETE RESTRICT prevents the deletion, and a foreign
   await database.pool.query('DROP TABLE notes_kept, notes_gone');
 });
 
-test('The forget command deletes nothing without a confirmation, without a cache, or with two ids', async () => {
+test('The forget command does not delete a user without a confirmation, without a cache, or with two ids', async () => {
   const id = 'user_who_stays';
   const userId = await visit(id);
   const unconfirmed = await command('forget', id);

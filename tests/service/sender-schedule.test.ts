@@ -59,7 +59,7 @@ describe('The retry schedule of the sender', () => {
 test('Late, repeated and reordered events create each user once', async () => {
   const ids = Array.from({ length: 20 }, (_, index) => `user_disorder_${index}`);
   const { webhooks } = service.idp;
-  // Other events of each user precede its user.created event, and the guard links some users first.
+  // Other events of each user precede its user.created event, and the guard registers some users first.
   const types = ['test.deleted', 'test.updated', 'user.created', 'test.updated', 'user.created'];
   await Promise.all(
     ids

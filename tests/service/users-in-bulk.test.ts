@@ -80,7 +80,7 @@ const link = (ids: readonly string[]) =>
     [ids],
   );
 
-test('A backfill links each user with a valid id despite a rate limit, errors, resets, sign-ups and deletions', async () => {
+test('A backfill registers each user with a valid id despite a rate limit, errors, resets, sign-ups and deletions', async () => {
   const ids = signUp(USERS);
   await link(ids.slice(100, 200));
   const { rows: before } = await database.pool.query('SELECT * FROM users ORDER BY id');
@@ -114,7 +114,7 @@ test('A backfill links each user with a valid id despite a rate limit, errors, r
   const there = provider.store.users.all().map(({ id }) => id);
   const linked = new Set(await database.users());
   expect(there.filter((id) => !linked.has(id))).toEqual([tooLong]);
-  // Users that were linked before keep their internal id.
+  // Users that already had a row keep their internal id.
   expect((await database.pool.query('SELECT * FROM users')).rows).toEqual(expect.arrayContaining(before));
   const [seen = 0, made = 0, already = 0, failed = 0] = (stdout.match(/\d+/g) ?? []).map(Number);
   expect({ sum: made + already + failed, made: made + 100, failed }).toEqual({
@@ -192,7 +192,7 @@ test('A backfill waits for a database that is temporarily unavailable', async ()
   expect(stderr).toMatch(/The database failed \(\w+\)\. Retry in/);
 });
 
-test('A backfill links all 20,000 users of an import with 100 users per second', async () => {
+test('A backfill registers all 20,000 users of an import with 100 users per second', async () => {
   const template = userTemplate();
   const ids = arrivalTimes(20_000, 100).map((createdAt, index) => {
     const id = `user_${index}`;

@@ -39,7 +39,7 @@ function serverProcess(server: { readonly dataFolder: string }): number {
   return Number(readFileSync(path.join(server.dataFolder, 'postmaster.pid'), 'utf8').split('\n')[0]);
 }
 
-/** Starts another process that starts a server in the folder and then waits until it is killed. */
+/** Starts a process that starts a server in the folder. The process then runs until it is killed. */
 async function startInAnotherProcess(folder: string, before = '') {
   const program = path.join(root, `holder-${folders}.mts`);
   const module = fileURLToPath(new URL('../../dev/postgres/server.ts', import.meta.url));
