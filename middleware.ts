@@ -11,7 +11,7 @@ const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
 function options() {
   const { IDP_PUBLISHABLE_KEY, IDP_JWT_KEY } = environment();
   return {
-    // Passed here, because Next.js can inline the SDK's own variable for this key at build time.
+    // Without this option, the SDK reads NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY, which Next.js can inline at build time.
     publishableKey: IDP_PUBLISHABLE_KEY.key,
     ...(IDP_JWT_KEY ? { jwtKey: IDP_JWT_KEY } : {}),
     telemetry: { disabled: true },
@@ -19,8 +19,8 @@ function options() {
 }
 
 /**
- * Contains no authorized parties, because the SDK would then reject a token without an origin (`azp`). The page handler
- * below rejects only a token whose origin is not authorized.
+ * Options without the authorized parties. With them, the SDK would reject a token without an origin (`azp`). The page
+ * handler below rejects only a token whose origin is not authorized.
  */
 const pageOptions = () => ({ ...options(), ...(isProxy() ? { frontendApiProxy: { enabled: true } } : {}) });
 
@@ -51,5 +51,5 @@ export default authenticationMiddleware({
   authorizedParties: () => environment().IDP_AUTHORIZED_PARTIES ?? [],
 });
 
-// Excludes only static files, because the SDK's `auth()` trusts headers of the client where the middleware does not run.
+// Excludes only static files. On a path without the middleware, the SDK's `auth()` would trust headers of the client.
 export const config = { runtime: 'nodejs', matcher: ['/((?!_next/static/).*)'] };

@@ -4,7 +4,7 @@ import { PHASE_DEVELOPMENT_SERVER, PHASE_PRODUCTION_BUILD } from 'next/constants
 import { checkRoutes, writeRoutes } from './lib/routing/app-routes.ts';
 import { API_ROOTS } from './lib/routing/routes.ts';
 
-/** Headers of every response. middleware.ts sets the Content-Security-Policy because it contains a nonce. */
+/** Headers of every response. middleware.ts sets the Content-Security-Policy, whose nonce differs in each response. */
 const securityHeaders = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',

@@ -12,7 +12,7 @@ const MAX_PORT = 65_535;
 
 /**
  * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` sets the host name. On
- * SIGTERM, the process drains its connections and exits with code 0 within 9 s. SIGINT ends it at once.
+ * SIGTERM, the process drains its connections and exits with code 0 within 9 s. SIGINT ends it immediately.
  */
 const { values } = parseArgs({
   options: {
@@ -53,8 +53,8 @@ const app = next({
   dir: projectFolder,
   hostname: values.hostname ?? 'localhost',
   port,
-  // Next.js adds its upgrade listener to this unused server. The server that listens has no such listener, so Node.js
-  // handles an upgrade request like any other request.
+  // Next.js adds its upgrade listener to this unused server. The server that accepts connections has no upgrade listener,
+  // so Node.js handles an upgrade request like any other request.
   httpServer: createServer(),
 });
 await app.prepare();

@@ -23,18 +23,18 @@ function processTree(root: number): number[] {
   return below(root);
 }
 
-/** Returns the CPU time that the threads of a process have used, in user and system mode. */
+/** Returns the CPU time that the current threads of a process have used, in user and system mode. */
 export const processCpuMilliseconds = (pid: number): number =>
   readdirSync(`/proc/${pid}/task`)
     .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
     // The first field is the CPU time in nanoseconds.
     .reduce((sum, schedstat) => sum + Number(schedstat.split(' ')[0]) / 1e6, 0);
 
-/** Returns the CPU time that a process and all its descendants have used. */
+/** Returns the CPU time that a process and its current descendants have used. */
 export const cpuMilliseconds = (root: number): number =>
   processTree(root).reduce((sum, pid) => sum + processCpuMilliseconds(pid), 0);
 
-/** Returns a percentile as a share, such as 0.99. Returns 0 if there are no values. */
+/** Returns the percentile for a share, such as 0.99 for the 99th percentile. Returns 0 if there are no values. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
@@ -58,7 +58,7 @@ export function memoryGrew(memory: MemoryFigures): boolean {
   return memory.some(({ first, last }) => last > MAX_MEMORY_GROWTH * first);
 }
 
-/** Returns two lines of a table, with the memory of all processes at the start and at the end. */
+/** Returns two lines of a table, with the memory of each process in the first and in the last quarter. */
 export function memoryLines(memory: MemoryFigures): Record<string, string> {
   return {
     'megabytes, first quarter': memory.map(({ first }) => Math.round(first)).join(', '),

@@ -8,7 +8,7 @@ interface StartedServer extends DatabaseServer {
 }
 
 /**
- * Builds the service, starts it with its own dependencies and calls `work`. Stops everything when `work` settles or the
+ * Builds the service, starts its dependencies and the service, and calls `work`. Stops everything when `work` settles or the
  * process is interrupted. Tests use the same build folder, so do not run tests at the same time.
  */
 export async function withServiceOver<S extends StartedServer>(

@@ -43,7 +43,7 @@ export async function runCommand(usage: string, command: () => Promise<ExitCode>
   }
 }
 
-/** Escapes control characters of an id for the terminal. A client can register an id with any characters. */
+/** Returns an id without control characters, which a terminal would interpret. A client can register almost any id. */
 export const shown = (id: string): string =>
   /^[\w.:@|-]+$/.test(id) ? id : JSON.stringify(id).replace(/[^\x20-\x7e]/g, '?');
 

@@ -7,7 +7,7 @@ function isPrivilegeError(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '42501';
 }
 
-/** Returns true in a preview build. Vercel makes one for every pull request, and none may migrate production. */
+/** Returns true in a Vercel build that is not for production. Such a build must not migrate the production database. */
 function isPreview(): boolean {
   const { VERCEL_ENV } = process.env;
   return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production';
@@ -28,9 +28,9 @@ async function main(): Promise<void> {
   }
   // The application loads the same file. A variable that is already set keeps its value.
   if (existsSync('.env.local')) process.loadEnvFile('.env.local');
-  // MIGRATION_DATABASE_URL is for the owner of the tables. The service has a role with fewer privileges and does not read
-  // it. A preview ignores this variable, because the dashboard sets variables for previews by default, and this one is for
-  // production.
+  // MIGRATION_DATABASE_URL is for the owner of the tables. The service does not read this variable, because its role has
+  // fewer privileges. A preview ignores the variable, because Vercel's dashboard sets a variable for previews by default,
+  // even if it is meant for production.
   const hasOwner = !isPreview() && process.env['MIGRATION_DATABASE_URL']?.trim();
   const variable = hasOwner ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL';
   const databaseUrl = process.env[variable]?.trim();

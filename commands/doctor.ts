@@ -16,7 +16,7 @@ const USAGE = `npm run doctor -- [--url <https URL>] [--json] [--local]
 
   Exit code: 0 if no check failed, 1 if a check failed, 2 if the options are invalid.`;
 
-/** Maximum time between the output and the exit. Open connections close during it. */
+/** Maximum time that open connections have to close before the process exits. */
 const EXIT_TIMEOUT_MS = 2_000;
 
 const COLOURS = { ok: 32, skipped: 90, warning: 33, failure: 31 } as const;

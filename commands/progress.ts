@@ -8,7 +8,7 @@ function formatTimeLeft(seconds: number): string {
   return seconds < 5_400 ? `${Math.round(seconds / 60)} min left` : `${(seconds / 3_600).toFixed(1)} h left`;
 }
 
-/** Shows the progress of a command. A terminal shows one line that is updated. Another stream gets a line at most every 5 s. */
+/** Shows the progress of a command. A terminal has one line, which is updated. Any other stream gets at most one in 5 s. */
 export interface Progress {
   /** Sets the total number of users of this run. */
   expect(users: number): void;

@@ -22,7 +22,7 @@ import { addExample, EXAMPLE } from './example-files';
  */
 const PREFIX = 'identity-link-example-';
 
-/** Copies the files of this checkout that git does not ignore. */
+/** Copies the files of this checkout that git does not ignore, except examples/. */
 function copyCheckout(folder: string): void {
   const options = ['--cached', '--others', '--exclude-standard', '--deduplicate', '-z'];
   const files = execFileSync('git', ['ls-files', ...options], { encoding: 'utf8', maxBuffer: 2 ** 24 });
@@ -32,7 +32,7 @@ function copyCheckout(folder: string): void {
   }
 }
 
-/** Links each file of a folder, because a build does not follow a link to a folder outside of its project. */
+/** Creates a hard link to each file, because a build does not follow a symbolic link to a folder outside of its project. */
 function linkFiles(from: string, to: string): void {
   mkdirSync(to);
   for (const entry of readdirSync(from, { withFileTypes: true })) {
@@ -56,7 +56,7 @@ const TESTS = readdirSync(path.join(EXAMPLE, 'tests'), { recursive: true, encodi
   .filter((file) => file.endsWith('.test.ts'))
   .map((file) => path.join('tests', file));
 
-/** Each step of a team that adds these files. The tests make the build, whose list of routes has to match. */
+/** The steps of a team that adds these files. The tests build the project, which fails if the list of routes is old. */
 const STEPS = [
   ['npx', 'prisma', 'generate'],
   ['npm', 'run', '--silent', 'routes'],
@@ -68,7 +68,7 @@ const STEPS = [
 
 let running: number | undefined;
 
-/** Runs a command in its own process group, so that it can be stopped as a whole. Resolves with the exit code. */
+/** Runs a command in a new process group, so that all its processes can be stopped. Resolves with the exit code. */
 async function run([command, ...args]: readonly [string, ...string[]], cwd: string): Promise<unknown> {
   console.log(`\n$ ${command} ${args.join(' ')}`);
   const child = spawn(command, args, { cwd, detached: true, stdio: ['ignore', 'inherit', 'inherit'] });

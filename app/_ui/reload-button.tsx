@@ -1,6 +1,6 @@
 'use client';
 
-/** Reloads the page. Without a reload, the browser would not request scripts again that failed to load. */
+/** Reloads the page. The browser does not request failed scripts again without a reload. */
 export function ReloadButton() {
   return (
     <button className="button" type="button" onClick={() => window.location.reload()}>

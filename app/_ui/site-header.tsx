@@ -4,7 +4,7 @@ import { AccountMenu } from './account-menu';
 import { Mark } from './mark';
 import styles from './ui.module.css';
 
-/** The header of every page. Only the local stack has a console to link to. */
+/** The header in the root layout. Only the local stack has a console to link to. */
 export function SiteHeader() {
   const consoleAddress = mailsOnConsole();
   return (
@@ -15,7 +15,7 @@ export function SiteHeader() {
           <span>Identity link</span>
         </Link>
         <nav aria-label="Main" className={`${styles['menu']} ${styles['main']}`}>
-          {/* Few visitors follow this link, so it is not worth a request on every page. */}
+          {/* Few visitors follow this link, so the pages do not prefetch it. */}
           <Link className={styles['menuLink']} href="/docs" prefetch={false}>
             API
           </Link>

@@ -6,7 +6,7 @@ export interface ApiRequest {
   readonly body?: string;
 }
 
-/** A request and its response, which is undefined if none arrived in time. */
+/** A request and its response. The response is undefined if the request failed or timed out. */
 export interface Exchange {
   readonly request: ApiRequest;
   readonly response: ApiResponse | undefined;
@@ -53,8 +53,8 @@ export interface Session {
 }
 
 /**
- * Calls the API as the signed-in user. Never throws. An expired session token is renewed first. After a 401, the request
- * is sent once more with a new token, so the user sees a 401 only if the session has ended.
+ * Calls the API as the signed-in user. Does not reject. Renews an expired session token first if the SDK is loaded. After a
+ * 401, renews the token and sends the request once more. A second 401 usually means that the session has ended.
  */
 export async function callApi(request: ApiRequest, { isLoaded, getToken }: Session): Promise<Exchange> {
   // The first call does not wait for the SDK, because the server has just received a valid cookie.

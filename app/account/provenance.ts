@@ -1,4 +1,4 @@
-/** Where the service found a link, in words for the user. */
+/** Describes to the user where the service found the link between the provider's id and the internal id. */
 export interface Provenance {
   readonly title: string;
   readonly text: string;
@@ -12,7 +12,7 @@ export function isFirstSight(headers: Headers): boolean {
   return entry(headers, 'caller') === 'created';
 }
 
-/** Reads from the `server-timing` header of a response where the service found the link. */
+/** Returns where the service found the link, according to the `server-timing` header of the response. */
 export function provenance(headers: Headers): Provenance {
   if (isFirstSight(headers)) {
     return {

@@ -4,7 +4,10 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import type { UserLink } from '#lib/api/schemas';
 import { type ApiResponse, callApi, type Session } from './api';
 
-/** The state of the user's link. `ended`: the session has ended. `down`: the service failed or cannot be reached. */
+/**
+ * The state of the link between the provider's id and the internal id of the user. `ended`: the session has ended. `down`:
+ * the service failed or cannot be reached.
+ */
 export type LinkState =
   | { readonly status: 'loading' }
   | {
@@ -43,8 +46,8 @@ const FIRST_RETRY_MS = 2_000;
 const LAST_RETRY_MS = 30_000;
 
 /**
- * Loads the signed-in user's link. While the service is down, it retries after increasing delays. It retries at once when
- * the browser is online again or when `check` is called.
+ * Loads the signed-in user's link. While the service is down, it retries after increasing delays. It retries immediately
+ * when the browser is online again or when `check` is called.
  */
 export function useLink(session: Session): { state: LinkState; busy: boolean; check: () => void } {
   const [state, setState] = useState<LinkState>({ status: 'loading' });

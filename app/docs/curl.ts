@@ -2,7 +2,10 @@ import { type Operation, securitySchemes } from './document';
 
 const quote = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
-/** Signs like the provider (Standard Webhooks): HMAC-SHA256 with the decoded secret over id, timestamp and body. */
+/**
+ * Returns commands that sign a body like the provider (Standard Webhooks): HMAC-SHA256 of id, timestamp and body with the
+ * decoded secret.
+ */
 const sign = (body: string) => `BODY=${quote(body)}
 ID=msg_$(openssl rand -hex 12) NOW=$(date +%s)
 KEY=$(printf %s "\${WEBHOOK_SECRET#whsec_}" | openssl base64 -d -A |
@@ -19,8 +22,8 @@ const SIGNED = [
 ];
 
 /**
- * Returns a command for a POSIX shell that calls an operation with the first example of the document. It reads the
- * variables API, TOKEN and WEBHOOK_SECRET, so the page is the same on every host.
+ * Returns a command for a POSIX shell that calls an operation with the first example body of the document. The command
+ * reads the shell variables API, TOKEN and WEBHOOK_SECRET, so the page is the same on every host.
  */
 export function curl({ path, security, requestBody }: Operation): string {
   const schemes = security.flatMap((each) => Object.keys(each)).map((name) => securitySchemes[name]);

@@ -148,7 +148,7 @@ export const parameters = calls[0]?.parameters ?? [];
 
 const headers = [...responses, ...elsewhere].flatMap((response) => Object.entries(response.headers));
 
-/** The response headers, each with one schema for each of its patterns. */
+/** The response headers. A header has one schema for each pattern that the document gives for it. */
 export const responseHeaders = [...new Set(headers.map(([name]) => name))].map((name) => {
   const uses = headers.flatMap(([other, header]) => (other === name ? [header] : []));
   return {

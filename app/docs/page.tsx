@@ -144,12 +144,12 @@ const content = (
   </>
 );
 
-// Next.js rejects the static import in a server component.
+// Next.js rejects a static import of react-dom/server in a server component.
 const { renderToStaticMarkup } = await import('react-dom/server');
 
 /**
- * The page as HTML. It depends only on the document and not on the visitor, so it is made once per process. React would
- * serialize elements twice for every request.
+ * The page as HTML. It depends only on the document and not on the visitor, so it is made once per process. React elements
+ * would be serialized for every request, once as HTML and once as data for the browser.
  */
 const html = renderToStaticMarkup(content);
 

@@ -10,7 +10,7 @@ export const prose = (text = ''): ReactNode[] =>
     .split('\n\n')
     .filter(Boolean)
     .map((paragraph) =>
-      // As arguments, the children need no keys. Keys made from the text would not be unique.
+      // Children in an array would need keys, and the text of a piece is not a unique key.
       createElement(
         'p',
         { key: paragraph },
@@ -59,7 +59,7 @@ export const rows = (list: readonly Row[]) =>
     </dl>
   );
 
-/** Returns the description of a value, and the values or the form that its schemas require. */
+/** Returns the description of a value, and the constants and patterns that its schemas require. */
 export const valueText = (description: string | undefined, forms: readonly Schema[]) => {
   const limits = forms.flatMap((form) => [
     ...('const' in form ? [['always', JSON.stringify(form.const)]] : []),

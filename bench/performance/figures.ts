@@ -108,7 +108,6 @@ export const Figures = z.object({
 });
 export type Figures = z.infer<typeof Figures>;
 
-/** Returns the median. */
 const median = (values: readonly number[]) => {
   const sorted = [...values].sort((one, other) => one - other);
   const middle = Math.floor(sorted.length / 2);
@@ -116,7 +115,6 @@ const median = (values: readonly number[]) => {
   return (low + high) / 2;
 };
 
-/** Returns the median, minimum and maximum. */
 export const spreadOf = (values: readonly number[]): Spread => ({
   median: median(values),
   least: Math.min(...values),

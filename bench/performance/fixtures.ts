@@ -5,7 +5,7 @@ import { startDedicatedPostgres } from '../../tests/harness/dependencies/dedicat
 import { hasRedis, startRedis } from '../../tests/harness/dependencies/redis';
 import { launch } from './launch';
 
-/** Dependencies that all targets share: one database, one cache and one identity provider. */
+/** Dependencies that the targets share: one database, one cache and one identity provider. */
 export interface Fixtures {
   readonly databaseUrl: string;
   readonly pool: Pool;

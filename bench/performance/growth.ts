@@ -5,10 +5,10 @@ import { type Level, measureRequests } from './requests';
 import { bare, service, type Target } from './targets';
 
 const CHUNK = 500_000;
-/** Scenarios that read or write the users table. */
+/** Scenarios that read or write the table `users`. */
 const SCENARIOS = /cache miss|first request|register|webhook, (?:new|duplicate)/;
 
-/** Measures requests to the service with users tables of increasing size. */
+/** Measures requests to the service while the number of rows in the table `users` increases. */
 export async function measureGrowth(
   fixtures: Fixtures,
   sizes: readonly number[],

@@ -114,8 +114,8 @@ export async function measureProfile(
   fixtures: Fixtures,
   start: (target: Target) => Promise<Server>,
 ): Promise<NonNullable<Figures['profile']>> {
-  // User ids contain the name of the target. This section uses its own name, because another section may already have
-  // inserted users with the name of the service.
+  // User ids contain the name of the target. This section uses the name `profiled`, because another section may already
+  // have inserted users with the name of the service.
   const scenarios = await scenariosFor({ ...service, name: 'profiled' }, fixtures);
   const serviceScenarios = scenarios.filter(({ name }) => SCENARIOS.includes(name));
   const profiled = [

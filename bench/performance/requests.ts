@@ -11,7 +11,7 @@ export interface Level {
   readonly connections: number;
   readonly rounds: number;
   /**
-   * Requests per target in each round. The reference gets this number of requests twice, before and after the targets.
+   * Requests per target and scenario in each round. The reference gets this number twice, before and after the targets.
    */
   readonly sample: number;
   /** Number of samples of each scenario that each target gets before the first round. These samples are not measured. */
@@ -53,8 +53,8 @@ const merge = (all: readonly LoadFigures[]): LoadFigures => ({
 const cpuPerRequest = ({ cpuMilliseconds, requests }: LoadFigures) => cpuMilliseconds / requests;
 
 /**
- * Measures CPU time and latency of every scenario on every target. Each round measures the reference, then every target,
- * then the reference again. Other load on the machine therefore affects the reference and the targets about equally.
+ * Measures CPU time and latency of each scenario on the targets that have it. Each round measures the reference, then the
+ * targets, then the reference again. Other load on the machine therefore affects the reference and the targets about equally.
  */
 export async function measureRequests(
   fixtures: Fixtures,

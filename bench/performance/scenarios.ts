@@ -16,7 +16,7 @@ export interface Scenario {
 const KNOWN_USERS = 100;
 const EXISTING_ROWS = 20_000;
 const HOUR_SECONDS = 3_600;
-/** Number of characters at the end of a signature that a forged token replaces. */
+/** Number of characters that `forge` replaces at the end of a signature. */
 const SIGNATURE_TAIL = 40;
 
 const statusOf = { get: 200, unauthorized: 401, invalidSignature: 400 } as const;

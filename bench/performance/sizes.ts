@@ -37,7 +37,7 @@ function functionBytes(file: string): number {
   );
 }
 
-/** Returns the number and compressed size of the scripts of a page. */
+/** Counts the scripts of a page. Measures the compressed size of the scripts that the service serves. */
 async function measurePageScripts(url: string, page: string) {
   const html = await (await fetch(url + page)).text();
   const sources = [...html.matchAll(/<script\b[^>]*\bsrc="([^"]+)"/g)].map(([, source = '']) => source);

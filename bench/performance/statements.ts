@@ -8,7 +8,7 @@ const CALLS = 500;
 
 /**
  * Statements of a registration. `LOOK_UP` is a short form of the SQL that Prisma generates. `INSERT` is from
- * lib/register.ts.
+ * lib/linking/links.ts.
  */
 export const LOOK_UP =
   'SELECT id, identity_provider_user_id FROM users WHERE identity_provider_user_id IN ($1)';

@@ -18,7 +18,7 @@ const CALLS = 4_000;
 const CACHED_IDS = 100_000;
 const CACHED_AT_ONCE = 100;
 
-/** Random ids with the length of the provider's ids. Random order is the worst case for the size of an index. */
+/** Inserts random ids with the length of the provider's ids. Random order is the worst case for the size of an index. */
 const FILL = `
   INSERT INTO users (id, identity_provider_user_id)
   SELECT (lpad(to_hex(1760000000000 + n), 12, '0') || '7' || left(hash, 3) || '8' || substr(hash, 4, 15))::uuid,
@@ -143,7 +143,7 @@ async function measureCache(fixtures: Fixtures): Promise<Storage['cache']> {
   }
 }
 
-/** Measures the storage per user with tables of increasing size. Empties the table before and afterwards. */
+/** Measures the storage per user while the number of rows increases. Empties the table before and afterwards. */
 export async function measureStorage(fixtures: Fixtures, sizes: readonly number[]): Promise<Storage> {
   const cache = await measureCache(fixtures);
   const client = await fixtures.pool.connect();

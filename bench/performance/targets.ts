@@ -24,7 +24,7 @@ const project = path.resolve(import.meta.dirname, '../..');
 const baselines = path.join(import.meta.dirname, 'baselines');
 const nextOf = (folder: string) => path.join(folder, 'node_modules/next/dist/bin/next');
 
-/** Returns the environment variables that the Clerk SDK reads. */
+/** Returns the environment variables that the baselines and the Clerk SDK read. */
 function sdkVariables({ keys, idp, databaseUrl, kv, redisUrl }: Fixtures): Record<string, string> {
   return {
     CLERK_SECRET_KEY: keys.secret,
@@ -104,8 +104,8 @@ export const service: Target = {
 };
 
 /**
- * The service with telemetry. Measured only with `--targets service,service-telemetry`. The collector discards the
- * telemetry.
+ * The service with telemetry. It is measured only if `--targets` names it, as in `--targets service,service-telemetry`. The
+ * collector discards the telemetry.
  */
 export const serviceWithTelemetry: Target = {
   ...service,

@@ -127,7 +127,7 @@ export function cost(users: number) {
   return { ...lines, vercel, store, database, total: vercel + store + database };
 }
 
-/** Returns the number of daily users at which the monthly allowance of a free plan is used up. */
+/** Returns the number of daily users at which each allowance of a free plan is used up. `databaseHours` is a time instead. */
 export function freePlanEnds() {
   const one = usage(1);
   const users = (allowance: number, used: number) => Math.floor(allowance / used);

@@ -1,7 +1,7 @@
 import { cost, freePlanEnds, usage } from './compute';
 import { ASSUMPTION, FLAT_RATE_CDN, INPUTS, type Input, SIZES, UPSTASH_FIXED } from './inputs';
 
-/** Formats a number. Rounds numbers from 100 to whole numbers, and smaller numbers to three significant digits. */
+/** Formats a number: as a whole number if it is at least 100, otherwise with three significant digits. */
 const count = (value: number): string =>
   value.toLocaleString(
     'en-US',
@@ -24,7 +24,7 @@ function duration(seconds: number): string {
 
 type Row = readonly [name: string, ...cells: string[]];
 
-/** Returns a Markdown table whose columns after the first are right-aligned. */
+/** Returns a Markdown table. By default, the columns after the first are right-aligned. */
 function table(head: Row, rows: readonly Row[], align = '--:'): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   return [head, ['---', ...head.slice(1).map(() => align)], ...rows].map(line).join('\n');

@@ -14,7 +14,7 @@ const State = z.strictObject({
   figures: z.object({ seen: Count, linked: Count, alreadyLinked: Count, failed: Count }),
 });
 
-/** Progress of an interrupted backfill. Contains no secrets. It has the ids and creation times of the last users only. */
+/** Progress of an interrupted backfill. Contains the ids and creation times of the last users, but no secrets. */
 export type State = z.infer<typeof State>;
 
 /** A state file that only its owner can read. Each write replaces the file atomically, so the file is always complete. */
@@ -25,7 +25,7 @@ export interface StateFile {
 }
 
 /**
- * Returns the state file at a path. `read` throws a UsageError if the file belongs to another run or is not a state file.
+ * Returns the state file at a path. `read` throws a UsageError if the file contains another `run` or is not a state file.
  */
 export function stateFile(path: string, run: string): StateFile {
   const temporary = `${path}.${process.pid}.tmp`;

@@ -15,8 +15,8 @@ interface CommandDefinition {
 const maximumKeys = 100_000;
 
 /**
- * Returns an in-memory store that implements GET, SET with all its options, DEL, EXISTS, MGET, TTL, PTTL, EXPIRE,
- * INCR, PING, ECHO, DBSIZE and FLUSHALL as Redis does. Every other command fails with Redis's "unknown command" error.
+ * Returns an in-memory store that implements GET, SET with all options of Redis 7, DEL, EXISTS, MGET, TTL, PTTL, EXPIRE
+ * without options, INCR, PING, ECHO, DBSIZE and FLUSHALL. Any other command fails with Redis's "unknown command" error.
  * Commands and transactions are atomic.
  */
 export function memoryEngine(): KvEngine {

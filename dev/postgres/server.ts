@@ -32,7 +32,7 @@ export interface EmbeddedPostgres {
   readonly adopted: boolean;
   /** Folder of the cluster. It is inside the requested folder unless the service user cannot access that folder. */
   readonly dataFolder: string;
-  /** Resolves when the server has ended, including an adopted one. Further calls return the same promise. */
+  /** Stops the server, even if it was adopted, and resolves when it has ended. Further calls return the same promise. */
   stop(): Promise<void>;
 }
 
@@ -129,7 +129,7 @@ function locateCluster(wanted: string): Cluster {
   };
 }
 
-/** Returns the account that runs the server, because PostgreSQL does not run as root. A new cluster belongs to `nobody`. */
+/** PostgreSQL does not run as root. Returns another account: the owner of the cluster, or `nobody` for a new cluster. */
 function serviceUser(data: string): ServiceUser {
   const owner = existsSync(data) ? statSync(data) : undefined;
   return owner && owner.uid !== 0 ? { uid: owner.uid, gid: owner.gid } : { uid: 65534, gid: 65534 };
@@ -188,7 +188,7 @@ async function findRunning(cluster: Cluster, signal?: AbortSignal): Promise<Runn
   return found;
 }
 
-/** After a crash or a reboot, another process may have the id that postmaster.pid contains. */
+/** Returns true if the process is not the server. After a crash or a reboot, a process may have the id in postmaster.pid. */
 function isAnotherProgram(cluster: Cluster, pid: number): boolean {
   const command = commandLine(pid);
   return command !== undefined && !command.includes(cluster.data);
@@ -274,7 +274,7 @@ async function launchOn(
     'max_connections=200',
     ...(durable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
   ];
-  // A file, because a server that outlives this process could not write to a pipe.
+  // The log is a file, because a server that outlives this process could not write to a pipe.
   const log = openSync(cluster.log, 'w', 0o600);
   const child = spawn(
     postgres,

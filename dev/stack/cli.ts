@@ -63,7 +63,7 @@ async function printToken(provider: Provider): Promise<void> {
   console.log(Token.parse(await backendApi(provider, 'POST', `/v1/sessions/${session.id}/tokens`, {})).jwt);
 }
 
-/** Prints the user that the service finds for the session token. */
+/** Prints the response of the service to a request with the session token. */
 async function me({ app }: StackDetails, token: string | undefined): Promise<void> {
   if (!token) throw new Error(usage);
   const response = await fetch(`${app}/users/v1/me`, {

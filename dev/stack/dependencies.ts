@@ -27,8 +27,8 @@ const databaseName = 'identity_link';
 const consolePort = 3900;
 
 /**
- * Starts PostgreSQL and applies the migrations, including one that failed at an earlier start. If DATABASE_URL is set, only checks that database and does not change
- * it. Rejects within seconds if the database is unusable.
+ * Starts PostgreSQL and applies the migrations, including one that failed at an earlier start. If DATABASE_URL is set,
+ * only checks that database and does not change it. In this case, rejects within seconds if the database is unusable.
  */
 export async function startDatabase(settings: Settings, signal: AbortSignal): Promise<Dependency> {
   const { DATABASE_URL } = settings;
@@ -78,7 +78,7 @@ export async function startKv(settings: Settings): Promise<Dependency> {
   };
 }
 
-/** Starts the identity provider emulator, which sends webhooks to `app`, unless the IDP_* variables are set. */
+/** Starts the identity provider emulator unless the IDP_* variables are set. The emulator sends webhooks to `app`. */
 export async function startIdpEmulator(settings: Settings, app: string): Promise<Dependency> {
   if (settings.IDP_SECRET_KEY !== undefined)
     return userProvided('yours, from IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY');

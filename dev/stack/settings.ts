@@ -58,7 +58,7 @@ export function loadEnvironmentFiles(mode: 'dev' | 'preview'): void {
 }
 
 /**
- * Parses the settings. An empty variable counts as not set. Throws an error that lists all invalid variables by name
+ * Parses the settings. Treats an empty variable as not set. Throws an error that lists all invalid variables by name
  * and never contains their values.
  */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {

@@ -44,8 +44,8 @@ export interface FolderClaim {
 }
 
 /**
- * Creates the folder if it does not exist and claims it for this process. The claim ends with its release or with the
- * process. Rejects if another running process has claimed the folder.
+ * Creates the folder if it does not exist and claims it for this process. The claim ends when it is released or when the
+ * process ends. Rejects if another running process has claimed the folder.
  */
 export async function claimFolder(folder: string): Promise<FolderClaim> {
   mkdirSync(folder, { recursive: true });

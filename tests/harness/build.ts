@@ -70,7 +70,7 @@ function digestOfSources(): string {
   return digest.digest('hex');
 }
 
-/** Builds a checkout into its own build folder. Rejects with the output if the build fails, or after five minutes. */
+/** Builds a checkout into the BUILD_FOLDER of that checkout. Rejects with the output on failure or after five minutes. */
 export async function build(checkout = '.'): Promise<void> {
   rmSync(path.join(checkout, DIGEST_FILE), { force: true });
   const options = {

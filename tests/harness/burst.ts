@@ -14,13 +14,13 @@ export interface Burst {
   readonly calls: readonly BurstCall[];
   /** Returns the users whose request or event got a 2xx response. */
   acknowledged(): Set<string>;
-  /** Stops the requests for further users. Resolves once every request in flight has its final response. */
+  /** Stops sending requests for further users. Resolves once every request in flight has its final response. */
   end(): Promise<void>;
 }
 
 /**
  * Sends a request for one new user after another, alternately to the guard, the register route and the webhook, and
- * alternately to each process of the service. Sends a request again at once if it gets a 500. Any other response is
+ * alternately to each process of the service. Sends a request again immediately if it gets a 500. Any other response is
  * final. `concurrency` is the number of requests in flight.
  */
 export async function startBurst(service: TestService, name: string, concurrency = 8): Promise<Burst> {

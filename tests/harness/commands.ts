@@ -11,10 +11,7 @@ export interface Command {
   readonly ended: Promise<{ readonly exit: unknown; readonly stdout: string; readonly stderr: string }>;
 }
 
-/**
- * Every variable of the service, set to the empty string. A `.env.local` of this checkout does not replace a variable
- * that is set.
- */
+/** Every variable of the service, set to the empty string, so that a command does not read a value from `.env.local`. */
 const EMPTY_VARIABLES = Object.fromEntries(Object.keys(variables.shape).map((name) => [name, '']));
 
 /** Starts a command of `commands/` with only these variables and without a terminal. */

@@ -13,7 +13,7 @@ export interface InProcess {
     readonly proxy: TcpProxy;
     /** Returns the commands that reached the KV server since the last call. */
     takeCommands(): string[][];
-    /** Called before each command. The command waits until the result resolves, and fails if it rejects. */
+    /** Called before each command. The command waits for the returned promise, and fails if that promise rejects. */
     beforeCommand: (command: string) => Promise<void>;
   };
 }
@@ -21,8 +21,8 @@ export interface InProcess {
 /**
  * Starts both dependencies for a test file, and configures lib/ to use them. Stops them after the tests.
  *
- * The dependencies are real, but the tests call the functions directly. So they can stop a call between two statements, and a
- * file takes milliseconds.
+ * The dependencies are real, but the tests call the functions directly. So a test can stop a call between two statements, and
+ * a test file takes only milliseconds.
  */
 export async function startInProcess(): Promise<InProcess> {
   const database = await createTestDatabase();
@@ -57,9 +57,9 @@ export async function startInProcess(): Promise<InProcess> {
   };
   beforeAll(async () => {
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
-    // An earlier test file of this worker had an environment of its own.
+    // An earlier test file of this worker may have set another environment.
     (await import('#lib/env')).setEnvironment(undefined);
-    // Loads the client and compiles its query, which would count as the time of the first test.
+    // Loads the client and compiles its query. Otherwise, the first test would take that much longer.
     await (await import('#lib/linking/links')).linkedUserIds(['user_warm_up']);
   });
   afterAll(async () => {
@@ -74,8 +74,8 @@ export async function startInProcess(): Promise<InProcess> {
 }
 
 /**
- * Imports modules of lib/ once more. They share lookups in flight and a circuit breaker with each other, but not with modules
- * of another call, like those of another process. Only the connections to the database are the same.
+ * Imports modules of lib/ again, as another process would. Modules of one call share their lookups in flight and their circuit
+ * breaker. Modules of different calls share only the connections to the database.
  */
 export async function importAsProcess<T>(load: () => Promise<T>): Promise<T> {
   vi.resetModules();
@@ -83,7 +83,7 @@ export async function importAsProcess<T>(load: () => Promise<T>): Promise<T> {
   return load();
 }
 
-/** Makes the first inserts into `users` fail with a SQLSTATE. */
+/** Makes the first `count` inserts into `users` fail with a SQLSTATE. */
 export async function failInserts(database: TestDatabase, sqlState: string, count: number): Promise<void> {
   // A sequence also counts the attempts that are rolled back.
   await database.pool.query(`

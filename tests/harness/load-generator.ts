@@ -45,7 +45,7 @@ function randomFrom(seed: number): () => number {
 const SPREAD = 3;
 
 /**
- * Links every user through guard, register and webhook at about the same time. The order is random, some requests are
+ * Registers every user through guard, register and webhook at about the same time. The order is random, some requests are
  * sent twice, and each request goes to a random process. Checks the history of all calls afterwards.
  */
 export async function generateLoad(
@@ -78,7 +78,7 @@ export async function generateLoad(
     inserts += service.database.takeStatements().filter((sql) => sql.startsWith('INSERT')).length;
   };
 
-  // The caller is another user, because the guard would link the caller's own id before the handler runs.
+  // Another user calls register. Otherwise, the guard would register the user before the handler of register runs.
   const caller = tokenFor(service.idp, `user_caller_${seed}`, { exp: now() + 3600 });
   for (const { url } of service.processes) await me(url, caller);
   countInserts();

@@ -91,8 +91,8 @@ function documented(
 }
 
 /**
- * Every response that the OpenAPI document describes. Its `x-elsewhere` lists the responses to requests that do not
- * match an operation.
+ * The responses that the OpenAPI document describes for its paths and in `x-elsewhere`. That list describes the responses to
+ * requests that do not match an operation.
  */
 export const DOCUMENTED: readonly DocumentedResponse[] = [
   ...Object.entries(Paths.parse(document.paths)).flatMap(([pathname, operations]) =>

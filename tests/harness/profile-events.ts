@@ -6,7 +6,7 @@ const User = z.object({ id: text('id', 255), first_name: z.nullable(z.string()),
 
 const saveProfile = defineEvent(User, async (user, { transaction, isNewest }) => {
   if (!(await isNewest(user.id, user.updated_at))) return;
-  // Throws if the user is not linked yet. The next delivery succeeds.
+  // Throws if the user has no row yet. A delivery after `user.created` succeeds.
   const { id } = await transaction.user.findUniqueOrThrow({ where: { identityProviderUserId: user.id } });
   await transaction.$executeRaw`
     INSERT INTO profiles (user_id, first_name) VALUES (${id}::uuid, ${user.first_name})

@@ -32,7 +32,7 @@ export const HOOK = '/webhooks/idp/v1/user-created';
 export const now = () => Math.floor(Date.now() / 1000);
 
 /**
- * Returns a session token that is valid for ten minutes, so that it does not expire on a slow machine. Its user does not
+ * Returns a session token that is valid for ten minutes, so that it does not expire on a slow machine. The user need not
  * exist at the identity provider.
  */
 export function tokenFor(
@@ -77,8 +77,8 @@ export interface WebhookSigning {
 }
 
 /**
- * Returns the headers of a webhook request, with a signature of exactly these bytes. Does not use the library that the
- * service verifies signatures with.
+ * Returns the headers of a webhook request, with a signature of exactly these bytes. Does not use the code that verifies
+ * signatures in the service.
  */
 export function signatureHeaders(
   body: string | Uint8Array<ArrayBuffer>,

@@ -10,7 +10,7 @@ import { BUILD_FOLDER, withoutServiceVariables } from './build';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Empty variables. They count as not set and override an `.env.local` of this checkout. */
+/** Variables that are set to the empty string. The stack treats them as not set and ignores their values in `.env.local`. */
 const emptyVariables = Object.fromEntries(
   [
     ...['DATABASE_URL', 'KV_REST_API_URL', 'KV_REST_API_TOKEN', 'REDIS_URL', 'PORT'],
@@ -31,7 +31,7 @@ export type Details = z.infer<typeof Details>;
 
 type Variables = Readonly<Record<string, string>>;
 
-/** A local stack in a temporary folder. It does not use variables of the environment. */
+/** A local stack in a temporary folder. It does not use the service's variables of this environment. */
 export interface LocalStack {
   readonly folder: string;
   /** Runs a command of the project in the environment of the stack. The command ends with this process. */

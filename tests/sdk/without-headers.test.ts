@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { bearer, HOOK, tokenFor } from '../harness/requests';
 import { instance, KEYS, loadService, routeHeaders, type Service } from './service';
 
-// tests/sdk/main.ts runs this test with a copy of the SDK in which a header has another name. It supplies no auth state.
+// tests/sdk/main.ts runs this test with a copy of the SDK in which a header has another name. That copy supplies no auth state.
 
 let service: Service;
 beforeAll(async () => {

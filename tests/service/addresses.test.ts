@@ -64,7 +64,7 @@ describe('Aliases of a route', () => {
   });
 });
 
-describe('Requests that Next.js alone would fail on', () => {
+describe('Requests that would make Next.js fail', () => {
   const state = (value: string) => ({ rsc: '1', 'next-router-state-tree': value });
 
   test.each<[string, RequestInit]>([
@@ -83,7 +83,7 @@ describe('Requests that Next.js alone would fail on', () => {
     ['/', { method: 'POST', headers: { 'next-action': '7f'.repeat(21) }, body: '[' }],
     ['/unknown', { method: 'POST', body: '{}' }],
     ['/icon.svg', { method: 'DELETE' }],
-  ])('A request that Next.js would fail on gets a 400, 404 or 405: %s %j', async (address, init) => {
+  ])('A request that would make Next.js fail gets a 400, 404 or 405: %s %j', async (address, init) => {
     const { status, headers } = await send(`${service.url}${address}`, init);
     expect([400, 404, 405]).toContain(status);
     expect(headers.get('cache-control') ?? '').not.toContain('s-maxage');
@@ -161,7 +161,7 @@ describe('Unusual paths', () => {
 
 describe('Unusual methods', () => {
   test.each(['TRACK', 'PROPFIND', 'QUERY', 'FOO', 'get', 'M-SEARCH', 'CONNECT', 'LINK'])(
-    'The method %s is rejected with 400 or 405',
+    'A request with the method %s does not reach the route',
     async (method) => {
       const { statuses, text } = await sendRaw(requestHead(`${method} ${ME} HTTP/1.1`, bearer(token)));
       expect(statuses.filter((status) => status !== 400 && status !== 405)).toEqual([]);
@@ -188,7 +188,7 @@ describe('Unusual methods', () => {
     },
   );
 
-  test('OPTIONS passes the guard without a context, and HEAD without a credential gets a 401', async () => {
+  test('An OPTIONS request gets a 204 without a user id, and a HEAD request without a credential gets a 401', async () => {
     for (const path of [ME, REGISTER]) {
       const { statuses, text } = await sendRaw(requestHead(`OPTIONS ${path} HTTP/1.1`, bearer(token)));
       expect(statuses).toEqual([204]);

@@ -13,7 +13,7 @@ const resolveUserId = vi.fn(async (id: string) => `internal-${id}`);
 describe.each([
   ['JWKS', {}],
   ['public key', { jwtKey: idp.publicKeyPem }],
-])('The authentication adapter with keys by %s', (name, by) => {
+])('The authentication adapter that uses the %s', (name, by) => {
   const port = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...by });
   const authenticate = (headers: Record<string, string>) =>
     authenticateRequest(new Request('https://app.example.com/any', { headers }), port, resolveUserId);
@@ -36,7 +36,7 @@ describe.each([
     ['an empty user id', () => bearer(tokenFor(idp, ''))],
     ['a token without a session id', () => bearer(tokenFor(idp, 'user_1', { sid: undefined }))],
     ['a machine token', () => bearer('ak_0123456789')],
-  ])('A request is unauthenticated, and no user is looked up, with %s', async (_what, headers) => {
+  ])('A request with %s is unauthenticated, and no user is looked up', async (_what, headers) => {
     resolveUserId.mockClear();
     expect(await authenticate(headers())).toBeUndefined();
     expect(resolveUserId).not.toHaveBeenCalled();

@@ -7,7 +7,7 @@ import { me, tokenFor } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-/** Replaces the KV server. */
+/** Replaces the KV server in some tests. */
 const oddServer = stopAfterAll(await startStubServer());
 const service = stopAfterAll(await startTestService());
 
@@ -68,7 +68,7 @@ describe('A failing cache', () => {
     const { body } = await me(service.url, token);
     const skipped = count('cache skipped');
     await fail();
-    // tests/unit/kv.test.ts checks the timeout of a call. Here `send` ends a request that hangs.
+    // tests/unit/kv.test.ts checks the timeout of a cache call. Here, only a request that hangs for 30 s fails.
     expect(await me(service.url, token)).toMatchObject({ status: 200, body });
     expect(await me(service.url, tokenFor(service.idp, `${id}_new`))).toMatchObject({ status: 200 });
     for (let request = 0; request < 5; request += 1) {
@@ -86,13 +86,13 @@ describe('A failing cache', () => {
     expect(lines(), 'no further line in the log').toBe(1);
   });
 
-  test('A response of the cache with a value of another type is a miss', async () => {
+  test('A cached value that is not a string is a miss', async () => {
     odd(json(200, '[{"result":{"a":1}}]'))();
     expect(await cacheOf('user_shaped')).toBe('miss');
   });
 });
 
-test('A value of the wrong type under a key is a miss each time, and the cache stays in use', async () => {
+test('A WRONGTYPE error of the cache is a miss each time, and the cache stays in use', async () => {
   odd(json(200, '[{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}]'))();
   for (let request = 0; request < 8; request += 1) expect(await cacheOf('user_wrong_type')).toBe('miss');
 });

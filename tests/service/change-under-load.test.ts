@@ -17,7 +17,7 @@ const service = stopAfterAll(await startTestService({ processes: 2, server: post
 const migrations = temporaryFolder();
 
 const statuses = ({ calls }: Burst) => [...new Set(calls.map(({ status }) => status))].sort();
-/** Resolves once more than this number of further users were acknowledged. */
+/** Resolves when more than `more` users were acknowledged since the call. */
 const acknowledges = (burst: Burst, more: number) => {
   const before = burst.acknowledged().size;
   return expect.poll(() => burst.acknowledged().size - before).toBeGreaterThan(more);
@@ -79,7 +79,7 @@ test('When an empty cache replaces the cache, no request fails, and each process
   expect(service.linesWith('cache skipped'), 'the cache stays in use').toEqual([]);
 });
 
-test('After a failover during a burst, no acknowledged link is missing, and the pool uses the new primary', async () => {
+test('After a failover during a burst, no acknowledged user is lost, and the pool uses the new primary', async () => {
   const cached = await me(service.url, tokenFor(service.idp, 'user_kept'));
   const burst = await startBurst(service, 'failover');
   await acknowledges(burst, 30);

@@ -56,7 +56,7 @@ test('Concurrent registrations succeed in a database whose default isolation lev
       register(url(index), token, { identityProviderUserId }),
     );
     expect(await row.waiting(2)).toBe(true);
-    // The commit makes each waiting insert lose the race, in a transaction that began before it.
+    // Each waiting insert now loses the race, in a transaction that began before this commit.
     await row.commit();
     expect(new Set((await Promise.all(responses)).map(({ status }) => status))).toEqual(new Set([200]));
   }

@@ -28,7 +28,7 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
   const token = (id: string) => tokenFor(service.idp, id);
   const userIdOf = ({ body }: ParsedResponse) => Object(body).userId;
 
-  test('Guard, register and webhook link a user once through PgBouncer and return the same internal id', async () => {
+  test('Guard, register and webhook work through PgBouncer, and guard and register return the same internal id', async () => {
     const created = await register(service.url, token('user_caller'), {
       identityProviderUserId: 'user_pooled',
     });

@@ -18,7 +18,7 @@ const call = (method: 'GET' | 'POST', credential: Record<string, string>, header
       });
 const site = (value: string) => ({ 'sec-fetch-site': value });
 
-/** Headers that describe the origin of a request, and whether a GET and a POST then accept a cookie. */
+/** Headers that describe the origin of a request, and whether a GET and a POST with them may use the session cookie. */
 const cases: [string, () => Record<string, string>, { GET: boolean; POST: boolean }][] = [
   ['a client that is not a browser', () => ({}), { GET: true, POST: true }],
   ['the same origin', () => ({ ...site('same-origin'), origin: service.url }), { GET: true, POST: true }],
@@ -61,7 +61,7 @@ test.each([
 
 describe('Requests of other pages', () => {
   test.each(cases)(
-    'A session cookie is accepted or rejected by origin: %s',
+    'The origin of a request decides whether its session cookie is accepted: %s',
     async (_whence, headers, expected) => {
       for (const method of ['GET', 'POST'] as const) {
         // The second request could use the cached credential, but the check of the origin runs first.

@@ -8,8 +8,8 @@ import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 /**
- * Maximum duration of a request in the log of the service. Its limits add up to 8.5 s: 0.5 s for the cache and 8 s for the
- * database. A client may wait longer on a busy machine; `send` waits 30 s at most.
+ * Maximum duration of a request in the log of the service. The timeouts of the service add up to 8.5 s: 0.5 s for the cache
+ * and 8 s for the database. A client may wait longer on a busy machine. `send` waits 30 s at most.
  */
 const LIMIT_MS = 9_000;
 const ROLE = 'service_role';
@@ -55,7 +55,7 @@ afterEach(async () => {
 const internalError = { status: 500, body: { message: 'Internal Server Error' } };
 const statusAndBody = ({ status, body }: ParsedResponse) => ({ status, body });
 
-/** Sends an event from the provider. Resolves with its id once the first delivery has failed. */
+/** Makes the provider deliver an event. Resolves with the id of the delivery once its first attempt has failed. */
 async function failedDelivery(id: string): Promise<string> {
   const delivery = service.idp.webhooks.send('user.created', { id });
   const attempts = () => service.idp.store.deliveries.get(delivery.id)?.attempts ?? [];
@@ -86,7 +86,7 @@ describe('A failing database', () => {
       }),
     ],
   ])(
-    'Cached users are served, other requests get a 500, and events are delivered later if the database %s',
+    'If the database %s, cached users are served, other requests get a 500, and events are delivered later',
     async (what, outage) => {
       const { fail, heal } = outage();
       const id = (kind: string) => `user_${kind}_${what.replaceAll(' ', '_')}`;
@@ -236,7 +236,7 @@ test.each([
     'CREATE UNIQUE INDEX users_identity_provider_user_id_key ON users (identity_provider_user_id)',
   ],
 ])(
-  'No user is linked if %s, and the log contains the SQLSTATE %s',
+  'No user is registered if %s, and the log contains the SQLSTATE %s',
   async (_, sqlState, breakIt, repairIt) => {
     const id = `user_${randomBytes(6).toString('hex')}`;
     const lines = () => service.linesWith(`"sqlState":"${sqlState}"`).length;

@@ -105,7 +105,7 @@ test('A deployment applies the committed migrations once and writes the same row
 test('Concurrent deployments apply each migration once, and all succeed', async () => {
   const url = await newDatabase();
   const folder = newMigrations({
-    '1_table': 'CREATE TABLE note (id INT); SELECT pg_sleep(0.2);', // Slow, so that the other instances start in the meantime.
+    '1_table': 'CREATE TABLE note (id INT); SELECT pg_sleep(0.2);', // Slow, so that the other deployments start in the meantime.
     '2_row': 'INSERT INTO note VALUES (1);',
   });
   const results = await Promise.all(Array.from({ length: 8 }, () => deployMigrations(url, folder)));
@@ -185,7 +185,7 @@ test('A deployment fails if an applied migration was edited', async () => {
   expect(await query(url, `SELECT to_regclass('later') AS later`)).toEqual([{ later: null }]);
 });
 
-test('Different line endings do not count as an edit of a migration', async () => {
+test('A deployment accepts an applied migration with different line endings', async () => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_table': 'CREATE TABLE note (\n  id INT\n);\n' });
   await deployMigrations(url, folder);
@@ -204,7 +204,7 @@ test.each([
   'BEGIN;',
   'SAVEPOINT before_migration; RELEASE before_migration;',
   'DO $$ BEGIN COMMIT; END $$;',
-])('A migration that would end its transaction is rolled back and recorded as failed: %s', async (end) => {
+])('A migration with a transaction command is rolled back and recorded as failed: %s', async (end) => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_end': `CREATE TABLE note (id INT); ${end}` });
   await expect(deployMigrations(url, folder)).rejects.toThrow(
@@ -231,7 +231,7 @@ test.each<[string, string]>([
   ['another schema', 'CREATE SCHEMA other; SET search_path = other; CREATE TABLE note (id INT);'],
   ['another role', 'CREATE ROLE migrator_of_the_test; SET ROLE migrator_of_the_test;'],
   ['another schema, as pg_dump does it', "SELECT pg_catalog.set_config('search_path', '', false);"],
-])('A migration may contain text that resembles a COMMIT, and settings: %s', async (_what, sql) => {
+])('A migration may contain text like COMMIT, change settings or be empty: %s', async (_what, sql) => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_odd': sql, '2_table': 'CREATE TABLE after (id INT);' });
   expect(await deployMigrations(url, folder)).toEqual(['1_odd', '2_table']);
@@ -241,7 +241,7 @@ test.each<[string, string]>([
   expect(await deployMigrations(url, folder)).toEqual([]);
 });
 
-test('A preview deployment migrates only its own database, and never the one of MIGRATION_DATABASE_URL', async () => {
+test('A preview deployment migrates only with MIGRATE_PREVIEW_DATABASE, and never the database of MIGRATION_DATABASE_URL', async () => {
   const url = await newDatabase();
   const preview = { VERCEL_ENV: 'preview' };
   const skipped = await runScript(url, preview);
@@ -272,7 +272,7 @@ test('An older version ignores migrations that a newer version applied', async (
   expect(await deployMigrations(url, older)).toEqual([]);
 });
 
-test('pendingMigrations returns the pending migrations to a role that may read them, and changes no data', async () => {
+test('pendingMigrations only reads. It returns the pending migrations, or undefined if the role may not read the applied ones', async () => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_good': 'CREATE TABLE note (id INT)', '2_bad': 'SELECT 1/0' });
   expect(await pendingMigrations(url, folder)).toEqual(['1_good', '2_bad']);
@@ -328,7 +328,7 @@ describe('The restricted role of docs/deploy.md', async () => {
   const permissionError =
     /^The migrations were not deployed: the role of (MIGRATION_)?DATABASE_URL lacks a right: permission denied for .+\. Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables \(docs\/deploy\.md\)\.\n$/;
 
-  test('A deployment as a restricted role fails with a hint to MIGRATION_DATABASE_URL', async () => {
+  test('A deployment as a role without privileges fails with a hint to MIGRATION_DATABASE_URL', async () => {
     await query(owner, `CREATE ROLE without_rights LOGIN PASSWORD '${password}'`);
     const { status, stdout, stderr } = await runScript(as('without_rights', owner));
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
@@ -337,7 +337,7 @@ describe('The restricted role of docs/deploy.md', async () => {
     expect(await query(owner, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
   });
 
-  test('A deployment uses the role of MIGRATION_DATABASE_URL instead of the restricted role', async () => {
+  test('A deployment uses the role of MIGRATION_DATABASE_URL instead of the role of DATABASE_URL', async () => {
     const owners = { MIGRATION_DATABASE_URL: owner };
     const { status, stdout } = await runScript(as('without_rights', owner), owners);
     expect({ status, stdout }).toEqual({
@@ -348,7 +348,7 @@ describe('The restricted role of docs/deploy.md', async () => {
     expect((await runScript('not looked at', owners)).stdout).toContain('up to date');
   });
 
-  test('The restricted role may run the command only if no migration is pending', async () => {
+  test('With the restricted role, the command succeeds only if no migration is pending', async () => {
     expect(await runScript(ofTheService)).toEqual({
       status: 0,
       stdout: 'nothing to apply: the database is up to date\n',
@@ -363,7 +363,7 @@ describe('The restricted role of docs/deploy.md', async () => {
     await query(owner, 'UPDATE _prisma_migrations SET rolled_back_at = NULL');
   });
 
-  test('The restricted role has no other rights', async () => {
+  test('The restricted role cannot change existing users, tables, applied migrations or roles', async () => {
     for (const statement of [
       'UPDATE users SET id = id',
       'DELETE FROM users',

@@ -108,7 +108,7 @@ const otherKey = generateKeyPairSync('rsa', { modulusLength: 2048 })
   .publicKey.export({ type: 'spki', format: 'pem' })
   .toString();
 
-/** Starts a store in which another function responds to some commands. It gets the call that it replaces. */
+/** Starts a KV store in which `respond` replaces the matching commands. `respond` gets the original call. */
 async function storeWhere(
   commands: RegExp,
   respond: (call: () => Promise<unknown>) => unknown,
@@ -150,7 +150,7 @@ const rejectingStore = stopAfterAll(
 const at = (url: string, address: string) => Object.assign(new URL(url), { host: address }).href;
 const db = (DATABASE_URL: string): Variables => ({ DATABASE_URL });
 
-/** Secrets that an environment holds. */
+/** Returns the secrets that an environment contains. */
 function secretsOf(environment: Variables): string[] {
   const {
     DATABASE_URL = '',
@@ -218,7 +218,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test('In a valid environment, all checks succeed and do not change anything', async () => {
+test('In a valid environment, the checks find no problem and leave no data behind', async () => {
   const before = await database.users();
   service.kv.takeCommands();
   const { exit, checks } = await reportOf(startDoctor({}, service.url));
@@ -242,7 +242,7 @@ test('In a valid environment, all checks succeed and do not change anything', as
   expect(await service.kv.engine.call('EXISTS', ...keys)).toBe(0);
 });
 
-test('The role needs further privileges only if there are handlers of events', async () => {
+test('The role needs privileges on the webhook tables only if there are event handlers', async () => {
   const tables = 'webhook_messages, webhook_subjects';
   const more = (role: string) => [`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`];
   expect((await runChecksHere({}, undefined, true)).problems).toEqual(
@@ -501,12 +501,12 @@ const cases: readonly Case[] = [
     [['warning', 'cache write', 'a written value cannot be read immediately: the store has read regions']],
   ],
   [
-    'the quota of the cache is used up: it rejects each command',
+    'the quota of the cache is used up, and the store rejects each command',
     exhaustedStore,
     [['failure', 'cache', "the quota of the store's plan is used up"]],
   ],
   [
-    'the quota of the cache is used up: it rejects the request',
+    'the quota of the cache is used up, and the store rejects the request',
     { KV_REST_API_URL: rejectingStore.url },
     [['failure', 'cache', "the quota of the store's plan is used up"]],
   ],
@@ -517,7 +517,7 @@ const cases: readonly Case[] = [
     [['failure', 'cache', 'the store returns an error (LOADING)']],
   ],
   [
-    'the host of the cache does not exist, as after the store was archived',
+    'the host of the cache does not exist, for example because the store was archived',
     // A label of 64 characters is invalid, also on a machine without DNS.
     { KV_REST_API_URL: `https://${'a'.repeat(64)}.invalid` },
     [['failure', 'cache', 'the host of KV_REST_API_URL does not exist (ENOTFOUND)']],
@@ -576,7 +576,7 @@ const matching = (problems: readonly Problem[]) =>
   );
 
 test.each([nothingSet, oneWarning])(
-  'The command reports exactly the problems, and exits with 1 only if there is a failure: %s',
+  'The command reports exactly the expected problems, and exits with 1 only if there is a failure: %s',
   async (_description, changes, expected) => {
     const { problems, exit } = await reportOf(startDoctor(changes));
     expect(problems).toEqual(matching(expected));
@@ -586,7 +586,7 @@ test.each([nothingSet, oneWarning])(
 
 describe('The checks', () => {
   test.each(cases)(
-    'The checks report exactly the problems: %s',
+    'The checks report exactly the expected problems: %s',
     async (_description, changes, expected, origin) => {
       expect((await runChecksHere(changes, origin)).problems).toEqual(matching(expected));
     },

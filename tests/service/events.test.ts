@@ -11,7 +11,7 @@ import { SIGNING_SECRET } from '../harness/keys';
 import { events as profileEvents } from '../harness/profile-events';
 import { HOOK, signatureHeaders } from '../harness/requests';
 
-/** The work of the event `test.event`. Each test sets it. */
+/** Handles the event `test.event`. Writes a row, unless a test replaces the implementation. */
 const handle = vi.fn<(data: { id: string }, context: EventContext) => Promise<unknown>>();
 const handlers = vi.hoisted(() => ({ events: {} }));
 vi.mock('#events', () => handlers);
@@ -22,7 +22,7 @@ Object.assign(handlers.events, profileEvents, {
 const ROLE = 'events_service';
 const database = await createTestDatabase();
 const { pool, rowsOf } = database;
-// The privileges of docs/deploy.md. A migration of the team contains the table and its privileges.
+// The privileges of docs/deploy.md. In a real project, a migration creates `profiles` and grants its privileges.
 await pool.query(`
   CREATE TABLE profiles (user_id UUID PRIMARY KEY REFERENCES users, first_name TEXT);
   DROP ROLE IF EXISTS ${ROLE};
@@ -174,7 +174,7 @@ describe('A handler of an event', () => {
     expect(await rowsOf('slow')).toHaveLength(1);
   });
 
-  test('PostgreSQL ends the transaction of a process that stops in the middle of a handler', async () => {
+  test('The transaction of a handler has an idle timeout of 8 s, so PostgreSQL ends it if the process stops', async () => {
     let timeout: unknown;
     handle.mockImplementationOnce(async (_data, { transaction }) => {
       timeout =
@@ -184,7 +184,7 @@ describe('A handler of an event', () => {
     expect(timeout).toEqual([{ value: '8s' }]);
   });
 
-  test('Data that does not match the schema gets a 400 without a database statement', async () => {
+  test('An event whose data does not match the schema gets a 400 without a database statement', async () => {
     database.takeStatements();
     expect(await deliver('test.event', { id: 7 })).toEqual(invalid);
     expect(await deliver('test.event', undefined)).toEqual(invalid);
@@ -200,7 +200,7 @@ describe('A handler of an event', () => {
     },
   );
 
-  test('Each message deletes up to ten rows of each table that are older than 30 days', async () => {
+  test('Each message deletes up to ten rows that are older than 30 days from each webhook table', async () => {
     for (const [table, columns, values] of [
       ['webhook_messages', 'id, received_at', ''],
       ['webhook_subjects', 'id, received_at, applied_time', ', 1'],
@@ -224,17 +224,17 @@ describe('A handler of an event', () => {
 });
 
 describe('Ordering', () => {
-  test('An older event does not overwrite a newer state, in any order of delivery', async () => {
+  test('A late event does not overwrite a newer state, but an event with the same time does', async () => {
     await deliver('user.created', user('first', 1_000));
     await deliver('user.updated', user('third', 3_000));
     expect(await deliver('user.updated', user('second', 2_000))).toEqual(acknowledged('user.updated'));
     expect(await profiles()).toEqual([{ id: 'user_ada', name: 'third' }]);
-    // Two events with one time are both applied, because none of them is older.
+    // Two events with the same time are both applied, because neither is older.
     await deliver('user.updated', user('third again', 3_000));
     expect(await profiles()).toEqual([{ id: 'user_ada', name: 'third again' }]);
   });
 
-  test('Concurrent events of a user leave the newest state', async () => {
+  test('After concurrent events of a user, the newest state is stored', async () => {
     await deliver('user.created', user('0', 0));
     const times = [4, 8, 1, 7, 2, 6, 3, 5];
     const responses = await Promise.all(
@@ -244,7 +244,7 @@ describe('Ordering', () => {
     expect(await profiles()).toEqual([{ id: 'user_ada', name: '8' }]);
   });
 
-  test('A late update does not restore the rows of a deleted user, and the link stays', async () => {
+  test('A late update does not restore the profile of a deleted user, and the row in `users` stays', async () => {
     const now = Date.now();
     await deliver('user.created', user('Ada', now - 3_000));
     await deliver('user.deleted', { id: 'user_ada', object: 'user', deleted: true }, { timestamp: now });
@@ -274,7 +274,7 @@ describe('user.created', () => {
     expect(await profiles()).toHaveLength(1);
   });
 
-  test('Data that does not match the schema gets a 400 after the registration', async () => {
+  test('A user.created event whose data does not match the schema gets a 400, but registers the user', async () => {
     expect(await deliver('user.created', { id: 'user_ada' })).toEqual(invalid);
     expect(await rowsOf('user_ada')).toHaveLength(1);
   });

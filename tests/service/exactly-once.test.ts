@@ -8,9 +8,9 @@ const USERS = 100;
 const service = stopAfterAll(await startTestService({ processes: 2 }));
 
 // `npm run exactly-once` runs this with 10,000 users.
-test(`${USERS} users who use guard, register and webhook at once in two processes get one row and at most one 201 each`, async () => {
+test(`${USERS} users who arrive concurrently through guard, register and webhook in two processes get one row and at most one 201 each`, async () => {
   const figures = await generateLoad(service, { users: USERS, concurrency: 32, seed: 1 });
   expect(figures).toMatchObject({ rows: USERS, violations: [], errors: [] });
-  expect(figures.created, 'register linked some users first').toBeGreaterThan(0);
+  expect(figures.created, 'register created some users').toBeGreaterThan(0);
   expect(figures.lostRaces, 'calls that raced to create a user').toBeGreaterThan(0);
 });

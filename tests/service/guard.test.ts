@@ -10,7 +10,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const unauthorized = { status: 401, body: { message: 'Unauthorized' } };
 const TTL_SECONDS = 600;
 
-/** With IDP_JWT_KEY the service does not send requests to the Backend API. */
+/** Records requests to the Backend API. With IDP_JWT_KEY, the service does not send any. */
 const backendApi = stopAfterAll(await startStubServer());
 const service = stopAfterAll(await startTestService({ environment: { CLERK_API_URL: backendApi.url } }));
 beforeEach(() => {
@@ -25,7 +25,7 @@ const token = (sub: string, claims: Record<string, unknown> = {}, signing?: Sign
   tokenFor(service.idp, sub, claims, signing);
 
 describe('An authenticated request', () => {
-  test('The guard passes exactly the three fields of the context', async () => {
+  test('The guard passes exactly three fields to the handler', async () => {
     const { status, body } = await me(service.url, token('user_context'));
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -45,7 +45,7 @@ describe('An authenticated request', () => {
     expect(body).toMatchObject({ identityProviderUserId: user.id });
   });
 
-  test('An impersonated session counts as the impersonated user, without the actor', async () => {
+  test('The context of an impersonated session contains the impersonated user and not the actor', async () => {
     const { body } = await me(service.url, token('user_impersonated', { act: { sub: 'user_admin' } }));
     expect(body).toEqual({
       isAuthenticated: true,
@@ -54,7 +54,7 @@ describe('An authenticated request', () => {
     });
   });
 
-  test('The guard accepts a session token in a cookie', async () => {
+  test('The guard accepts a session cookie, but only together with the cookie __client_uat', async () => {
     const complete = cookie(token('user_cookie'));
     expect((await getMe(complete)).status).toBe(200);
     const lacking = { cookie: complete.cookie.replace('__client_uat=1; ', '') };
@@ -158,12 +158,12 @@ describe('A request without a verified session', () => {
     ['a sub with NUL', () => bearer(token('a\0b'))],
     ['a sub of 256 characters', () => bearer(token('u'.repeat(256)))],
     ['a sub that is not a string', () => bearer(token('user_x', { sub: 7 }))],
-    ['a token that expired before the clock skew', () => bearer(token('user_x', { exp: now() - 6 }))],
-    ['a token that is valid later', () => bearer(token('user_x', { nbf: now() + 60 }))],
-    ['a token that is issued later', () => bearer(token('user_x', { iat: now() + 60 }))],
+    ['a token that expired more than 5 s ago', () => bearer(token('user_x', { exp: now() - 6 }))],
+    ['a token that is not valid yet', () => bearer(token('user_x', { nbf: now() + 60 }))],
+    ['a token with a time of issue in the future', () => bearer(token('user_x', { iat: now() + 60 }))],
     ['a pending session', () => bearer(token('user_x', { sts: 'pending' }))],
     [
-      'a token by the key of another instance',
+      'a token that the key of another instance signed',
       () => bearer(token('user_forged', {}, { privateKeyPem: otherKey })),
     ],
     ['changed claims', () => bearer(tampered())],
@@ -191,7 +191,7 @@ describe('A request without a verified session', () => {
     ['a header that is null', () => bearer(unsigned(null))],
     ['claims that are null', () => bearer(unsigned({ alg: 'RS256', typ: 'JWT' }, null))],
     ['a key id with a line break', () => bearer(unsigned({ alg: 'RS256', typ: 'JWT', kid: 'a\r\nb' }))],
-    ['a session cookie of null claims', () => cookie(unsigned({ alg: 'RS256' }, null))],
+    ['a session cookie with claims that are null', () => cookie(unsigned({ alg: 'RS256' }, null))],
     ['a session cookie with a type that is not ASCII', () => cookie(unsigned({ alg: 'RS256', typ: '☃' }))],
     ['a handshake cookie after a tab', () => cookies('a=b;\t__clerk_handshake=x')],
     ['a handshake nonce after a tab', () => cookies('a=b;\t__clerk_handshake_nonce=x')],
@@ -219,7 +219,7 @@ describe('A request without a verified session', () => {
     '?__clerk_redirect_url=https://example.com',
     '?__clerk_db_jwt=x',
     '?__clerk_synced=true&__clerk_hs_reason=x',
-  ])('A request with parameters of the SDK gets the same 401: %s', async (query) => {
+  ])('A request without a session and with parameters of the SDK gets a 401: %s', async (query) => {
     for (const headers of [
       { accept: 'text/html' },
       { 'sec-fetch-dest': 'document' },
@@ -298,7 +298,7 @@ test.each(['/', '/account', '/sign-in'])(
   },
 );
 
-test('A page does not call the provider for a machine token, and serves a broken handshake', async () => {
+test('A page does not call the provider for a machine token, and a broken handshake does not cause a 5xx', async () => {
   for (const authorization of ['Bearer ak_0123456789', 'Bearer mt_0123456789', 'Bearer oat_0123456789']) {
     await send(`${service.url}/`, { headers: { authorization } });
   }

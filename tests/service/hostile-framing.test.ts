@@ -35,8 +35,8 @@ describe('Request smuggling', () => {
     ['a list of lengths', 'Content-Length: 2, 2\r\n', '{}'],
     ['a length with a sign', 'Content-Length: +2\r\n', '{}'],
     ['a negative length', 'Content-Length: -1\r\n', ''],
-    ['a length beyond all numbers', 'Content-Length: 18446744073709551618\r\n', '{}'],
-    ['chunked that is not last', 'Transfer-Encoding: chunked, identity\r\n', '0\r\n\r\n'],
+    ['a length that overflows', 'Content-Length: 18446744073709551618\r\n', '{}'],
+    ['chunked that is not the last coding', 'Transfer-Encoding: chunked, identity\r\n', '0\r\n\r\n'],
     ['an unknown coding', 'Transfer-Encoding: xchunked\r\n', '0\r\n\r\n'],
     ['white space before the colon', 'Transfer-Encoding : chunked\r\n', '0\r\n\r\n'],
     ['a vertical tab', 'Transfer-Encoding:\u000bchunked\r\n', '0\r\n\r\n'],
@@ -66,7 +66,7 @@ describe('Pipelined requests', () => {
   const opened = () => openFiles(service.processes[0]?.pid ?? 0);
 
   test.skipIf(!hasProc)(
-    `A reset connection with hundreds of pipelined requests leaves no files open${notRun}`,
+    `Reset connections with hundreds of pipelined requests do not leak open files${notRun}`,
     async () => {
       const before = opened();
       for (let connection = 0; connection < 3; connection += 1) {

@@ -38,20 +38,20 @@ describe('Keys of session tokens', () => {
   });
 
   test.each<[string, () => Record<string, unknown>]>([
-    ['our kid', () => ({ kid: ourKid() })],
+    ['the kid of our key', () => ({ kid: ourKid() })],
     ['an unknown kid', () => ({ kid: 'theirs' })],
     ['no kid', () => ({ kid: undefined })],
     ['an empty kid', () => ({ kid: '' })],
     ['a path as kid', () => ({ kid: '../../../../dev/null' })],
     ['a URL as kid', () => ({ kid: `${attacker.url}/kid` })],
     ['__proto__ as kid', () => ({ kid: '__proto__' })],
-    ['its key in the header', () => ({ kid: ourKid(), jwk: otherJwk })],
+    ['the other key in the header', () => ({ kid: ourKid(), jwk: otherJwk })],
     [
-      'URLs of its keys in the header',
+      'URLs of the other key in the header',
       () => ({ kid: 'theirs', jku: `${attacker.url}/jku`, x5u: `${attacker.url}/x5u` }),
     ],
     ['a critical extension', () => ({ kid: ourKid(), crit: ['exp'] })],
-  ])('A token by another key gets a 401, with %s', async (_what, header) => {
+  ])('A token that another key signed gets a 401: %s', async (_what, header) => {
     for (const url of [service.url, fetchingKeys.url]) {
       const claims = [{}, { iss: `${attacker.url}/issuer` }];
       for (const each of claims) {
@@ -90,7 +90,7 @@ describe('Keys of session tokens', () => {
     });
   });
 
-  test('A token gets a 401 from the fifth second after it expired', async () => {
+  test('A token is accepted until 5 s after it expired, and then gets a 401', async () => {
     const at = now();
     clock.freeze(at * 1000);
     const statuses = [4, 5, 6].map(async (seconds) => {

@@ -9,7 +9,7 @@ const RESPONSES = [
   ['an error', 500, 'application/json', '{"errors":[]}'],
   ['a page', 200, 'text/html', '<html></html>'],
   ['null', 200, 'application/json', 'null'],
-  ['no keys', 200, 'application/json', '{"keys":[]}'],
+  ['an empty list', 200, 'application/json', '{"keys":[]}'],
 ] as const;
 
 // Run in parallel, because the SDK retries several times before it fails.

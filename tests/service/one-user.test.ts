@@ -22,7 +22,7 @@ async function visit(id: string): Promise<string> {
   expect(status).toBe(200);
   return String(Object(body).userId);
 }
-/** Runs the deletion of the command in this process, and `meanwhile` instead of its pause. */
+/** Runs the deletion of the forget command in this process. Calls `meanwhile` instead of the pause of the deletion. */
 async function forgetWith(
   id: string,
   userId: string | undefined,
@@ -40,7 +40,7 @@ beforeAll(() => {
   };
 });
 
-test('The show command finds a user by either id and prints no name or address', async () => {
+test('The show command finds a user by either of the two ids and prints no name or email address', async () => {
   const user = signUp('shown');
   const userId = await visit(user.id);
   const [byOwn, byProvider] = [await command('show', userId), await show(user.id)];
@@ -78,7 +78,7 @@ test('The forget command deletes the row and the cached id, and warns if the pro
   expect(await visit(user.id)).not.toBe(userId);
 });
 
-test('A lookup that read the row before its deletion leaves no cached id', async () => {
+test('A lookup that read the row before the deletion leaves no cached id', async () => {
   const id = 'user_in_a_race';
   const { pid, url } = soleProcess();
   const userId = await visit(id);
@@ -99,7 +99,7 @@ test('A lookup that read the row before its deletion leaves no cached id', async
     const outcome = await forgetWith(id, userId, async () => {
       expect(await database.rowsOf(id)).toEqual([]);
       process.kill(pid, 'SIGCONT');
-      // The process returns the old id and caches it. The last step of the deletion removes it.
+      // The process returns the old id and caches it. The last step of the deletion removes the cached id.
       expect(await inFlight).toMatchObject({ status: 200, body: { userId } });
       expect(await cached(id)).toBe(userId);
     });
@@ -128,7 +128,7 @@ async function queriesHaveEnded(): Promise<boolean> {
   return rows.length === 0;
 }
 
-test('A user who makes a request during the deletion gets a new link, and the outcome reports it', async () => {
+test('A user who makes a request during the deletion gets a new internal id, and the deletion reports `relinked`', async () => {
   const id = 'user_who_comes_back';
   const userId = await visit(id);
   let next = '';
@@ -170,7 +170,7 @@ test('A foreign key with ON DELETE RESTRICT prevents the deletion, and a foreign
   await database.pool.query('DROP TABLE notes_kept, notes_gone');
 });
 
-test('The forget command deletes no user without a terminal, without a cache, or with two ids', async () => {
+test('The forget command does not delete a user without a confirmation, without a cache, or with two ids', async () => {
   const id = 'user_who_stays';
   const userId = await visit(id);
   const unconfirmed = await command('forget', id);

@@ -8,7 +8,7 @@ import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const REQUESTS = 1_000;
-/** Maximum time for the requests, and for shrinking a failure. It ends before the timeout of the test. */
+/** Maximum time for the requests and for shrinking a failure. It is shorter than the timeout of the test. */
 const LIMIT_MS = 120_000;
 
 const service = stopAfterAll(await startTestService());
@@ -57,7 +57,7 @@ function valuesOf(given: unknown): fc.Arbitrary<unknown> {
 const text = (value: unknown) => JSON.stringify(value);
 const bodyOf = (path: typeof REGISTER | typeof HOOK) =>
   valuesOf(document.paths[path].post.requestBody.content['application/json'].schema).map(text);
-/** Events. The id of `user.created` is missing, null, empty or valid. The schema does not express that rule. */
+/** Events. The id of `user.created` must be valid, missing, null or empty. The schema does not express that rule. */
 const event = fc.oneof(
   bodyOf(HOOK).filter((body) => JSON.parse(body).type !== 'user.created'),
   valuesOf(document.components.schemas.IdentityProviderUserId).map((id) =>

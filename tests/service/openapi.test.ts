@@ -8,7 +8,7 @@ import type { SeenResponse } from '../harness/responses';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-// Provokes each documented response and compares it with the example in the document.
+// Provokes the documented responses and compares them with the examples in the document.
 
 const service = stopAfterAll(await startTestService());
 const { pool, proxy } = service.database;
@@ -156,18 +156,18 @@ test('Each key of `provocations` is an example of the OpenAPI document', () => {
   expect(Object.keys(provocations).filter((key) => !keys.includes(key))).toEqual([]);
 });
 
-test('The webhook acknowledges the example of another event', async () => {
+test('The webhook acknowledges the example of an event that is not user.created', async () => {
   expect(await event(events.other.value)).toMatchObject({
     status: 200,
     body: { eventType: 'email.created' },
   });
 });
 
-test('The documented webhook has the same responses as its path', () => {
+test('The document has the same responses for the webhook user.created as for the path that receives it', () => {
   expect(document.webhooks['user.created'].post.responses).toEqual(document.paths[HOOK].post.responses);
 });
 
-test('The document needs no credential, has one address and allows only GET and HEAD', async () => {
+test('The OpenAPI document needs no credential, has one address and allows only GET and HEAD', async () => {
   const { status, body } = await get('/openapi.json');
   expect({ status, body }).toEqual({ status: 200, body: document });
   expect((await send(`${service.url}/openapi.json`, { method: 'HEAD' })).status).toBe(200);

@@ -7,7 +7,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 const FRONTEND = 'https://app.example.com';
 
-/** A navigation of a browser to a page. */
+/** Requests a page as a browser does when it navigates. */
 const visit = (url: string, cookies: { cookie: string }) =>
   send(url, { headers: { accept: 'text/html', 'sec-fetch-dest': 'document', ...cookies } });
 
@@ -24,7 +24,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
   const expired = () => cookie(token({ iat: now() - 3600, nbf: now() - 3610, exp: now() - 3000 }));
   const SIGN_IN = /\/sign-in\?redirect_url=%2Faccount$/;
 
-  test('A page accepts a token of an authorized party and a token without azp, and no other token', async () => {
+  test('A page accepts a token of an authorized party and a token without azp, but no token of another party', async () => {
     for (const azp of [FRONTEND, undefined]) {
       expect((await visit(`${service.url}/account`, cookie(token({ azp })))).status, azp).toBe(200);
     }
@@ -42,7 +42,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     expect(status).toBe(401);
   });
 
-  test('A page with an unknown nonce is signed out and does not start another handshake', async () => {
+  test('With an unknown handshake nonce, a page is served signed out and does not start another handshake', async () => {
     const page = await visit(`${service.url}/?__clerk_handshake_nonce=nonce_unknown`, expired());
     expect({ status: page.status, location: page.headers.get('location') }).toEqual({
       status: 200,
@@ -55,7 +55,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     expect(headers.get('location')).toMatch(SIGN_IN);
   });
 
-  test('An unknown nonce does not sign a valid session out', async () => {
+  test('An unknown handshake nonce does not end a valid session', async () => {
     const { cookie: cookies } = cookie(token());
     for (const [query, header] of [
       ['?__clerk_handshake_nonce=nonce_unknown', cookies],
@@ -66,7 +66,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     }
   });
 
-  test('A nonce does not sign in a session of another party', async () => {
+  test('A handshake nonce does not sign in a session of another party', async () => {
     const foreign = token({ azp: 'https://blog.example.com' });
     backendApi.handler = (_request, response) => {
       const directives = [`__session=${foreign}; Path=/`, '__client_uat=1; Path=/'];
@@ -79,7 +79,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
   });
 
   test.each(['does not respond', 'closes the connection', 'responds with status 500'])(
-    'A page with a nonce is served signed out if the Backend API %s',
+    'A page with a handshake nonce is served signed out if the Backend API %s',
     async (failure) => {
       let isClosed = false;
       backendApi.handler = (request, response) => {

@@ -39,7 +39,7 @@ async function start(environment: Record<string, string> = {}): Promise<ServiceP
 const caller = () => tokenFor(service.idp, 'user_caller');
 const hook = (url: string) => `${url}${HOOK}`;
 
-test('After SIGKILL during a burst, every acknowledged user exists, and redelivery registers the others', async () => {
+test('After SIGKILL during a burst, every acknowledged user exists, and redelivery registers the user of each event', async () => {
   const victim = await start();
   const { webhooks, store } = service.idp;
   webhooks.setEndpoint({ url: hook(victim.url), secrets: webhooks.endpoint?.secrets ?? [] });
@@ -119,7 +119,7 @@ const exitInTime = ({ exited }: ServiceProcess) =>
   Promise.race([exited, pause(SHUTDOWN_MS, 'still running', { ref: false })]);
 
 test('SIGTERM lets requests in flight complete, closes the port, drains the pool and ends the service with exit code 0', async () => {
-  // Counts only the connections of this process.
+  // The proxy counts only the connections of the process that is stopped.
   const proxy = await startTcpProxy({ host: '127.0.0.1', port: service.database.proxy.port });
   onTestFinished(() => proxy.stop());
   let terminates = 0;
@@ -153,7 +153,7 @@ test('SIGTERM lets requests in flight complete, closes the port, drains the pool
   expect(terminates, 'each connection was closed properly').toBe(proxy.connections);
 });
 
-test('SIGTERM under load gives each client its response with "Connection: close"', async () => {
+test('After SIGTERM under load, the last response to each client has "Connection: close"', async () => {
   const stopping = await start();
   await me(stopping.url, caller());
   const { port } = new URL(stopping.url);
@@ -180,7 +180,7 @@ test('SIGTERM under load gives each client its response with "Connection: close"
   expect(received.filter((response) => response !== '401, keep-alive')).toEqual(Array(4).fill('401, close'));
 });
 
-test('Each of hundreds of clients that sent a request before SIGTERM gets a response', async () => {
+test('Each of 200 clients that sent a request before SIGTERM gets a response', async () => {
   const stopping = await start();
   await me(stopping.url, caller());
   const clients = await Promise.all(Array.from({ length: 200 }, () => connected(stopping.url)));
@@ -194,7 +194,7 @@ test('Each of hundreds of clients that sent a request before SIGTERM gets a resp
   expect(await exitInTime(stopping)).toBe(0);
 });
 
-test('The service drains the pool despite idle connections and a second SIGTERM', async () => {
+test('The service completes a request and exits with 0 despite an idle connection and a second SIGTERM', async () => {
   const stopping = await start();
   const silent = await connected(stopping.url);
   const row = await lockRow(service.database, 'user_twice');
@@ -223,7 +223,7 @@ test('Downloads that clients have aborted do not delay a shutdown', async () => 
   expect(await Promise.race([stopping.exited, pause(SHUTDOWN_MS / 2, 'still running')])).toBe(0);
 });
 
-test('A crash after SIGTERM keeps its exit code', async () => {
+test('A process that crashes after SIGTERM exits with the code of the crash', async () => {
   const stopping = await start({
     NODE_OPTIONS: `--import ${new URL('../harness/crash-on-signal.mjs', import.meta.url).href}`,
   });
@@ -238,7 +238,7 @@ test('A crash after SIGTERM keeps its exit code', async () => {
   await row.release();
 });
 
-test('A request that ends shortly before the limit of a shutdown gets its response', async () => {
+test('A request that ends shortly before the deadline of a shutdown gets its response', async () => {
   const stopping = await start();
   const client = await connected(stopping.url);
   const body = userCreated('user_late_response');

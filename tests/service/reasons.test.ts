@@ -102,13 +102,13 @@ describe.each(processes)('Reasons with keys that are $keys', ({ at }) => {
   );
 });
 
-test('The reason for a key that the provider does not have is wrong-key', async () => {
+test('The log contains the reason wrong-key for a token whose key the provider does not have', async () => {
   const theirs = token({}, { header: { kid: 'theirs' } });
   const { line } = await sendRejected(fetchingKeys.url, fetchingKeys.output, bearer(theirs));
   expect(line).toMatchObject({ status: 401, reason: 'wrong-key' });
 });
 
-test('A caller cannot set the reason, and the response does not depend on it', async () => {
+test('A caller cannot set the reason of a 401, and the response does not depend on the reason', async () => {
   const responses = new Set<string>();
   for (const [reason, , credential] of cases) {
     const headers = { ...credential(), 'x-clerk-auth-reason': 'expired', 'x-clerk-auth-message': 'expired' };
@@ -119,7 +119,7 @@ test('A caller cannot set the reason, and the response does not depend on it', a
   expect([...responses]).toHaveLength(1);
 });
 
-test('Each reason has a test', () => {
+test('Each reason of a 401 has a test', () => {
   const elsewhere = ['not-verified', 'no-auth-state']; // jwks-outage.test.ts, tests/unit/guard.test.ts
   const provoked = new Set([...cases.map(([reason]) => reason), ...elsewhere]);
   expect([...provoked].toSorted()).toEqual(UNAUTHENTICATED_REASONS.toSorted());

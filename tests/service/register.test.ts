@@ -24,7 +24,7 @@ describe('POST /auth/v1/register', () => {
     expect(await rowsOf('user_new')).toMatchObject([{ id: Object(first.body).userId }]);
   });
 
-  test('Register responds 200 to callers that register themselves, because the guard has linked them', async () => {
+  test('Register responds 200 to callers that register themselves, because the guard has already registered them', async () => {
     const self = await register(service.url, tokenFor(service.idp, 'user_self'), {
       identityProviderUserId: 'user_self',
     });
@@ -32,14 +32,14 @@ describe('POST /auth/v1/register', () => {
     expect(await rowsOf('user_self')).toMatchObject([{ id: Object(self.body).userId }]);
   });
 
-  test('An authenticated caller may register any id', async () => {
+  test('An authenticated caller may register the id of another user', async () => {
     const other = await register(service.url, tokenFor(service.idp, 'user_one'), {
       identityProviderUserId: 'user_two',
     });
     expect(other.status).toBe(201);
   });
 
-  test('Each response of register is uncached JSON with a request id', async () => {
+  test('A response of register, even to an invalid body, is JSON with no-store and a request id', async () => {
     for (const body of [{ identityProviderUserId: 'user_headers' }, '{']) {
       const { headers } = await submit(body);
       expect(headers.get('content-type')).toBe('application/json');
@@ -48,7 +48,7 @@ describe('POST /auth/v1/register', () => {
     }
   });
 
-  test('The service uses a valid request id of the request and replaces any other', async () => {
+  test('The service keeps a valid request id from the caller and replaces an invalid one', async () => {
     const withId = (id: string) =>
       send(`${service.url}/auth/v1/register`, { method: 'POST', headers: { 'x-request-id': id } });
     expect((await withId('trace-1.a:b_C')).headers.get('x-request-id')).toBe('trace-1.a:b_C');
@@ -147,7 +147,7 @@ describe('POST /auth/v1/register', () => {
     expect(response).toMatchObject({ status: 413, body: { message: 'Payload too large' } });
   });
 
-  test('Register responds 401 before it reads the body', async () => {
+  test('Register responds 401 without a credential, even if the body is invalid', async () => {
     const response = await send(`${service.url}/auth/v1/register`, { method: 'POST', body: '{' });
     expect(response).toMatchObject({ status: 401, body: { message: 'Unauthorized' } });
   });

@@ -33,7 +33,7 @@ test('Concurrent requests are each attributed to their own user', async () => {
   expect(users).toEqual(indexes.map((index) => `user_at_once_${index}`));
 });
 
-test('A bearer token takes precedence over a cookie, even if it is invalid', async () => {
+test('A bearer token takes precedence over a cookie, even if the bearer token is invalid', async () => {
   const [one, other] = ['user_one', 'user_other'].map((user) => tokenFor(service.idp, user));
   for (let round = 0; round < 2; round += 1) {
     expect(await userOf({ ...cookie(one ?? ''), ...bearer(other ?? '') })).toBe('user_other');

@@ -91,7 +91,7 @@ describe('The number of chunks of a body is limited', () => {
     expect({ statuses, closed }).toEqual({ statuses: [400], closed: true });
   });
 
-  test('A body in 500 chunks of one byte is read whole', async () => {
+  test('A body of about 500 one-byte chunks is accepted', async () => {
     const body = JSON.stringify({
       identityProviderUserId: 'user_'.padEnd(255, 'x'),
       ignored: 'x'.repeat(200),
@@ -110,7 +110,7 @@ describe('The number of chunks of a body is limited', () => {
 });
 
 test.each(['/', '/sign-in', '/docs', '/account'])(
-  'The response of %s does not repeat the query or describe the session',
+  'The response headers of %s do not describe the session and, except for Location, do not repeat the query',
   async (path) => {
     const query = Array.from({ length: 100 }, (_, index) => `key${index}=${'x'.repeat(100)}`).join('&');
     const { text } = await sendRaw(requestHead(`GET ${path}?${query} HTTP/1.1`));

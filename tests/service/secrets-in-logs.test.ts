@@ -9,7 +9,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 
-/** Private values that requests contain below. None of them may appear in the output. */
+/** Private values of the requests below and of the database. Only `path` may appear in the output, a few times. */
 const MARKS = {
   email: `${mark('ada')}@example.com`,
   firstName: mark('Ada'),
@@ -27,7 +27,7 @@ const MARKS = {
 /** Id of the valid deliveries. The log contains it, so that a line can be matched with the log of the sender. */
 const MESSAGE_ID = 'msg_of_the_valid_delivery';
 
-/** All responses of the service with their headers. */
+/** Responses to the hostile traffic, with their headers. */
 const received: string[] = [];
 
 const service = stopAfterAll(
@@ -100,7 +100,7 @@ async function hostileTraffic(): Promise<void> {
 }
 
 describe('After hostile traffic with and without cache and database', () => {
-  test('The output of the service contains no secret, token, email address, body or id', () => {
+  test('The output of the service contains no secret, token, email address, body or user id', () => {
     const secrets = {
       ...MARKS,
       token,
@@ -151,7 +151,7 @@ describe('After hostile traffic with and without cache and database', () => {
     msg: z.literal('request'),
   });
 
-  test('Each request has one JSON line with only its id, route, status, duration and outcomes', () => {
+  test('A request line of the log is JSON with only the request id, route, status, duration and outcomes', () => {
     const lines = service.linesWith('"msg":"request"').map((line) => Line.parse(JSON.parse(line)));
     expect(lines.length).toBeGreaterThan(60);
     const outcomes = new Set(

@@ -8,7 +8,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const NEW_SECRET = `whsec_${Buffer.from('the secret that is rotated in...').toString('base64')}`;
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
-/** Times of the delivery attempts after the event. */
+/** Times of the delivery attempts, in milliseconds after the event. */
 const ATTEMPTS = [0, 5, 305, 2105, 9305, 27_305, 63_305, 99_305].map((seconds) => seconds * SECOND);
 
 const clock = stopAfterAll(adjustableClock());
@@ -32,7 +32,7 @@ describe('The retry schedule of the sender', () => {
         expect(current()?.status).toBe('pending');
         const [last = 0, next = 0] = ATTEMPTS.slice(attempts - 1);
         if (next >= outage) await service.database.proxy.treat('forward');
-        // Skips the timer of the 15 s response timeout and advances to that of the next attempt.
+        // Skips the response timeout of 15 s and advances the clock to the next attempt.
         elapsed.push((elapsed.at(-1) ?? 0) + clock.advance(0.9 * (next - last)));
       }
       const settled = await service.idp.webhooks.settled(delivery.id);
@@ -59,7 +59,7 @@ describe('The retry schedule of the sender', () => {
 test('Late, repeated and reordered events create each user once', async () => {
   const ids = Array.from({ length: 20 }, (_, index) => `user_disorder_${index}`);
   const { webhooks } = service.idp;
-  // Other events of each user precede its user.created event, and the guard links some users first.
+  // Other events of each user precede its user.created event, and the guard registers some users first.
   const types = ['test.deleted', 'test.updated', 'user.created', 'test.updated', 'user.created'];
   await Promise.all(
     ids
@@ -108,7 +108,7 @@ test('A rotation of the signing secret (old, both, new) rejects no delivery', as
     await phase([only.url], [NEW_SECRET]);
     expect(statuses).toEqual(Array(turn).fill(200));
     expect(await users('user_rotated_%')).toHaveLength(turn);
-    // The order matters. Now the old secret is rejected, as the new one was at first.
+    // The order matters: a process rejects a secret that it does not have.
     await phase([only.url], [SIGNING_SECRET]);
     await phase([service.url], [NEW_SECRET]);
     expect(statuses.slice(-12)).toEqual(Array(12).fill(400));

@@ -94,7 +94,7 @@ test.skipIf(!hasProc)(
     expect(
       responses.flatMap(({ statuses }) => statuses).filter((status) => status < 400 || status >= 500),
     ).toEqual([]);
-    // Next.js buffers up to 2 MB of a body for the middleware. The rest is garbage that is not yet collected.
+    // Next.js buffers up to 2 MB of a body for the middleware. The other 150 MB allow for garbage that is not yet collected.
     expect(megabytes() - before).toBeLessThan(24 * 2 + 150);
     expect((await deliver(service.url, userCreated('user_after_endless'))).status).toBe(200);
   },
@@ -105,13 +105,13 @@ test('A body that is incomplete at the timeout gets a 408, and the connection is
     expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
 });
 
-test('The connection of an early response is closed although the client keeps sending its body', async () => {
+test('After an early response, the server closes the connection even if the client keeps sending its body', async () => {
   for (const { statuses, closed } of await slowClients.unreadBodies) {
     expect({ responses: statuses.length, closed }).toEqual({ responses: 1, closed: true });
   }
 });
 
-test('The server closes a connection that sends only line breaks', async () => {
+test('The server closes a connection that sends only line breaks after its first request', async () => {
   const { statuses, closed } = await slowClients.lineBreaks;
   expect({ statuses, closed }).toEqual({ statuses: [401], closed: true });
 });
@@ -126,7 +126,7 @@ test('Headers that are incomplete at the timeout get a 408, and the connection i
   expect(text).toContain('{"message":"Request timeout"}');
 });
 
-test('An incomplete request has one line in the log, and its id in the response', async () => {
+test('The log has one line for an incomplete request, with the request id of the response', async () => {
   const [{ text = '' } = {}] = await slowClients.incompleteBodies;
   const [, id = 'no id'] = /x-request-id: ([\w-]+)/i.exec(text) ?? [];
   const linesOf = (route: string, status: number) =>

@@ -203,8 +203,8 @@ describe('Exported telemetry', () => {
       );
     expect(statuses('GET /users/v1/me')).toEqual(new Set([200, 401, 500]));
     expect(statuses('POST /webhooks/idp/v1/user-created')).toEqual(new Set([200, 400]));
-    // When the middleware passes a request on, Next.js ends its span before the response and reports status 200. The
-    // service removes that status.
+    // When the middleware passes a request on, Next.js ends the span of the middleware before the response and reports status
+    // 200. The service removes that status.
     expect(statuses('POST')).toEqual(new Set([undefined]));
   });
 
@@ -352,7 +352,7 @@ test('The standard OTEL variables set the endpoint, the protocol and the headers
   expect(stopping.output()).not.toContain('of-the-collector');
 });
 
-test('The service does not forward the trace headers of a caller to its dependencies', async () => {
+test('The service does not forward the trace headers of a caller to the KV store', async () => {
   let sent = '';
   const proxy = stopAfterTest(await startTcpProxy(service.kv.address));
   proxy.onClientData = (chunk) => {

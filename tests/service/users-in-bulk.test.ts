@@ -51,7 +51,7 @@ function userTemplate(): User {
   return user;
 }
 
-/** Creates users with increasing sign-up times. Six hundred of them have the same time, as after an import. */
+/** Creates users with increasing sign-up times. Users 900 to 1,500 have the same time, as after an import. */
 function signUp(count: number, since = LONG_AGO): string[] {
   const template = userTemplate();
   return Array.from({ length: count }, (_, index) => {
@@ -80,7 +80,7 @@ const link = (ids: readonly string[]) =>
     [ids],
   );
 
-test('A backfill links each user once despite a rate limit, errors, resets, sign-ups and deletions', async () => {
+test('A backfill registers each user with a valid id despite a rate limit, errors, resets, sign-ups and deletions', async () => {
   const ids = signUp(USERS);
   await link(ids.slice(100, 200));
   const { rows: before } = await database.pool.query('SELECT * FROM users ORDER BY id');
@@ -114,7 +114,7 @@ test('A backfill links each user once despite a rate limit, errors, resets, sign
   const there = provider.store.users.all().map(({ id }) => id);
   const linked = new Set(await database.users());
   expect(there.filter((id) => !linked.has(id))).toEqual([tooLong]);
-  // Users that were linked before keep their internal id.
+  // Users that already had a row keep their internal id.
   expect((await database.pool.query('SELECT * FROM users')).rows).toEqual(expect.arrayContaining(before));
   const [seen = 0, made = 0, already = 0, failed = 0] = (stdout.match(/\d+/g) ?? []).map(Number);
   expect({ sum: made + already + failed, made: made + 100, failed }).toEqual({
@@ -162,7 +162,7 @@ test('A backfill that was killed continues after its last committed page and ski
   expect(existsSync(state)).toBe(false);
 });
 
-test('A backfill ends if the provider stays unavailable, and the next run continues from its state', async () => {
+test('A backfill ends if the provider stays unavailable, and the next run continues from the saved state', async () => {
   const ids = signUp(1_200);
   front.handler = (request, response) =>
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
@@ -192,7 +192,7 @@ test('A backfill waits for a database that is temporarily unavailable', async ()
   expect(stderr).toMatch(/The database failed \(\w+\)\. Retry in/);
 });
 
-test('An import of 20,000 users at 100 a second is linked completely', async () => {
+test('A backfill registers all 20,000 users of an import with 100 users per second', async () => {
   const template = userTemplate();
   const ids = arrivalTimes(20_000, 100).map((createdAt, index) => {
     const id = `user_${index}`;
@@ -216,7 +216,7 @@ test('A dry run counts the users and writes no rows and no state', async () => {
   expect(existsSync(state)).toBe(false);
 });
 
-test('A backfill with --since processes only users that signed up from that date', async () => {
+test('A backfill with --since processes only users that signed up on or after that date', async () => {
   signUp(20);
   const since = signUp(10, Date.parse('2026-03-01'));
   expect(await backfill('--since', '2026-03-01')).toMatchObject({
@@ -226,7 +226,7 @@ test('A backfill with --since processes only users that signed up from that date
   expect(await database.users()).toEqual(since.toSorted());
 });
 
-test('A backfill rejects the state file of another run', async () => {
+test('A backfill rejects an invalid state file, and one of a run with another --since or database', async () => {
   signUp(1_200);
   front.handler = (request, response) =>
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
@@ -267,7 +267,7 @@ test('A backfill with invalid options or variables does not start and prints the
   expect(await database.users()).toEqual([]);
 });
 
-test('A backfill fails at once with a message if the role may not insert', async () => {
+test('A backfill stops with a message if the role may not insert', async () => {
   signUp(3);
   const role = `reader_${randomBytes(4).toString('hex')}`;
   await database.pool.query(`CREATE ROLE ${escapeIdentifier(role)} LOGIN PASSWORD 'hidden-password'`);
@@ -284,7 +284,7 @@ test('A backfill fails at once with a message if the role may not insert', async
   expect(failed.stderr).not.toContain('hidden-password');
 });
 
-test('A check counts the users that one side lacks, and prints their ids with --ids', async () => {
+test('A check counts users that are missing in the database or at the provider, and --ids prints their ids', async () => {
   const ids = signUp(1_200);
   await link(ids.slice(3));
   expect(await check('--ids')).toMatchObject({
@@ -303,7 +303,7 @@ test('A check counts the users that one side lacks, and prints their ids with --
   // A signed-in caller may register any id. Such an id must not change the query to the provider.
   const strange = ['-user_1', `-${ids[5]}`, '+user_2', 'two\nlines\u001b[2J', '&limit=1', '😀'.repeat(127)];
   await link(strange);
-  // Sorts these ids first, so that one page contains `-user` and the user that it names.
+  // Sorts these rows first, so that one page contains both an id and the same id with a minus sign in front.
   await database.pool.query(
     `UPDATE users SET id = ('00000000' || substr(id::text, 9))::uuid WHERE identity_provider_user_id = ANY ($1)`,
     [[...strange, ids[5]]],

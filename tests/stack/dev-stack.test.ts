@@ -123,7 +123,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     expect(await paste('npm run -s local users:nothing')).toMatchObject({ code: 1, stdout: '' });
   });
 
-  test('A new user signs up at the printed URLs and sees the link and the webhook delivery', async () => {
+  test('A new user signs up at the printed URLs and sees both ids and the webhook delivery', async () => {
     const browser = await launchBrowser();
     onTestFinished(() => browser.close());
     const printedUrl = (name: string) =>
@@ -156,7 +156,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     );
   });
 
-  test('No page shows an issue in the overlay of next dev or logs an error to the console', async () => {
+  test('The pages show no issue in the overlay of next dev and log no error to the browser console', async () => {
     const browser = await launchBrowser();
     onTestFinished(() => browser.close());
     const email = 'overlay@example.com';
@@ -222,7 +222,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
   );
 });
 
-test('The local stack warns about a user database without migrations, and ends with its parent process', async () => {
+test('The local stack warns about a user-provided database without migrations, and ends with its parent process', async () => {
   const database = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
   onTestFinished(() => database.drop());
   const own = { DATABASE_URL: database.url };
@@ -286,7 +286,7 @@ test('The checks of user-provided dependencies reject within seconds if a server
   expect(performance.now() - begin).toBeLessThan(6_000);
 });
 
-test('requireStore() rejects only if the store rejects the token', async () => {
+test('requireStore() rejects if the store rejects the token, and resolves if the token is right', async () => {
   const options = { token: 'the token', engine: memoryEngine() };
   const { url, token } = stopAfterTest(await startKvServer(options));
   await expect(requireStore(url, 'hidden')).rejects.toThrow('it rejects the token with 401');

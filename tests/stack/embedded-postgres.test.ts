@@ -39,7 +39,7 @@ function serverProcess(server: { readonly dataFolder: string }): number {
   return Number(readFileSync(path.join(server.dataFolder, 'postmaster.pid'), 'utf8').split('\n')[0]);
 }
 
-/** Starts another process that starts a server in the folder and then waits until it is killed. */
+/** Starts a process that starts a server in the folder. The process then runs until it is killed. */
 async function startInAnotherProcess(folder: string, before = '') {
   const program = path.join(root, `holder-${folders}.mts`);
   const module = fileURLToPath(new URL('../../dev/postgres/server.ts', import.meta.url));
@@ -109,7 +109,7 @@ test('createDatabase() does not change a database that exists', async () => {
   expect(await query(server.url('kept'), 'SELECT version FROM note')).toEqual([{ version: 1 }]);
 });
 
-test('The server ends when its parent is killed, and the next start finds its data', async () => {
+test('The server ends when its parent is killed, and the next start finds the data', async () => {
   const folder = newFolder();
   const { child, pid } = await startInAnotherProcess(folder);
   await kill(child);
@@ -155,7 +155,7 @@ test('The server starts even if postmaster.pid contains the id of another progra
   expect(isAlive(other.pid ?? 0)).toBe(true);
 });
 
-test('startPostgres() rejects if another process uses the folder, and does not stop its server', async () => {
+test('startPostgres() rejects if another process uses the folder, and does not stop the server of that process', async () => {
   const folder = newFolder();
   const { child, pid } = await startInAnotherProcess(folder);
   await expect(start(folder)).rejects.toThrow(`in use by process ${child.pid}`);

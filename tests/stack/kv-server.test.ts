@@ -56,7 +56,7 @@ describe.skipIf(!redis)(
   },
 );
 
-/** Checks that the client gets the same responses from both engines. */
+/** Checks that the KV server responds like Redis. Runs with each engine. */
 function behavesLikeRedis(newEngine: () => KvEngine) {
   let server: KvServer;
   let kv: ReturnType<typeof createKvClient>;
@@ -80,7 +80,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.get('absent')).toBeNull();
   });
 
-  test('Concurrent commands share one request, and each gets its own reply', async () => {
+  test('Each of several concurrent commands gets its own reply', async () => {
     const replies = await Promise.all([kv.set('a', '1'), kv.get('b'), kv.set('b', '2'), kv.get('a')]);
     expect(replies.filter((reply) => reply === 'OK')).toHaveLength(2);
     expect(await Promise.all([kv.get('a'), kv.get('b')])).toEqual(['1', '2']);

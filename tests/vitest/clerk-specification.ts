@@ -1,7 +1,8 @@
 import { takeDifferences } from 'clerk-emulator/testing';
 import { afterAll, afterEach, expect } from 'vitest';
 
-// Checks that every response of an emulator that a test starts conforms to the specification of the provider's APIs.
+// Checks the responses of each emulator that a test starts with `checkResponse`. They must conform to the specification of
+// the provider's APIs.
 
 const expectNoDifference = () => {
   expect(takeDifferences(), 'responses that differ from the specification of Clerk').toEqual([]);

@@ -3,7 +3,8 @@ import { validateResponse } from '../harness/openapi';
 import { watchResponses } from '../harness/responses';
 import { record } from './documented-responses';
 
-// Checks that lib/api/openapi.json describes the status, headers and body of every response that a test receives.
+// Checks the responses that the request helpers of a test receive. For each path that it covers, lib/api/openapi.json must
+// describe the status, the headers and the body of the response.
 
 const errors = new Set<string>();
 const seen = new Set<string>();

@@ -10,8 +10,8 @@ import { hostileRequests } from '../../tests/harness/hostile/hostile-request';
  *
  * `npm run attack -- --cost`: measures the CPU time of requests of growing size. Fails if a request takes more than 60
  * ms or more than 5 times the time of an ordinary request to the same address, or if the time grows faster than the
- * size. Requires Linux. `--only '/sign-in query'` measures only the requests whose method, path and dimension match this
- * regular expression. `--quick` measures fewer sizes.
+ * size. Some requests to the webhook have other limits. Requires Linux. `--only '/sign-in query'` measures only the
+ * requests whose method, path and dimension match this regular expression. `--quick` measures fewer sizes.
  */
 const { values } = parseArgs({
   options: {

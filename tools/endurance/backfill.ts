@@ -15,8 +15,9 @@ import { residentMegabytes } from '../../tests/harness/proc';
 /**
  * `npm run bench:backfill`: backfills the users of the emulator (`--users`, default 100,000). Two thirds of the users
  * share their creation time with other users. During the run, the provider responds with 429s, 500s and connection resets,
- * and users sign up and are deleted. The command is killed half-way and run again. `-- --calm` disables the failures and
- * prints the rate. Exits with 1 if a user that existed during the whole run is not linked exactly once, or if memory grew.
+ * and users sign up and are deleted. The command is killed half-way and run again. `-- --calm` measures the rate of a single
+ * run without failures, sign-ups and deletions. Exits with 1 if the command fails, if a user that existed during the whole
+ * run is not linked exactly once, or if memory grew in a run of more than a minute.
  */
 const { values } = parseArgs({
   options: { users: { type: 'string', default: '100000' }, calm: { type: 'boolean', default: false } },

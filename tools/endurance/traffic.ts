@@ -16,9 +16,9 @@ export interface Kind {
   readonly name: string;
   /** Percentage of the requests. */
   readonly share: number;
-  /** Expected statuses without failures. */
+  /** Expected statuses while the cache and the database work. */
   readonly statuses: readonly number[];
-  /** True if the request gets a 500 while the database is unavailable. */
+  /** True if the request may get a 500 while the database is unavailable. */
   readonly needsDatabase: boolean;
   send(url: string): Promise<ParsedResponse>;
 }
@@ -31,7 +31,7 @@ export interface Traffic {
   readonly calls: readonly Call[];
   /** Users whose event or registration was acknowledged. */
   readonly acknowledged: ReadonlySet<string>;
-  /** Users whose event got a 500. The sender delivers those events again. */
+  /** Users whose event did not get a 200. `redeliver` sends those events again. */
   readonly undelivered: Set<string>;
   redeliver(): Promise<void>;
 }

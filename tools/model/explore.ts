@@ -20,7 +20,7 @@ export interface Exploration {
   readonly broken?: { readonly guarantee: string; readonly trace: readonly string[] };
 }
 
-/** The step that first reached a state, and the arrival in the state before. */
+/** The step that first reached a state, and the arrival in the previous state. */
 interface Arrival {
   readonly from: Arrival | undefined;
   readonly label: string;
@@ -33,7 +33,7 @@ function traceTo(arrival: Arrival | undefined): string[] {
 }
 
 /**
- * Visits every state of a model in breadth-first order, each once. Stops at the first state that breaks a guarantee. Because
+ * Visits the states of a model in breadth-first order, each once. Stops at the first state that breaks a guarantee. Because
  * of the order, no shorter trace leads to such a state.
  */
 export function explore<S>({ initial, steps, brokenGuarantee }: Model<S>): Exploration {

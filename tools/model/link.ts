@@ -19,9 +19,9 @@ import {
   type Weakness,
 } from './state';
 
-// A model of the link of identity-provider users to internal ids: lib/register.ts, lib/user-id.ts, lib/webhook.ts and
+// Models how the service links identity-provider users to internal ids: lib/register.ts, lib/user-id.ts, lib/webhook.ts and
 // lib/users/forget.ts. A step is one statement of the database, one command of the cache, or one failure. PostgreSQL and the
-// cache run each of them atomically. Between two steps, any other step can happen.
+// cache run each statement or command atomically. Between two steps of a call, any other step can happen.
 
 /** Returns the model, with at most one weakness. */
 export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weakness): Model<State> {
@@ -36,7 +36,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     if (!user.returned.includes(call.id)) user.returned.push(call.id);
   }
 
-  /** Responds with an error to a call and to those that share its result. */
+  /** Responds with an error to a call and to the calls that share its result. */
   function fail(state: State, call: Call): void {
     remove(state, call);
     if (call.isLate) return;
@@ -46,7 +46,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     if (call.kind === 'guard') for (const each of sharing(state, call, 'shares guard')) remove(state, each);
   }
 
-  /** Ends the registration of a call and of those that share it. */
+  /** Ends the registration of a call, and that of the calls that share the result. */
   function registered(state: State, call: Call, id: number, created: boolean): void {
     const sharers = call.isLate ? [] : sharing(state, call, 'shares register');
     const isForAll = isWeak('single-flight reports created to all callers');
@@ -67,7 +67,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     Object.assign(user, { cached: call.id, cachedDuringForget });
   }
 
-  /** Starts the registration of a call, or shares the one in flight. */
+  /** Starts the registration of a call, or shares the result of a registration in flight. */
   function startRegister(state: State, call: Call): void {
     const isInFlight = state.calls.some(
       (each) => isRegistering(each) && each.process === call.process && each.user === call.user,
@@ -137,7 +137,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     }
   }
 
-  /** Runs the next step of the operator's command. An unresponsive cache ends it, or is ignored before the pause. */
+  /** Runs the next step of the operator's command. If the cache is down, only the first step ends the command early. */
   function advanceForget(state: State, forget: Forget): void {
     const user = userOf(state, forget);
     const tryUncache = () => {
@@ -165,7 +165,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     }
   }
 
-  /** The pause ends after every lookup that read the row before its deletion, because a lookup has a deadline. */
+  /** The pause is longer than the deadline of a lookup, so it ends after the lookups that have read the deleted row. */
   const isWaiting = (state: State, forget: Forget) =>
     forget.at === 'wait' &&
     !isWeak('forget does not wait for lookups') &&

@@ -2,7 +2,7 @@
 export interface Bounds {
   readonly users: number;
   readonly processes: number;
-  /** Requests through the guard, registrations, and deliveries of the webhook, which include repeated ones. */
+  /** Requests through the guard, registrations, and webhook deliveries. Repeated ones are included. */
   readonly guards: number;
   readonly registers: number;
   readonly deliveries: number;
@@ -41,19 +41,20 @@ export interface Call {
   readonly kind: Kind;
   readonly user: number;
   readonly process: number;
-  /** The next statement or command of this call, or the call of the same process whose result it shares. */
+  /** The next statement or command. A call that `shares` waits for the result of another call in the same process. */
   at: 'read' | 'find' | 'insert' | 'find again' | 'write' | 'shares guard' | 'shares register';
   id: number;
   created: boolean;
-  /** The cache did not respond to the read, so the call does not write to it. */
+  /** The cache did not respond to the read, so the call does not write to the cache. */
   skipsCache: boolean;
   /** The deadline has passed: the caller has an error, but the statements continue. */
   isLate: boolean;
 }
 
 export interface UserState {
-  /** The ids of the rows of this user, and of deleted rows. */
+  /** The ids of the user's rows. */
   rows: number[];
+  /** The ids of the user's deleted rows. */
   deleted: number[];
   /** Number of ids that were generated. */
   ids: number;
@@ -69,7 +70,7 @@ export interface UserState {
   isAcknowledged: boolean;
 }
 
-/** The command of an operator. `at` is its next step, and `row` the id that it has found, or 0. */
+/** An operator's command that forgets a user. `at` is the next step. `row` is the id that the command has found, or 0. */
 export interface Forget {
   readonly user: number;
   readonly row: number;
@@ -106,7 +107,6 @@ export const remove = (state: State, call: Call) => {
   state.calls = state.calls.filter((each) => each !== call);
 };
 
-/** Generates an id. */
 export function newId(user: UserState): number {
   user.ids += 1;
   return user.ids;
@@ -132,7 +132,7 @@ export function copy(state: State): State {
   };
 }
 
-/** Returns the guarantee that a state breaks. */
+/** Returns the guarantee that a state breaks, if there is one. */
 export function brokenGuarantee({ users }: State): string | undefined {
   for (const user of users) {
     const { rows, deleted, cached, returned } = user;

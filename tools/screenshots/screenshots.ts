@@ -6,7 +6,7 @@ import { launchBrowser } from '../../tests/harness/browser/chromium';
 import { createLocalStack, type Details } from '../../tests/harness/stack';
 
 /**
- * `npm run screenshots`: takes a screenshot of every page in light mode, in dark mode and at a width of 360 pixels, and
+ * `npm run screenshots`: takes a screenshot of each page below in light mode, in dark mode and at a width of 360 pixels, and
  * writes them to docs/screenshots. Starts a separate local stack with the production build and stops it at the end.
  * Takes about two minutes.
  */

@@ -66,7 +66,7 @@ export function buildChecks(
       },
     },
     {
-      title: 'No chunk contains a string of dev/, commands/ or prisma/, and no file contains a secret',
+      title: 'No chunk contains a string of code that is not deployed, and no file contains a secret',
       async run() {
         const output = path.join(tree, '.vercel', 'output');
         const undeployed = findUndeployedStrings(tree);

@@ -34,7 +34,7 @@ export async function installTool(): Promise<void> {
   }
 }
 
-/** Copies the tracked and untracked files of the project and its installed packages. Skips files that git ignores. */
+/** Copies the tracked and untracked files of the project, and node_modules. Skips all other files that git ignores. */
 export async function copyTree(into: string): Promise<void> {
   mkdirSync(into);
   const list = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];
@@ -72,7 +72,7 @@ export async function buildForPlatform(
     [...args, '--global-config', `${folder}-config`],
     {
       cwd: folder,
-      // The build needs no network access. The proxy address makes every request fail.
+      // The build needs no network access. With this proxy address, every HTTPS request fails.
       env: {
         ...withoutServiceVariables(),
         ...environment,

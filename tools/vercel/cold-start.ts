@@ -8,8 +8,8 @@ import type { BuiltFunction } from './function';
 const ROUNDS = 5;
 
 /**
- * Returns the first request for a function. The request for a function of a static file bypasses the router, because the
- * router rarely invokes such a function.
+ * Returns the first request for a function. The request for the function of the icon or of the global error page bypasses
+ * the router, because the router rarely invokes these functions.
  */
 function firstRequest(
   { name, invoke }: BuiltFunction,

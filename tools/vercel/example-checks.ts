@@ -11,7 +11,7 @@ const MARK = 'mark5b1e';
 const UNKNOWN_ID = '7f'.repeat(21);
 const CALL = { 'content-type': 'text/plain;charset=UTF-8', accept: 'text/x-component' };
 
-/** Grants what the migration of the example grants if the role exists. Here, the role is created after the build. */
+/** Grants the privileges that the example's migration skips, because the role does not exist during the migration. */
 export async function grantExampleTables({ database }: TestDependencies, role: string): Promise<void> {
   const tables = 'projects, project_members, project_notes';
   await database.pool.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`);
@@ -131,7 +131,7 @@ export function exampleChecks(
       },
     },
     {
-      title: 'Next.js responds with 409 to an unknown action, and its client reloads the page',
+      title: 'An unknown action gets a 409 with the header that makes the Next.js client reload the page',
       async run() {
         const unknown: [string, string] = [`$ACTION_ID_${UNKNOWN_ID}`, ''];
         const responses = await assertRejected(409, [

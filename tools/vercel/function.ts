@@ -49,7 +49,7 @@ export interface BuiltFunction {
   /** Paths relative to the folder of the function. */
   readonly files: readonly string[];
   readonly megabytes: number;
-  /** Sends a request and starts the process if necessary. Returns a 500 if the process ends without a response. */
+  /** Sends a request and starts the process if necessary. Returns a 500 if the process does not respond. */
   invoke(invocation: Invocation): Promise<Reply>;
   /** Returns the running process, if any. */
   instance(): Instance | undefined;
@@ -64,7 +64,7 @@ export interface FunctionOptions {
   /** Folder of the function. It must not be inside the project, because Node.js searches the parent folders for modules. */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** True if the HTTP server of the platform must not be visible to the function. */
+  /** True hides the HTTP server of the platform from the function. */
   readonly apart: boolean;
 }
 

@@ -57,7 +57,7 @@ const server = http.createServer((request, response) =>
   }),
 );
 server.keepAliveTimeout = 0;
-// Passes each socket to the HTTP server after its connection event, so that the function cannot detect this server.
+// Passes each socket to the HTTP server in a later event loop iteration, so that the function cannot detect the server.
 const passSocket = (socket) => setImmediate(() => server.emit('connection', socket));
 const listening = place === 'apart' ? net.createServer(passSocket) : server;
 listening.listen(0, '127.0.0.1', () => process.send({ port: listening.address().port }));

@@ -24,7 +24,7 @@ const USERS_AT_ONCE = 4;
 /** Starts the functions with changed variables. An empty value unsets a variable. */
 export type DeployWith = (changes: Readonly<Record<string, string>>) => Promise<Deployment>;
 
-/** Sends a webhook request to the function, without the middleware. A frozen function receives it when it resumes. */
+/** Sends a webhook request to the function, without the middleware. A frozen function gets the request when it resumes. */
 function deliverTo(deployment: Deployment, body: string) {
   const headers = { ...signatureHeaders(body), 'content-type': 'application/json', 'x-matched-path': HOOK };
   return deployment.at(HOOK).invoke({ method: 'POST', url: HOOK, headers, body: Buffer.from(body) });
@@ -82,7 +82,7 @@ export function lifecycleChecks(
       },
     },
     {
-      title: 'A function exports telemetry after each response, without waiting for the export interval',
+      title: 'A function exports telemetry after a response, without waiting for the export interval',
       async run() {
         const receiver = await startOtlpReceiver();
         // The metric interval is a minute, so only the export after the response can arrive within ten seconds.

@@ -20,8 +20,8 @@ import { responseChecks } from './response-checks';
  * PostgreSQL, a KV server and sessions of the local stack. Does not need a Vercel account. Prints the cold start of each
  * function and the result of each check. Exits with 1 if a check failed. Takes four to ten minutes. Linux only.
  *
- * With `--example`, the build contains examples/projects, and its pages and a server action are checked too. Measures no cold
- * starts then.
+ * With `--example`, the build contains examples/projects, and its pages and a server action are checked too. Cold starts are
+ * not measured in this case.
  */
 const { example } = parseArgs({ options: { example: { type: 'boolean', default: false } } }).values;
 
@@ -36,7 +36,7 @@ const stop = () => {
 const interrupted = () => void stop().finally(() => process.exit(130));
 process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
 
-/** Returns the SQL of docs/deploy.md, step 2, and the name of the database role of the service that this SQL creates. */
+/** Returns the SQL of step 2 in docs/deploy.md, which creates the database role of the service, and the name of the role. */
 function readRole(password: string): { readonly username: string; readonly statements: string } {
   const page = readFileSync('docs/deploy.md', 'utf8');
   const [, statements = '', username = ''] = /^```sql\n(CREATE ROLE (\w+) [^`]+)```$/m.exec(page) ?? [];
@@ -61,7 +61,7 @@ async function verify(): Promise<void> {
     server: { ...server, template: 'template1' },
     databaseUrl: ({ url }) => Object.assign(new URL(url), { username, password }).href,
     keys: 'live',
-    // These variables are unset, because only the local stack uses them.
+    // These variables are unset, because a deployment does not set them. They are for the local stack.
     environment: { CLERK_API_URL: '', CLERK_FAPI_URL: '' },
   });
   stops.push(parts.stop);

@@ -84,7 +84,7 @@ export function responseChecks(
   return [
     {
       title:
-        'The guard returns 401 without a session. With a session, it returns the id of the row, which the second request gets from the cache',
+        'The guard returns 401 without a session. With a session, it returns the id of the row, and reads it from the cache for the second request',
       async run() {
         const rejected = await send(`${url}${ME}`);
         expectResponse(rejected, { status: 401, body: { message: 'Unauthorized' } });
@@ -206,7 +206,7 @@ export function responseChecks(
       },
     },
     {
-      title: 'An alternative URL of a route gets a 404, even with a session',
+      title: 'Alternative URLs of a route and internal URLs of Next.js get a 404, even with a session',
       async run() {
         for (const address of ALTERNATIVE_PATHS)
           assert.equal(

@@ -98,7 +98,7 @@ const isAnnotation = ({ dest, status, middlewarePath, headers, transforms }: Rul
 const fillTemplate = (template: string, values: Readonly<Record<string, string>>) =>
   template.replace(/\$(\w+)/g, (_, name: string) => values[name] ?? '');
 
-/** Returns the request headers after the middleware. They replace all original headers if the middleware overrides any. */
+/** Returns the request headers after the middleware. If the middleware overrides any header, it lists all that remain. */
 function applyHeaderOverrides(headers: Headers, middlewareHeaders: Headers): Headers {
   const names = first(middlewareHeaders['x-middleware-override-headers'])?.split(',');
   if (!names) return headers;
@@ -129,9 +129,9 @@ async function runMiddleware(routed: RoutedRequest, middleware: BuiltFunction): 
 type Find = (routed: RoutedRequest) => Promise<Target | undefined>;
 
 /**
- * Returns a function that applies the rules to a request and finds its target. The rules decide the order: the
- * middleware, static files, the function of the route. It emulates the router of the platform. The real router may do more
- * before it applies these rules.
+ * Emulates the router of the platform. Returns a function that applies the rules to a request and finds its target. The
+ * rules decide the order: the middleware, static files, the function of the route. The real router may do more before it
+ * applies these rules.
  */
 export function router(
   routes: z.infer<typeof Rules>,

@@ -4,7 +4,7 @@ import { defineEvent } from '#lib/events';
 import { deleteNotes } from '#lib/tables/project-notes';
 import { deleteMemberships } from '#lib/tables/projects';
 
-/** Deletes the rows of a user whom the identity provider has deleted. A repeated event finds no rows. */
+/** Deletes the notes and memberships of a user whom the identity provider has deleted. A repeated event finds none. */
 export const userDeleted = defineEvent(
   z.object({ id: IdentityProviderUserId }),
   async ({ id }, { transaction }) => {

@@ -180,7 +180,7 @@ function packageSpec(name: PackageName): string {
   return `@clerk/${name}@${PACKAGES[name].version}`;
 }
 
-/** Lets browsers cache a file permanently if its name contains the version. They must revalidate any other file. */
+/** Lets browsers cache a file permanently if its name contains the version. Browsers must revalidate any other file. */
 function scriptHeaders(name: PackageName, file: string): Record<string, string> {
   const isFixed = file.includes(PACKAGES[name].version);
   return {

@@ -61,7 +61,7 @@ export interface EmulatorOptions {
    * provider that use Clerk Protect. The emulator accepts every proof.
    */
   readonly protectCheckUrl?: string;
-  /** File that stores users, clients, sessions, mails, deliveries and the signing key. Default: in memory. */
+  /** File that stores all data of the emulator, including the signing key. Default: in memory. */
   readonly dataFile?: string;
   /** Cache folder of clerk-js. Default: `node_modules/.cache/clerk-emulator` in the working directory. */
   readonly clerkJsFolder?: string;
@@ -97,7 +97,7 @@ export interface Emulator {
   readonly publicKeyPem: string;
   /** Signs every token of this instance. */
   readonly signingKey: SigningKey;
-  /** Creates a user and sends `user.created`. Throws for an invalid or taken address and for a weak password. */
+  /** Creates a user and sends `user.created`. Throws for an invalid or taken address and for a password of invalid length. */
   createUser(input: { email: string; password?: string; firstName?: string; lastName?: string }): User;
   /** Deletes a user, ends the user's sessions and sends `user.deleted`. Throws for an unknown id. */
   deleteUser(userId: string): void;
@@ -109,7 +109,7 @@ export interface Emulator {
   sessionToken(sessionId: string, origin?: string): string;
   readonly store: Store;
   readonly webhooks: Webhooks;
-  /** Makes the Backend API return 429 above this rate. Undefined removes the limit. Initially, there is no limit. */
+  /** Makes `/v1/users` of the Backend API return 429 above this rate. Undefined, the initial value, means no limit. */
   limitRate(rate: Rate | undefined): void;
   /** Changes the format and the claims of later handshakes. */
   setHandshake(settings: Partial<HandshakeSettings>): void;

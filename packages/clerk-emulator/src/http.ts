@@ -78,7 +78,7 @@ export function wrapHandlers<From, To>(
 
 /**
  * Serves routes. A handler runs after the body has arrived and is synchronous. No other request can therefore change the
- * store between its reads and writes.
+ * store while a handler runs.
  */
 export function serve(routes: Routes): Hono {
   const app = new Hono();

@@ -198,7 +198,7 @@ test('An invalid user gets a 422 that names the field', async () => {
   }
 });
 
-test('The deletion of a user revokes the sessions', async () => {
+test('The deletion of a user revokes the sessions of the user', async () => {
   const { id } = provider.createUser({ email: 'gone@example.com' });
   const session = provider.createSession(id);
   expect((await clerk.users.deleteUser(id)).id).toBe(id);
@@ -207,7 +207,7 @@ test('The deletion of a user revokes the sessions', async () => {
   expect((await failure(clerk.sessions.getToken(session.id))).status).toBe(404);
 });
 
-test('The SDK verifies a session token of the emulator by JWKS and by PEM', async () => {
+test('The SDK verifies a session token of the emulator with the key from the JWKS and with the PEM key', async () => {
   const { id } = provider.createUser({ email: 'token@example.com' });
   const session = await clerk.sessions.createSession({ userId: id });
   const { jwt } = await clerk.sessions.getToken(session.id);
@@ -252,7 +252,7 @@ test('A request without the secret key gets a 401', async () => {
   expect((await fetch(`${provider.url}/v1/users`)).status).toBe(401);
 });
 
-test('An unknown path, a body that is too large and invalid JSON get errors in the format of the provider', async () => {
+test('An unknown path gets a 404, a body that is too large gets a 413, and invalid JSON gets a 400', async () => {
   const call = (path: string, body: string) =>
     fetch(`${provider.url}${path}`, {
       method: 'POST',

@@ -158,7 +158,7 @@ test('A request for an invalid user gets a 422 with a message or the name of the
   expect(provider.store.users.all().map(({ email }) => email)).not.toContain('a@example.com');
 });
 
-test('A request for a missing resource gets a 404 that says so', async () => {
+test('A request for a missing resource gets a 404 whose message contains "was not found"', async () => {
   for (const [method, path] of [
     ['DELETE', '/api/users/user_none'],
     ['POST', '/api/users/user_none/sessions'],
@@ -317,7 +317,7 @@ test('The console and the Frontend API are not reachable at the address of the o
   expect((await send('GET', '/v1/client')).status).toBe(404);
 });
 
-test('The console uses the preferred port, another port if it is taken, and does not start without the option', async () => {
+test('The console starts only with its option, on the preferred port or on another one if that port is taken', async () => {
   const first = await start();
   const preferredPort = Number(new URL(consoleOf(first)).port);
   const second = stopAfterTest(await start({ console: { preferredPort } }));

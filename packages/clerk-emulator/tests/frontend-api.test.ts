@@ -24,7 +24,7 @@ async function signedInBrowser(provider: Emulator, email: string) {
   return { user, browser, sessionId: response?.created_session_id ?? '' };
 }
 
-/** The headers of an application that proxies the Frontend API. */
+/** Returns the headers that an application sends when it proxies the Frontend API. */
 const proxied = (key: string) => ({
   'clerk-proxy-url': 'https://app.example/__clerk',
   'clerk-secret-key': key,
@@ -219,7 +219,7 @@ test('A production instance identifies the browser by an HttpOnly cookie', async
   ).toBe(true);
 });
 
-test('After a restart a browser is still signed in and can continue its sign-up', async () => {
+test('After a restart, a browser is still signed in, and another browser can continue a sign-up', async () => {
   const dataFile = join(folder, 'provider.json');
   const before = await start({ dataFile });
   const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');
@@ -237,7 +237,7 @@ test('After a restart a browser is still signed in and can continue its sign-up'
   expect(done.response?.status).toBe('complete');
 });
 
-test('An unsupported feature of the emulator causes an error in the format of the provider', async () => {
+test('A request for a feature that the emulator lacks gets an error in the format of the provider', async () => {
   const provider = await start();
   const { browser } = await signedInBrowser(provider, 'more@example.com');
   for (const [method, path] of [

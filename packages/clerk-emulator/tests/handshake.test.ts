@@ -55,7 +55,7 @@ const errorStatus = (call: Promise<unknown>) =>
     (error: unknown) => (isClerkAPIResponseError(error) ? error.status : error),
   );
 
-/** The claims of the session token among cookies. */
+/** Returns the claims of the session token in a list of cookies. */
 function sessionClaims(cookies: readonly string[]) {
   const token = cookies.find((each) => each.startsWith('__session='))?.split(/[=;]/)[1] ?? '';
   return decodeJwt(token).payload;
@@ -85,7 +85,7 @@ test('A nonce expires after a minute', async () => {
   expect(await errorStatus(payload(provider, late.nonce))).toBe(404);
 });
 
-test('A nonce is valid for its own instance only, and with the secret key only', async () => {
+test('A nonce is valid only for the instance that created it, and only with the secret key', async () => {
   const [provider, other] = [await start(), await start()];
   const { nonce } = await signedInBrowser(provider)();
   expect(await errorStatus(payload(other, nonce))).toBe(404);
@@ -93,7 +93,7 @@ test('A nonce is valid for its own instance only, and with the secret key only',
   expect((await payload(provider, nonce)).directives).not.toEqual([]);
 });
 
-test('A production instance passes the handshake in a cookie, which the handshake deletes', async () => {
+test('A production instance passes a handshake in a cookie, and the handshake contains a directive that deletes the cookie', async () => {
   const provider = await start(PRODUCTION);
   const handshake = signedInBrowser(provider);
   const byNonce = await handshake();
@@ -119,7 +119,7 @@ test('A handshake uses a token if the SDK does not request a nonce or the instan
   }
 });
 
-test('With azp switched off, only session tokens from a handshake lack the claim', async () => {
+test('If azp is switched off for handshakes, only session tokens from a handshake lack that claim', async () => {
   const provider = await start({ handshake: { azp: false } });
   const handshake = signedInBrowser(provider);
   const { directives } = await payload(provider, (await handshake()).nonce);

@@ -16,6 +16,6 @@ test('operationsTable() throws an error that names a route without a description
   expect(() => operationsTable(['GET /v1/unknown'])).toThrow('GET /v1/unknown');
 });
 
-test('A README without the generated section is rejected', () => {
+test('replaceSection() throws if the README lacks the generated section', () => {
   expect(() => replaceSection('# clerk-emulator', '')).toThrow('generated section');
 });

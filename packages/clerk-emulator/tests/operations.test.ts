@@ -94,7 +94,7 @@ const ofSession =
   async ({ signIn, browser }) =>
     browser(method, `${await signIn()}${action}`);
 
-/** A call of each operation that succeeds. */
+/** For each operation, a call that succeeds. */
 const CALLS: Readonly<Record<string, Call>> = {
   'GET /.well-known/jwks.json': ({ browser }) => browser('GET', '/.well-known/jwks.json'),
   'GET /v1/environment': ({ browser }) => browser('GET', '/v1/environment'),

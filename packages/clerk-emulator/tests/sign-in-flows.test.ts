@@ -190,7 +190,7 @@ test('A sign-in token that is unknown, revoked or expired is rejected with the e
   ).rejects.toMatchObject({ status: 404 });
 });
 
-test('The ticket of an invitation verifies its address and gives the new user its public metadata', async () => {
+test('An invitation ticket verifies the invited address and gives the new user the public metadata of the invitation', async () => {
   const { provider, browser } = await start();
   const { invitations } = clerkFor(provider);
   const emailAddress = 'invited@example.com';
@@ -239,7 +239,7 @@ test('A sign-up that changes the invited address needs an emailed code and does 
   expect(provider.store.invitations.all().map(({ status }) => status)).toEqual(['pending']);
 });
 
-test('The link of an invitation redirects only to a page of this machine, and a revoked link does not redirect', async () => {
+test('An invitation link does not redirect to another machine or without a target, and a revoked link gets an error', async () => {
   const { provider } = await start();
   const { invitations } = clerkFor(provider);
   const pages = ['https://evil.example/', 'http://localhost@evil.example/'];

@@ -17,7 +17,7 @@ const parts = (token: string) => {
   };
 };
 
-test('A session token contains its session and user and verifies with the published key of its kid', () => {
+test('A session token contains the ids of its session and user, and the published key with its kid verifies it', () => {
   const session = { id: 'sess_1', userId: 'user_1', createdAt: 1_000_000 };
   const token = { issuer: 'https://a.example', seconds: 60, now: 1_120_500, origin: undefined };
   const { header, claims, signed, signature } = parts(sessionToken(key, session, token));

@@ -18,7 +18,7 @@ interface Received {
   readonly body: string;
 }
 
-/** Starts an endpoint that responds with the given statuses in order, and then with 200. A 302 redirects to itself. */
+/** Starts an endpoint that responds with the given statuses in order, and then with 200. A 302 redirects to this server. */
 async function receiver(...statuses: number[]) {
   const received: Received[] = [];
   const server = await startHttpServer(async (request) => {
@@ -90,7 +90,7 @@ test('A failed delivery is tried eight times on the schedule of the provider, wi
   expect(new Set(received.map(({ headers }) => headers['svix-timestamp'])).size).toBe(8);
 });
 
-test('A redirect counts as a failure and is not followed, and the start of the response is recorded', async () => {
+test('A redirect is a failed attempt and is not followed, and the start of the response is recorded', async () => {
   const { url, received } = await receiver(302, 200);
   const provider = await start(url);
   const delivery = await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);

@@ -63,7 +63,7 @@ test('The account page shows an error while the database is down, and recovers w
     expect((await shownLink(page)).origin).toBe('Registered by this request.');
   }));
 
-test('The account page shows an error while the service is unreachable, and its button sends the request again', () =>
+test('The account page shows an error while the service is unreachable, and a button that sends the request again', () =>
   visit(browser, service, { expected: [/ERR_CONNECTION_REFUSED .*\/users\/v1\/me/] }, async (page) => {
     await page.route('/users/v1/me', (route) => route.abort('connectionrefused'));
     await signInUnknownUser(page, 'offline@example.com');
@@ -112,7 +112,7 @@ test('The account page retries a 401 once with a new token before it shows an er
     await page.getByText('Read from the cache.').waitFor();
   }));
 
-test('The account page sends API requests and shows the exact request and response', () =>
+test('The account page sends API requests and shows each request and response', () =>
   visit(browser, service, { expected: [/status of 400 .*\/auth\/v1\/register/] }, async (page) => {
     const id = await signInUnknownUser(page, 'console@example.com');
     const { userId } = await shownLink(page);
@@ -144,7 +144,7 @@ test('The account page sends API requests and shows the exact request and respon
     expect(await received.innerText()).toContain('"message"');
   }));
 
-test('The copy button copies the whole id and announces it', () =>
+test('The copy button copies the whole id and announces that it was copied', () =>
   visit(browser, service, { permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
     await signInUnknownUser(page, 'copy@example.com');
     const { userId } = await shownLink(page);
@@ -153,7 +153,7 @@ test('The copy button copies the whole id and announces it', () =>
     expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(userId);
   }));
 
-test('The account page redirects to the sign-in page without a session, and back after the sign-in', () =>
+test('Without a session, /account redirects to the sign-in page, which returns to /account after the sign-in', () =>
   visit(browser, service, {}, async (page) => {
     service.idp.createUser({ email: 'back@example.com', password: PASSWORD });
     await page.goto('/account');

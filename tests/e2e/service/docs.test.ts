@@ -80,7 +80,7 @@ test('The docs page shows every operation and response of the OpenAPI document w
     expect(links.filter((link) => !ids.includes(link?.slice(1) ?? ''))).toEqual([]);
   }));
 
-/** Returns all descriptions, names and required values of the document. */
+/** Returns the summaries, descriptions, patterns, constants and field names of the document. */
 function collectTexts(part: unknown, key = ''): string[] {
   if (Array.isArray(part)) return part.flatMap((each) => collectTexts(each, key));
   if (typeof part !== 'object' || part === null) {
@@ -142,7 +142,7 @@ test('Each command that a copy button copies gets a success response that the do
     expect(await service.database.rowsOf('user_2abcDEFghiJKLmnoPQRstuVWXyz')).toHaveLength(1);
   }));
 
-test('The HTML of the docs page contains every command and is the same for every Host header', async () => {
+test('The HTML of the docs page contains every command and does not depend on the Host header', async () => {
   const mainOf = async (headers: Record<string, string>) => {
     const request = http.get(`${service.url}/docs`, { headers });
     const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
@@ -187,7 +187,7 @@ test('The table of contents marks the section that is in view', () =>
     await expect.poll(marked).toEqual(['#post-auth-v1-register']);
   }));
 
-test('The start page links to operations, and every page links to the docs page', () =>
+test('The home page links to operations, and the footer of the sign-in page links to the docs page', () =>
   visit(browser, service, {}, async (page) => {
     await page.goto('/');
     await page.getByRole('link', { name: 'POST /auth/v1/register' }).click();

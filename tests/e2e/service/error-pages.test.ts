@@ -44,7 +44,7 @@ test('A page with a truncated response shows an error and a button that loads th
     expect(new URL(page.url()).pathname).toBe('/account');
   }));
 
-test('A truncated response for the root layout shows an error page that links to the start page', () =>
+test('A truncated response for the root layout shows an error page that links to the home page', () =>
   visit(browser, service, { expected: [CONNECTION_CLOSED] }, async (page) => {
     await failToOpenAccount(page);
     await truncateResponses(page, 'Skip to content');

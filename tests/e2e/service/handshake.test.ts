@@ -43,7 +43,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
   });
 
   test.each(CASES)(
-    'A browser with an expired session ends signed in, %s authorized parties, by %s and %s azp',
+    'A handshake renews an expired session (%s authorized parties, handshake by %s, %s azp)',
     (parties, format, azp) => {
       const { url } = parties === 'with' ? withParties : service;
       const email = `${parties}-${format}-${azp}@${keys}.example`;

@@ -41,7 +41,7 @@ function readRecipe(): Header {
 
 const FOLDER = `${BUILD_FOLDER}/with-the-recipe`;
 
-/** Creates a copy of the test build with the recipe. `next build` writes the result of `headers` to routes-manifest.json. */
+/** Copies the test build and adds the recipe. `next build` writes `headers` of next.config.ts to routes-manifest.json. */
 function buildWithRecipe(): void {
   rmSync(FOLDER, { recursive: true, force: true });
   mkdirSync(FOLDER);
@@ -88,7 +88,7 @@ async function callFrom(origin: string, url: string, init: RequestInit): Promise
   }
 }
 
-test('A page of an allowed origin can use a bearer token and read every response', async () => {
+test('A page of an allowed origin can use a bearer token and read success and error responses', async () => {
   const headers = { ...bearer(token()), 'content-type': 'application/json' };
   expect(await callFrom(FRONTEND, `${serviceWithRecipe.url}${ME}`, { headers })).toEqual({
     status: 200,

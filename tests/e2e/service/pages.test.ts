@@ -82,7 +82,7 @@ test('The header links to the API page and, on the local stack, to the console',
     await page.getByRole('heading', { name: 'The API' }).waitFor();
   }));
 
-test('At every step of the sign-up, a banner on the local stack leads to the console that shows the code', () =>
+test('On the local stack, a banner on the sign-up page and on the code step links to the console', () =>
   visit(browser, service, {}, async (page) => {
     const banner = page.getByRole('complementary', { name: 'Local stack' });
     await page.goto('/sign-up');

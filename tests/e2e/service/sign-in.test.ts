@@ -17,7 +17,7 @@ import { stopAfterAll } from '../../vitest/stop-after-all';
 
 const browser = stopAfterAll(await launchBrowser());
 
-/** Status and body of GET /users/v1/me with the cookies of the browser. */
+/** Returns the status and body of GET /users/v1/me with the cookies of the browser. */
 async function meByCookie(page: Page) {
   const response = await page.request.get('/users/v1/me');
   return { status: response.status(), body: await response.json() };
@@ -90,7 +90,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       const before = await shownLink(page);
       await page.getByRole('button', { name: 'Open user menu' }).waitFor();
       const response = page.waitForResponse('/users/v1/me');
-      // Both in one task of the page, because the SDK replaces an expired token within seconds.
+      // Sets the cookies and clicks in one task, because the SDK replaces an expired token within seconds.
       await page.getByRole('button', { name: 'Refresh' }).evaluate(
         (button: HTMLElement, cookies) => {
           // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is asynchronous
@@ -112,7 +112,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       await page.goto('about:blank');
       await page.context().addCookies(await expiredSessionCookies(page, service));
       const answer = await page.goto('/account');
-      expect(answer?.request().redirectedFrom(), 'a detour over the identity provider').not.toBeNull();
+      expect(answer?.request().redirectedFrom(), 'a redirect through the identity provider').not.toBeNull();
       expect(new URL(page.url()).pathname).toBe('/account');
       expect((await shownLink(page)).userId).toBe(userId);
     }));

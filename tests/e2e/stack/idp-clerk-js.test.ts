@@ -39,7 +39,7 @@ const componentOf = (path: string) =>
     /^\/[^/]*/.exec(path)?.[0] ?? ''
   ];
 
-/** Starts an application with the proxy of the SDK and with pages that the Backend SDK authenticates by cookie. */
+/** Starts an application that proxies the Frontend API and authenticates its pages by cookie, both with the SDK. */
 function startApplication(provider: Emulator, publishableKey: string) {
   const clerk = createClerkClient({
     secretKey,
@@ -404,7 +404,7 @@ describe('The forms of an instance with protect checks', async () => {
   const protectCheckUrl = 'https://protect.example/check.js';
   const { provider, newTab } = await startInstance(development.publishableKey, { protectCheckUrl });
 
-  test('The sign-in form runs the script of the check and sends its proof', async () => {
+  test('The sign-in form runs the script of a protect check and sends the proof that the script returns', async () => {
     const user = provider.createUser({ email: 'protect@example.com', password: PASSWORD });
     const { tab, profile } = await newTab();
     await profile.route(protectCheckUrl, (route) =>

@@ -140,7 +140,7 @@ test('The console shows the sample event that was selected last, even if another
     expect(await page.getByLabel('Type').inputValue()).toBe('user.deleted');
   }));
 
-test('The console shows the error of a broken signature, and a redelivery with a valid one succeeds', () =>
+test('The console shows the error of a broken signature, and a redelivery with a valid signature succeeds', () =>
   open({}, async (page) => {
     const broken = page.getByRole('switch', { name: 'Break signatures' });
     await broken.click();
@@ -361,7 +361,7 @@ test('The console shows hostile event data as text', () =>
     expect(await page.locator('img').count()).toBe(0);
   }));
 
-test('The console reports that the stack is not running, and reconnects when it is back', () =>
+test('The console reports that the stack is not running, and reconnects when the stack is back', () =>
   open({ expected: [GONE] }, async (page) => {
     provider.createUser({ email: 'before@example.com' });
     await userHeading(page, 'before@example.com').waitFor();

@@ -15,7 +15,7 @@ interface Visit extends BrowserContextOptions {
 
 /**
  * Runs a test in a new, signed-out browser context. The test fails if the page logs an unexpected error, throws, violates its
- * Content-Security-Policy, or sends a request to any host but the service.
+ * Content-Security-Policy, or sends a request to another host than the service.
  */
 export async function visit(
   browser: Browser,
@@ -38,7 +38,7 @@ export async function visit(
     if (/^(?:https?|wss?):$/.test(protocol) && origin !== url) problems.push(`foreign: ${request.url()}`);
   });
   try {
-    // The console does not show every violation, for example a blocked `eval` that the code recovers from.
+    // The browser console does not show every violation, for example a blocked `eval` that the code recovers from.
     await context.addInitScript(() => {
       document.addEventListener('securitypolicyviolation', (violation) => {
         const { violatedDirective, blockedURI, sourceFile } = violation;

@@ -46,7 +46,7 @@ export async function prepareBrowser(): Promise<void> {
   if (isPackaged) await unpacked();
 }
 
-/** Returns the folder of the unpacked browser. If several processes unpack it at once, the first result is used. */
+/** Returns the folder of the unpacked browser. If several processes unpack it concurrently, the first result is used. */
 async function unpacked(): Promise<string> {
   const target = path.join(FOLDER, 'unpacked');
   if (existsSync(target)) return target;

@@ -71,7 +71,7 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   await copyAsStandby(path.dirname(first.dataFolder), path.join(folder, 'standby'), linkUrl.href);
   const [primary, standby] = await Promise.all([start('primary', server.port), start('standby')]);
   const url = new URL(first.url('postgres'));
-  // This setting is not part of the copy. The promoted standby would wait for a standby that it does not have.
+  // Set after the copy was made, because the promoted standby would otherwise wait for a standby that does not exist.
   await run(
     primary.url('postgres'),
     `ALTER SYSTEM SET synchronous_standby_names = '*'`,

@@ -75,7 +75,7 @@ async function lock(database: TestDatabase, statement: string, values: unknown[]
   };
 }
 
-/** Blocks every insert of these users with uncommitted rows. */
+/** Blocks every insert of these users, because uncommitted rows with the same ids exist. */
 export function lockRow(database: TestDatabase, ...identityProviderUserIds: string[]): Promise<RowLock> {
   const insert =
     'INSERT INTO users (id, identity_provider_user_id) SELECT gen_random_uuid(), unnest($1::text[])';

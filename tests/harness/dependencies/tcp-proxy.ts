@@ -23,7 +23,7 @@ export interface Address {
 
 export interface TcpProxy {
   readonly port: number;
-  /** Number of accepted connections so far, including those that were reset at once. */
+  /** Number of accepted connections so far, including those that were reset immediately. */
   readonly connections: number;
   treat(treatment: Treatment): Promise<void>;
   /** Sets the target of new connections and resets open ones. */

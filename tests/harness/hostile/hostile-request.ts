@@ -3,7 +3,7 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { BUILD_FOLDER } from '../build';
 
-/** Text in every generated value of a request. It must not appear in the log. */
+/** Text in many generated values of a request. It must not appear in the log. */
 export const MARK = 'mark4e1f';
 
 /** A request as raw bytes. */
@@ -283,7 +283,7 @@ const header = fc
   .constantFrom(...Object.keys(HEADERS))
   .chain((name) => fc.constantFrom(...(HEADERS[name] ?? [])).map((value) => ({ name, value })));
 
-/** Requests for features of Next.js that this service does not offer. */
+/** Requests with hostile paths, headers and bodies. Many of them target features of Next.js. */
 const hostileRequest: fc.Arbitrary<HostileRequest> = fc
   .record({
     method: fc.oneof(

@@ -31,7 +31,7 @@ async function callsOf(act: () => Promise<unknown>) {
 /** The request that the SDK sends to get the keys of the instance. */
 const keyRequest = { path: '/v1/jwks', userAgent: BACKEND, version: expect.any(String) };
 
-test('The middleware runs the expected versions, and lib/idp/users.ts sends the same version of the Backend API', async () => {
+test('The middleware runs the expected versions, and lib/idp/backend-api.ts sends the same version of the Backend API', async () => {
   const token = tokenFor(provider, 'user_1');
   const keys = await callsOf(() => service.api(bearer(token)));
   const nonce = await callsOf(() => service.pass('/account?__clerk_handshake_nonce=nonce_unknown'));
@@ -46,7 +46,7 @@ test('The middleware runs the expected versions, and lib/idp/users.ts sends the 
 });
 
 test('The authentication adapter verifies a session with the expected version', async () => {
-  // The SDK has cached the keys and binds `fetch` when it is loaded.
+  // Loads the SDK again, because the loaded copy has cached the keys. The new copy binds the recording `fetch`.
   vi.resetModules();
   const { createAuthenticationAdapter } = await import('#lib/idp/authentication-adapter');
   const adapter = createAuthenticationAdapter({

@@ -16,7 +16,7 @@ export interface Dimension {
 
 /** Node.js accepts 16 KiB of request line and headers. The remainder is for the session token and the other headers. */
 const MAX_HEAD = 15_000;
-/** The webhook accepts a body of up to 1 MiB. Every other route accepts less. */
+/** The webhook and server actions accept a body of up to 1 MiB. Other requests have lower limits. */
 const MAX_BODY = 1_048_576;
 const MAX_CHUNKS = 100_000;
 
@@ -144,8 +144,8 @@ const signed = (request: CostRequest, text: string): CostRequest => ({
 });
 
 /**
- * Limits of deliveries with invalid signatures. The reference has the same body and no signature. For each signing
- * secret, the hash of 1 MiB takes about a millisecond.
+ * Limits of deliveries with invalid signatures. The reference has the same body and no signature. The service hashes a
+ * signed body once for each signing secret, which takes about a millisecond for 1 MiB.
  */
 const SIGNATURE_LIMITS: CostLimits = { factor: 1.6, negligible: 4 };
 /**
@@ -204,7 +204,7 @@ const LISTS: readonly (readonly [name: string, unit: string])[] = [
   ['x-forwarded-for', 'a,'],
 ];
 
-/** Every way in which a request can grow. */
+/** The ways in which the requests grow. */
 export const DIMENSIONS: readonly Dimension[] = [
   query('one name repeated', () => 'a&'),
   query('different names', (index) => `k${index}&`),

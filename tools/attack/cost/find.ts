@@ -9,7 +9,7 @@ interface MeasuredPoint extends Point {
   readonly status: number;
 }
 
-/** A dimension of an address whose cost exceeds a limit. */
+/** A dimension whose cost exceeds a limit at one address. */
 export interface Finding {
   /** Method and path. */
   readonly address: string;
@@ -19,7 +19,7 @@ export interface Finding {
   readonly broken: readonly string[];
 }
 
-/** A request to an address, and every dimension in which this request can grow. */
+/** A request to an address, and the dimensions in which this request grows. */
 export interface Target {
   readonly address: string;
   readonly ordinary: CostRequest;

@@ -22,7 +22,7 @@ export interface CostLimits {
  */
 export const ORDINARY_LIMITS: CostLimits = { factor: 5, ceiling: 60, negligible: 12 };
 
-/** Costs below this value do not contribute to the fit, because noise dominates them. */
+/** Smallest measurable cost above the reference. Noise dominates smaller costs. */
 const FIT_FROM_MS = 1;
 /**
  * Number of points in a fit. More points would include small sizes, at which the linear part of a quadratic cost
@@ -44,11 +44,10 @@ export function peak<P extends Point>(points: readonly P[]): P | undefined {
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /**
- * Returns the exponent of growth. It is the least-squares slope of the logarithm of the cost above the reference over
- * the logarithm of the size. The fit includes the peak and the sizes right below it. It excludes sizes above the peak,
- * because the server rejects such requests early. A cost that is too small to measure counts as the smallest measurable
- * cost, and the fit includes only the largest size with such a cost. The result is then a lower bound. Returns undefined
- * if fewer than two points remain.
+ * Returns the exponent of growth. It is the least-squares slope of log(cost above the reference) over log(size). The fit
+ * includes the peak and the sizes right below the peak. It excludes larger sizes, because the server rejects such requests
+ * early. If some costs are too small to measure, the fit includes only the largest size with such a cost, and uses the
+ * smallest measurable cost for it. The result is then a lower bound. Returns undefined if fewer than two points remain.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {
   const highest = peak(points);

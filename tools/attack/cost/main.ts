@@ -57,7 +57,7 @@ async function countSlowShapes(service: TestService, token: string): Promise<num
 /**
  * Sends requests of growing size for each address and dimension. Compares their CPU time on the server with that of an
  * ordinary request to the same address. Sets the exit code to 1 if the CPU time of a dimension grows superlinearly or is too
- * high, or if one attacker makes the service slow for others.
+ * high, or if GET /health/ready is slow while one attacker sends requests.
  */
 export async function attackCosts({ only, quick }: CostOptions): Promise<void> {
   const environment = {

@@ -4,7 +4,7 @@ import { DIMENSIONS } from './dimensions';
 import { type CostRequest, send, serialize } from './request';
 
 /**
- * The most expensive requests that were ever found. Each entry is a dimension, its size and the address of the request.
+ * The most expensive requests that this tool has found. Each entry is a dimension, its size and the address of the request.
  */
 export const WORST_SHAPES = [
   { dimension: 'query: one name repeated', bytes: 15_000, method: 'GET', path: '/health/alive' },

@@ -6,14 +6,14 @@ import { getProject } from './projects';
 
 export const NoteText = z.object({ text: text('text', 1000) }, 'Expected a JSON object');
 
-/** Sets the user for the policies of the tables. The setting ends with the transaction, so a transaction pooler works. */
+/** Sets the user that the policy reads. The setting ends with the transaction, so it works with a transaction pooler. */
 const setUser = (transaction: Transaction, userId: string) =>
   transaction.$executeRaw`SELECT set_config('app.user_id', ${userId}, true)`;
 
-/** Maximum wait for a connection, as for a statement without a transaction. The default of Prisma is 2 s. */
+/** Maximum wait for a connection. A statement without a transaction has the same limit. The default of Prisma is 2 s. */
 const TRANSACTION = { maxWait: 7_000 };
 
-/** Runs statements in a transaction in which the policies allow only the rows of this user. */
+/** Runs statements in a transaction in which the policy allows only the rows of this user. */
 function asUser<T>(userId: string, run: (transaction: Transaction) => Promise<T>): Promise<T> {
   return database().$transaction(async (transaction) => {
     await setUser(transaction, userId);

@@ -9,7 +9,7 @@ import { database, type Transaction } from '../storage/database';
 export interface Project {
   readonly id: string;
   readonly name: string;
-  /** Role of the user who reads it. */
+  /** Role of this member. */
   readonly role: 'owner' | 'member';
 }
 
@@ -21,12 +21,12 @@ export interface Member {
 export const MAX_NAME_LENGTH = 100;
 export const PAGE_SIZE = 20;
 
-/** Body of a request and fields of a form. The database can store each valid value. */
+/** Schema of a request body and of a form. The database can store each valid value. */
 export const ProjectName = z.object({ name: text('name', MAX_NAME_LENGTH) }, 'Expected a JSON object');
 /** An internal user id or a user id of the identity provider. */
 export const NewMember = z.object({ user: text('user', 255) }, 'Expected a JSON object');
 
-/** Throws a 404 for an id that is not a UUID, which PostgreSQL would reject with an error. */
+/** Parses the id of a project. Throws a 404 if it is not a UUID, because PostgreSQL would fail with an error. */
 export function parseProjectId(id: string): string {
   const parsed = z.uuid().safeParse(id);
   if (!parsed.success) throw new HttpError(404, 'Not found');
@@ -50,7 +50,7 @@ export async function listProjects(
   return { projects, next: rows.length > PAGE_SIZE ? (projects.at(-1)?.id ?? null) : null };
 }
 
-/** Creates a project that belongs to the user. Both rows are committed together. */
+/** Creates a project with the user as its owner. The project and the membership are committed together. */
 export function createProject(userId: string, name: string): Promise<Project> {
   const id = uuidV7();
   const creating = database().project.create({
@@ -59,7 +59,7 @@ export function createProject(userId: string, name: string): Promise<Project> {
   return withConstraintErrors(creating.then(() => ({ id, name, role: 'owner' })));
 }
 
-/** Returns a project of the user. Throws a 404 if it does not exist or the user is not a member. */
+/** Returns a project and the user's role. Throws a 404 if the project does not exist or the user is not a member. */
 export async function getProject(userId: string, projectId: string): Promise<Project> {
   const row = await database().projectMember.findUnique({
     where: { projectId_userId: { projectId, userId } },
@@ -69,7 +69,7 @@ export async function getProject(userId: string, projectId: string): Promise<Pro
   return { ...row.project, role: row.role };
 }
 
-/** Throws a 404 if the user is not a member, as for a project that does not exist, and a 403 if the member is not an owner. */
+/** Throws a 404 if the user is not a member or the project does not exist. Throws a 403 if the member is not an owner. */
 async function requireOwner(userId: string, projectId: string): Promise<void> {
   const { role } = await getProject(userId, projectId);
   if (role !== 'owner') throw new HttpError(403, 'Only an owner may do this');
@@ -127,8 +127,8 @@ export async function addMember(userId: string, projectId: string, eitherId: str
 }
 
 /**
- * Deletes the memberships of a user whom the identity provider has deleted, and those of their projects
- * that have no other member. An unknown user has no effect. The row of the user in `users` stays.
+ * Deletes the memberships of a user whom the identity provider has deleted. Also deletes each project that had no other
+ * member. Does nothing for an unknown user. The row of the user in `users` stays.
  */
 export async function deleteMemberships(
   transaction: Transaction,

@@ -14,7 +14,7 @@ export interface HostileAction {
   readonly body: HostileBody;
 }
 
-/** A body of a call or of a form without scripts. `$NAME` and `$PROJECT` are replaced in each text. */
+/** Body of a call, or of a form that a browser without JavaScript sends. `$NAME`, `$PROJECT` and `$ID` are placeholders. */
 interface HostileBody {
   readonly isForm: boolean;
   readonly text?: string;
@@ -104,7 +104,7 @@ const invalid: HostileBody[] = [
   { isForm: false, isValid: false, text: `[null,${INPUT}]`, isChunked: true },
   { isForm: true, isValid: false, fields: FIELDS },
   { isForm: true, isValid: false, fields: { $ACTION_ID_$NAME: '', ...FIELDS } },
-  // The bound arguments contain an input, and the form has none.
+  // The bound arguments contain an input, but the form does not.
   ...[`[null,${INPUT}]`, `[${INPUT}]`].map((bound) => ({
     isForm: true,
     isValid: false,
@@ -137,7 +137,7 @@ const FOREIGN = [
   { 'sec-fetch-site': 'same-site' },
   { 'sec-fetch-site': MARK },
 ];
-/** Headers that Next.js reads in an action. They do not affect the session. */
+/** More headers. None of them may give a request a session or more rights. */
 const MORE = [
   {},
   {},
@@ -182,7 +182,7 @@ const hostileAction = fc.record({
   ),
 });
 
-/** Returns this number of requests. The same seed gives the same requests. */
+/** Generates `count` requests. The same seed gives the same requests. */
 export const hostileActions = (count: number, seed: number): HostileAction[] =>
   fc.sample(hostileAction, { numRuns: count, seed }).map(({ origin, more, ...action }, n) => ({
     ...action,

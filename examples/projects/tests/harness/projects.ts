@@ -8,7 +8,7 @@ import { startTestService, type TestService } from './service';
 
 export const API = '/projects/v1/projects';
 
-/** Privileges of the service's role. docs/deploy.md grants them for `users`, a team grants them for its own tables. */
+/** Privileges of the service's role. docs/deploy.md has the first two grants. The third is for the tables of the example. */
 const privilegesOf = (role: string) => `
   GRANT SELECT, INSERT ON users TO ${role};
   GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${role};
@@ -19,7 +19,7 @@ export interface ProjectsService extends TestService {
   readonly role: string;
 }
 
-/** Starts the service. Each test file has a role of its own, because roles belong to the whole server. */
+/** Starts the service. Each test file creates another role, because all databases of a PostgreSQL server share the roles. */
 export async function startProjectsService(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<ProjectsService> {
@@ -62,7 +62,7 @@ export const createProject = async (service: TestService, user: string, name = '
 
 const Manifest = z.object({ node: z.record(z.string(), z.object({ exportedName: z.string() })) });
 
-/** Returns the id of a server action of the example in the present build. */
+/** Returns the id that a server action of the example has in the current build. */
 export function actionId(name: 'createProject' | 'renameProject' | 'addMember'): string {
   const file = path.join(BUILD_FOLDER, 'server/server-reference-manifest.json');
   const { node } = Manifest.parse(JSON.parse(readFileSync(file, 'utf8')));
@@ -80,7 +80,7 @@ export interface Action {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Calls a server action like the script of a page. */
+/** Calls a server action as Next.js does in a browser. */
 export const callAction = ({ url }: TestService, { id, input, token, page = '/projects', headers }: Action) =>
   send(`${url}${page}`, {
     method: 'POST',
@@ -98,7 +98,7 @@ export const callAction = ({ url }: TestService, { id, input, token, page = '/pr
   });
 
 /**
- * Opens a page. With the destination `document`, as in a navigation of a browser, the provider renews a session by a redirect.
+ * Opens a page. The destination `document` means a browser navigation. Only then does the SDK renew a session by a redirect.
  */
 export const openPage = ({ url }: TestService, page: string, token?: string, destination = 'empty') =>
   send(`${url}${page}`, {

@@ -51,7 +51,7 @@ const PAGES = {
   account: '/account',
 };
 
-/** Returns true if the handler may run: with the user's own session, from the page's own origin, with valid input. */
+/** Returns true if the handler may run: the session has the rights, the origin is that of the page, and the input is valid. */
 function mayWrite({ session, target, isOwnOrigin, body }: HostileAction): boolean {
   const isAllowed = session === 'owner' || (session === 'stranger' && target === 'createProject');
   return isAllowed && target !== 'unknown' && target !== 'malformed' && isOwnOrigin && body.isValid;
@@ -99,9 +99,9 @@ async function sendAction(action: HostileAction): Promise<{ status: number; text
   return { status: response?.status ?? 0, text: (await response?.text()) ?? '' };
 }
 
-test(`${REQUESTS} hostile requests run no handler that they may not run, get no 5xx, and are not logged`, async () => {
+test(`${REQUESTS} hostile requests run no forbidden handler, get no 5xx, and do not appear in the log`, async () => {
   const actions = hostileActions(REQUESTS, SEED);
-  // A colleague for each request, whom `addMember` would add.
+  // Inserts a user for each request, because `addMember` adds only existing users.
   await pool.query('INSERT INTO users SELECT gen_random_uuid(), name FROM unnest($1::text[]) AS name', [
     actions.map(({ name }) => name),
   ]);
@@ -125,7 +125,7 @@ test(`${REQUESTS} hostile requests run no handler that they may not run, get no 
   expect([...counts.keys()].toSorted()).toEqual(expect.arrayContaining([200, 303, 400, 404, 405]));
 });
 
-test('A call that is repeated after the session has ended, or from another origin, does not run the handler', async () => {
+test('A call that is repeated without a valid session or from another origin does not run the handler', async () => {
   const call = {
     id: IDS.renameProject,
     page: PAGES.project,

@@ -28,7 +28,7 @@ async function connectAsService(): Promise<Client> {
   return client;
 }
 
-/** Runs a statement in a transaction of a user, without a condition in the statement. */
+/** Runs a statement in a transaction that sets `app.user_id` to this user. */
 async function asUser(client: Client, userId: string, statement: string): Promise<unknown[]> {
   await client.query('BEGIN');
   try {
@@ -47,7 +47,7 @@ test('Users of the same project read and change only their own note', async () =
   expect(await note('user_ada', 'GET')).toMatchObject({ status: 200, body: { text: 'Of Ada' } });
 });
 
-test('The policy limits a statement without a condition to the rows of its user', async () => {
+test('The policy limits a statement without a condition to the rows of the user of its transaction', async () => {
   const client = await connectAsService();
   expect(await asUser(client, adaId, ALL)).toEqual([{ text: 'Of Ada' }]);
   expect(await asUser(client, bobId, ALL)).toEqual([{ text: 'Of Bob' }]);
@@ -55,7 +55,7 @@ test('The policy limits a statement without a condition to the rows of its user'
   expect(await asUser(client, adaId, ALL)).toEqual([{ text: 'Of Ada' }]);
 });
 
-test('Without a user, a statement finds no row, also after a transaction with a user on the same connection', async () => {
+test('Without a user, a statement finds no row, even after a transaction with a user on the same connection', async () => {
   const client = await connectAsService();
   expect((await client.query(ALL)).rows).toEqual([]);
   await asUser(client, adaId, ALL);
@@ -69,7 +69,7 @@ test('A user cannot insert a row of another user', async () => {
   await expect(asUser(client, adaId, insert)).rejects.toMatchObject({ code: '42501' });
 });
 
-test('Concurrent requests of two users on shared connections read only their own note', async () => {
+test('Two users who send concurrent requests over shared connections read only their own notes', async () => {
   const reads = Array.from({ length: 30 }, async (_, n) => {
     const user = n % 2 === 0 ? 'user_ada' : 'user_bob';
     const { body } = await note(user, 'GET');
@@ -81,7 +81,7 @@ test('Concurrent requests of two users on shared connections read only their own
 
 const notRun = hasPgBouncer ? '' : ' (NOT RUN: no pgbouncer on this machine)';
 describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
-  test('The policy finds only the rows of the transaction’s user on two shared connections', async () => {
+  test('Transactions of two users on shared connections find only the rows of their own user', async () => {
     const direct = String(pool.options.connectionString);
     const pooler = await startPgBouncer(direct);
     onTestFinished(() => pooler.stop());

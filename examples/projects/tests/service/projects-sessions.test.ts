@@ -55,7 +55,7 @@ describe.each(WITHOUT_SESSION)('With %s', (_session, create) => {
     expect(body).not.toContain('Apollo');
   });
 
-  test('A browser that navigates to the page gets a redirect instead', async () => {
+  test('A browser that navigates to the page gets a redirect without the content of the page', async () => {
     const { status, body } = await openPage(service, page, create(), 'document');
     expect(status).toBe(307);
     expect(body).not.toContain('Apollo');
@@ -75,7 +75,7 @@ describe('The session of another user', () => {
     expect(body).not.toContain('Apollo');
   });
 
-  test('The page of a project is a 404 for a user without a membership', async () => {
+  test('A user without a membership gets a 404 for the page of a project', async () => {
     const { status, body } = await openPage(service, page, token('user_eve'));
     expect(status).toBe(404);
     expect(body).not.toContain('Apollo');
@@ -98,19 +98,19 @@ describe('Without the database', () => {
     await service.database.proxy.treat('refuse');
     onTestFinished(() => service.database.proxy.treat('forward'));
   };
-  test('During a database outage, a page for an uncached user is a 500 and shows no detail', async () => {
+  test('During a database outage, an uncached user gets a 500 page without details', async () => {
     await withoutDatabase();
     const { status, body } = await openPage(service, '/projects', token('user_outage'));
     expect(status).toBe(500);
     expect(body).not.toMatch(/prisma|ECONNREFUSED/i);
   });
 
-  test('During a database outage, a page for a cached user is a 500', async () => {
+  test('During a database outage, a cached user gets a 500 page', async () => {
     await withoutDatabase();
     expect((await openPage(service, page, token('user_ada'))).status).toBe(500);
   });
 
-  test('During a database outage, an action is a 500 without a detail', async () => {
+  test('During a database outage, an action gets a 500 without details', async () => {
     await withoutDatabase();
     const { status, body } = await rename(token('user_ada'), 'Changed');
     expect(status).toBe(500);
@@ -132,7 +132,7 @@ describe('Without the cache', () => {
 });
 
 describe('The cost of a page whose components call getUser', () => {
-  /** Commands and statements that resolve the user, not those of the team's tables. */
+  /** Counts the cache commands, and the statements that resolve the user. Ignores statements on the tables of the example. */
   const costOf = async (user: string) => {
     service.kv.takeCommands();
     service.database.takeStatements();
@@ -146,7 +146,7 @@ describe('The cost of a page whose components call getUser', () => {
     };
   };
 
-  test('A cached user takes one command and no statement, an uncached user one more command and one statement', async () => {
+  test('A page takes one cache command for a cached user, and two commands and one statement for an uncached user', async () => {
     const user = 'user_cost';
     await userIdOf(service, user);
     expect(await costOf(user)).toEqual({ commands: ['get'], statements: 0 });

@@ -117,7 +117,7 @@ test.each([
   expect((await ada('POST', '', body)).status).toBe(400);
 });
 
-test('A guarded route rejects a request without a session, and a route without guard serves it', async () => {
+test('A guarded route rejects a request without a session, and a route without a guard accepts it', async () => {
   expect(await send(`${service.url}${API}`)).toMatchObject({
     status: 401,
     body: { message: 'Unauthorized' },
@@ -128,7 +128,7 @@ test('A guarded route rejects a request without a session, and a route without g
   });
 });
 
-test('Pages and API routes share the first segment', async () => {
+test('Pages and API routes can share the first path segment', async () => {
   const id = await createProject(service, 'user_ada', 'Shared');
   const token = tokenFor(service.idp, 'user_ada');
   for (const page of ['/projects', `/projects/${id}`]) {
@@ -139,7 +139,7 @@ test('Pages and API routes share the first segment', async () => {
   expect(await send(`${service.url}/projects/v1/unknown`)).toMatchObject(notFound);
 });
 
-test('The event user.deleted deletes the memberships and notes of the user, and the projects without another member', async () => {
+test('The event user.deleted deletes the memberships and notes of the user, and the projects that have no other member', async () => {
   const alone = await createProject(service, 'user_gone');
   const shared = await createProject(service, 'user_gone');
   const gone = as('user_gone');

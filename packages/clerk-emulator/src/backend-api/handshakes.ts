@@ -5,7 +5,7 @@ import type { Instance } from '../instance/instance';
 
 const PayloadQuery = z.object({ nonce: z.string().min(1) });
 
-/** Exchanges the nonce of a handshake for its cookies. */
+/** Exchanges a nonce for the cookies of a handshake. */
 export function handshakeRoutes(instance: Instance): Routes {
   return {
     'GET /v1/clients/handshake_payload': ({ url }) => {

@@ -70,7 +70,7 @@ const ORDERS = new Map<string, (user: User) => string | number>([
 
 const Event = z.object({ data: z.object({ id: z.string() }) });
 
-/** Manages users. Rejects unknown parameters with a 422 that names them. */
+/** Manages users. An unknown parameter gets a 422 that names it. */
 export function userRoutes(instance: Instance): Routes {
   return {
     'POST /v1/users': ({ body }) => {
@@ -89,7 +89,7 @@ export function userRoutes(instance: Instance): Routes {
       return { body: { object: 'total_count', total_count: count } };
     },
     'GET /v1/users/:id': ({ id }) => ({ body: userResource(requireUser(instance, id)) }),
-    // The provider does not have this operation. It returns the webhook deliveries about a user.
+    // Returns the webhook deliveries about a user. The provider does not have this operation.
     'GET /v1/users/:id/deliveries': ({ id }) => {
       requireUser(instance, id);
       return { body: instance.webhooks.list().filter((delivery) => isAbout(delivery, id)) };
@@ -129,7 +129,7 @@ function isAbout({ body }: Delivery, id: string): boolean {
   return Event.safeParse(JSON.parse(body)).data?.data.id === id;
 }
 
-/** The instance requires passwords, so a user without one needs the parameter `skip_password_requirement`. */
+/** The instance requires passwords. To create a user without one, a request needs `skip_password_requirement`. */
 function passwordRequired(): ApiError {
   const message = '["password"] data doesn\'t match user requirements set for this instance';
   return new ApiError(422, 'form_data_missing', message);

@@ -68,7 +68,7 @@ const withSecurityHeaders: MiddlewareHandler = async (context, next) => {
   for (const [name, value] of Object.entries(SECURITY_HEADERS)) context.header(name, value);
 };
 
-/** Throws a 403 if a page of another site made the request. */
+/** Throws a 403 if a page of another origin made the request. Links to the console may be on any page. */
 const requireSameSite: MiddlewareHandler = ({ req }, next) => {
   const site = req.header('sec-fetch-site') ?? 'none';
   const isNavigation = req.header('sec-fetch-mode') === 'navigate';

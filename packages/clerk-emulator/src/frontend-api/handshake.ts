@@ -16,11 +16,11 @@ import {
 } from './browser';
 
 /**
- * Redirects a browser back to its page and passes the application's server the cookies to set. If the SDK requests the
- * nonce format, the redirect contains a nonce for the cookies. Otherwise it contains the cookies in a signed token,
- * which is in a cookie for a production instance and in the query for a development instance. Throws a 400 unless the
- * page is on this machine or belongs to the application that proxies the API, because the redirect gives access to the
- * session.
+ * Redirects a browser back to its page and passes the application's server the cookies to set. The redirect contains a
+ * nonce for the cookies if the SDK requests that format and the settings allow it. Otherwise it contains a signed token
+ * with the cookies. A production instance sends the nonce or token in a cookie, and a development instance in the query.
+ * Throws a 400 unless the page is on this machine or belongs to the application that proxies the API, because the redirect
+ * gives access to the session.
  */
 export function handshake(instance: Instance, request: BrowserRequest): ApiResponse {
   const { browser, url } = request;
@@ -59,7 +59,7 @@ function requireOwnPage(instance: Instance, request: BrowserRequest, target: str
   return page;
 }
 
-/** Returns the cookies that sign the browser in, or that sign it out if its client has no active session. */
+/** Returns the cookies that sign the browser in, or the cookies that sign it out if there is no active session. */
 function sessionCookies(
   instance: Instance,
   browser: Browser,

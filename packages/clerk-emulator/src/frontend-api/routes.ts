@@ -54,8 +54,8 @@ export function frontendApi(instance: Instance): Hono {
 }
 
 /**
- * Runs a handler for a browser and adds the state of its client to the response. Errors contain the client too, so a tab
- * learns about a change in another tab.
+ * Runs a handler for a browser and adds the headers and cookies of the browser's client to the response. Errors contain
+ * the client itself, so that a tab learns about a change in another tab.
  */
 function handleRequest(
   instance: Instance,

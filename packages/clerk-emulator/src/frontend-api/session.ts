@@ -12,7 +12,7 @@ import { type Browser, type BrowserRequest, requireOwnSession } from './browser'
 
 type Resource = Record<string, unknown> | null;
 
-/** Reads the client of the browser, keeps sessions active and ends them. */
+/** Returns the client of the browser, records the activity of its sessions and ends sessions. */
 export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resource> {
   const { clients, sessions } = instance.store;
   const end = (status: 'ended' | 'removed') => (request: BrowserRequest) => {

@@ -39,8 +39,8 @@ const Reset = z.object({
 });
 
 /**
- * Signs users in by password, mailed code, mailed code and new password, or ticket. A password alone does not suffice
- * in a browser that is new to the user if the instance requires client trust.
+ * Signs users in by password, by mailed code, by mailed code followed by a new password, or by ticket. If the instance
+ * requires client trust, a password alone does not suffice in a browser that is new to the user.
  */
 export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { signIns } = instance.store;
@@ -123,7 +123,7 @@ function userByIdentifier(instance: Instance, identifier: string | undefined): U
   throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
 }
 
-/** Signs the user of a sign-in token in. No further factor is needed. */
+/** Signs in the user of a sign-in token. No further factor is needed. */
 function acceptTicket(instance: Instance, client: Client, ticket: string): SignIn {
   const token = requireSignInToken(instance, ticket);
   const user = requireUser(instance, token.userId);

@@ -102,7 +102,7 @@ export function endSession(
   return ended;
 }
 
-/** Returns the session if it is active and its user exists. Marks the session as expired after its end. */
+/** Returns the session if it is active and its user exists. Marks an active session as expired after `expireAt`. */
 export function activeSession(instance: Instance, id: string): Session | undefined {
   const session = instance.store.sessions.get(id);
   if (session?.status !== 'active' || !instance.store.users.get(session.userId)) return undefined;
@@ -111,7 +111,7 @@ export function activeSession(instance: Instance, id: string): Session | undefin
   return undefined;
 }
 
-/** Returns a session and marks it as expired after its end. Throws a 404 for an unknown id. */
+/** Returns a session. Marks an active session as expired after `expireAt`. Throws a 404 for an unknown id. */
 export function requireSession(instance: Instance, id: string): Session {
   activeSession(instance, id);
   const session = instance.store.sessions.get(id);

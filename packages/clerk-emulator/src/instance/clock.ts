@@ -8,8 +8,7 @@ export interface Clock {
 
 /**
  * Returns a function that returns creation times in milliseconds, with microseconds after the decimal point. Each time
- * is later than the one before. No time is a whole number of milliseconds, as in a real column with microseconds, where
- * such times are rare.
+ * is later than the previous one. A whole number of milliseconds is rare, as in a database column with microseconds.
  */
 export function creationTimes(clock: Clock): () => number {
   let microseconds = 0;

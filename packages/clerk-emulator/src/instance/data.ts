@@ -3,7 +3,7 @@ import { z } from 'zod';
 const Metadata = z.record(z.string(), z.unknown());
 const Time = z.number();
 
-/** Proof of an address or a password: a mailed code with its attempts, or a password that was entered. */
+/** Proof of an address or a password: a mailed code with its attempts, a password that was entered, or a ticket. */
 const Verification = z.object({
   strategy: z.enum(['email_code', 'reset_password_email_code', 'password', 'ticket']),
   status: z.enum(['unverified', 'verified']),

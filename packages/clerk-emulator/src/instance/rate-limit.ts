@@ -6,13 +6,13 @@ export interface Rate {
   readonly seconds: number;
 }
 
-/** Rate limit of the Backend API. Initially there is no limit, so that scripts run at full speed. */
+/** Rate limit of `/v1/users` in the Backend API. Initially there is no limit, so that scripts run at full speed. */
 export interface RateLimit {
   /** Sets the limit. Undefined removes it. */
   set(rate: Rate | undefined): void;
   /**
-   * Counts a request. Returns undefined if the request is within the limit, else the whole seconds until the next
-   * attempt.
+   * Counts a request. Returns undefined if the request is within the limit. Otherwise, returns the number of seconds to
+   * wait, rounded up.
    */
   take(): number | undefined;
 }

@@ -167,7 +167,7 @@ export function sessionEventResource(session: Session, user: User): Resource {
   return { ...sessionResource(session), user: userResource(user) };
 }
 
-/** The fields that every form of a session in the Frontend API has. */
+/** The fields that all session resources of the Frontend API share. */
 function sessionBase(session: Session): Resource {
   return {
     object: 'session',
@@ -317,7 +317,7 @@ export function signUpResource(
   };
 }
 
-/** The required fields that a sign-up lacks, and its protect check while that is open. */
+/** Returns the required fields that a sign-up lacks, and `protect_check` while that check is open. */
 export function missingFields(signUp: SignUp): string[] {
   return [
     ...(signUp.email === null ? ['email_address'] : []),

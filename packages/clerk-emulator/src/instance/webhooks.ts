@@ -8,7 +8,7 @@ import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
 export interface Webhooks {
   /** Stores an event and delivers it. The delivery waits while the endpoint is paused or missing. */
   send(type: string, data: Record<string, unknown>): Delivery;
-  /** Returns the latest thousand deliveries, oldest first. Pending deliveries are never removed. */
+  /** Returns the deliveries, oldest first. If there are more than 1000, the oldest finished ones are removed. */
   list(): Delivery[];
   /**
    * Sends a delivery again, with a new retry schedule. A delivered event stays `delivered` even if the new attempts
@@ -31,7 +31,7 @@ export interface Webhooks {
   readonly endpoint: WebhookEndpoint | undefined;
   /** Changes the address or the secrets of the endpoint for later attempts. */
   setEndpoint(endpoint: WebhookEndpoint | undefined): void;
-  /** Aborts attempts in flight and starts no more. Pending deliveries continue after a restart. */
+  /** Aborts attempts in flight and starts no more. With a data file, pending deliveries continue after a restart. */
   stop(): Promise<void>;
 }
 

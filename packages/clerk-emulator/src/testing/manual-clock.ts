@@ -17,7 +17,7 @@ export function manualClock(): ManualClock {
   );
 }
 
-/** Returns a manual clock with its own source of time. `moveTo` sets that source to a later time. */
+/** Returns a manual clock that reads the time with `now`. `moveTo` moves that time forward. */
 export function timers(now: () => number, moveTo: (at: number) => void): ManualClock {
   const pending = new Map<() => void, number>();
   return {

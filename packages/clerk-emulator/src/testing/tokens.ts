@@ -18,7 +18,7 @@ export const foreignKeys = () =>
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 /**
- * Returns a token with exactly these claims, signed by the algorithm of its header. The provider never issues such tokens.
+ * Returns a token with exactly these claims, signed by the algorithm of its header:
  * - `RS256`: signed with `privateKeyPem` or the key of the instance.
  * - `none`: not signed.
  * - `HS256`: signed with the public key as the secret (algorithm confusion).

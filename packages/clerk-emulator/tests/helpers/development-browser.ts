@@ -23,8 +23,8 @@ export const BrowserResponse = z.object({
 type Fields = Readonly<Record<string, string>>;
 
 /**
- * A browser of a development instance. It calls as the SDK does: with forms, with the method as a parameter of the query
- * and with the token of the browser in the query. Without a token it gets a new one.
+ * A browser of a development instance. It sends requests as the SDK does: with forms, and with the method and the token of
+ * the browser as query parameters. Without `knownToken`, it requests a new token.
  */
 export async function developmentBrowser({ url }: Pick<Emulator, 'url'>, knownToken?: string) {
   const newToken = async () => (await fetch(`${url}/v1/dev_browser`, { method: 'POST' })).json();

@@ -165,7 +165,7 @@ export function replaceSection(readme: string, section: string): string {
   return readme.replace(SECTION, (_all, start: string, end: string) => `${start}${section}${end}`);
 }
 
-/** Describes as Markdown which operations of the specification are covered by the routes of an emulator. */
+/** Returns Markdown that lists which operations of the specification the routes of an emulator cover. */
 export function operationsTable(routes: readonly string[]): string {
   const specified = Object.values(SPECIFICATION).flatMap((areas) => Object.values(areas).flat());
   const covered = specified.filter((operation) => routes.includes(operation)).length;
@@ -181,7 +181,7 @@ export function operationsTable(routes: readonly string[]): string {
   ].join('\n\n')}\n`;
 }
 
-/** Returns one line for each covered path with its methods, and the number of operations that are not covered for each area. */
+/** Lists the methods of each covered path, and counts the operations of each area that are not covered. */
 function section(
   api: string,
   areas: Readonly<Record<string, readonly string[]>>,

@@ -3,7 +3,7 @@
 import { useActionState } from 'react';
 import type { ActionResult } from '#lib/guard-action';
 
-/** A form with one text field. The browser sends it also before or without JavaScript. */
+/** A form with one text field. It works without JavaScript, and before JavaScript has loaded. */
 export function ProjectForm({
   action,
   label,

@@ -48,7 +48,7 @@ test('A page shows the error page while the database is down, and recovers', () 
   visit(browser, service, { expected: [/status of 500/, /React error #441/] }, async (page) => {
     service.idp.createUser({ email: 'outage@example.com', password: PASSWORD });
     await signInWithoutForm(page, 'outage@example.com', '/projects');
-    // If the page is left before the SDK has loaded, the SDK may mark the browser as signed out until the next document.
+    // If the page is left before the SDK has loaded, the SDK may mark the browser as signed out until the next page load.
     await page.getByRole('button', { name: 'Open user menu' }).waitFor();
     await service.database.proxy.treat('refuse');
     try {

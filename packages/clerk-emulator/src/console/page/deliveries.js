@@ -12,7 +12,7 @@ import { html, useMemo, useState } from './preact.js';
 /**
  * The deliveries about one user.
  * @typedef {object} Group
- * @property {string} name the user's e-mail address, or the id if the address is unknown
+ * @property {string} name the user's e-mail address, or the id if the address is unknown, or {@link NO_USER}
  * @property {readonly Delivery[]} deliveries in the order of {@link List}
  */
 
@@ -90,7 +90,7 @@ function groupByUser(all, { users }) {
     const id =
       stringOf(data?.user_id) ?? (delivery.type.startsWith('user.') ? stringOf(data?.id) : undefined) ?? '';
     const group = byUser.get(id) ?? [];
-    // Inserted again, so that the map is in the order of the newest deliveries.
+    // Moves the group to the end, so that the groups are in the order of their newest deliveries.
     byUser.delete(id);
     byUser.set(id, group);
     group.push(delivery);

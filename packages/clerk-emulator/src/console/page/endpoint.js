@@ -27,7 +27,7 @@ export function Endpoint({ endpoint: { url, paused, signatureBroken }, deliverie
 }
 
 /**
- * A switch that shows the state of the emulator.
+ * A switch that shows and changes a setting of the emulator.
  * @param {{ label: string, isOn: boolean, isRisky?: boolean, change: Record<string, boolean> }} props
  */
 function Switch({ label, isOn, isRisky = false, change }) {

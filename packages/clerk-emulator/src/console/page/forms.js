@@ -6,7 +6,7 @@ import { CallError } from './api.js';
 const FIELD_NAMES = new Map([['email_address', 'email']]);
 
 /**
- * Runs an action when a form is submitted. The form shows its error and focuses the invalid field.
+ * Runs an action when a form is submitted. If the action fails, the form shows the error and focuses the invalid field.
  * @param {HTMLFormElement} form
  * @param {() => Promise<unknown>} run
  */

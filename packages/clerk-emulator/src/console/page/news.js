@@ -4,7 +4,7 @@ import { isSuccess } from './deliveries.js';
 
 /** @import { Changes } from '../changes' */
 
-/** Maximum number of sentences that are announced at once. */
+/** Maximum number of sentences for one message of changes. */
 const MOST = 3;
 
 /**

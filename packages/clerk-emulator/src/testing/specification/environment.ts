@@ -191,8 +191,8 @@ const OrganizationSettings = resource('organization settings', {
 const Plans = z.strictObject({ enabled: flag.optional(), has_paid_plans: flag.optional() });
 
 /**
- * The Frontend API document requires no field of an environment. The emulator sends every field, because clerk-js reads
- * them all.
+ * The Frontend API document does not require any field of an environment. This schema requires the fields that clerk-js
+ * reads.
  */
 export const Environment = resource('environment', {
   auth_config: AuthConfig,

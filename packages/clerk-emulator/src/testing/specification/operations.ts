@@ -97,16 +97,16 @@ const UNSPECIFIED: Readonly<Record<string, z.ZodType>> = {
   // The document contains this path for sign-ins, but without an operation.
   'PATCH /v1/client/sign_ins/:id/protect_check': signIn,
   'PATCH /v1/client/sign_ups/:id/protect_check': signUp,
-  // Operation of the SDK for handshakes in the nonce format.
+  // The SDK calls this operation for handshakes in the nonce format.
   'GET /v1/clients/handshake_payload': z.strictObject({ directives: z.array(text) }),
-  // Operation of the emulator for its command line.
+  // Returns the webhook deliveries about a user. The provider does not have this operation.
   'GET /v1/users/:id/deliveries': z.array(z.unknown()),
 };
 
 /** Every operation whose responses are checked, such as `GET /v1/users/:id`. */
 export const RESPONSES: Readonly<Record<string, z.ZodType>> = { ...SPECIFIED, ...UNSPECIFIED };
 
-/** Literal paths, such as `/v1/users/count`, precede paths with a parameter, because the first match counts. */
+/** Literal paths, such as `/v1/users/count`, precede paths with a parameter, because the first match is used. */
 const PATTERNS = Object.keys(RESPONSES)
   .toSorted((one, other) => Number(one.includes(':')) - Number(other.includes(':')))
   .map((operation) => ({ operation, pattern: new RegExp(`^${operation.replaceAll(':id', '[^/]+')}$`) }));

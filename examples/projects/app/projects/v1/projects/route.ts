@@ -5,13 +5,13 @@ import { createProject, listProjects, ProjectName, parseProjectId } from '#lib/t
 
 const PATH = '/projects/v1/projects';
 
-/** GET /projects/v1/projects: lists the caller's projects. `after` is the `next` of the previous page. */
+/** GET /projects/v1/projects: lists the caller's projects. The parameter `after` is `next` of the previous page. */
 export const GET = guard(async (request, { userId }) => {
   const after = request.nextUrl.searchParams.get('after');
   return json(await listProjects(userId, after === null ? undefined : parseProjectId(after)));
 }, PATH);
 
-/** POST /projects/v1/projects: creates a project of the caller. */
+/** POST /projects/v1/projects: creates a project. The caller becomes its owner. */
 export const POST = guard(async (request, { userId }) => {
   const { name } = await readJson(request, ProjectName);
   return json(await createProject(userId, name), 201);

@@ -9,13 +9,13 @@ interface Context {
   readonly params: Promise<{ projectId: string }>;
 }
 
-/** GET /projects/v1/projects/[projectId]/members: lists the members of a project of the caller. */
+/** GET /projects/v1/projects/[projectId]/members: lists the members of a project. The caller must be a member. */
 export const GET = guard(async (_request, { userId }, { params }: Context) => {
   const id = parseProjectId((await params).projectId);
   return json({ members: await listMembers(userId, id) });
 }, PATH);
 
-/** POST /projects/v1/projects/[projectId]/members: adds a user by either id. */
+/** POST /projects/v1/projects/[projectId]/members: adds a user by internal id or identity-provider id. */
 export const POST = guard(async (request, { userId }, { params }: Context) => {
   const id = parseProjectId((await params).projectId);
   const { user } = await readJson(request, NewMember);
