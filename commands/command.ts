@@ -49,6 +49,6 @@ export const shown = (id: string): string =>
 
 /** Parses an option that is a whole number of seconds. */
 export function secondsOf(value: string, name: string): number {
-  if (!/^\d{1,6}$/.test(value)) throw new UsageError(`--${name} is a whole number of seconds`);
+  if (!/^\d{1,6}$/.test(value)) throw new UsageError(`--${name} must be a whole number of seconds`);
   return Number(value);
 }

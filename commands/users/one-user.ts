@@ -28,7 +28,7 @@ export async function linkOf(eitherId: string): Promise<Link | undefined> {
   const [link, other] = await findLinks(eitherId);
   if (other !== undefined)
     throw new Error(
-      "This is the internal id of one user and the provider's id of another user. Pass the other id.",
+      "This is the internal id of one user and the provider's id of another user. Pass the other id of the user that you mean.",
     );
   return link;
 }

@@ -255,7 +255,7 @@ test('A backfill with invalid options or variables does not start and prints the
   const wrong: [string[], Record<string, string>, number, string][] = [
     [['--fast'], {}, 2, "Unknown option '--fast'"],
     [['--since', 'yesterday'], {}, 2, '--since must be a date'],
-    [['--retry-seconds', '1.5'], {}, 2, '--retry-seconds is a whole number'],
+    [['--retry-seconds', '1.5'], {}, 2, '--retry-seconds must be a whole number'],
     [[], none, 2, missing],
     [[], { IDP_SECRET_KEY: 'sk_test_of_another_instance' }, 1, 'rejects IDP_SECRET_KEY'],
   ];
