@@ -6,7 +6,7 @@ import styles from './ui.module.css';
 const SHOWN_MS = 2_500;
 const labels = { idle: 'Copy', copied: 'Copied', failed: 'Not copied' } as const;
 
-/** Copies a value and announces whether the browser allowed it. Hidden where scripts are disabled. */
+/** Copies a value and announces whether the browser allowed it. The styles hide it where scripts are disabled. */
 export function CopyButton({ value, name }: { value: string; name: string }) {
   const [result, setResult] = useState<keyof typeof labels>('idle');
 

@@ -18,7 +18,7 @@ const CALLS = 4_000;
 const CACHED_IDS = 100_000;
 const CACHED_AT_ONCE = 100;
 
-/** Inserts random ids with the length of the provider's ids. Random order is the worst case for the size of an index. */
+/** Inserts rows with random provider ids of realistic length. Random order is the worst case for the size of their index. */
 const FILL = `
   INSERT INTO users (id, identity_provider_user_id)
   SELECT (lpad(to_hex(1760000000000 + n), 12, '0') || '7' || left(hash, 3) || '8' || substr(hash, 4, 15))::uuid,
@@ -143,7 +143,10 @@ async function measureCache(fixtures: Fixtures): Promise<Storage['cache']> {
   }
 }
 
-/** Measures the storage per user while the number of rows increases. Empties the table before and afterwards. */
+/**
+ * Measures the storage per user while the number of rows increases. Each measurement inserts some thousand more rows. Empties
+ * the table before and afterwards.
+ */
 export async function measureStorage(fixtures: Fixtures, sizes: readonly number[]): Promise<Storage> {
   const cache = await measureCache(fixtures);
   const client = await fixtures.pool.connect();
@@ -155,7 +158,7 @@ export async function measureStorage(fixtures: Fixtures, sizes: readonly number[
       for (; rows < users; rows = Math.min(rows + CHUNK, users)) {
         await client.query(FILL, [rows + 1, Math.min(rows + CHUNK, users)]);
       }
-      process.stdout.write(`the table contains ${users} users\n`);
+      process.stdout.write(`measuring with ${users} users\n`);
       tables.push(await measureTable(client, users));
     }
     await client.query('TRUNCATE users');

@@ -191,6 +191,9 @@ test('The forget command rejects an id that is the internal id of one user and t
   const userId = await visit('user_first_of_two');
   await register(service.url, tokenFor(idp, 'user_caller'), { identityProviderUserId: userId });
   const { exit, stderr } = await forget(userId, '--yes');
-  expect({ exit, stderr }).toEqual({ exit: 1, stderr: expect.stringContaining('Pass the other id of the user') });
+  expect({ exit, stderr }).toEqual({
+    exit: 1,
+    stderr: expect.stringContaining('Pass the other id of the user'),
+  });
   expect(await database.rowsOf(userId)).toHaveLength(1);
 });

@@ -20,7 +20,7 @@ const service = stopAfterAll(await startTestService());
 const token = tokenFor(service.idp, 'user_caller');
 await me(service.url, token);
 
-/** Starts exchanges that the service ends by a timeout. */
+/** Starts clients whose connections the service has to end. */
 function startSlowClients() {
   const unfinished = { 'Content-Length': '100' };
   const send = (request: RawRequest) => exchange(service.url, request);
@@ -126,7 +126,7 @@ test('Headers that are incomplete at the timeout get a 408, and the connection i
   expect(text).toContain('{"message":"Request timeout"}');
 });
 
-test('The log has one line for an incomplete request, with the request id of the response', async () => {
+test('Each incomplete request is logged once, with the request id of its response if there is one', async () => {
   const [{ text = '' } = {}] = await slowClients.incompleteBodies;
   const [, id = 'no id'] = /x-request-id: ([\w-]+)/i.exec(text) ?? [];
   const linesOf = (route: string, status: number) =>

@@ -8,8 +8,8 @@ import type { BuiltFunction } from './function';
 const ROUNDS = 5;
 
 /**
- * Returns the first request for a function. The request for the function of the icon or of the global error page bypasses
- * the router, because the router rarely invokes these functions.
+ * Returns a request that starts a function. The functions of the icon and of the global error page are invoked without the
+ * router, because ordinary requests rarely reach them.
  */
 function firstRequest(
   { name, invoke }: BuiltFunction,

@@ -5,7 +5,7 @@ import type { TestDependencies } from '../../tests/harness/service';
 import type { Deployment } from './deployment';
 import type { Check } from './report';
 
-/** Part of each argument of an invalid request. It must not appear in the log. */
+/** Text in each invalid request. It must not appear in the log. */
 const MARK = 'mark5b1e';
 /** Valid id of an action that the build does not contain. */
 const UNKNOWN_ID = '7f'.repeat(21);
@@ -27,7 +27,7 @@ const hiddenFields = (html: string) =>
 
 const Reference = z.object({ id: z.string() });
 
-/** Returns the checks of the pages and a server action of examples/projects. `name` is part of the user id. */
+/** Returns checks for the pages of examples/projects and for one of its server actions. `name` is part of their test data. */
 export function exampleChecks(
   name: string,
   deployment: Deployment,
@@ -73,7 +73,7 @@ export function exampleChecks(
     assert.equal(headers.get(header)?.split(';')[0], created);
   }
 
-  /** Sends invalid requests. Expects this status, no new project and no part of the request in the log. */
+  /** Sends invalid requests. Expects this status, no new project and neither MARK nor the unknown id in the log. */
   async function assertRejected(status: number, requests: readonly (() => Promise<ParsedResponse>)[]) {
     const before = await countProjects();
     const responses = [];
@@ -105,7 +105,7 @@ export function exampleChecks(
       async run() {
         const { id } = await readForm();
         const response = await call(id, argumentsFor(`Called ${name}`));
-        // Next.js names the redirect only in the header.
+        // Next.js responds with 200 and puts the target of the redirect into a header.
         assert.equal(response.status, 200);
         await assertCreated(response, 'x-action-redirect', `Called ${name}`);
       },
@@ -148,7 +148,7 @@ export function exampleChecks(
       },
     },
     {
-      title: 'An action from a foreign origin is a 405',
+      title: 'A cross-site action is a 405',
       async run() {
         const { id, fields } = await readForm();
         const foreign = { origin: `https://${MARK}.example` };
@@ -160,7 +160,7 @@ export function exampleChecks(
       },
     },
     {
-      title: 'Undecodable arguments are a 400',
+      title: 'Arguments that cannot be decoded, or are missing, are a 400',
       async run() {
         const { id, fields } = await readForm();
         const broken = fields.map(([field, value]) => [field, field.endsWith(':1') ? MARK : value] as const);

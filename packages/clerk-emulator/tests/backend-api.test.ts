@@ -19,7 +19,7 @@ async function failure(call: Promise<unknown>) {
     (reason: unknown) => reason,
   );
   if (!isClerkAPIResponseError(error))
-    throw new Error('The call did not fail as the SDK fails', { cause: error });
+    throw new Error('The call succeeded, or its error is not an error of the API', { cause: error });
   return { status: error.status, code: error.errors[0]?.code, parameter: error.errors[0]?.meta?.paramName };
 }
 
@@ -161,7 +161,7 @@ test('An update changes only the given fields and merges metadata deeply', async
   expect(replaced.publicMetadata).toEqual({ e: 1 });
 });
 
-test('A password is verified against its hash', async () => {
+test('verifyPassword() accepts the right password and rejects a wrong one', async () => {
   const { id } = provider.createUser({ email: 'secret@example.com', password: 'correct horse' });
   expect(await clerk.users.verifyPassword({ userId: id, password: 'correct horse' })).toEqual({
     verified: true,
@@ -173,7 +173,7 @@ test('A password is verified against its hash', async () => {
   });
 });
 
-test('A user without a password is rejected unless the call sets skipPasswordRequirement', async () => {
+test('The creation of a user without a password fails unless the call sets skipPasswordRequirement', async () => {
   const emailAddress = ['without@example.com'];
   for (const requirement of [{}, { skipPasswordRequirement: false }]) {
     const rejected = clerk.users.createUser({ emailAddress, ...requirement });

@@ -64,7 +64,7 @@ test('An unreadable data file causes an error instead of an empty store', async 
   await expect(openStore(folder)).rejects.toThrow(/EISDIR/);
 });
 
-test('A listener is called once for consecutive changes, and not after it unsubscribes', async () => {
+test('A listener is called once for all changes of one event loop iteration, and not after it unsubscribes', async () => {
   const store = await openStore(undefined);
   let calls = 0;
   const next = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -9,7 +9,7 @@ interface MeasuredPoint extends Point {
   readonly status: number;
 }
 
-/** A dimension whose cost exceeds a limit at one address. */
+/** A dimension (a growing part of a request, such as its headers) whose cost exceeds a limit at one address. */
 export interface Finding {
   /** Method and path. */
   readonly address: string;
@@ -47,7 +47,7 @@ export function costTargets(addresses: readonly CostAddress[], token: string, on
     .filter(({ dimensions }) => dimensions.length > 0);
 }
 
-/** Effort for the unmeasured first requests. A request costs several times as much before V8 has compiled the code. */
+/** Effort for the first requests. Their cost is discarded, because it is several times as high until V8 has compiled the code. */
 const WARM_UP: Effort = { requests: 60, milliseconds: 600 };
 const ORDINARY: Effort = { requests: 8, milliseconds: 100 };
 const ORDINARY_ROUNDS = 3;
@@ -55,8 +55,8 @@ const SCREENING: Effort = { requests: 3, milliseconds: 100 };
 const CONFIRMATION: Effort = { requests: 10, milliseconds: 150 };
 const CONFIRMATIONS = 3;
 /**
- * A cost above this value is a finding without a confirmation. Noise cannot cause such a cost, and a confirmation would
- * take long.
+ * A cost above this value that breaks a limit is a finding without a confirmation. Noise cannot cause such a cost, and a
+ * confirmation would take long.
  */
 const BEYOND_DOUBT_MS = 240;
 
@@ -132,8 +132,8 @@ async function findIn(
 }
 
 /**
- * Measures the ordinary request several times and resolves with the lowest cost. This cost is the reference of every
- * dimension, so it must not be high by accident.
+ * Measures the ordinary request several times and resolves with the lowest cost. This cost is the reference of each
+ * dimension without its own, so it must not be high by accident.
  */
 async function ordinaryCost(server: Server, target: Target): Promise<number> {
   const costs: number[] = [];

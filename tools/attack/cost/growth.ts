@@ -17,15 +17,15 @@ export interface CostLimits {
 }
 
 /**
- * Limits of a dimension that is compared with the ordinary request to the same address. The negligible cost is about the
- * cost of an ordinary page, which an attacker can request as well.
+ * Default limits. The reference is the cost of the request before a part of it grows. The negligible cost is about that of a
+ * page, which an attacker can request as well.
  */
 export const ORDINARY_LIMITS: CostLimits = { factor: 5, ceiling: 60, negligible: 12 };
 
 /** Smallest measurable cost above the reference. Noise dominates smaller costs. */
 const FIT_FROM_MS = 1;
 /**
- * Number of points in a fit. More points would include small sizes, at which the linear part of a quadratic cost
+ * Maximum number of points in a fit. More points would include small sizes, at which the linear part of a quadratic cost
  * dominates.
  */
 const FITTED_POINTS = 3;
@@ -46,8 +46,9 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
 /**
  * Returns the exponent of growth. It is the least-squares slope of log(cost above the reference) over log(size). The fit
  * includes the peak and the sizes right below the peak. It excludes larger sizes, because the server rejects such requests
- * early. If some costs are too small to measure, the fit includes only the largest size with such a cost, and uses the
- * smallest measurable cost for it. The result is then a lower bound. Returns undefined if fewer than two points remain.
+ * early. If some costs are too small to measure, the fit starts at the largest size with such a cost, with the smallest
+ * measurable cost. The result is then a lower bound. The points must be sorted by size. Returns undefined if fewer than two
+ * points remain.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {
   const highest = peak(points);

@@ -18,7 +18,7 @@ import { Page } from './page';
 const CreateSession = z.strictObject({ user_id: z.string() });
 const TokenRequest = z.object({ expires_in_seconds: z.number().int().min(1).max(315_360_000).optional() });
 
-/** Creates, lists and revokes sessions without a browser, and issues their tokens. */
+/** Returns the Backend API routes for sessions and their tokens. A session that such a route creates belongs to no browser. */
 export function sessionRoutes(instance: Instance): Routes {
   const { store } = instance;
   return {

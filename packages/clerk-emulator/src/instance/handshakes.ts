@@ -3,7 +3,7 @@ import { newId } from './ids';
 
 /** Variants of a handshake. Real instances use all of them. */
 export interface HandshakeSettings {
-  /** `nonce`: the format that the SDK requests. `token`: always a token, as before the SDK supported nonces. */
+  /** `nonce`: a nonce if the SDK requests one, else a token. `token`: always a token, as before the SDK supported nonces. */
   readonly format: 'nonce' | 'token';
   /**
    * Whether a session token from a handshake has `azp`. A navigation has no `Origin` header, so a real instance may
@@ -22,7 +22,7 @@ export interface Handshakes {
   take(nonce: string): readonly string[] | undefined;
 }
 
-/** Maximum time between the redirect and the request of the application's server. */
+/** Lifetime of a nonce. The application's server must exchange it for the cookies within this time. */
 export const HANDSHAKE_SECONDS = 60;
 
 export function handshakes(clock: Clock, initial: Partial<HandshakeSettings> = {}): Handshakes {

@@ -18,7 +18,7 @@ export interface Instance {
   /** Address of the script that runs protect checks. Undefined if the instance does not use protect checks. */
   readonly protectCheckUrl: string | undefined;
   readonly clock: Clock;
-  /** Creation time of the next user: see `creationTimes`. */
+  /** Returns the creation time of the next user. */
   readonly creationTime: () => number;
   readonly store: Store;
   readonly webhooks: Webhooks;
@@ -40,7 +40,9 @@ export function parsePublishableKey(key: string): PublishableKey {
   const [, kind, encoded = ''] = /^pk_(test|live)_([A-Za-z0-9+/]+=*)$/.exec(key) ?? [];
   const decoded = Buffer.from(encoded, 'base64').toString();
   if (kind === undefined || !/^[a-z0-9.-]+\.[a-z0-9-]+\$$/.test(decoded)) {
-    throw new Error('The publishable key must be pk_test_ or pk_live_ and the base64 form of "host.name$"');
+    throw new Error(
+      'The publishable key must be pk_test_ or pk_live_, followed by the base64 form of "host.name$"',
+    );
   }
   return {
     development: kind === 'test',
