@@ -43,7 +43,7 @@ export const requestIdOf = (header: unknown): string =>
 
 /** Further fields of a request's log line, after id, route, status and duration. */
 export interface RequestLogFields {
-  /** Result of the guard's cache lookup. `bypass` means that the cache did not respond. */
+  /** Result of the guard's cache lookup. `bypass` means that the cache call failed. */
   cache?: 'hit' | 'miss' | 'bypass';
   /** Result of the guard's registration of the caller. Absent if the cache contained the caller's id. */
   caller?: 'created' | 'existing';
@@ -64,7 +64,7 @@ export function withLogFields<T>(fields: RequestLogFields, work: () => Promise<T
   return currentFields.run(fields, work);
 }
 
-/** Returns true while a route runs. The route then writes the fields of `addLogFields` to its log line. */
+/** Returns true during a call of `withLogFields`, for example while a route runs. The route then logs the fields. */
 export const isInRoute = (): boolean => currentFields.getStore() !== undefined;
 
 /** Adds fields to the log line of the current request. Has no effect outside of a request. */

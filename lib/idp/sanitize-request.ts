@@ -46,7 +46,7 @@ const NONCE = '__clerk_handshake_nonce';
 /** Parameters that start or complete a handshake, a redirect to the provider that renews a session. */
 const HANDSHAKE_PARAMETERS = [HANDSHAKE, NONCE, '__clerk_db_jwt'];
 
-/** Header with the path and query of a page, to which the sign-in page leads back. A client cannot set this header. */
+/** Header with the path and query of a page. The sign-in page leads back to that page. A client cannot set this header. */
 export const PAGE_PATH = 'x-identity-link-path';
 const MAX_PATH_LENGTH = 2_000;
 

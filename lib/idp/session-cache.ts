@@ -31,7 +31,7 @@ const keyOf = ({ header, value }: NonNullable<Credential>) =>
  * Reasons why this is safe:
  * - The SDK verifies a session token by its signature, its times and its parties, without a network call. The result is the
  *   same until the token expires. The SDK itself accepts the token of a revoked session until the token expires (after 60 s
- *   by default). Without IDP_JWT_KEY, the cache may accept a token for up to 60 s longer after its key was withdrawn.
+ *   by default). Without IDP_JWT_KEY, the cache delays the effect of a withdrawn signing key by up to 60 s.
  * - The SDK gets only the credential of an API request, and the cache key is the digest of that credential. Different
  *   credentials have different entries.
  * - Rejected credentials are not cached.

@@ -37,7 +37,7 @@ const PROXY = /^\/__clerk(?:\/|$)/;
 /** Returns true for paths that the local stack proxies to the identity provider's Frontend API. */
 export const isProxied = (pathname: string): boolean => PROXY.test(pathname);
 
-/** Characters that a path must not percent-encode: slashes and unreserved characters (RFC 3986, 2.3). */
+/** Characters that a path must not percent-encode: slashes, backslashes and unreserved characters (RFC 3986, 2.3). */
 const NEEDLESSLY_ENCODED = /[A-Za-z0-9\-._~/\\]/;
 
 /** Returns true if the path percent-encodes one of these characters. */

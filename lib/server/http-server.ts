@@ -78,7 +78,7 @@ class CombinedResponse extends ServerResponse<LimitedRequest> {
 interface Connection {
   /** The response in flight. */
   current?: CombinedResponse | undefined;
-  /** The response that was started last. It may be complete although its request is not. */
+  /** The response that was started last. This response may be complete although its request is not. */
   latest?: CombinedResponse;
   readonly waiting: (() => void)[];
   /**

@@ -45,7 +45,8 @@ export function lineLimiter(): (origin: string) => number | undefined {
  * because Next.js and the provider's SDK quote paths, headers and bodies of requests. Lines of other methods are discarded.
  *
  * Logs at most one line a minute from the same origin, because a client can cause such a line with each request. `omitted`
- * is the number of lines that were omitted since the last one. Does not change the console under `next dev`.
+ * is the number of lines of this origin that were omitted since the last logged one. Does not change the console under
+ * `next dev`.
  */
 export function redactConsole(): void {
   if (process.env.NODE_ENV === 'development') return;

@@ -8,7 +8,7 @@ import { describeError } from '../errors/describe-error';
 import { log } from '../log';
 import { telemetry } from '../telemetry/with-span';
 
-/** Time limit of one call to the store. A request makes at most two calls. */
+/** Time limit of one call to the store. A guarded request makes at most two calls. */
 const TIMEOUT_MS = 500;
 const FAILURE_THRESHOLD = 5;
 const RESET_TIMEOUT_MS = 1_000;
