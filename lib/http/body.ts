@@ -1,7 +1,10 @@
 import * as z from 'zod/mini';
 import { HttpError } from './error';
 
-/** Reads the whole body. Throws an HttpError: 413 above `maxBytes`, 400 if the body cannot be read. */
+/**
+ * Reads the whole body. The HTTP server limits the time that this takes. Throws an HttpError: 413 above `maxBytes`, 400 if the
+ * body cannot be read.
+ */
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
