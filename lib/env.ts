@@ -75,7 +75,7 @@ const parsedBy = <T>(read: (value: string) => ParseResult<T>) =>
     }),
   );
 
-/** Every variable that the service reads. `.env.example` lists the same names. */
+/** The variables of this service. `.env.example` lists them. Next.js, OpenTelemetry and the platform have further ones. */
 export const variables = z.object({
   IDP_SECRET_KEY: required.check(
     z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, 'must be a secret key (sk_test_… or sk_live_…)'),
@@ -106,7 +106,7 @@ export const variables = z.object({
   IDP_CONSOLE_URL: z.optional(loopbackUrl),
 });
 
-/** Schema of all variables. Both keys must belong to the same instance of the identity provider. */
+/** Schema of all these variables. It rejects a test key next to a live key. */
 export const environmentSchema = variables.check(
   z.refine(
     ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }) =>
@@ -146,7 +146,7 @@ function parseWith<T>(schema: z.ZodMiniType<T>, source: Source): T {
   );
 }
 
-/** Returns a fully valid environment or throws an InvalidEnvironmentError that names every problem at once. */
+/** Returns a fully valid environment or throws an InvalidEnvironmentError that lists all problems. */
 export function parseEnvironment(source: Source): Environment {
   return parseWith(environmentSchema, source);
 }

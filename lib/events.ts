@@ -24,7 +24,7 @@ export interface EventContext extends Delivery {
    * event and returns true. A handler that gets false must not write, because events may arrive in any order.
    *
    * `time` is in milliseconds since 1970, such as `data.updated_at`. The default is the time of the event. Concurrent events
-   * of a subject wait for each other. Rows are deleted 30 days after the last event of their subject.
+   * of a subject wait for each other. The stored time is kept for 30 days after the last applied event.
    */
   isNewest(subject: string, time?: number): Promise<boolean>;
 }
@@ -85,8 +85,8 @@ async function storeSubject(transaction: Transaction, subject: string, time: num
 }
 
 /**
- * Deletes rows that are older than 30 days, up to ten from each table. A message usually adds only one row to a table, so
- * the tables stay small. Skips rows that another transaction is deleting.
+ * Deletes rows that are older than 30 days, up to ten from each table. The tables stay small, because a message usually adds
+ * at most one row to each of them. Skips rows that another transaction is deleting.
  */
 const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
   WITH messages AS (
@@ -101,9 +101,9 @@ const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
  * Runs the work of a handler and stores the message id in one transaction. Returns `repeated` without running the work if
  * the message id is already stored. Concurrent deliveries of a message run the work once.
  *
- * Repeats a transaction that lost a race against another one. Rejects with the error of the work or the database, or after
- * 6 s. After such an error, either all writes are committed or none of them. In both cases, the next delivery completes the
- * event.
+ * Repeats a transaction that lost a race against another transaction. Rejects with the error of the work or the database, or
+ * after 6 s. After such an error, either all writes are committed or none of them. In both cases, the next delivery
+ * completes the event.
  */
 export async function handleEvent(
   work: (context: EventContext) => Promise<unknown>,
@@ -117,8 +117,8 @@ export async function handleEvent(
       transaction,
       isNewest: (subject, time = delivery.occurredAt) => storeSubject(transaction, subject, time),
     });
-    // This statement fails if the work caught a database error. Without a statement here, COMMIT would roll back and report
-    // no error.
+    // If the work caught a database error, PostgreSQL has aborted the transaction, and this statement fails. Without a
+    // statement here, COMMIT would roll back and report no error.
     await deleteExpired(transaction);
     return 'completed';
   };

@@ -31,8 +31,8 @@ function valuesOf(form: FormData): Record<string, unknown> {
 const warn = rateLimitedWarning('the schema of a server action failed');
 
 /**
- * Parses the input of an action. Returns undefined if the schema throws. React replaces what a client cannot serialize, such as
- * an event, by a value whose properties throw when a schema reads them.
+ * Parses the input of an action. Returns undefined if the schema throws. React replaces a value that a client cannot
+ * serialize, such as an event, with one whose properties throw when a schema reads them.
  */
 function parse<S extends z.ZodMiniType>(schema: S, input: unknown) {
   try {

@@ -18,7 +18,7 @@ const STOPPING: Readiness = { errors: { process: 'stopping' } };
 const DATABASE_TIMEOUT_MS = 2_000;
 const MAX_AGE_MS = 1_000;
 
-/** Runs one query at a time, even after its timeout, so that probes use only one connection during an outage. */
+/** Runs one query at a time, even if its caller has timed out. Probes thus use only one connection during an outage. */
 const pingDatabaseOnce = singleFlight(() => pingDatabase(DATABASE_TIMEOUT_MS));
 
 let latest: { readonly readiness: Readiness; readonly at: number } | undefined;
@@ -35,7 +35,7 @@ const checkReadiness = singleFlight(async () => {
     result = await cache;
     if (wasDown) log.info('ready again');
   } catch (error) {
-    // Probes are not logged, so these two messages mark the start and the end of an outage.
+    // Health checks are not logged at this level, so these two messages mark the start and the end of an outage.
     if (!wasDown) log.warn({ error: describeError(error) }, 'not ready');
   }
   latest = { readiness: result, at: performance.now() };

@@ -6,7 +6,7 @@ import { processState } from './process-state';
 
 const trace = processState('trace', (): { spanIds?: () => object | undefined } => ({}));
 
-/** Sets the function that returns the ids of the current span. Each log line contains them. */
+/** Sets the function that returns the ids of the current span. Log lines then contain these ids. */
 export function setSpanIds(spanIds: () => object | undefined): void {
   trace.spanIds = spanIds;
 }
@@ -41,13 +41,13 @@ const SAFE_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
 export const requestIdOf = (header: unknown): string =>
   typeof header === 'string' && SAFE_REQUEST_ID.test(header) ? header : randomUUID();
 
-/** Fields of a request's log line besides route, status and duration. */
+/** Further fields of a request's log line, after id, route, status and duration. */
 export interface RequestLogFields {
-  /** Result of the guard's cache lookup. `bypass` means that the cache did not respond. */
+  /** Result of the guard's cache lookup. `bypass` means that the cache call failed. */
   cache?: 'hit' | 'miss' | 'bypass';
   /** Result of the guard's registration of the caller. Absent if the cache contained the caller's id. */
   caller?: 'created' | 'existing';
-  /** Result of the registration that the request or the webhook event requests. */
+  /** Result of a registration by `POST /auth/v1/register` or by a webhook. */
   registered?: 'created' | 'existing';
   /** Why the guard found no verified session. */
   reason?: UnauthenticatedReason;
@@ -64,7 +64,7 @@ export function withLogFields<T>(fields: RequestLogFields, work: () => Promise<T
   return currentFields.run(fields, work);
 }
 
-/** Returns true while a route runs. The route then writes the fields of `addLogFields` to its log line. */
+/** Returns true during a call of `withLogFields`, for example while a route runs. The route then logs the fields. */
 export const isInRoute = (): boolean => currentFields.getStore() !== undefined;
 
 /** Adds fields to the log line of the current request. Has no effect outside of a request. */

@@ -4,8 +4,8 @@ type AuthState =
   | { readonly isAuthenticated: false };
 
 /**
- * Verifies the credential of a request independently of a web framework (contract 5.1). Each provider has an adapter that
- * implements it. The result for a missing, forged or expired credential is `isAuthenticated: false`, not an error.
+ * Verifies the credential of a request independently of a web framework (contract 5.1). An adapter implements this port for
+ * one provider. The result for a missing, forged or expired credential is `isAuthenticated: false`, not an error.
  */
 export interface AuthenticationPort {
   authenticate(request: Request): Promise<AuthState>;

@@ -20,7 +20,8 @@ export type Breaker = <T>(call: () => Promise<T>) => Promise<T>;
  * Creates a circuit breaker. While it is open, calls fail immediately instead of waiting for a timeout. As long as there are
  * calls, background probes check the dependency, one at a time. No call waits for a probe.
  *
- * Failures of concurrent calls count as one, because a busy machine can time out many calls to a healthy dependency at once.
+ * Failures of concurrent calls count as one, because on a busy machine many calls to a healthy dependency can time out
+ * together.
  */
 export function circuitBreaker(options: BreakerOptions): Breaker {
   const { failureThreshold, resetTimeoutMs, probe, now, onOpen, onClose } = options;

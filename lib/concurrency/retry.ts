@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** An error that a later attempt may not have. Its message is shown to operators and contains no value of a request. */
+/** An error that may not recur in a later attempt. Its message is shown to operators and contains no value of a request. */
 export class TransientError extends Error {
   constructor(
     message: string,
@@ -15,7 +15,7 @@ export class TransientError extends Error {
 
 /** Limits and callbacks of `retry`. */
 export interface RetryOptions {
-  /** Time limit for a failing operation. Requested pauses do not count. */
+  /** Time limit for a failing operation, without the pauses that the server requested. */
   readonly seconds: number;
   /** Called before each delay. */
   readonly onWait?: (reason: string, seconds: number) => void;

@@ -21,13 +21,16 @@ export const failure = (message: string, remedy: string): CheckResult => ({
   remedy,
 });
 
-/** Maximum duration of a check, whatever number of calls it makes. */
+/** Default for the maximum duration of a check, independent of the number of its calls. */
 export const TIMEOUT_MS = 5_000;
 
-/** Limit for `retry`. It retries after 0.5 s and after 1 s. The next delay, 2 s, would exceed the limit. */
+/** Limit for `retry`, which retries after 0.5 s and after 1 s. The next delay, 2 s, would exceed the limit. */
 export const THREE_ATTEMPTS = { seconds: 3 };
 
-/** Returns the code or the name of an error. Its message may contain a secret, so describeError() decides what to keep. */
+/**
+ * Returns the code of an error or of its cause. Without a code, returns the message if describeError() keeps it, because a
+ * message may contain a secret. Otherwise returns the name.
+ */
 export function errorCode(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
   const { name, code, message, cause } = describeError(error);

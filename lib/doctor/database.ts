@@ -17,7 +17,7 @@ import { ENV_GROUPS, tryParse } from './variables';
 
 const ROUNDS = 5;
 
-/** Reads the facts for all checks in one query. It uses only system catalogs, which every role may read. */
+/** Reads most facts for the checks in one query. It uses only system catalogs, which every role may read. */
 const FACTS = `
   SELECT format('%I', current_user) AS role,
          current_setting('TimeZone') AS zone,
@@ -100,7 +100,7 @@ const readFacts = (): Promise<Facts> =>
     };
   });
 
-/** Error codes of PostgreSQL, Node.js and the driver, each with a message and a remedy. The first match counts. */
+/** Patterns of error codes and driver messages, each with a message and a remedy. The first match applies. */
 const CONNECTION_ERRORS: readonly (readonly [RegExp, string, string])[] = [
   [
     /^28/,
@@ -216,8 +216,8 @@ const checkRole = ({ privileges }: Facts): CheckResult =>
       );
 
 /**
- * Detects a connection pooler: it announces a process id other than that of the backend. A pooler that pools by transaction
- * also assigns the backend of a connection to another transaction.
+ * Detects a connection pooler. A pooler announces another process id than that of the database backend. A pooler that pools
+ * by transaction also gives the backend of one connection to the transaction of another connection.
  */
 async function checkPooler({ announcedProcess, process, maxConnections }: Facts): Promise<CheckResult> {
   if (announcedProcess !== undefined && announcedProcess === process)
@@ -246,7 +246,10 @@ interface DatabaseOptions {
   readonly handlesEvents: boolean;
 }
 
-/** Checks the database with the connection pool of the service. On the local stack, one role owns everything. */
+/**
+ * Checks the database with the connection pool of the service. On the local stack, one role owns everything, so its
+ * privileges are not checked.
+ */
 export async function checkDatabase({ isLocal, handlesEvents }: DatabaseOptions): Promise<NamedCheck[]> {
   const facts = tryParse(ENV_GROUPS.database)
     ? await settle(readFacts, explain)

@@ -67,7 +67,7 @@ const bodyOf = ({ body }: SiteResponse) => Body.safeParse(body).data ?? {};
 
 const CHECK_URL = 'Set --url to the public URL of the service, and check that the last deployment is running';
 
-/** Returns a failure for a redirect or a response that is not JSON, which another server sent. */
+/** Returns a failure for a redirect or for a response that is not JSON, because another server must have sent it. */
 function failureOfOtherServer({ status, body }: SiteResponse): CheckResult | undefined {
   if (status >= 300 && status < 400)
     return failure(
@@ -140,7 +140,7 @@ async function checkGuard(site: Site): Promise<CheckResult> {
   );
 }
 
-/** Sends an event with a signature as the provider creates it. */
+/** Sends an event with a signature as the provider creates it. For a forged event, `signed` differs from `payload`. */
 function deliver(site: Site, secret: string, payload: string, signed = payload): Promise<SiteResponse> {
   const id = `msg_doctor_${randomUUID()}`;
   const sentAt = new Date();
@@ -206,7 +206,7 @@ async function checkTransport({ origin, timeoutMs }: Site, { headers }: SiteResp
   );
 }
 
-/** Judges the strict-transport-security header and the response to `http://`, which is undefined if there is none. */
+/** Judges the strict-transport-security header and the response to `http://`. `plain` is undefined without a response. */
 export function judgeTransport(
   strictTransport: string,
   plain: { readonly status: number; readonly location: string } | undefined,
@@ -226,7 +226,7 @@ export function judgeTransport(
   );
 }
 
-/** Below an API root, where every response is JSON. */
+/** A path without a route below an API root, where every response is JSON. */
 const UNKNOWN_PATH = '/users/v1/no-such-path';
 
 async function checkUnknownPath(site: Site): Promise<CheckResult> {

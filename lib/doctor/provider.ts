@@ -63,7 +63,7 @@ function checkBothKeys(secret: KeysResult, publishable: KeysResult): CheckResult
       );
 }
 
-/** Compares IDP_JWT_KEY with the instance of the secret key, or else with that of the publishable key. */
+/** Compares IDP_JWT_KEY with the keys of the secret key's instance or, if unknown, the publishable key's instance. */
 function checkJwtKey(secret: KeysResult, publishable: KeysResult): CheckResult {
   const variables = tryParse(ENV_GROUPS.jwtKey);
   if (!variables) return skipped('IDP_JWT_KEY is invalid');

@@ -10,13 +10,16 @@ export interface CheckOptions {
   readonly origin?: string | undefined;
   /** True on the local stack. Its database has one role, and its first responses are slow. */
   readonly isLocal: boolean;
-  /** True if events/ has handlers, which need further privileges. */
+  /** True if events/ has handlers, which need further database privileges. */
   readonly handlesEvents: boolean;
 }
 
-/** Checks the environment of this process and, if `origin` is set, a deployed service. Does not change either of them. */
+/**
+ * Checks the environment of this process and, if `origin` is set, a deployed service. Writes one key to the cache and deletes
+ * it. Changes nothing else.
+ */
 export async function runChecks({ origin, isLocal, handlesEvents }: CheckOptions): Promise<NamedCheck[]> {
-  // The cache has a timeout of 500 ms, so no other check runs at the same time.
+  // The cache has a timeout of 500 ms, and concurrent checks would slow its calls down.
   const cache = await checkCache();
   const [provider, database, deployed] = await Promise.all([
     checkProvider(),

@@ -19,8 +19,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
 const LOCAL_ONLY = 'Unset it: only the local stack uses it';
 
 /**
- * Parses every variable with the schema of the service. Returns one result for each problem, or one result if there are
- * none. The results contain names but not values.
+ * Parses all variables with the schema of the service. Returns one result for each problem or warning, or a single `ok`. The
+ * results contain names but not values.
  */
 export function checkVariables(source: NodeJS.ProcessEnv): NamedCheck[] {
   try {
@@ -64,7 +64,7 @@ export function tryParse<T>(group: z.ZodMiniType<T>): T | undefined {
   }
 }
 
-/** Variables that a check needs. */
+/** Schemas of the variables that each group of checks needs. */
 export const ENV_GROUPS = {
   secretKey: z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true }),
   publishableKey: z.pick(variables, { IDP_PUBLISHABLE_KEY: true, CLERK_FAPI_URL: true }),

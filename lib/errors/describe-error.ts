@@ -25,8 +25,8 @@ function framesOf({ stack = '', message }: Error): string[] {
 const WORDS = /^[A-Za-z ,.'-]{1,100}$/;
 
 /**
- * Returns true if the message consists of words, or if it contains only names of variables (InvalidEnvironmentError,
- * lib/env.ts). Under `next dev`, returns true for any message, because only the developer reads the log.
+ * Returns true if the message consists of words, or if it belongs to an InvalidEnvironmentError (lib/env.ts), which does not
+ * contain values of variables. Under `next dev`, returns true for any message, because only the developer reads the log.
  */
 const mayBeQuoted = ({ name, message }: Error) =>
   process.env.NODE_ENV === 'development' || name === 'InvalidEnvironmentError' || WORDS.test(message);

@@ -1,7 +1,10 @@
 import * as z from 'zod/mini';
 import { HttpError } from './error';
 
-/** Reads the whole body. The HTTP server limits the time that this takes. */
+/**
+ * Reads the whole body. The HTTP server limits the time that this takes. Throws an HttpError: 413 above `maxBytes`, 400 if the
+ * body cannot be read.
+ */
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -28,7 +31,7 @@ export interface BodyLimits {
 
 /**
  * Limits the body of a request. `text()` stops reading above `maxBytes` and throws an HttpError 413. It throws an HttpError
- * 400 for invalid UTF-8, so the text encodes to exactly the bytes received.
+ * 400 for invalid UTF-8, so that the text encodes to exactly the bytes received, and for a body that cannot be read.
  */
 export function limitBody(request: Request, { maxBytes, notUtf8 }: BodyLimits): { text(): Promise<string> } {
   return {

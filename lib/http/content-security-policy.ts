@@ -12,8 +12,8 @@ interface Sources {
 }
 
 /**
- * Hosts of the provider's abuse and fraud protection. Every application needs them, whatever its plan, because a sign-in
- * without them can wait or fail. These hosts also use ports other than 443, but only for fetches.
+ * Hosts of the provider's abuse and fraud protection. Every application needs them, whatever its plan, because a sign-in can
+ * hang or fail if they are blocked. These hosts also use ports other than 443, but only for fetches.
  * Source: https://clerk.com/docs/guides/secure/best-practices/csp-headers
  */
 const PROTECTION = 'https://*.protect.clerk.com';
@@ -23,9 +23,9 @@ const IMAGES = 'https://img.clerk.com';
 const BOT_PROTECTION = 'https://challenges.cloudflare.com';
 
 /**
- * Returns the policy of one response. Only scripts with the nonce run, and a page uses only hosts that the instance needs.
- * The SDK's own `contentSecurityPolicy` option is not used because it always adds payment, map and telemetry hosts. A unit
- * test compares this policy with the SDK's.
+ * Returns the policy of one response. Only scripts with the nonce, and scripts that these load, run. A page uses only hosts
+ * that the instance needs. The SDK's own `contentSecurityPolicy` option is not used because it always adds payment, map and
+ * telemetry hosts. A unit test compares this policy with the SDK's.
  */
 export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, development }: Sources): string {
   const provider = sameOrigin

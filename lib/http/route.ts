@@ -22,7 +22,7 @@ export type RouteHandler<C extends RouteContext> = (
   context: C,
 ) => Promise<Response> | Response;
 
-/** Converts an error to a response (contract 7). No other code does so. */
+/** Converts an error of a handler to a response (contract 7). */
 async function errorResponse(error: unknown): Promise<Response> {
   if (error instanceof HttpError) return json({ message: error.message } satisfies ErrorBody, error.status);
   // `redirect()` and `notFound()` of Next.js throw values that Next.js has to catch.
@@ -40,7 +40,8 @@ function serverTiming({ cache, caller, registered }: RequestLogFields): string {
 
 /**
  * Creates a route from a handler. An error of the handler becomes a response as contract 7 defines it. Every response has an
- * `x-request-id` and `cache-control: no-store`, and every request has one log line.
+ * `x-request-id` and `cache-control: no-store`, and every request has one log line. The exceptions are `redirect()` and
+ * `notFound()` in the handler, because Next.js creates their responses.
  *
  * The log line contains `path`, the folder of the route, for example `/notes/v1/[noteId]`. Without `path`, it contains only
  * the API root, because a segment may be personal data. With `quiet`, the log line has the level `debug` unless the handler

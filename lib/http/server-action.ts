@@ -15,13 +15,16 @@ export function setServerActions(manifest: unknown): void {
 /** Response to an action that is not part of the build any more. With this header, the Next.js client reloads the page. */
 const UNKNOWN_ACTION: Rejection = { ...NOT_FOUND, headers: { 'x-nextjs-action-not-found': '1' } };
 
-/** Returns true if the build contains this action. Without server.ts, the list is not set, and Next.js responds with 409. */
+/**
+ * Returns false if the build does not contain this action. Without server.ts, there is no list of actions. This function then
+ * returns true, and Next.js responds to an unknown action with a 409.
+ */
 const isKnown = (id: string): boolean => build.ids?.has(id) ?? true;
 
 /** Limits of the arguments. Next.js decodes them recursively, and needs about 2 µs for each array, object and reference. */
 const MAX_DEPTH = 64;
 const MAX_VALUES = 10_000;
-/** The default limit of PHP. */
+/** Maximum number of fields of a form. This is the default limit of PHP. */
 const MAX_FIELDS = 1_000;
 /** Maximum size of the headers of a field. */
 const MAX_HEAD_BYTES = 2_000;
@@ -106,8 +109,8 @@ async function fieldsOf(request: NextRequest): Promise<FormData> {
 
 /**
  * Returns the rejection of a server action whose headers are valid, or undefined. An action that the build does not contain
- * gets a 404, and arguments that Next.js cannot decode get a 400. Next.js would respond with a 500 and print parts of the
- * arguments.
+ * gets a 404. Arguments that exceed the limits or that Next.js cannot decode get a 400. Without this check, Next.js would
+ * respond to such arguments with a 500 and print parts of them.
  */
 export async function rejectionForServerAction(request: NextRequest): Promise<Rejection | undefined> {
   const id = request.headers.get('next-action');

@@ -44,7 +44,7 @@ export function nextWithVerdict(verdict: Verdict): NextResponse {
   return response;
 }
 
-/** Returns the auth state that the SDK's middleware supplies, or undefined if it supplies none, as with a redirect. */
+/** Returns the auth state that the SDK's middleware supplies, or undefined if it supplies none, for example in a redirect. */
 export function readSdkAuthState({ headers }: Response): AuthState | undefined {
   const part = (name: (typeof SDK_PARTS)[number]) => headers.get(REQUEST + sdkHeader(name)) ?? '';
   const [status, token, signature] = [part('status'), part('token'), part('signature')];
@@ -52,7 +52,7 @@ export function readSdkAuthState({ headers }: Response): AuthState | undefined {
   const user = headers.get(REQUEST + USER);
   if (status === SIGNED_IN && user !== null)
     return { status, token, signature, user: decodeURIComponent(user), reason: undefined };
-  // The SDK reports the reason for rejecting a token in a header of its own.
+  // The SDK reports the reason for rejecting a token in a separate header.
   const reason =
     status === SIGNED_IN
       ? (knownReason(headers.get(REQUEST + REASON)) ?? 'not-verified')
@@ -86,8 +86,8 @@ export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthS
 }
 
 /**
- * Returns the user of the verified session of a request, or the reason why there is none. A user without the proof of the
- * middleware does not count, because the client sets the headers where the middleware does not run.
+ * Returns the user of the verified session of a request, or the reason why there is none. Ignores a user without the proof of
+ * the middleware, because on a path without the middleware a client can set these headers.
  */
 export function readVerdict(headers: Pick<Headers, 'get' | 'has'>): Verdict {
   const encodedUser = headers.get(USER);

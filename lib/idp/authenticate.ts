@@ -30,11 +30,11 @@ export type Authenticate = (
 ) => Promise<AuthState>;
 
 /**
- * Creates the function that authenticates API requests with the SDK's middleware, and caches the result.
+ * Creates the function that authenticates API requests with the SDK's middleware, and caches verified sessions.
  *
- * If the SDK fails to process a credential, the request counts as one without a credential. The state of a request without a
- * credential depends only on the secret key, so the SDK runs once for all such requests. Rejects if the SDK supplies no
- * state for them either.
+ * If the SDK fails to process a credential, the request gets the state of a request without a credential, with the reason
+ * `not-verified`. That state depends only on the secret key, so it is created once and then reused. Rejects if the SDK
+ * cannot supply that state.
  */
 export function authenticator(sdk: NextMiddleware, warn: (fields: object) => void): Authenticate {
   const sessions = sessionCache();

@@ -55,10 +55,13 @@ const completesHandshake = ({ headers }: Response): boolean =>
   headers.getSetCookie().some((cookie) => !cookie.startsWith('__clerk_redirect_count='));
 
 /**
- * Returns the SDK's response to a page request. A handshake is a redirect to the provider that renews a session. If the SDK
- * fails, exceeds its deadline or gets no cookies for the nonce of a handshake, it runs again with the session cookies alone.
- * If that fails too, it runs without a session. These attempts start no handshake. Since the SDK counts handshakes for 2 s
- * only, a slow Backend API would otherwise cause an endless loop of redirects.
+ * Returns the SDK's response to a page request.
+ *
+ * The SDK may start a handshake, which redirects the browser to the provider to renew a session. The provider redirects back,
+ * usually with a nonce that the SDK exchanges for cookies. If the SDK fails, exceeds its time limit or gets no cookies for a
+ * nonce, runs the SDK again without the handshake. If that fails too, or if the token names a foreign party, runs the SDK
+ * without a session. These further attempts cannot start a handshake. Otherwise a slow Backend API would cause an endless
+ * loop of redirects, because the SDK counts the handshakes of a browser for 2 s only.
  */
 async function respondToPage(
   sdk: NextMiddleware,
@@ -86,7 +89,7 @@ async function respondToPage(
 
 /**
  * Removes headers of the SDK's response that repeat the query of a page request or describe its session. The SDK rewrites
- * each page to the same address to pass request headers on. Without the rewrite, Next.js continues with the same headers.
+ * each page to the same address to pass request headers on. Without the rewrite, Next.js still passes these headers on.
  */
 function withoutInternalHeaders(response: Response): Response {
   const { headers } = response;
@@ -98,7 +101,7 @@ function withoutInternalHeaders(response: Response): Response {
   return response;
 }
 
-/** Next.js sets this header for an address `/_next/data/…`, an alias of a route, and drops it from a client's request. */
+/** Next.js sets this header for `/_next/data/…`, an alias of a route. Next.js removes it from requests of clients. */
 const DATA_ALIAS = 'x-nextjs-data';
 
 /** Policy of an API response. It forbids everything if a browser opens the response as a document. */
@@ -113,7 +116,7 @@ export interface MiddlewareOptions {
   readonly nextForDocument: (headers: Headers) => NextResponse;
   /** True if this service proxies the provider's Frontend API, as the local stack does. */
   readonly isProxy: () => boolean;
-  /** Origins of other frontends whose requests may authenticate with cookies. */
+  /** Origins of the frontends whose requests may authenticate with cookies. */
   readonly authorizedParties: () => readonly string[];
 }
 
@@ -127,8 +130,9 @@ async function reject(request: NextRequest, rejection: Rejection): Promise<Respo
  *
  * - An address or a method that is not served (lib/routing/paths.ts) gets a 404 or a 405 in JSON, and more than 100 query
  *   parameters get a 400.
- * - For an API request, the SDK sees the credential alone. The SDK cannot redirect, fail or explain a rejection in place of
- *   the route. After 4 s, the request continues without a session.
+ * - A `POST` to a page has to be a valid server action (lib/http/server-action.ts).
+ * - For an API request, the SDK gets only the credential, and only the auth state in its response is used. If the SDK does
+ *   not respond within 4 s, the request continues without a session.
  * - For a page, the SDK may redirect the browser to renew a session, but only to the provider's host.
  * - Only the provider's proxied traffic reaches the SDK unchanged.
  */

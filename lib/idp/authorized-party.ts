@@ -7,7 +7,7 @@ import { NextResponse } from 'next/server';
 export const namesForeignParty = (azp: unknown, authorizedParties: readonly string[] | undefined): boolean =>
   authorizedParties !== undefined && azp !== undefined && !authorizedParties.some((party) => party === azp);
 
-/** Header of a response of the SDK's middleware. That response is never sent to a client. */
+/** Marks the response of the SDK's middleware to a token of a foreign party. That response is never sent to a client. */
 const FOREIGN_PARTY = 'x-foreign-party';
 
 /** Returns a response that reports a token of a foreign party to `isForeignParty`. */

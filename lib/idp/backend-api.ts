@@ -49,9 +49,9 @@ function codeOf(body: unknown): string {
 /**
  * Sends a GET request to the Backend API and parses the response. Times out after 20 s by default.
  *
- * Throws a TransientError for a rate limit, a server error or a network error, and an Error with the status for any other
- * response. Does not use the SDK, which makes a second request to count the users, parses all fields of the users and has no
- * timeout.
+ * Throws a TransientError for a rate limit, a timeout, a server error or a network error. Throws an Error for any other
+ * status, and for a body that does not match the schema. Does not use the SDK, which makes a second request to count the
+ * users, parses all fields of the users and has no timeout.
  */
 export async function backendApiGet<T>(
   schema: z.ZodMiniType<T>,
@@ -111,8 +111,8 @@ const idsQuery = (ids: readonly string[]) =>
   new URLSearchParams([['limit', String(MAX_IDS)], ...ids.map((id) => ['user_id', `+${id}`])]);
 
 /**
- * Returns the users with these ids that exist at the provider. Sends as few requests as the limits of the API allow. Throws
- * the errors of `backendApiGet`.
+ * Returns the provider's users with these ids. Omits ids that do not exist at the provider. Splits the ids into several
+ * requests if they exceed the limits of the API. Throws the errors of `backendApiGet`.
  */
 export async function listUsersById(ids: readonly string[]): Promise<ProviderUser[]> {
   if (ids.length === 0) return [];

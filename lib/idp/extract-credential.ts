@@ -11,13 +11,13 @@ export type Credential =
   | undefined;
 
 /**
- * A JWT (RFC 7519) without padding, and without text before or after it. From a value with more text, the SDK's middleware
- * reads one token and the SDK's `auth()` another one, so that a token of another kind could pass as a session token. The
+ * A JWT (RFC 7519) without padding, and without text before or after it. If there is more text, the SDK's middleware and the
+ * SDK's `auth()` may read different tokens from the value. A token that is not a session token could then pass as one. The
  * header of a JWT begins with `ey`, because it is a JSON object in base64url. API keys and machine tokens do not.
  */
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
 const BEARER = /^(?:Bearer +)?(\S+) *$/i;
-/** Another authentication scheme, for example the one of a proxy. The session of such a request is in its cookies. */
+/** A header with another authentication scheme, for example for a proxy. The request may have a session cookie. */
 const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
 
 interface Cookie {
@@ -55,7 +55,7 @@ function limitCookies(headers: Headers): void {
   headers.set('cookie', cookieHeader(ordered.slice(0, MAX_COOKIES)));
 }
 
-/** Copies the headers of a request. Omits headers that only the SDK sets, and limits the number of cookies. */
+/** Copies the headers of a request. Omits headers that only the SDK or this service sets, and limits the cookies. */
 export function stripSdkHeaders(given: Headers): Headers {
   const headers = new Headers(given);
   limitCookies(headers);
@@ -95,7 +95,7 @@ function originMatchesHost(origin: string, headers: Headers): boolean {
  * - Any other request with an `Origin` passes if that origin is an authorized party. If the request has no `Sec-Fetch-Site`,
  *   an origin with the host of the request passes too.
  * - Any other request without an `Origin` passes if the user started it (`Sec-Fetch-Site: none`), or if it has no
- *   `Sec-Fetch-Site` either, because pages of current browsers send that header.
+ *   `Sec-Fetch-Site` either, because current browsers send that header with each request that a page triggers.
  */
 function passesCsrfCheck(method: string, headers: Headers, authorizedParties: readonly string[]): boolean {
   const site = headers.get('sec-fetch-site');
@@ -118,8 +118,8 @@ function sessionCookies(headers: Headers): Credential {
 
 /**
  * Returns the credential of an API request. If the credential is not allowed, returns the reason instead. Returns neither if
- * the request has no credential. A bearer token takes precedence over cookies, even if it is malformed. API keys and machine
- * tokens count as malformed, because the SDK would call the provider's API with the secret key to verify one.
+ * the request has no credential. A bearer token takes precedence over cookies, even if it is malformed. Treats API keys and
+ * machine tokens as malformed, because the SDK would call the provider's API with the secret key to verify one.
  */
 export function extractCredential(
   { method, headers }: Pick<Request, 'method' | 'headers'>,

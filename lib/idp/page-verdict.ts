@@ -4,7 +4,7 @@ import { reasonOfSdk } from './sdk-reasons';
 import { auth } from './server';
 import { sessionUserOf, type Verdict } from './session-user';
 
-/** Reasons that the SDK reports for a browser without session cookies, one with production and one with development keys. */
+/** Reasons that the SDK reports for a browser without session cookies: with production keys, and with development keys. */
 const WITHOUT_COOKIES: ReadonlySet<string> = new Set([
   'session-token-and-uat-missing',
   'dev-browser-missing',

@@ -46,7 +46,7 @@ const NONCE = '__clerk_handshake_nonce';
 /** Parameters that start or complete a handshake, a redirect to the provider that renews a session. */
 const HANDSHAKE_PARAMETERS = [HANDSHAKE, NONCE, '__clerk_db_jwt'];
 
-/** Header with the path and the query of a page. The sign-in page leads back to it. A client cannot set this header. */
+/** Header with the path and query of a page. The sign-in page leads back to that page. A client cannot set this header. */
 export const PAGE_PATH = 'x-identity-link-path';
 const MAX_PATH_LENGTH = 2_000;
 
@@ -58,9 +58,9 @@ function pathOf(given: URL): string {
 }
 
 /**
- * Removes the parts of a page request that would send the session to another host (with test keys) or make the service call
- * the provider with its secret key. Keeps the parts that renew a browser's session. A nonce renews a session by such a call,
- * so the caller limits the time of the call.
+ * Returns a copy of a page request without the parts that would send the session to another host (with test keys) or make
+ * the service call the provider with its secret key. Keeps the parts of a handshake, which renews a session. One of
+ * these parts, the nonce, also causes a call to the provider, so the caller of this function limits the time of that call.
  */
 export function sanitizePageRequest(request: NextRequest): NextRequest {
   const url = new URL(request.url);

@@ -13,6 +13,6 @@ for (const [ours, theirs] of Object.entries(sdkNames)) {
   if (value) process.env[theirs] = value;
 }
 
-// Otherwise, the SDK proxies the provider if a production instance runs on a host of the platform's domain.
+// Otherwise, the SDK proxies the provider's Frontend API if a production instance is used on the platform's domain.
 process.env['CLERK_DISABLE_AUTO_PROXY'] = '1';
 process.env['NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'] = '1';

@@ -1,4 +1,7 @@
-/** The only module through which the server uses the provider's SDK. The SDK reads its keys when it is loaded. */
+/**
+ * The only module through which live server code calls the provider's SDK. The two imports come first, because the SDK reads
+ * its keys and binds `fetch` when it is loaded.
+ */
 import './sdk-environment';
 import './backend-api-timeout';
 

@@ -30,10 +30,10 @@ const keyOf = ({ header, value }: NonNullable<Credential>) =>
  *
  * Reasons why this is safe:
  * - The SDK verifies a session token by its signature, its times and its parties, without a network call. The result is the
- *   same until the token expires. Without the cache, the token of a revoked session is accepted until then, too (60 s by
- *   default). Without IDP_JWT_KEY, a token may be accepted for up to 60 s after its key was withdrawn.
- * - The key is the digest of the credential. The SDK sees only the credential of an API request. Credentials that differ
- *   anywhere have different entries.
+ *   same until the token expires. The SDK itself accepts the token of a revoked session until the token expires (after 60 s
+ *   by default). Without IDP_JWT_KEY, the cache delays the effect of a withdrawn signing key by up to 60 s.
+ * - The SDK gets only the credential of an API request, and the cache key is the digest of that credential. Different
+ *   credentials have different entries.
  * - Rejected credentials are not cached.
  * - An entry lives until the token expires, for 60 s at most, and never longer than the process.
  * - The cache holds digests instead of tokens, so a heap dump contains only the tokens that are in use at that moment.
@@ -53,7 +53,7 @@ export function sessionCache(): SessionCache {
   return {
     get: (credential) => sessions.get(keyOf(credential)),
     set(credential, session) {
-      // With several tokens, the SDK chooses one of them for each request.
+      // If there are several tokens, the SDK chooses one of them for each request, so the result is not cached.
       if (credential.token === undefined) return;
       const ttl = Math.min(expiryOf(credential.token) - Date.now(), MAX_AGE_MS);
       if (ttl >= 1) sessions.set(keyOf(credential), session, { ttl });

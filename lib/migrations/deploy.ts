@@ -17,7 +17,7 @@ export interface MigrationRow {
 }
 
 /**
- * The advisory lock key of `prisma migrate`. It is the same, so that `prisma migrate` and this module exclude each other.
+ * The advisory lock key of `prisma migrate`. Because of this key, `prisma migrate` and this module exclude each other.
  */
 const migrateLock = 72707369;
 const lockWaitSeconds = 60;
@@ -120,7 +120,7 @@ async function withClient<T>(databaseUrl: string, use: (client: Client) => Promi
   const client = new Client({
     connectionString: databaseUrl,
     connectionTimeoutMillis: 15_000,
-    query_timeout: 15 * 60_000, // Long, because a migration may rewrite a table. Ends the wait for an unreachable server.
+    query_timeout: 15 * 60_000, // Long, because a migration may rewrite a table. Also ends the wait for an unreachable server.
     keepAlive: true,
   });
   client.on('error', () => {}); // If the connection breaks, the query in flight rejects as well.
@@ -249,7 +249,7 @@ function howToResolve({ name }: { readonly name: string }): string {
 
 /**
  * Returns the message of an error. A failed connection to a host with several addresses is an AggregateError without a
- * message.
+ * message, so the result contains the messages of its errors.
  */
 export function messageOfError(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0)

@@ -18,9 +18,9 @@ const PAGE = new RegExp(`^${anyOf(PAGES)}/?$`);
 const DOCUMENT = /^\/openapi\.json$/;
 
 /**
- * Returns true if the path is a page, where the identity provider may redirect a browser to renew its session. The
- * middleware handles a path that is neither a page nor below an API root like an API path, so a new path is protected by
- * default. A path that matches both a page and an API route counts as the API route.
+ * Returns true if the path is a page, where the SDK may redirect a browser to the identity provider to renew its session.
+ * The middleware authenticates requests to any other path like API requests, so a new path is protected by default. A path
+ * that matches both a page and an API route is the API route.
  */
 export const isPage = (pathname: string): boolean => PAGE.test(pathname) && !API_ROUTE.test(pathname);
 
@@ -37,7 +37,7 @@ const PROXY = /^\/__clerk(?:\/|$)/;
 /** Returns true for paths that the local stack proxies to the identity provider's Frontend API. */
 export const isProxied = (pathname: string): boolean => PROXY.test(pathname);
 
-/** Characters that a path must not percent-encode: slashes and unreserved characters (RFC 3986, 2.3). */
+/** Characters that a path must not percent-encode: slashes, backslashes and unreserved characters (RFC 3986, 2.3). */
 const NEEDLESSLY_ENCODED = /[A-Za-z0-9\-._~/\\]/;
 
 /** Returns true if the path percent-encodes one of these characters. */
@@ -51,7 +51,7 @@ const SEGMENTS = /^\/(?:[^/\\?#\p{Cc}]+\/)*[^/\\?#\p{Cc}]*$/u;
 /** Paths that Next.js serves as aliases of a route, and the segments `.` and `..`. */
 const ALIAS = /\.rsc$|\.segments(?:\/|$)|\/\.{1,2}(?:\/|$)/;
 
-/** Returns true if the path has the canonical spelling. No other spelling reaches a route. */
+/** Returns true if the path has the canonical spelling. Requests with another spelling get a 404. */
 function isCanonical(pathname: string): boolean {
   try {
     decodeURIComponent(pathname);
@@ -64,10 +64,13 @@ function isCanonical(pathname: string): boolean {
 const READ = ['GET', 'HEAD'] as const;
 const ALL = [...READ, 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 
-/** A server action is a POST request to the path that the browser shows, even if no page has this path. */
+/**
+ * A server action is a POST request to the path that the browser shows. That path may have no page, so the last entry of
+ * `SERVED` allows POST, too.
+ */
 const PAGE_METHODS = [...READ, 'POST', 'OPTIONS'] as const;
 
-/** Methods by path. The first match counts. A path without a match, such as an internal path of Next.js, is not served. */
+/** Methods by path. The first match applies. A path without a match, such as an internal path of Next.js, is not served. */
 const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[] }[] = [
   // A path with a trailing slash is not served, because an API route has only one path.
   { at: new RegExp(`${API.source}.*/$`), methods: [] },
@@ -114,8 +117,8 @@ const MAX_PARAMETERS = 100;
 
 /**
  * Returns true if a query string has more than 100 parameters. For each parameter, Next.js reads all parameters of the
- * request again (`adapter` in next/dist/server/web/adapter.js). The number is therefore limited before Next.js handles the
- * request.
+ * request again (`adapter` in next/dist/server/web/adapter.js). The HTTP server therefore checks the number before Next.js
+ * handles the request.
  */
 const hasTooManyParameters = (query: string): boolean =>
   query.split('&').filter(Boolean).length > MAX_PARAMETERS;

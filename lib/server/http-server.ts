@@ -18,7 +18,7 @@ const KEEP_ALIVE_MS = 5_000;
 const CHECK_EVERY_MS = 1_000;
 /** Maximum number of pipelined requests that wait on one connection. */
 const MAX_WAITING = 32;
-/** Idle time after which a shutdown closes a connection. A client that is about to send a request still gets a response. */
+/** Idle time after which a shutdown closes a connection. Before that, the client can still send a request. */
 const IDLE_MS = 1_000;
 /** Pause at the start of a shutdown. Connections that clients have just opened arrive during it. */
 const ARRIVAL_MS = 100;
@@ -28,13 +28,19 @@ const ACCEPT_MS = 5_500;
 const MAX_SMALL_CHUNKS = 1_024;
 const MIN_CHUNK_BYTES = 64;
 
-/** A request whose body can be discarded. If the body has too many chunks, it stops reading and emits `too-many-chunks` once. */
+/**
+ * A request whose body can be discarded. If the body has too many chunks, the request stops reading it and emits
+ * `too-many-chunks` once.
+ */
 class LimitedRequest extends IncomingMessage {
   readonly receivedAt = performance.now();
   #chunksLeft = MAX_SMALL_CHUNKS;
   #isDiscarded = false;
 
-  /** Ends the body. Returns true if there is a body. Its rest is not read, so the caller must close the connection. */
+  /**
+   * Ends the body without reading the rest of it. Returns true if there is a body. The caller must then close the connection
+   * after the response.
+   */
   discardBody(): boolean {
     const { 'transfer-encoding': encoding, 'content-length': length } = this.headers;
     if (encoding === undefined && Number(length ?? 0) === 0) return false;
@@ -61,7 +67,8 @@ class CombinedResponse extends ServerResponse<LimitedRequest> {
   /** Next.js calls this immediately before it writes the first bytes. */
   override flushHeaders(): void {
     const { socket } = this;
-    // Corks the socket, because `end()` of a corked response sends the last chunk before the others (Node.js 22 and 24).
+    // Corks the socket and not the response, because `end()` of a corked response sends the last chunk before the others
+    // (Node.js 22 and 24).
     socket?.cork();
     process.nextTick(() => socket?.uncork());
     super.flushHeaders();
@@ -71,12 +78,12 @@ class CombinedResponse extends ServerResponse<LimitedRequest> {
 interface Connection {
   /** The response in flight. */
   current?: CombinedResponse | undefined;
-  /** The response that was started last. It may be complete although its request is not. */
+  /** The response that was started last. This response may be complete although its request is not. */
   latest?: CombinedResponse;
   readonly waiting: (() => void)[];
   /**
-   * Time of the first check after the last response. Data that has arrived by then is read before a later check, so that check
-   * can close the connection.
+   * Time of the first check (`closeSlowConnections`) that found no response in flight. Data that had arrived by that time is
+   * read before the next check, so a later check may close the connection.
    */
   idleSince?: number | undefined;
   bytesRead: number;
@@ -86,7 +93,7 @@ interface Connection {
 /**
  * Creates the HTTP server in front of Next.js. The server rejects requests that this service does not serve
  * (request-filter.ts), processes the requests of a connection one after the other, and closes the connections of slow
- * clients. A request has to be complete after 10 s (408), and a client has to read some part of a response every 10 s.
+ * clients. A client has to send a request within 10 s (408), and has to read some part of a response every 10 s.
  *
  * `drain` closes each connection after its last response, stops accepting connections, and resolves when all connections are
  * closed and no API request is in flight. It also waits for API requests whose clients have disconnected.
@@ -101,8 +108,8 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
   let isDraining = false;
 
   /**
-   * Runs `respond` after the previous response of the connection. The queue of Node.js is not used, because it would not close
-   * the pending responses of a lost connection.
+   * Runs `respond` after the previous response of the connection. Closes the connection if too many requests wait. The queue
+   * of Node.js is not used, because it would not close the pending responses of a lost connection.
    */
   function enqueue(response: CombinedResponse, respond: () => void): void {
     const { req: request } = response;
@@ -139,7 +146,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
 
   /**
    * Handles an error of a connection, or of the body that arrives on it. Closes the connection after the response in flight,
-   * after a rejection, or at once if neither can be sent.
+   * after a rejection, or immediately if neither can be sent.
    */
   function closeAfterResponse(error: Error & { code?: string }, socket: unknown): void {
     if (!(socket instanceof Socket)) return;
@@ -168,13 +175,16 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     }
   }
 
-  /** Accepts the connections that clients have opened, because the kernel resets them when the server stops listening. */
+  /**
+   * Accepts the connections that clients have already opened. Otherwise the kernel would reset them when the server stops
+   * listening.
+   */
   async function acceptOpenedConnections(): Promise<void> {
     const until = performance.now() + ACCEPT_MS;
     await pause(ARRIVAL_MS);
     for (let since = 0; connectedAt >= since && performance.now() < until; ) {
       since = performance.now();
-      // Node.js accepts a connection in each iteration of the event loop.
+      // Node.js accepts a connection in each iteration of the event loop, so an iteration without one ends the loop.
       await new Promise(setImmediate);
     }
   }
@@ -201,7 +211,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
             else rejectRequest(response, INTERNAL_SERVER_ERROR);
           })
           .finally(() => apiRequests.delete(handled));
-        // Only API requests are awaited, because Next.js never settles the request of an aborted download.
+        // `drain` awaits only API requests, because Next.js never settles the promise of an aborted download.
         if (isApi(request.url ?? '')) apiRequests.add(handled);
       }),
   );
@@ -233,7 +243,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
         if (current && waiting.length === 0 && !current.headersSent) current.shouldKeepAlive = false;
       }
       await acceptOpenedConnections();
-      // http.Server.close() would close idle connections at once, including those whose clients are about to send a request.
+      // http.Server.close() would immediately close idle connections, even if their clients are about to send a request.
       await new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
       await Promise.all(apiRequests);
     },

@@ -16,12 +16,13 @@ function describePrinted(error: Error): object {
 }
 
 const LOG_EVERY_MS = 60_000;
-/** Maximum number of places that are counted. The libraries print in far fewer places. */
+/** Maximum number of origins with a count of omitted lines. The libraries print in far fewer places. */
 const MAX_ORIGINS = 100;
 
 /**
- * Returns a function to call with the origin of each line. It returns undefined if the line must be omitted, else the number
- * of lines omitted since the last logged line of that origin.
+ * Returns a function that limits the log to one line a minute for each origin. An origin is a text that identifies the code
+ * that printed the line. The function returns undefined if the line must be omitted. Otherwise it returns the number of lines
+ * of this origin that were omitted since the last logged one.
  */
 export function lineLimiter(): (origin: string) => number | undefined {
   const origins = new Map<string, { loggedAt: number; omitted: number }>();
@@ -39,10 +40,13 @@ export function lineLimiter(): (origin: string) => number | undefined {
 }
 
 /**
- * Replaces the console for the libraries of this process. Each line becomes a log line with the name of the error and its
- * stack frames, but without text, because Next.js and the provider's SDK quote paths, headers and bodies of requests. Logs
- * at most one line a minute from the same frame, because a client can cause such a line with each request. `omitted` is the
- * number of lines that were omitted before a line. Does not change the console under `next dev`.
+ * Replaces the console for the libraries of this process. A line of `error` or `warn` becomes a log line with the stack
+ * frames and, if the library printed an error, the name of the error. The log line does not contain the printed text,
+ * because Next.js and the provider's SDK quote paths, headers and bodies of requests. Lines of other methods are discarded.
+ *
+ * Logs at most one line a minute from the same origin, because a client can cause such a line with each request. `omitted`
+ * is the number of lines of this origin that were omitted since the last logged one. Does not change the console under
+ * `next dev`.
  */
 export function redactConsole(): void {
   if (process.env.NODE_ENV === 'development') return;

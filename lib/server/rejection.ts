@@ -8,7 +8,7 @@ export const EXPECTATION_FAILED: Rejection = { status: 417, message: 'Expectatio
 export const INTERNAL_SERVER_ERROR: Rejection = { status: 500, message: 'Internal Server Error' };
 export const HEADERS_TOO_LARGE: Rejection = { status: 431, message: 'Request header fields too large' };
 
-/** Errors of the Node.js HTTP parser that have a status other than 400. */
+/** Rejections by error code of the Node.js HTTP server. Any other error is a 400. */
 const REJECTIONS: Readonly<Record<string, Rejection>> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'Request timeout' },
   HPE_HEADER_OVERFLOW: HEADERS_TOO_LARGE,
@@ -20,7 +20,10 @@ export const rejectionOfError = ({ code = '' }: { readonly code?: string }): Rej
 /** A request with the time at which its headers were received, as `performance.now()` returns it. */
 type ReceivedRequest = IncomingMessage & { readonly receivedAt: number };
 
-/** Logs a request that did not reach Next.js, and returns its id. Logs only the API root of its path. */
+/**
+ * Logs a request that this HTTP server rejects or whose connection is lost, and returns the id of the request. Logs only the
+ * API root of the path.
+ */
 export function logRejected(status: number, request?: ReceivedRequest): string {
   const requestId = requestIdOf(request?.headers['x-request-id']);
   const route = request ? `${request.method} ${apiRootOf(request.url?.split('?', 1)[0] ?? '')}` : 'none';
@@ -45,7 +48,7 @@ export function reject(response: ServerResponse<ReceivedRequest>, rejection: Rej
   response.end(response.req.method === 'HEAD' ? undefined : bodyOf(rejection));
 }
 
-/** Writes a rejection to a connection that has no complete request, logs it and closes the connection. */
+/** Writes a rejection directly to a connection, without a response object, logs it and closes the connection. */
 export function rejectSocket(socket: Socket, rejection: Rejection, request?: ReceivedRequest): void {
   const body = bodyOf(rejection);
   const lines = Object.entries({

@@ -3,10 +3,10 @@ import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/p
 import { BAD_REQUEST, isApi, type Rejection, rejectionForAddress } from '../routing/paths';
 import { HEADERS_TOO_LARGE } from './rejection';
 
-/** Headers that only the Next.js client and Next.js itself send. API routes do not use them. */
+/** Headers of the protocol between the Next.js client and Next.js. API routes do not use them. */
 const NEXT_HEADER = /^(?:rsc|next-.*|x-nextjs-.*|x-middleware-.*|x-action-.*)$/;
 
-/** Limits of the Next.js router state. The states of this app are far smaller. Next.js needs 0.5 s to parse a deep one. */
+/** Limits of the Next.js router state. The states of this app are far smaller. Next.js may need 0.5 s for deep nesting. */
 const MAX_STATE_LENGTH = 8_000;
 const MAX_STATE_DEPTH = 64;
 
@@ -20,7 +20,10 @@ function depthOf(text: string): number {
   return deepest;
 }
 
-/** Returns false for a router state that Next.js cannot parse. Next.js would respond with a 500. */
+/**
+ * Returns false for a router state that exceeds the limits or that Next.js cannot parse. Next.js would respond to the latter
+ * with a 500.
+ */
 function hasValidRouterState({ headers }: IncomingMessage): boolean {
   const state = headers['next-router-state-tree'];
   if (state === undefined) return true;
@@ -37,13 +40,16 @@ function hasValidRouterState({ headers }: IncomingMessage): boolean {
 /** Next.js copies each header of a page request several times. The limit is the default of Apache httpd. */
 const MAX_PAGE_HEADERS = 100;
 
-/** Returns false if the target is `*` or the URL of another host, or if there is no Host header (RFC 9112, 3.2). */
+/**
+ * Returns false for a target that is not a path, such as `*` or an absolute URL, and for a missing Host header. HTTP/1.0 does
+ * not require a Host header (RFC 9112, 3.2).
+ */
 const hasValidTarget = ({ url = '', headers, httpVersion }: IncomingMessage): boolean =>
   url.startsWith('/') && (headers.host !== undefined || httpVersion === '1.0');
 
 /**
- * Returns the rejection of a request that this service does not serve, or undefined. Removes the headers of Next.js from an
- * API request.
+ * Returns the rejection of a request that this service does not serve. Returns undefined if Next.js may handle the request.
+ * Removes the headers of Next.js from an API request.
  */
 export function rejectionFor(request: IncomingMessage): Rejection | undefined {
   const { method = '', url = '', headers } = request;

@@ -13,7 +13,7 @@ export interface ConstraintMessages {
 
 /**
  * Returns the result of a Prisma query. Throws an HttpError with status 409 or 404 instead of the error of a constraint. Passes
- * all other errors through, which `route` turns into a 500.
+ * all other errors through, and `route` responds to them with a 500.
  */
 export async function withConstraintErrors<T>(
   query: PromiseLike<T>,

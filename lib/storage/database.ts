@@ -12,7 +12,7 @@ import { databasePool } from '../telemetry/database-pool';
 
 /**
  * Maximum time to open a connection or, in a burst, to wait for a free one. A database that scales to zero accepts the
- * connection at once, but may need several seconds to start before it responds. The limit is below the deadline of a
+ * connection immediately, but may need several seconds to start before it responds. The limit is below the deadline of a
  * registration (lib/register.ts).
  */
 const CONNECT_TIMEOUT_MS = 7_000;
@@ -70,7 +70,7 @@ export async function pingDatabase(milliseconds: number): Promise<void> {
 
 /** One connection, for statements that must run on the same connection. */
 interface Connection {
-  /** The process id that PostgreSQL sent when the connection was opened. A pooler sends an id of its own. */
+  /** The process id that PostgreSQL sent when the connection was opened. A pooler sends another id. */
   readonly announcedProcess: number | undefined;
   rows(statement: string): Promise<unknown[]>;
 }

@@ -8,7 +8,7 @@ import { describeError } from '../errors/describe-error';
 import { log } from '../log';
 import { telemetry } from '../telemetry/with-span';
 
-/** Time limit of one call to the store. A request makes at most two calls. */
+/** Time limit of one call to the store. A guarded request makes at most two calls. */
 const TIMEOUT_MS = 500;
 const FAILURE_THRESHOLD = 5;
 const RESET_TIMEOUT_MS = 1_000;
@@ -41,8 +41,8 @@ function rejectionIn(body: string): Error | undefined {
 }
 
 /**
- * Returns a function that sends a POST over a keep-alive connection and resolves to the body of a 200. Rejects for another
- * status and for a body of more than 1 MiB.
+ * Returns a function that sends a POST over a keep-alive connection and resolves to the body of a 200. The function rejects
+ * for another status, for a body of more than 1 MiB, and after `timeoutMs`.
  */
 function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise<string> {
   const target = new URL(`${url.replace(/\/$/, '')}/pipeline`);
@@ -119,7 +119,7 @@ interface Call {
  * iteration. Node.js `fetch`, the client's default, takes several times the CPU time.
  *
  * A command rejects if the store is unreachable, rejects the request, sends more than 1 MiB or does not respond within
- * `timeoutMs`. A command is sent once. It is sent again only if the store closed the reused connection before it responded.
+ * `timeoutMs`. A command is sent again only if the store closed a reused connection before it responded.
  */
 export function kvRequester(address: KvAddress): Requester {
   const post = poster(address);

@@ -27,7 +27,6 @@ const resultOf = (status: number) => {
   return status >= 400 ? 'rejected' : 'acknowledged';
 };
 
-/** Records measurements. */
 export interface Metrics {
   recordSpan(name: keyof SpanOutcomes, outcome: string, milliseconds: number): void;
   recordRequest(request: CompletedRequest): void;

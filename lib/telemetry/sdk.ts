@@ -68,7 +68,7 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
   const reader = metricsUrl === undefined ? undefined : metricReader(metricsUrl);
   registerOTel({
     serviceName: 'identity-link',
-    // Without these entries, the library reports Vercel as the platform everywhere.
+    // Without the last two entries, the library reports Vercel as the platform everywhere.
     attributes: {
       'service.instance.id': randomUUID(),
       ...(isSuspended ? {} : { 'cloud.provider': undefined, 'vercel.runtime': undefined }),
@@ -78,14 +78,17 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
     ...(reader ? { metricReaders: [reader] } : {}),
     instrumentationConfig: {
       fetch: {
-        // Does not forward the trace headers of clients.
+        // Sends no trace headers, because they would forward trace ids that a client has sent.
         dontPropagateContextUrls: ['*'],
       },
     },
   });
   const tracer = trace.getTracer(SCOPE);
   const recorder = instruments(metrics.getMeter(SCOPE));
-  /** Exports the metrics before a function is suspended, as the library exports spans. Concurrent responses share one export. */
+  /**
+   * Exports the metrics before a function is suspended. The library does the same with the spans. Concurrent responses share
+   * one export.
+   */
   const exportWhileAwake = () => {
     if (isSuspended && reader) waitUntil(withFlushTimeout(reader.forceFlush()));
   };

@@ -23,7 +23,10 @@ export function registerRoute(route: string): void {
   routes.add(route);
 }
 
-/** Returns a known pattern unchanged and only the first segment of any other path. Next.js reports both in `http.route`. */
+/**
+ * Returns a known pattern unchanged. Returns the first segment of any other path, or `/` for an unknown segment. Next.js
+ * reports both patterns and paths in `http.route`.
+ */
 function routeOf(path: string): string {
   if (routes.has(path)) return path;
   const [, first] = path.split('/', 2);
@@ -37,7 +40,10 @@ const matching =
   (value) =>
     pattern.test(value) ? value : undefined;
 
-/** The exported text attributes. All others are removed, such as URLs, query strings, headers and messages. */
+/**
+ * The exported text attributes of all spans. Outgoing calls also have those of `OUTGOING`. All others are removed, such as
+ * URLs, query strings, headers and messages.
+ */
 const TEXTS: Readonly<Record<string, Check>> = {
   'http.method': methodOf,
   'http.route': routeOf,
@@ -58,6 +64,7 @@ type Kept = Record<string, string | number>;
 function attributesOf({ kind, attributes }: ReadableSpan): Kept {
   const checks = kind === SpanKind.CLIENT ? { ...TEXTS, ...OUTGOING } : TEXTS;
   // When the middleware passes a request on, Next.js ends the span of the middleware before the response, with status 200.
+  // The numbers of that span do not describe the response.
   const numbers = attributes['next.bubble'] === true ? new Set() : NUMBERS;
   const kept: Kept = {};
   for (const [name, value] of Object.entries(attributes)) {
@@ -68,7 +75,10 @@ function attributesOf({ kind, attributes }: ReadableSpan): Kept {
   return kept;
 }
 
-/** Builds the name of a span from checked attributes, because Next.js and the fetch instrumentation use URLs in names. */
+/**
+ * Keeps the name of a span of this service. Builds any other name from checked attributes, because Next.js and the fetch
+ * instrumentation use URLs in names.
+ */
 function nameOf({ name, instrumentationScope }: ReadableSpan, attributes: Kept): string {
   if (instrumentationScope.name === SCOPE) return name;
   const { 'next.span_type': type, 'http.client.name': client, 'http.method': method } = attributes;

@@ -20,7 +20,7 @@ export interface CompletedRequest {
   readonly logFields: RequestLogFields;
 }
 
-/** Records spans and metrics (docs/telemetry.md). Its methods neither throw nor delay a request. */
+/** Records spans and metrics (docs/telemetry.md). The recording neither throws nor delays a request. */
 export interface Telemetry {
   withSpan<S extends keyof SpanOutcomes, T>(
     name: S,
@@ -28,7 +28,7 @@ export interface Telemetry {
     outcomeOf: (result: T) => SpanOutcomes[S],
   ): Promise<T>;
   recordRequest(request: CompletedRequest): void;
-  /** Records the registration of a user whom a page or a server action has resolved. */
+  /** Records the registration by a page or a server action, if there was one. */
   recordPageUser(fields: RequestLogFields): void;
   /** Records the age of a verified event. `sentAt` is in milliseconds since 1970. */
   recordEvent(sentAt: number): void;
