@@ -34,7 +34,9 @@ function run(calls: readonly Call[], before: string | undefined): string[] | und
   return linked === undefined ? [] : [linked];
 }
 
-/** Decides by trying every order and every effect of the uncertain calls, each of which may take effect at any later time. */
+/**
+ * Decides by trying every order and every effect of the uncertain calls. An uncertain call may take effect at any later time.
+ */
 function isLinearizable(calls: readonly Call[], rows: readonly string[], before: string | undefined) {
   const isUncertain = ({ status }: Call) => status === undefined || status >= 500;
   const certain = calls.filter(({ status }) => status !== undefined && status < 300);
