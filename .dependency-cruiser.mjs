@@ -51,10 +51,10 @@ export default {
       to: { path: '^(app|events|commands|middleware|instrumentation)' },
     },
     {
-      name: 'local-stack-imports-only-migrations',
+      name: 'local-stack-imports-only-migrations-and-routing',
       severity: 'error',
       from: { path: '^dev/' },
-      to: { path: '^(app|lib|tests)/', pathNot: '^lib/migrations/' },
+      to: { path: '^(app|lib|tests)/', pathNot: '^lib/(migrations|routing)/' },
     },
     {
       name: 'the-emulator-imports-nothing-of-the-project',

@@ -13,7 +13,7 @@ export function beginShutdown(): boolean {
   return isFirst;
 }
 
-/** Returns true during a shutdown, in which the process still responds to requests, but should not get new ones. */
+/** Returns true during a shutdown. The process still responds to requests, but should not get new ones. */
 export const isShuttingDown = (): boolean => state.isShuttingDown;
 
 /** Registers a function that closes a dependency. It runs at the end of a shutdown. */
