@@ -279,9 +279,34 @@ describe('user.created', () => {
     expect(await rowsOf('user_ada')).toHaveLength(1);
   });
 
-  test('A user.created without an id is acknowledged without a database statement', async () => {
-    database.takeStatements();
-    expect(await deliver('user.created', { id: '' })).toEqual(acknowledged('user.created'));
-    expect(database.takeStatements()).toEqual([]);
-  });
+  test.each([{ id: '' }, { id: null }, {}, undefined, 'text'])(
+    'A user.created without an id is acknowledged without a database statement: %j',
+    async (data) => {
+      database.takeStatements();
+      expect(await deliver('user.created', data)).toEqual(acknowledged('user.created'));
+      expect(database.takeStatements()).toEqual([]);
+    },
+  );
+
+  test.each([7, false, {}, 'a\0b', 'u'.repeat(256)])(
+    'A user.created with an id that cannot be registered gets a 400: %j',
+    async (id) => {
+      database.takeStatements();
+      expect(await deliver('user.created', { id })).toEqual(invalid);
+      expect(database.takeStatements()).toEqual([]);
+    },
+  );
+
+  test.each(['[]', '{}', '{"type":7}', 'null', 'text'])(
+    'A verified body that is not an event gets a 400: %s',
+    async (body) => {
+      const request = new NextRequest(`http://localhost${HOOK}`, {
+        method: 'POST',
+        headers: signatureHeaders(body),
+        body,
+      });
+      const response = await POST(request, { params: Promise.resolve({}) });
+      expect({ status: response.status, body: await response.json() }).toEqual(invalid);
+    },
+  );
 });
