@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { NextRequest } from 'next/server';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
@@ -19,13 +20,13 @@ Object.assign(handlers.events, profileEvents, {
   'test.event': defineEvent(z.object({ id: z.string() }), (data, context) => handle(data, context)),
 });
 
-const ROLE = 'events_service';
+// Roles belong to the server, which a test run that was killed may have left with another database.
+const ROLE = `events_${randomBytes(6).toString('hex')}`;
 const database = await createTestDatabase();
 const { pool, rowsOf } = database;
 // The privileges of docs/deploy.md. A migration of the team contains the table and its privileges.
 await pool.query(`
   CREATE TABLE profiles (user_id UUID PRIMARY KEY REFERENCES users, first_name TEXT);
-  DROP ROLE IF EXISTS ${ROLE};
   CREATE ROLE ${ROLE} LOGIN PASSWORD 'events';
   GRANT SELECT, INSERT ON users TO ${ROLE};
   GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${ROLE};
