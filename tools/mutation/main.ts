@@ -88,6 +88,7 @@ if (values.since === undefined) {
   const commit = git('describe', '--always', '--dirty').trim();
   const date = new Date().toISOString().slice(0, 10);
   const text = `At ${commit}, ${date}:\n\n${scoreTable(all)}`;
+  const page = readFileSync(PAGE, 'utf8');
   writeFileSync(
     PAGE,
     page.replace(section, (_all, start: string, end: string) => `${start}${text}\n${end}`),
