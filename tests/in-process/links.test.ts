@@ -3,7 +3,7 @@ import { lockRow } from '../harness/dependencies/row-lock';
 import { allowInserts, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database } = await startInProcess();
-const { linkMany, registerByIdentityProviderUserId: register } = await importAsProcess(async () => ({
+const { linkedUserIds, linkMany, registerByIdentityProviderUserId: register } = await importAsProcess(async () => ({
   ...(await import('#lib/linking/links')),
   ...(await import('#lib/register')),
 }));
@@ -20,6 +20,12 @@ test('linkMany() links the users that have no link, in two statements, and retur
   expect(await linkMany(['user_a', 'user_b', 'user_c'])).toBe(2);
   expect(statements()).toEqual(['SELECT', 'INSERT']);
   expect(await database.users('user__')).toEqual(['user_a', 'user_b', 'user_c']);
+});
+
+test('linkedUserIds() reads only the rows of the given users', async () => {
+  const { userId } = await register('user_j');
+  await register('user_k');
+  expect([...(await linkedUserIds(['user_j', 'user_without_link']))]).toEqual([['user_j', userId]]);
 });
 
 test('linkMany() runs one statement if all users are linked', async () => {

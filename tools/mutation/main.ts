@@ -2,7 +2,15 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { combine, type Result, readReport, scoreTable, staleEntries, storeResults } from './report';
+import {
+  combine,
+  dropErrors,
+  type Result,
+  readReport,
+  scoreTable,
+  staleEntries,
+  storeResults,
+} from './report';
 import { changedLines, git, isInScope, patternOf, type Scope } from './scope';
 
 // `npm run mutation [-- <file or folder>... | --since <commit>] [--force]`: changes the code of lib/ in one place at a time
@@ -59,6 +67,7 @@ if (!section.test(readFileSync(PAGE, 'utf8'))) fail(`${PAGE} does not contain th
 function run(tests: 'unit' | 'in-process', patterns: readonly string[]): Result[] {
   const report = `.local/mutation/${tests}/report.json`;
   rmSync(report, { force: true });
+  dropErrors(`.local/mutation/${tests}/incremental.json`);
   const stryker = path.join(FOLDER, 'node_modules/@stryker-mutator/core/bin/stryker.js');
   const options = ['run', path.join(FOLDER, 'stryker.config.mjs'), '--mutate', patterns.join(',')];
   const { status } = spawnSync(

@@ -66,6 +66,19 @@ export function readReport(file: string): Result[] {
   });
 }
 
+/** Removes errors of the test runner from the stored results, so that the next run tries these mutants again. */
+export function dropErrors(file: string): void {
+  if (!existsSync(file)) return;
+  const report = JSON.parse(readFileSync(file, 'utf8'));
+  for (const name of Object.keys(report.files)) {
+    const { mutants } = report.files[name];
+    report.files[name].mutants = mutants.filter(
+      ({ status }: { status: string }) => status !== 'RuntimeError',
+    );
+  }
+  writeFileSync(file, JSON.stringify(report));
+}
+
 /** Adds the results of a second run of the survivors. */
 export function combine(results: readonly Result[], again: readonly Result[]): Result[] {
   const keyOf = ({ range, text }: Result) => `${range} ${text}`;
