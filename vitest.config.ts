@@ -55,6 +55,7 @@ export default defineConfig({
         },
       },
       {
+        ssr,
         test: {
           name: 'in-process',
           ...common,

@@ -76,6 +76,20 @@ test('A key of the wrong type is a miss, and the cache stays in use', async () =
   }
 });
 
+test.each(['ERR no WRONGTYPE Operation', 'WRONGTYPES', 'Command failed: ERR WRONGTYPE '])(
+  'An error of the store that only mentions a wrong type is a failure of the cache: %s',
+  async (message) => {
+    kv.beforeCommand = () => Promise.reject(new CommandError(message));
+    expect(await resolve(`user_${message}`)).toMatchObject({ cache: 'bypass' });
+  },
+);
+
+test('Concurrent calls of a process for a cached user are all logged as hits, without a registration', async () => {
+  await kv.engine.call('SET', key('user_shared_hit'), OTHER_ID);
+  const results = await Promise.all(Array.from({ length: 5 }, () => resolve('user_shared_hit')));
+  expect(results).toEqual(Array.from({ length: 5 }, () => ({ userId: OTHER_ID, cache: 'hit' })));
+});
+
 test('After a failed read, the call does not write to the cache', async () => {
   kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));
   expect(await resolve('user_without_cache')).toMatchObject({ cache: 'bypass', caller: 'created' });

@@ -118,3 +118,26 @@ test('A handler that fails leaves the link and no message id, so that the next d
     handler: 'completed',
   });
 });
+
+test('The log contains at most 64 characters of the message id and of the type', async () => {
+  expect(await receive('t'.repeat(65), 'user_1', { messageId: 'm'.repeat(61) })).toEqual({
+    messageId: `msg_${'m'.repeat(60)}`,
+    eventType: 't'.repeat(64),
+  });
+});
+
+test('An event without a time happens at the time of its delivery, and its handler gets the whole message id', async () => {
+  const contexts: unknown[] = [];
+  const handlers = {
+    'user.updated': defineEvent(User, async (_data, { messageId, occurredAt }) => {
+      contexts.push({
+        messageId,
+        occurredAt: occurredAt % 1_000,
+        isRecent: Date.now() - occurredAt < 60_000,
+      });
+    }),
+  };
+  const messageId = 'm'.repeat(100);
+  await receive('user.updated', 'user_1', { messageId, handlers });
+  expect(contexts).toEqual([{ messageId: `msg_${messageId}`, occurredAt: 0, isRecent: true }]);
+});

@@ -8,6 +8,7 @@ import { allowedMethods, isPage } from '#lib/routing/paths';
 vi.mock('#lib/env', () => ({ environment: () => ({ IDP_SECRET_KEY: 'sk_test_of_this_test' }) }));
 
 beforeEach(() => {
+  vi.restoreAllMocks();
   vi.spyOn(log, 'warn').mockReturnValue();
   vi.spyOn(log, 'info').mockReturnValue();
 });
@@ -549,5 +550,293 @@ describe('Allowed methods', () => {
     expect(await statusOf('/unknown', { method: 'PUT' })).toBe(405);
     expect(await statusOf('/sign-in', { method: 'POST', body: '[]' })).toBe(405);
     expect(sdk).not.toHaveBeenCalled();
+  });
+});
+
+/** Returns an SDK middleware that reports this state for each request. */
+const reporting = (
+  { token, ...state }: { status: string; user?: string; reason?: string; token?: string },
+  headers: Record<string, string> = {},
+) =>
+  vi.fn<NextMiddleware>(({ headers: given }) => {
+    const passed = new Headers(given);
+    passed.set('x-clerk-auth-token', token ?? given.get('authorization')?.replace('Bearer ', '') ?? '');
+    passed.set('x-clerk-auth-status', state.status);
+    if (state.user !== undefined) passed.set('x-identity-link-user', state.user);
+    if (state.reason !== undefined) passed.set('x-identity-link-reason', state.reason);
+    const response = NextResponse.next({ request: { headers: passed } });
+    for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+    return response;
+  });
+
+describe('The auth state of an API request', () => {
+  test('The state of another token than the one of the request is not cached', async () => {
+    const { pass, sdk } = front({
+      sdk: reporting({ status: 'signed-in', user: 'user_1', token: 'another' }),
+    });
+    const headers = bearer(sessionToken());
+    for (let request = 0; request < 2; request += 1) await pass(api(headers));
+    expect(sdk).toHaveBeenCalledTimes(2);
+  });
+
+  test('A user without the status signed-in does not count and is not cached', async () => {
+    const { pass, sdk } = front({ sdk: reporting({ status: 'signed-out', user: 'user_1' }) });
+    const headers = bearer(sessionToken());
+    for (let request = 0; request < 2; request += 1) {
+      const { route } = await pass(api(headers));
+      expect([...route.keys()].filter((name) => /identity-link-(?:user|proof)/.test(name))).toEqual([]);
+    }
+    expect(sdk).toHaveBeenCalledTimes(2);
+  });
+
+  test.each([
+    ['signed-in', 'no-user-id', '', 'no-user-id'],
+    ['signed-in', 'a word of a client', '', 'not-verified'],
+    ['signed-in', undefined, 'token-expired', 'not-verified'],
+    ['signed-out', 'no-user-id', 'token-expired', 'expired'],
+    ['signed-out', undefined, '', 'not-verified'],
+  ])('The route receives the reason: %s, %s, %s', async (status, reason, sdkReason, expected) => {
+    const state = { status, ...(reason === undefined ? {} : { reason }) };
+    const sdk = reporting(state, { 'x-clerk-auth-reason': sdkReason });
+    const { route } = await front({ sdk }).pass(api(bearer(sessionToken())));
+    expect(route.get('x-identity-link-reason')).toBe(expected);
+  });
+
+  test.each([
+    ['a-later-reason', [{ reason: 'a-later-reason' }]],
+    ['x'.repeat(100), [{ reason: 'x'.repeat(100) }]],
+    ['x'.repeat(101), [{ reason: undefined }]],
+    ['Odd', [{ reason: undefined }]],
+    ['odd word', [{ reason: undefined }]],
+    ['', [{ reason: undefined }]],
+    ['token-expired', []],
+  ])(
+    'A rejection that the service does not know is logged, only with a plain word of the SDK: %j',
+    async (word, logged) => {
+      const sdk = reporting({ status: 'signed-out' }, { 'x-clerk-auth-reason': word });
+      const { pass } = front({ sdk });
+      await pass(api());
+      expect(log.warn).not.toHaveBeenCalled();
+      for (let request = 0; request < 2; request += 1) await pass(api(bearer(sessionToken())));
+      expect(vi.mocked(log.warn).mock.calls).toEqual(
+        logged.map((fields) => [fields, 'credential not verified']),
+      );
+    },
+  );
+
+  test('A failure of the SDK is logged, and the route receives the reason not-verified', async () => {
+    const accepts = acceptingSdk();
+    const sdk = vi.fn<NextMiddleware>((request, event) => {
+      if (request.headers.has('authorization')) throw new TypeError('out of order');
+      return accepts(request, event);
+    });
+    const { route } = await front({ sdk }).pass(api(bearer(sessionToken())));
+    expect(route.get('x-identity-link-reason')).toBe('not-verified');
+    expect(log.warn).toHaveBeenCalledExactlyOnceWith(
+      { error: expect.objectContaining({ name: 'TypeError' }) },
+      'credential not verified',
+    );
+  });
+
+  test('The SDK gets 4 s for a credential', async () => {
+    vi.useFakeTimers();
+    const accepts = acceptingSdk();
+    const sdk = vi.fn<NextMiddleware>((request, event) =>
+      request.headers.has('authorization') ? new Promise<Response>(() => {}) : accepts(request, event),
+    );
+    const passed = front({ sdk }).pass(api(bearer(sessionToken())));
+    await vi.advanceTimersByTimeAsync(3_999);
+    expect(sdk).toHaveBeenCalledTimes(1);
+    await vi.advanceTimersByTimeAsync(1);
+    vi.useRealTimers();
+    expect((await passed).state).toEqual(signedOut);
+  });
+
+  test('The SDK receives the method of the request', async () => {
+    const request = new NextRequest('http://localhost:3000/users/v1/me', { method: 'DELETE' });
+    expect((await front().pass(request)).seen?.method).toBe('DELETE');
+  });
+});
+
+describe('The middleware', () => {
+  test.each(['/things/webhooks/x', '/things/cron/x', '/things/health/x', '/webhooksx/a'])(
+    'reads the session of a path that only contains the name of one without sessions: %s',
+    async (path) => {
+      const token = sessionToken();
+      expect((await front().pass(api(bearer(token), path))).state).toEqual(signedIn(token));
+      const { route } = await front().pass(api(bearer('of the scheduler'), path));
+      expect(route.get('authorization')).toBeNull();
+    },
+  );
+
+  test.each(['/x/__clerk', '/x/__clerk/v1/client', '/__clerkx'])(
+    'does not pass %s to the SDK unchanged, although the service proxies the Frontend API',
+    async (path) => {
+      const request = api({ authorization: 'Bearer ak_0123' }, path);
+      expect((await front({ isProxy: true }).pass(request)).seen).not.toBe(request);
+    },
+  );
+
+  test('removes the header that makes Next.js skip the route', async () => {
+    const { route } = await front().pass(api({ 'x-middleware-prefetch': '1', accept: 'a' }));
+    expect([route.get('x-middleware-prefetch'), route.get('accept')]).toEqual([null, 'a']);
+  });
+
+  test.each(['/users/v1/me', '/account'])('rejects the alias of Next.js for %s', async (path) => {
+    const { status, headers } = await front().pass(api({ 'x-nextjs-data': '1' }, path));
+    expect([status, headers.get('content-type')]).toEqual([404, 'application/json']);
+  });
+
+  test('forbids everything to an API response that a browser opens as a document', async () => {
+    expect((await front().pass(api())).headers.get('content-security-policy')).toBe(
+      "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+    expect((await front().pass(api({}, '/unknown'))).headers.has('content-security-policy')).toBe(false);
+  });
+
+  test('continues a page that the SDK rewrites to the same address', async () => {
+    const sdk = vi.fn<NextMiddleware>(({ url }) => NextResponse.rewrite(url));
+    const { headers } = await front({ sdk }).pass(api({}, '/account'));
+    expect([headers.get('x-middleware-rewrite'), headers.get('x-middleware-next')]).toEqual([null, '1']);
+    const redirecting = vi.fn<NextMiddleware>(() => NextResponse.redirect('https://clerk.example/'));
+    expect(
+      (await front({ sdk: redirecting }).pass(api({}, '/account'))).headers.has('x-middleware-next'),
+    ).toBe(false);
+  });
+
+  test('continues a page if the SDK returns no response', async () => {
+    const { status, headers } = await front({ sdk: vi.fn<NextMiddleware>(() => undefined) }).pass(
+      api({}, '/account'),
+    );
+    expect([status, headers.get('x-middleware-next')]).toEqual([200, '1']);
+  });
+
+  test('does not read the body of an API request', async () => {
+    const pull = vi.fn();
+    const request = new NextRequest('http://localhost:3000/users/v1/me', {
+      method: 'POST',
+      body: new ReadableStream({ pull }, { highWaterMark: 0 }),
+      duplex: 'half',
+    });
+    expect((await front().pass(request)).status).toBe(200);
+    expect(pull).not.toHaveBeenCalled();
+  });
+});
+
+const action = (body: string, cookie = '', path = '/account') =>
+  new NextRequest(`http://localhost:3000${path}`, {
+    method: 'POST',
+    headers: {
+      host: 'localhost:3000',
+      'content-type': 'multipart/form-data; boundary=x',
+      'content-length': String(body.length),
+      'sec-fetch-dest': 'document',
+      cookie,
+    },
+    body,
+  });
+const ACTION_FIELD = `--x\r\nContent-Disposition: form-data; name="$ACTION_ID_${'7f'.repeat(21)}"\r\n\r\n\r\n--x--\r\n`;
+
+describe('A server action', () => {
+  test('A server action of a page starts and completes no handshake, and keeps its method and session', async () => {
+    const cookie = '__session=ey.b.c; __clerk_handshake_nonce=x; __clerk_handshake_nonce_y=x';
+    const { seen } = await front().pass(
+      action(ACTION_FIELD, cookie, '/account?a=b&__clerk_handshake_nonce=x'),
+    );
+    expect([seen?.method, seen?.url]).toEqual(['POST', 'http://localhost:3000/account?a=b']);
+    expect(seen?.headers.get('cookie')).toBe('__session=ey.b.c');
+    expect(seen?.headers.get('sec-fetch-dest')).toBe('empty');
+  });
+
+  test.each(['/account', '/unknown'])(
+    'A server action with an invalid body gets a 400 on %s',
+    async (path) => {
+      const { pass, sdk } = front();
+      const { status, headers } = await pass(action('--x--\r\n', '', path));
+      expect([status, headers.get('content-type')]).toEqual([400, 'application/json']);
+      expect(sdk).not.toHaveBeenCalled();
+    },
+  );
+});
+
+describe('A page request', () => {
+  const page = (path: string, cookie = '') => api({ cookie, 'sec-fetch-dest': 'document' }, path);
+  const shaped = (header: object) => `${encoded(header)}.${encoded({})}.x`;
+  const GOOD = { alg: 'RS256', typ: 'JWT', kid: 'ins_1' };
+
+  test.each([
+    [shaped(GOOD), true],
+    [shaped({ alg: 'RS256', kid: 'a' }), true],
+    [shaped({ ...GOOD, kid: 'k'.repeat(64) }), true],
+    [shaped({ ...GOOD, kid: 'k'.repeat(65) }), false],
+    [shaped({ ...GOOD, kid: '' }), false],
+    [shaped({ ...GOOD, kid: 'a b' }), false],
+    [shaped({ ...GOOD, alg: 'HS256' }), false],
+    [shaped({ ...GOOD, typ: 'at+jwt' }), false],
+    [`${encoded(GOOD)}.x`, false],
+    [`${shaped(GOOD)}.x`, false],
+    ['a.b.c', false],
+    ['', false],
+  ])('The SDK receives a handshake only if it has the form of one: %s: %s', async (token, passes) => {
+    const inQuery = await front().pass(page(`/account?__clerk_handshake=${token}`));
+    expect(inQuery.seen?.nextUrl.searchParams.has('__clerk_handshake')).toBe(passes);
+    const inCookie = await front().pass(page('/account', `__clerk_handshake_x=${token}; a=b`));
+    expect(inCookie.seen?.headers.get('cookie')).toBe(passes ? `__clerk_handshake_x=${token}; a=b` : 'a=b');
+  });
+
+  test('A malformed handshake beside a well-formed one removes both', async () => {
+    const { seen } = await front().pass(
+      page(`/account?__clerk_handshake=${handshake}&__clerk_handshake=x&a=b`),
+    );
+    expect(seen?.url).toBe('http://localhost:3000/account?a=b');
+  });
+
+  test('The page receives its path and query without the parameters of a handshake', async () => {
+    const query = `?a=b&__clerk_handshake=${handshake}&__clerk_handshake_nonce=x&__clerk_db_jwt=y&c=%C3%A9`;
+    const { seen } = await front().pass(page(`/account${query}`));
+    expect(seen?.headers.get('x-identity-link-path')).toBe('/account?a=b&c=%C3%A9');
+  });
+
+  test.each([
+    [2_000, '/account?a='],
+    [2_001, '/'],
+  ])('A path of %i characters starts with %s for the sign-in page', async (length, start) => {
+    const path = '/account?a='.padEnd(length, 'x');
+    const { seen } = await front().pass(page(path));
+    expect(seen?.headers.get('x-identity-link-path')).toBe(start === '/' ? '/' : path);
+  });
+
+  test.each([
+    ['/account?__clerk_handshake_nonce=x', '__session=ey.b.c'],
+    ['/account', '__session=ey.b.c; __clerk_handshake_nonce=x'],
+  ])('A nonce without cookies of the SDK is replaced by the session: %s %s', async (path, cookie) => {
+    const sdk = vi.fn<NextMiddleware>(() => NextResponse.next());
+    await front({ sdk }).pass(page(path, cookie));
+    expect(sdk).toHaveBeenCalledTimes(2);
+    expect(sdk.mock.calls[1]?.[0].headers.get('cookie')).toBe('__session=ey.b.c');
+  });
+
+  test('Without a nonce, the SDK is called once, and may start a handshake', async () => {
+    const { sdk, pass } = front();
+    const { seen } = await pass(page('/account', '__session=ey.b.c; __refreshing=x; my__refresh=y'));
+    expect(sdk).toHaveBeenCalledTimes(1);
+    expect(seen?.headers.get('sec-fetch-dest')).toBe('document');
+    expect(seen?.headers.get('cookie')).toBe('__session=ey.b.c; my__refresh=y');
+  });
+
+  test('A failure of the SDK is logged, and the page is served signed out without its query', async () => {
+    const accepts = acceptingSdk();
+    const sdk = vi.fn<NextMiddleware>((request, event) => {
+      if (request.cookies.has('__session')) throw new TypeError('out of order');
+      return accepts(request, event);
+    });
+    const { state, seen } = await front({ sdk }).pass(page('/account?a=b', '__session=ey.b.c'));
+    expect(state).toEqual(signedOut);
+    expect(seen?.method).toBe('GET');
+    expect(log.warn).toHaveBeenCalledExactlyOnceWith(
+      { error: expect.objectContaining({ name: 'TypeError' }) },
+      'credential not verified',
+    );
+    expect(sdk.mock.calls.at(-1)?.[0].url).toBe('http://localhost:3000/account');
   });
 });

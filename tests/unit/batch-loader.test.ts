@@ -90,3 +90,62 @@ test('A missing key resolves to undefined, and a failed lookup rejects only its 
   await turn();
   expect(await after).toBe(3);
 });
+
+test('After a lookup, keys of one event loop iteration share the next lookup', async () => {
+  const find = batchLoader(lookUp);
+  const first = find('a');
+  await turn();
+  await first;
+  const second = find('bb');
+  for (let microtask = 0; microtask < 20; microtask += 1) await Promise.resolve();
+  const third = find('ccc');
+  await turn();
+  expect(await Promise.all([second, third])).toEqual([2, 3]);
+  expect(begun()).toEqual([['a'], ['bb', 'ccc']]);
+});
+
+test('A key waits for the latest of two pending lookups', async () => {
+  const find = batchLoader(lookUp);
+  const [older, newer] = [holdOne(), holdOne()];
+  void find('a');
+  await turn();
+  void find('bb');
+  await vi.advanceTimersByTimeAsync(5);
+  expect(begun()).toHaveLength(2);
+  older.resolve();
+  await turn();
+  const found = find('ccc');
+  await turn();
+  expect(begun()).toHaveLength(2);
+  newer.resolve();
+  expect(await found).toBe(3);
+});
+
+test('A key that waits for a lookup is looked up as soon as that lookup fails', async () => {
+  const find = batchLoader(lookUp);
+  const first = holdOne();
+  const failed = find('a').catch((error: Error) => error.message);
+  await turn();
+  const found = find('bb');
+  first.reject(new Error('no response'));
+  await turn();
+  expect([await failed, await found]).toEqual(['no response', 2]);
+});
+
+test('A full batch that is sent does not close the batch after it', async () => {
+  const find = batchLoader(lookUp);
+  holdOne();
+  void find('pending');
+  await turn();
+  const keys = Array.from({ length: 100 }, (_, index) => `key ${index}`);
+  void Promise.all(keys.map(find));
+  await vi.advanceTimersByTimeAsync(2);
+  void find('one more');
+  await vi.advanceTimersByTimeAsync(3);
+  expect(begun()).toEqual([['pending'], keys]);
+  const second = holdOne();
+  void find('late');
+  await vi.advanceTimersByTimeAsync(2);
+  second.resolve();
+  expect(begun()).toEqual([['pending'], keys, ['one more', 'late']]);
+});

@@ -32,3 +32,60 @@ test.each([
     await expect(reading).rejects.toMatchObject({ status: 400, message: expected });
   } else expect(await reading).toEqual(expected);
 });
+
+/** A request whose body is a stream. */
+function streamed(body: ReadableStream<Uint8Array>) {
+  const init: RequestInit & { duplex: 'half' } = { method: 'POST', body, duplex: 'half' };
+  return new Request('http://localhost/', init);
+}
+
+test('A 413 and a body that cannot be read have public messages', async () => {
+  await expect(limitBody(sent('123456789'), rules).text()).rejects.toMatchObject({
+    name: 'HttpError',
+    message: 'Payload too large',
+  });
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      controller.error(new Error('connect ECONNRESET 10.0.0.1'));
+    },
+  });
+  await expect(limitBody(streamed(body), rules).text()).rejects.toMatchObject({
+    status: 400,
+    message: 'The request body could not be read',
+  });
+});
+
+test('text() joins the chunks of a body, and stops reading above the limit', async () => {
+  let chunks = 0;
+  const endless = (last: number) =>
+    new ReadableStream<Uint8Array>(
+      {
+        pull(controller) {
+          chunks += 1;
+          controller.enqueue(new TextEncoder().encode('abc'));
+          if (chunks === last) controller.close();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+  const read = (last: number) => limitBody(streamed(endless(last)), rules).text();
+  expect(await read(2)).toBe('abcabc');
+  chunks = 0;
+  await expect(read(100)).rejects.toMatchObject({ status: 413 });
+  expect(chunks).toBe(3);
+});
+
+test('readJson() accepts a body of 16 KiB and rejects a longer one', async () => {
+  const id = 'x'.repeat(16 * 1024 - '{"id":""}'.length);
+  expect(await readJson(sent(JSON.stringify({ id })), Shape)).toEqual({ id });
+  await expect(readJson(sent(JSON.stringify({ id: `${id}x` })), Shape)).rejects.toMatchObject({
+    status: 413,
+  });
+});
+
+test('readJson() rejects a body that is not UTF-8', async () => {
+  await expect(readJson(sent(Uint8Array.of(0xff)), Shape)).rejects.toMatchObject({
+    status: 400,
+    message: 'The request body must be JSON in UTF-8',
+  });
+});

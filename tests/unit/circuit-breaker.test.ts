@@ -123,3 +123,37 @@ test('A call that started before the outage and succeeds during it does not clos
   expect(await early.call).toBe('late');
   expect(await succeeds()).toBe(false);
 });
+
+test('Failures of consecutive calls count even if they happen within one millisecond', async () => {
+  for (let call = 0; call < FAILURE_THRESHOLD; call += 1) {
+    await breaker(() => Promise.reject(failure)).catch(() => undefined);
+  }
+  expect(onOpen).toHaveBeenCalledTimes(1);
+});
+
+test('A call that fails after another one has opened the breaker does not open it again', async () => {
+  await failTimes(FAILURE_THRESHOLD - 1);
+  const [first, second] = [startCall(), startCall()];
+  for (const { end, call } of [first, second]) {
+    end?.reject(failure);
+    await call;
+  }
+  expect(onOpen).toHaveBeenCalledTimes(1);
+});
+
+test('After a failed probe, the next probe starts one reset timeout later', async () => {
+  await failTimes(FAILURE_THRESHOLD);
+  probe.mockRejectedValue(failure);
+  const probesAt = async (now: number) => {
+    time = now;
+    await breaker(async () => undefined).catch(() => undefined);
+    await Promise.resolve();
+    return probe.mock.calls.length;
+  };
+  const openedAt = FAILURE_THRESHOLD - 1;
+  expect(await probesAt(openedAt + RESET_TIMEOUT_MS - 1)).toBe(0);
+  const failedAt = openedAt + RESET_TIMEOUT_MS;
+  expect(await probesAt(failedAt)).toBe(1);
+  expect(await probesAt(failedAt + RESET_TIMEOUT_MS - 1)).toBe(1);
+  expect(await probesAt(failedAt + RESET_TIMEOUT_MS)).toBe(2);
+});

@@ -1,7 +1,13 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
-import { environmentSchema, InvalidEnvironmentError, parseEnvironment } from '#lib/env';
+import { describe, expect, test, vi } from 'vitest';
+import {
+  environment,
+  environmentSchema,
+  InvalidEnvironmentError,
+  parseEnvironment,
+  setEnvironment,
+} from '#lib/env';
 import { BUILD_TIME_VALUES as complete } from '../harness/build';
 
 const secretOf = (bytes: number) => `whsec_${Buffer.alloc(bytes, 7).toString('base64')}`;
@@ -51,6 +57,112 @@ describe('The environment', () => {
       USER_ID_CACHE_TTL_SECONDS: 600,
     });
     expect(environment.IDP_JWT_KEY).toBeUndefined();
+  });
+
+  test.each([
+    ['1', 1],
+    ['60', 60],
+    ['999999', 999_999],
+  ])('The lifetime of a cached id is the given number of seconds: %s', (value, seconds) => {
+    const environment = parseEnvironment({ ...complete, USER_ID_CACHE_TTL_SECONDS: value });
+    expect(environment.USER_ID_CACHE_TTL_SECONDS).toBe(seconds);
+  });
+
+  test('A publishable key contains the address of the Frontend API', () => {
+    const key = `pk_test_${Buffer.from('Clerk-1.app.example$').toString('base64')}`;
+    expect(parseEnvironment({ ...complete, IDP_PUBLISHABLE_KEY: key }).IDP_PUBLISHABLE_KEY).toEqual({
+      key,
+      frontendApi: 'https://Clerk-1.app.example',
+    });
+  });
+
+  test('Two live keys are valid', () => {
+    const keys = {
+      IDP_SECRET_KEY: 'sk_live_0123456789',
+      IDP_PUBLISHABLE_KEY: `pk_live_${Buffer.from('clerk.example$').toString('base64')}`,
+    };
+    expect(problemsOf(keys)).toBe('');
+  });
+
+  test.each(['postgres://u:p@host/db', 'postgresql://host/db'])(
+    'The database has the URL %s',
+    (DATABASE_URL) => {
+      expect(problemsOf({ DATABASE_URL })).toBe('');
+    },
+  );
+
+  test.each(['http://127.0.0.1:1', 'http://localhost:1/', 'http://[::1]:1'])(
+    'An emulator of the local stack has the URL %s',
+    (url) => {
+      expect(problemsOf({ CLERK_API_URL: url, CLERK_FAPI_URL: url, IDP_CONSOLE_URL: url })).toBe('');
+    },
+  );
+
+  test.each([
+    ['DATABASE_URL', '  ', 'DATABASE_URL is missing'],
+    [
+      'IDP_SECRET_KEY',
+      'sk_live_0123456789abcdef',
+      'IDP_SECRET_KEY must belong to the same instance as IDP_PUBLISHABLE_KEY: one is a test key and the other a live key',
+    ],
+    ['IDP_SECRET_KEY', 'pk_test_0123456789', 'IDP_SECRET_KEY must be a secret key (sk_test_… or sk_live_…)'],
+    [
+      'IDP_PUBLISHABLE_KEY',
+      'pk_test_',
+      'IDP_PUBLISHABLE_KEY must be a publishable key (pk_test_… or pk_live_…)',
+    ],
+    [
+      'IDP_WEBHOOK_SIGNING_SECRET',
+      'x',
+      'IDP_WEBHOOK_SIGNING_SECRET must contain signing secrets (whsec_…) of 24 to 64 bytes, separated by spaces',
+    ],
+    [
+      'IDP_AUTHORIZED_PARTIES',
+      'x',
+      'IDP_AUTHORIZED_PARTIES must contain origins (https://app.example.com), separated by spaces',
+    ],
+    ['DATABASE_URL', 'x', 'DATABASE_URL must be a postgresql:// URL'],
+    ['KV_REST_API_URL', 'x', 'KV_REST_API_URL must be an https:// or http:// URL'],
+    [
+      'KV_REST_API_TOKEN',
+      'a b',
+      'KV_REST_API_TOKEN must contain only printable ASCII characters without spaces',
+    ],
+    [
+      'USER_ID_CACHE_TTL_SECONDS',
+      'x',
+      'USER_ID_CACHE_TTL_SECONDS must be a whole number of seconds from 1 to 999999',
+    ],
+    [
+      'CLERK_API_URL',
+      'x',
+      'CLERK_API_URL must be an http:// URL with a port on this machine: only the local stack sets it',
+    ],
+  ])('The error for %s=%j describes a valid value', (name, value, problem) => {
+    expect(problemsOf({ [name]: value })).toBe(`Invalid environment variables:\n  - ${problem}`);
+  });
+
+  test('Text before a secret key makes it invalid', () => {
+    expect(problemsOf({ IDP_SECRET_KEY: 'xsk_test_0123456789' })).toContain('must be a secret key');
+  });
+
+  test('environment() parses the variables once, until a test replaces them', () => {
+    for (const [name, value] of Object.entries(complete)) vi.stubEnv(name, value);
+    setEnvironment(undefined);
+    const first = environment();
+    expect(environment()).toBe(first);
+    setEnvironment(undefined);
+    expect(environment()).not.toBe(first);
+    setEnvironment(undefined);
+    vi.unstubAllEnvs();
+  });
+
+  test('An error of the environment has a name and lists its problems', () => {
+    expect(new InvalidEnvironmentError(['A is missing', 'B is missing'])).toMatchObject({
+      name: 'InvalidEnvironmentError',
+      problems: ['A is missing', 'B is missing'],
+      message: 'Invalid environment variables:\n  - A is missing\n  - B is missing',
+    });
   });
 
   test('parseEnvironment() throws one error that lists every missing variable', () => {
@@ -125,6 +237,29 @@ describe('The environment', () => {
         pem(generateKeyPairSync('rsa', { modulusLength: 4096 })),
       ],
       ['a key of another type', 'is not an RSA-2048 key', ed25519Key()],
+      [
+        'an RSA key with the exponent 3',
+        'is not an RSA-2048 key',
+        pem(generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent: 3 })),
+      ],
+      [
+        'an RSA-PSS key',
+        'is not an RSA-2048 key',
+        pem(generateKeyPairSync('rsa-pss', { modulusLength: 2048, publicExponent: 65537 })),
+      ],
+      ['a PEM after other text', 'is not a public key in PEM format', `IDP_JWT_KEY=${key}`],
+      ['a PEM before other text', 'is not a public key in PEM format', `${key}#end`],
+      ['a PEM in quotes that differ', 'is not a public key in PEM format', `"${key}'`],
+      [
+        'a damaged private key',
+        'is a private key',
+        '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----',
+      ],
+      [
+        'a certificate signing request',
+        'is a certificate',
+        '-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----',
+      ],
       ['half a key', 'is not a public key in PEM format', key.slice(0, 200)],
       [
         'the URL of a JSON Web Key Set',
@@ -172,7 +307,26 @@ describe('The environment', () => {
     ['IDP_AUTHORIZED_PARTIES', 'https://a.example/path'],
     ['DATABASE_URL', 'mysql://u:p@localhost/app'],
     ['KV_REST_API_URL', 'redis://localhost'],
+    ['IDP_PUBLISHABLE_KEY', `pk_test_${Buffer.from('clerk.example$ ').toString('base64')}`],
+    ['IDP_PUBLISHABLE_KEY', `pk_test_${Buffer.from('/clerk.example$').toString('base64')}`],
+    ['IDP_PUBLISHABLE_KEY', `xpk_test_${Buffer.from('clerk.example$').toString('base64')}`],
+    ['IDP_PUBLISHABLE_KEY', `pk_test_${Buffer.from('clerk.example$').toString('base64')}!`],
+    ['IDP_SECRET_KEY', 'sk_test_0123456789abcdef x'],
+    ['IDP_WEBHOOK_SIGNING_SECRET', `${secretOf(32)}!`],
+    ['IDP_WEBHOOK_SIGNING_SECRET', `!${secretOf(32)}`],
+    ['IDP_WEBHOOK_SIGNING_SECRET', secretOf(32).slice(0, -1)],
+    ['DATABASE_URL', 'xpostgresql://u:p@localhost/app'],
+    ['DATABASE_URL', 'not a URL'],
+    ['KV_REST_API_URL', 'xhttps://store.example'],
+    ['KV_REST_API_TOKEN', 'token\u00e9'],
+    ['USER_ID_CACHE_TTL_SECONDS', '1000000'],
+    ['USER_ID_CACHE_TTL_SECONDS', '60s'],
     ['USER_ID_CACHE_TTL_SECONDS', '0'],
+    ['CLERK_FAPI_URL', 'http://127.0.0.1'],
+    ['CLERK_FAPI_URL', 'https://127.0.0.1:4000'],
+    ['CLERK_FAPI_URL', 'http://127.0.0.1.example:4000'],
+    ['CLERK_FAPI_URL', 'http://x.localhost:4000'],
+    ['CLERK_FAPI_URL', 'not a URL'],
     ['USER_ID_CACHE_TTL_SECONDS', '1.5'],
     ['USER_ID_CACHE_TTL_SECONDS', 'ten'],
     ['CLERK_API_URL', 'https://api.clerk.com'],

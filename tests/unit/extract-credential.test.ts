@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { extractCredential } from '#lib/idp/extract-credential';
+import { expiryOf, extractCredential, parseCookies, stripSdkHeaders } from '#lib/idp/extract-credential';
 
 const TOKEN = 'eyJh.eyJz.c2ln';
 const OURS = 'https://app.example';
@@ -21,6 +21,13 @@ test.each([
   ['POST', { 'sec-fetch-site': 'same-site' }, false],
   ['POST', { 'sec-fetch-site': 'same-site', origin: 'https://other.example' }, false],
   ['POST', { 'sec-fetch-site': 'same-site', origin: OURS }, true],
+  ['POST', { 'sec-fetch-site': 'same-site', origin: 'https://api.example' }, false],
+  ['HEAD', { 'sec-fetch-site': 'same-site' }, true],
+  ['OPTIONS', { 'sec-fetch-site': 'same-site' }, true],
+  ['POST', { 'sec-fetch-site': 'none' }, true],
+  ['POST', { 'sec-fetch-site': 'a-later-value' }, false],
+  ['GET', { 'sec-fetch-site': 'a-later-value' }, false],
+  ['POST', {}, true],
   ['GET', { 'sec-fetch-site': 'cross-site' }, false],
   ['GET', { 'sec-fetch-site': 'cross-site', origin: OURS }, false],
   ['POST', { origin: 'https://api.example' }, true],
@@ -28,4 +35,79 @@ test.each([
   ['POST', { origin: 'null' }, false],
 ])('A session cookie is accepted or rejected by method and origin: %s %j', (method, headers, counts) => {
   expect(of({ ...cookie, ...headers }, method).rejectionReason).toBe(counts ? undefined : 'foreign-cookie');
+});
+
+test.each([
+  [`Bearer ${TOKEN}`, TOKEN],
+  [`bEARER   ${TOKEN}  `, TOKEN],
+  [TOKEN, TOKEN],
+  [`x${TOKEN}`, 'malformed'],
+  [`Bearer x${TOKEN}`, 'malformed'],
+  [`Bearer ${TOKEN}!`, 'malformed'],
+  [`Bearer ${TOKEN}.c2ln`, 'malformed'],
+  ['Bearer eyJh..c2ln', 'malformed'],
+  ['Bearer eyJh.eyJz.', 'malformed'],
+  ['', 'malformed'],
+  [`Bearer${TOKEN}`, 'malformed'],
+  ['Basic YTpi', 'absent'],
+  ['Digest  a b', 'absent'],
+])('The authorization header %j contains this session token: %s', (authorization, expected) => {
+  const { credential, rejectionReason } = of({ authorization });
+  expect(rejectionReason ?? credential?.token ?? 'absent').toBe(expected);
+  if (credential)
+    expect(credential).toEqual({ header: 'authorization', value: `Bearer ${TOKEN}`, token: TOKEN });
+});
+
+const OTHER = 'eyJo.eyJz.c2ln';
+
+test.each([
+  [`__session=${TOKEN}`, `__session=${TOKEN}`, TOKEN],
+  [`a=b; __session_x=${TOKEN} ;c`, `__session_x=${TOKEN}`, TOKEN],
+  [`__session=${TOKEN}; __session_x=${TOKEN}`, `__session=${TOKEN}; __session_x=${TOKEN}`, TOKEN],
+  [`__session=${TOKEN}; __session_x=${OTHER}`, `__session=${TOKEN}; __session_x=${OTHER}`, undefined],
+  [
+    `__clerk_db_jwt=a=b; x__client_uat=1; __client_uat_x=2; __client_uatx=3; __session=${TOKEN}`,
+    `__clerk_db_jwt=a=b; __client_uat_x=2; __session=${TOKEN}`,
+    TOKEN,
+  ],
+  [`__session=${TOKEN}; __session_x=no-token`, `__session=${TOKEN}`, TOKEN],
+])('The credential of the cookies %j has only the cookies of the SDK', (given, value, token) => {
+  expect(of({ cookie: given })).toEqual({ credential: { header: 'cookie', value, token } });
+});
+
+test.each(['', `__sessions=${TOKEN}`, `x__session=${TOKEN}`, '__session=', '__client_uat=1'])(
+  'The cookies %j contain no session',
+  (given) => {
+    expect(of({ cookie: given })).toEqual({ credential: undefined });
+  },
+);
+
+test('parseCookies() trims names and values, and keeps equals signs of a value', () => {
+  expect(parseCookies(new Headers({ cookie: ' a = b=c ;d' }))).toEqual([
+    { name: 'a', value: 'b=c' },
+    { name: 'd', value: '' },
+  ]);
+  expect(parseCookies(new Headers())).toEqual([{ name: '', value: '' }]);
+});
+
+test('stripSdkHeaders() removes only headers that start with a prefix of the SDK or of the service', () => {
+  const given = {
+    'x-clerk-a': '1',
+    'x-identity-link-a': '1',
+    'x-clerks': '1',
+    'my-x-clerk-a': '1',
+    cookie: 'a',
+  };
+  expect(Object.fromEntries(stripSdkHeaders(new Headers(given)))).toEqual({
+    'x-clerks': '1',
+    'my-x-clerk-a': '1',
+    cookie: 'a',
+  });
+});
+
+test('expiryOf() returns the expiry of a token, and throws for a token without one', () => {
+  const tokenOf = (payload: string) => `ey.${Buffer.from(payload).toString('base64url')}.x`;
+  expect(expiryOf(tokenOf('{"exp":7}'))).toBe(7_000);
+  for (const token of [tokenOf('{}'), tokenOf('{"exp":"7"}'), 'ey', ''])
+    expect(() => expiryOf(token)).toThrow();
 });

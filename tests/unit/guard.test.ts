@@ -95,6 +95,14 @@ describe('The guard', () => {
   });
 
   test.each([
+    [{ 'x-identity-link-reason': 'expired' }],
+    [{ 'x-identity-link-reason': 'a word of a client', 'x-clerk-auth-status': 'signed-out' }],
+    [{ 'x-clerk-auth-status': 'signed-out' }],
+  ])('logs no reason that the middleware did not set: %j', async (headers) => {
+    await expectUnauthorized(new NextRequest(URL, { headers }), 'no-auth-state');
+  });
+
+  test.each([
     ['x-identity-link-user', 'user_2'],
     ['x-identity-link-user', '%E0%A4%A'],
     ['x-identity-link-proof', ''],

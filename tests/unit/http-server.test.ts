@@ -1,8 +1,55 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import { expect, test, vi } from 'vitest';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { log } from '#lib/log';
 import { httpServer } from '#lib/server/http-server';
+import { rejectionOfError } from '#lib/server/rejection';
 import { listen } from '../../dev/system/listen';
+
+let info = vi.spyOn(log, 'info');
+beforeEach(() => {
+  vi.restoreAllMocks();
+  info = vi.spyOn(log, 'info').mockReturnValue();
+});
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+const ok: Handler = async (request, response) => void response.end(`${request.url} `);
+
+/** Starts a server. `open` opens a connection that collects what it receives. */
+async function startServer(handle: Handler = ok) {
+  const handler = vi.fn(handle);
+  const { server, drain } = httpServer(handler);
+  const port = await listen(server);
+  const clients: Socket[] = [];
+  onTestFinished(async () => {
+    for (const client of clients) client.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const open = (sent = '') => {
+    const client = connect(port, '127.0.0.1');
+    clients.push(client);
+    client.on('error', () => undefined);
+    let received = '';
+    client.setEncoding('utf8').on('data', (chunk) => {
+      received += chunk;
+    });
+    client.write(sent);
+    const closed = once(client, 'close');
+    return { client, received: () => received, closed: () => closed.then(() => received) };
+  };
+  return { server, drain, handler, open };
+}
+
+/** A request with a line for each header. */
+const requestTo = (path: string, ...headers: string[]) =>
+  `${path.includes(' ') ? path : `GET ${path}`} HTTP/1.1\r\n${['Host: localhost', ...headers].join('\r\n')}\r\n\r\n`;
+const CLOSE = 'Connection: close';
+/** Returns the statuses of the responses. */
+const statusesOf = (received: string) =>
+  [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
 
 test('drain() waits for an API request whose client has disconnected', async () => {
   const events: string[] = [];
@@ -53,15 +100,408 @@ test('An idle connection is closed at the second check, because the first one ma
   }
 });
 
-test('The chunks of a response that ends immediately after its first bytes arrive in order', async () => {
-  const { server } = httpServer(async (_request, response) => {
-    response.flushHeaders();
-    response.write('hello');
-    response.end();
+describe('A connection', () => {
+  test('Requests that a client pipelines are handled one after the other, in their order', async () => {
+    const ends: (() => void)[] = [];
+    const { handler, open } = await startServer(async (request, response) => {
+      ends.push(() => response.end(`<${request.url}>`));
+    });
+    const { closed } = open(requestTo('/users/a') + requestTo('/users/b') + requestTo('/users/c', CLOSE));
+    for (let count = 1; count <= 3; count += 1) {
+      await expect.poll(() => ends.length).toBe(count);
+      await new Promise(setImmediate);
+      expect(handler).toHaveBeenCalledTimes(count);
+      ends.at(-1)?.();
+    }
+    expect((await closed()).match(/<.*?>/g)).toEqual(['</users/a>', '</users/b>', '</users/c>']);
   });
-  const client = connect(await listen(server), '127.0.0.1');
-  client.end('GET /users/v1/me HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
-  const received = Buffer.concat(await client.toArray()).toString();
-  expect(received.split('\r\n\r\n').slice(1)).toEqual(['5\r\nhello\r\n0', '']);
-  server.close();
+
+  test('A connection with more than 32 waiting requests is closed', async () => {
+    const { handler, open } = await startServer(() => new Promise(() => undefined));
+    const accepted = open(requestTo('/users/a').repeat(33));
+    await expect.poll(() => handler.mock.calls.length).toBe(1);
+    await pause(50);
+    expect(accepted.client.destroyed).toBe(false);
+    accepted.client.write(requestTo('/users/a'));
+    expect(await accepted.closed()).toBe('');
+  });
+
+  test('The headers and the first bytes of a response arrive in one packet', async () => {
+    const { open } = await startServer(async (_request, response) => {
+      response.flushHeaders();
+      response.write('first');
+      await pause(20);
+      response.end();
+    });
+    const { client } = open(requestTo('/users/a'));
+    const [packet] = await once(client, 'data');
+    expect(packet).toContain('first');
+  });
+
+  test('The chunks of a response that ends immediately after its first bytes arrive in order', async () => {
+    const { open } = await startServer(async (_request, response) => {
+      response.flushHeaders();
+      response.write('hello');
+      response.end();
+    });
+    const received = await open(requestTo('/users/a', CLOSE)).closed();
+    expect(received.split('\r\n\r\n').slice(1)).toEqual(['5\r\nhello\r\n0', '']);
+  });
+
+  test('An address that is not served gets a 404 in JSON without a call of the handler', async () => {
+    const { handler, open } = await startServer();
+    const received = await open(requestTo('/users/a.rsc', CLOSE, 'X-Request-Id: req-1')).closed();
+    expect(received).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
+    expect(received).toMatch(
+      /\r\ncontent-type: application\/json\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\nx-request-id: req-1\r\n/,
+    );
+    expect(received).toMatch(/\r\n\r\n(?:[0-9a-f]+\r\n)?\{"message":"Not found"\}/);
+    expect(handler).not.toHaveBeenCalled();
+    expect(info).toHaveBeenCalledExactlyOnceWith(
+      { requestId: 'req-1', route: 'GET /users', status: 404, ms: expect.any(Number) },
+      'request',
+    );
+  });
+
+  test('A rejected HEAD request gets no body', async () => {
+    const { open } = await startServer();
+    const received = await open(requestTo('HEAD /users/a.rsc?b', CLOSE)).closed();
+    expect(statusesOf(received)).toEqual([404]);
+    expect(received).not.toContain('message');
+  });
+
+  test('The duration of a rejected request counts from the arrival of its headers', async () => {
+    const { open } = await startServer();
+    const now = vi
+      .spyOn(performance, 'now')
+      .mockReturnValueOnce(1)
+      .mockReturnValueOnce(1_000.3)
+      .mockReturnValue(1_042.4);
+    await open(requestTo('/users/a.rsc', CLOSE)).closed();
+    now.mockRestore();
+    expect(info.mock.calls[0]?.[0]).toMatchObject({ ms: 42 });
+  });
+
+  test.each([
+    ['Expect: something', 417],
+    ['Expect: 100-continue', 200],
+  ])('A request with the header "%s" gets the status %i', async (header, status) => {
+    const { open } = await startServer();
+    expect(statusesOf(await open(requestTo('/users/a', header, CLOSE)).closed()).at(-1)).toBe(status);
+  });
+});
+
+describe('A handler that fails', () => {
+  test('A handler that fails before its response gets a 500 in JSON, and the connection stays open', async () => {
+    const { open } = await startServer(async (request, response) => {
+      if (request.url === '/users/a') throw new Error('failed by a test');
+      response.end();
+    });
+    const received = await open(requestTo('/users/a') + requestTo('/users/b', CLOSE)).closed();
+    expect(statusesOf(received)).toEqual([500, 200]);
+    expect(received).toContain('{"message":"Internal Server Error"}');
+  });
+
+  test('A handler that fails during its response closes the connection, so that the client sees an error', async () => {
+    const { open } = await startServer(async (_request, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('half');
+      throw new Error('failed by a test');
+    });
+    expect(statusesOf(await open(requestTo('/users/a')).closed())).toEqual([200]);
+  });
+});
+
+describe('The body of a request', () => {
+  const chunked = (count: number, size: number) =>
+    `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`.repeat(count);
+  const POST = requestTo('POST /users/a', 'Transfer-Encoding: chunked', CLOSE);
+  const reading: Handler = async (request, response) =>
+    void response.end(String((await text(request)).length));
+
+  test.each([
+    [1_024, 1],
+    [3_000, 64],
+  ])('A body of %i chunks of %i bytes is read', async (count, size) => {
+    const { open } = await startServer(reading);
+    const received = await open(`${POST}${chunked(count, size)}0\r\n\r\n`).closed();
+    expect(statusesOf(received)).toEqual([200]);
+    expect(received).toContain(String(count * size));
+  });
+
+  test('A body with too many small chunks gets a 400, and the connection is closed', async () => {
+    const { open } = await startServer(reading);
+    const received = await open(`${POST}${chunked(1_100, 1)}`).closed();
+    expect(statusesOf(received)).toEqual([400]);
+    expect(received).toContain('{"message":"Bad request"}');
+    expect(received).toMatch(/\r\nconnection: close\r\n/);
+  });
+
+  test.each([
+    requestTo('/users/a', 'Content-Length: 5'),
+    requestTo('/users/a', 'Transfer-Encoding: chunked'),
+    requestTo('POST /health/alive', 'Content-Length: 5'),
+  ])(
+    'A request that takes no body is handled without its body, and the connection is closed: %j',
+    async (head) => {
+      const { open } = await startServer(reading);
+      const received = await open(head).closed();
+      expect(statusesOf(received)).toEqual([200]);
+      expect(received).toMatch(/connection: close/i);
+      expect(received).toMatch(/\r\n\r\n(?:1\r\n)?0/);
+    },
+  );
+
+  test('A request without a body keeps its connection', async () => {
+    const { open } = await startServer();
+    const requests = [
+      requestTo('/users/a'),
+      requestTo('/users/a', 'Content-Length: 0'),
+      requestTo('/users/a', CLOSE),
+    ];
+    expect(statusesOf(await open(requests.join('')).closed())).toEqual([200, 200, 200]);
+  });
+
+  test('A rejected request with a body gets a response before its body arrives, and the connection is closed', async () => {
+    const { open } = await startServer();
+    const received = await open(requestTo('POST /users/a.rsc', 'Content-Length: 500')).closed();
+    expect(statusesOf(received)).toEqual([404]);
+  });
+
+  test('A client that disconnects before its request is complete is logged as a 400', async () => {
+    const { handler, open } = await startServer(async (request) => {
+      await text(request).catch(() => undefined);
+    });
+    const { client } = open(requestTo('POST /users/a', 'Content-Length: 500'));
+    await expect.poll(() => handler.mock.calls.length).toBe(1);
+    client.destroy();
+    await expect.poll(() => info.mock.calls[0]?.[0]).toMatchObject({ route: 'POST /users', status: 400 });
+  });
+
+  test('A client that disconnects after its complete request is not logged as an error', async () => {
+    const { server, handler, open } = await startServer(() => new Promise(() => undefined));
+    const { client } = open(requestTo('/users/a'));
+    await expect.poll(() => handler.mock.calls.length).toBe(1);
+    const [, response] = handler.mock.calls[0] ?? [];
+    client.destroy();
+    await once(response ?? server, 'close');
+    expect(info).not.toHaveBeenCalled();
+  });
+});
+
+describe('Bytes that are not a request', () => {
+  test('Bytes that are not a request get a 400 in JSON, and the connection is closed', async () => {
+    const { open } = await startServer();
+    const received = await open('hello\r\n\r\n').closed();
+    expect(received).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(received).toContain('content-length: 25\r\nconnection: close\r\n\r\n{"message":"Bad request"}');
+    expect(info).toHaveBeenCalledExactlyOnceWith(
+      { requestId: expect.any(String), route: 'none', status: 400, ms: 0 },
+      'request',
+    );
+  });
+
+  test('Headers that are too long get a 431', async () => {
+    const { open } = await startServer();
+    const received = await open(requestTo('/users/a', `X: ${'x'.repeat(20_000)}`)).closed();
+    expect(received).toMatch(/^HTTP\/1\.1 431 /);
+    expect(received).toContain('{"message":"Request header fields too large"}');
+  });
+
+  test.each([
+    ['ERR_HTTP_REQUEST_TIMEOUT', 408, 'Request timeout'],
+    ['HPE_HEADER_OVERFLOW', 431, 'Request header fields too large'],
+    ['HPE_INVALID_METHOD', 400, 'Bad request'],
+    [undefined, 400, 'Bad request'],
+  ])('The parser error %s has the status %i', (code, status, message) => {
+    expect(rejectionOfError(code === undefined ? {} : { code })).toEqual({ status, message });
+  });
+
+  test('Bytes after a complete request do not affect its response, and the connection is closed after it', async () => {
+    let end = () => {};
+    const { handler, open } = await startServer(async (_request, response) => {
+      end = () => response.end('complete');
+    });
+    const { client, closed } = open(requestTo('/users/a') + requestTo('/users/b'));
+    await expect.poll(() => handler.mock.calls.length).toBe(1);
+    client.write('hello\r\n\r\n');
+    await pause(50);
+    end();
+    const received = await closed();
+    expect(statusesOf(received)).toEqual([200]);
+    expect(received).toContain('complete');
+    expect(handler).toHaveBeenCalledTimes(1);
+  });
+
+  test('Bytes in the body of a request whose response has started close the connection', async () => {
+    const { open } = await startServer(async (_request, response) => {
+      response.writeHead(200);
+      response.write('started');
+    });
+    const { client, received, closed } = open(requestTo('POST /users/a', 'Transfer-Encoding: chunked'));
+    await expect.poll(received).toContain('started');
+    client.write('no length\r\n');
+    expect(statusesOf(await closed())).toEqual([200]);
+  });
+
+  test('Bytes in the body of a request without a response get a 400 with the route of the request', async () => {
+    const { handler, open } = await startServer(async (request) => {
+      await text(request).catch(() => undefined);
+    });
+    const { client, closed } = open(requestTo('POST /users/a', 'Transfer-Encoding: chunked'));
+    await expect.poll(() => handler.mock.calls.length).toBe(1);
+    client.write('no length\r\n');
+    expect(statusesOf(await closed())).toEqual([400]);
+    expect(info.mock.calls[0]?.[0]).toMatchObject({ route: 'POST /users', status: 400 });
+  });
+
+  test('A CONNECT request gets a 405 and does not open a tunnel', async () => {
+    const { open } = await startServer();
+    const received = await open(requestTo('CONNECT example.com:443')).closed();
+    expect(received).toMatch(/^HTTP\/1\.1 405 Method Not Allowed\r\n/);
+  });
+
+  test('A CONNECT request during another request closes the connection', async () => {
+    const { handler, open } = await startServer(() => new Promise(() => undefined));
+    const { client, closed } = open(requestTo('/users/a'));
+    await expect.poll(() => handler.mock.calls.length).toBe(1);
+    client.write(requestTo('CONNECT example.com:443'));
+    expect(await closed()).toBe('');
+  });
+});
+
+describe('Slow clients', () => {
+  /** Replaces the clock. `check` runs a check of the connections at this time. */
+  function controlClock() {
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    const now = vi.spyOn(performance, 'now').mockReturnValue(1_000);
+    onTestFinished(() => {
+      now.mockRestore();
+      vi.useRealTimers();
+    });
+    return async (seconds: number) => {
+      now.mockReturnValue(1_000 + seconds * 1_000);
+      vi.advanceTimersByTime(1_000);
+      await new Promise(setImmediate);
+      await new Promise(setImmediate);
+    };
+  }
+
+  test('A client that reads nothing of a response for more than 10 s is disconnected', async () => {
+    const check = controlClock();
+    const { server, open } = await startServer(async (_request, response) => {
+      response.write('x'.repeat(50_000_000));
+    });
+    const accepted = once(server, 'connection');
+    const { client } = open();
+    const [socket] = await accepted;
+    client.pause();
+    client.write(requestTo('/users/a'));
+    await expect.poll(() => socket.writableLength).toBeGreaterThan(0);
+    await pause(100);
+    await check(10);
+    expect(socket.destroyed).toBe(false);
+    await check(10.1);
+    expect(socket.destroyed).toBe(true);
+  });
+
+  test('A client that reads some part of a response every 10 s is not disconnected', async () => {
+    const check = controlClock();
+    const { server, open } = await startServer(async (_request, response) => {
+      while (!response.destroyed)
+        if (!response.write('x'.repeat(1_000_000))) await once(response, 'drain').catch(() => undefined);
+    });
+    const accepted = once(server, 'connection');
+    const { client, received } = open(requestTo('/users/a'));
+    const [socket] = await accepted;
+    for (let step = 1; step <= 3; step += 1) {
+      client.resume();
+      const wanted = received().length + 20_000_000;
+      await expect.poll(() => received().length).toBeGreaterThan(wanted);
+      client.pause();
+      await check(9 * step);
+    }
+    expect(socket.destroyed).toBe(false);
+  });
+
+  test('A client that waits for a response is not disconnected', async () => {
+    const check = controlClock();
+    const { server, handler, open } = await startServer(() => new Promise(() => undefined));
+    const accepted = once(server, 'connection');
+    open(requestTo('/users/a'));
+    const [socket] = await accepted;
+    await expect.poll(() => handler.mock.calls.length).toBe(1);
+    for (const second of [9, 18, 27, 36]) await check(second);
+    expect(socket.destroyed).toBe(false);
+  });
+
+  test('A connection without a request is closed after 15 s', async () => {
+    const check = controlClock();
+    const { server, open } = await startServer();
+    const accepted = once(server, 'connection');
+    open();
+    const [socket] = await accepted;
+    await check(1);
+    await check(16);
+    expect(socket.destroyed).toBe(false);
+    await check(16.1);
+    expect(socket.destroyed).toBe(true);
+  });
+});
+
+describe('drain()', () => {
+  test('The last response of a connection announces that the connection closes', async () => {
+    let end = () => {};
+    const { handler, drain, open } = await startServer(async (_request, response) => {
+      end = () => response.end('last');
+    });
+    const { closed } = open(requestTo('/users/a'));
+    await expect.poll(() => handler.mock.calls.length).toBe(1);
+    const drained = drain();
+    end();
+    const received = await closed();
+    expect(received).toMatch(/\r\nConnection: close\r\n/i);
+    expect(received).toContain('last');
+    await drained;
+  });
+
+  test('Requests that wait on a connection get a response before the connection closes', async () => {
+    const ends: (() => void)[] = [];
+    const { drain, open } = await startServer(async (request, response) => {
+      ends.push(() => response.end(`<${request.url}>`));
+    });
+    const { closed } = open(requestTo('/users/a') + requestTo('/users/b'));
+    await expect.poll(() => ends.length).toBe(1);
+    await pause(20);
+    const drained = drain();
+    ends[0]?.();
+    await expect.poll(() => ends.length).toBe(2);
+    ends[1]?.();
+    const received = await closed();
+    expect(received.match(/<.*?>/g)).toEqual(['</users/a>', '</users/b>']);
+    expect(received.match(/Connection: (?:close|keep-alive)/gi)).toEqual([
+      'Connection: keep-alive',
+      'Connection: close',
+    ]);
+    await drained;
+  });
+
+  test('A request on an idle connection still gets a response, which closes the connection', async () => {
+    const { drain, open } = await startServer();
+    const { client, received, closed } = open(requestTo('/users/a'));
+    await expect.poll(received).toContain('/users/a');
+    const drained = drain();
+    client.write(requestTo('/users/b'));
+    expect(await closed()).toMatch(/Connection: close[\s\S]*\/users\/b/i);
+    await drained;
+  });
+
+  test('An idle connection is closed, and new connections are refused', async () => {
+    const { server, drain, open } = await startServer();
+    const { received, closed } = open(requestTo('/users/a'));
+    await expect.poll(received).toContain('/users/a');
+    await drain();
+    await closed();
+    expect(server.listening).toBe(false);
+  });
 });

@@ -4,8 +4,16 @@ import { notFound } from 'next/navigation';
 import { NextRequest } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { HttpError } from '#lib/http/error';
-import { json, type RouteContext, type RouteHandler, route } from '#lib/http/route';
-import { log } from '#lib/log';
+import {
+  json,
+  type RouteContext,
+  type RouteHandler,
+  rejectWith,
+  route,
+  notFound as routeNotFound,
+} from '#lib/http/route';
+import { addLogFields, log } from '#lib/log';
+import { enableTelemetry, type Telemetry } from '#lib/telemetry/with-span';
 
 vi.mock('#lib/log', async (original) => ({
   ...(await original<typeof import('#lib/log')>()),
@@ -112,5 +120,145 @@ describe('A handler that throws', () => {
     await expect(
       Promise.resolve(route(() => notFound())(new NextRequest('http://localhost:3000/x'), segment)),
     ).rejects.toThrow('NEXT_HTTP_ERROR_FALLBACK;404');
+  });
+});
+
+describe('A response of a route', () => {
+  test('A response has the request id of the client, is not cached and keeps its own headers', async () => {
+    const handler = route(
+      () => new Response('text', { status: 201, headers: { 'x-own': '1', 'cache-control': 'public' } }),
+    );
+    const request = new NextRequest('http://localhost:3000/x', { headers: { 'x-request-id': 'req-1' } });
+    const response = await handler(request, segment);
+    expect([response.status, await response.text()]).toEqual([201, 'text']);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'x-own': '1',
+      'cache-control': 'no-store',
+      'x-request-id': 'req-1',
+    });
+    expect(response.headers.has('server-timing')).toBe(false);
+  });
+
+  test.each(['a b', 'x'.repeat(65), 'a\u00e9', ''])(
+    'An unsafe request id is replaced by a UUID: %j',
+    async (id) => {
+      const request = new NextRequest('http://localhost:3000/x', { headers: { 'x-request-id': id } });
+      const response = await route(() => json({}))(request, segment);
+      expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
+    },
+  );
+
+  test('The outcomes of the cache and of the registration are in `server-timing` and in the log', async () => {
+    const handler = route(() => {
+      addLogFields({ cache: 'miss', caller: 'created', reason: 'expired' });
+      addLogFields({ registered: 'existing' });
+      return json({});
+    }, '/x');
+    const response = await call(handler, '/x');
+    expect(response.headers.get('server-timing')).toBe(
+      'cache;desc=miss, caller;desc=created, registered;desc=existing',
+    );
+    expect(log.info).toHaveBeenCalledExactlyOnceWith(
+      {
+        requestId: response.headers.get('x-request-id'),
+        route: 'GET /x',
+        status: 200,
+        ms: expect.any(Number),
+        cache: 'miss',
+        caller: 'created',
+        registered: 'existing',
+        reason: 'expired',
+      },
+      'request',
+    );
+  });
+
+  test.each([
+    [499, 'info', false],
+    [500, 'error', true],
+  ] as const)('A response with the status %i is logged at the level %s', async (status, level, hasError) => {
+    await call(
+      route(() => json({}, status)),
+      '/x',
+    );
+    const [fields] = vi.mocked(log[level]).mock.calls[0] ?? [];
+    expect(fields).toMatchObject({ status });
+    expect(Object.hasOwn(Object(fields), 'error')).toBe(hasError);
+  });
+
+  test('The log line of an error contains its name', async () => {
+    const broken = () => {
+      throw new TypeError('broken');
+    };
+    await call(route(broken), '/x');
+    const error = { name: 'TypeError', message: 'broken' };
+    expect(log.error).toHaveBeenCalledWith(
+      expect.objectContaining({ error: expect.objectContaining(error) }),
+      'request',
+    );
+    await call(route(Object.create({ call: () => undefined }).call), '/x');
+    const noResponse = { message: 'A handler returned no response' };
+    expect(log.error).toHaveBeenLastCalledWith(
+      expect.objectContaining({ error: expect.objectContaining(noResponse) }),
+      'request',
+    );
+  });
+
+  test('A request is recorded with its route, its status and its duration in seconds', async () => {
+    const recordRequest = vi.fn();
+    const telemetry: Telemetry = {
+      withSpan: (_name, work) => work(),
+      recordRequest,
+      recordEvent: vi.fn(),
+      breakerOpened: vi.fn(),
+      breakerClosed: vi.fn(),
+      spanIds: () => undefined,
+      flush: async () => undefined,
+    };
+    enableTelemetry(telemetry);
+    const now = vi.spyOn(performance, 'now').mockReturnValueOnce(1_000).mockReturnValueOnce(3_500.4);
+    await call(
+      route(() => {
+        addLogFields({ cache: 'hit' });
+        return json({}, 404);
+      }, '/notes/v1/[noteId]'),
+      '/notes/v1/42',
+      'POST',
+    );
+    now.mockRestore();
+    expect(recordRequest).toHaveBeenCalledExactlyOnceWith({
+      method: 'POST',
+      route: '/notes/v1/[noteId]',
+      status: 404,
+      seconds: 2.5004,
+      logFields: { cache: 'hit' },
+    });
+    expect(log.info).toHaveBeenCalledWith(expect.objectContaining({ ms: 2_500 }), 'request');
+    telemetry.recordRequest = () => undefined;
+  });
+
+  test('rejectWith() responds with the status, the message and the headers of the rejection', async () => {
+    const response = await call(
+      rejectWith({ status: 405, message: 'Method not allowed', headers: { allow: 'GET' } }),
+      '/x',
+    );
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET']);
+    expect(await response.json()).toEqual({ message: 'Method not allowed' });
+    expect(await (await call(routeNotFound, '/x')).json()).toEqual({ message: 'Not found' });
+  });
+
+  test('A quiet route logs its requests at the level debug', async () => {
+    await call(
+      route(() => json({}), '/x', { quiet: true }),
+      '/x',
+    );
+    expect(log.debug).toHaveBeenCalledExactlyOnceWith(
+      expect.objectContaining({ route: 'GET /x' }),
+      'request',
+    );
+  });
+
+  test('An HttpError has a name', () => {
+    expect(new HttpError(409, 'Already exists')).toMatchObject({ name: 'HttpError', status: 409 });
   });
 });

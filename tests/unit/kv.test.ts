@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { VercelKV } from '@vercel/kv';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -92,6 +94,7 @@ test('A failed command does not affect the other commands of the request', async
 describe('An invalid response', () => {
   test.each<[string, (arrival: Arrival) => void]>([
     ['500', ({ response }) => response.writeHead(500).end('internal error')],
+    ['503 with a well-formed body', ({ response }) => response.writeHead(503).end('[{"result":"x"}]')],
     ['401', ({ response }) => response.writeHead(401).end('{"error":"WRONGPASS"}')],
     ['a body that is not JSON', ({ response }) => response.end('<html>')],
     ['an object instead of a list', ({ response }) => response.end('{"result":"x"}')],
@@ -129,6 +132,33 @@ describe('An invalid response', () => {
     },
   );
 
+  test.each<[string, (arrival: Arrival) => void, object]>([
+    [
+      'the status',
+      ({ response }) => response.writeHead(503).end('<html>'),
+      { message: 'KV store rejected the request', code: 'HTTP_503' },
+    ],
+    [
+      'the number of results',
+      ({ response }) => response.end('[]'),
+      { message: 'KV store sent a different number of results' },
+    ],
+    [
+      'the length',
+      ({ response }) => response.end(`[{"result":"${'x'.repeat(1024 * 1024)}"}]`),
+      { message: 'KV response is too long' },
+    ],
+  ])('The error of an invalid response names the problem: %s', async (_problem, behave, error) => {
+    respond = behave;
+    await expect(kv.get('key')).rejects.toMatchObject(error);
+  });
+
+  test('A response of exactly 1 MiB is accepted', async () => {
+    const value = 'x'.repeat(1024 * 1024 - '[{"result":""}]'.length);
+    respond = ({ response }) => response.end(JSON.stringify([{ result: value }]));
+    expect(await kv.get('key')).toBe(value);
+  });
+
   test('A call rejects if the connection is refused', async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
@@ -157,6 +187,21 @@ describe('A store that does not respond', () => {
     await call;
     expect(ended).toHaveBeenCalledTimes(1);
     expect(arrivals).toHaveLength(1);
+  });
+
+  test('A timeout closes the connection of the call, so that the store stops processing it', async () => {
+    respond = () => undefined;
+    const call = kv.get('key').catch((error: Error) => error.message);
+    while (arrivals.length === 0) await turn();
+    const closed = once(arrivals[0]?.request.socket ?? server, 'close');
+    vi.advanceTimersByTime(TIMEOUT_MS);
+    expect(await call).toBe('KV store did not respond');
+    await closed;
+  });
+
+  test('A response leaves no timer', async () => {
+    await kv.get('key');
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   test('A timeout also closes the idle connections, because they may be dead as well', async () => {
@@ -196,6 +241,50 @@ describe('A keep-alive connection', () => {
     expect(sockets()).toBe(before + 1);
   });
 
+  test('A call on a reused connection is sent again if the store closes it instead of responding', async () => {
+    await kv.get('key');
+    respond = ({ request }) => {
+      respond = echo;
+      request.socket.resetAndDestroy();
+    };
+    expect(await kv.get('key')).toBe('key');
+    expect(arrivals).toHaveLength(3);
+  });
+
+  test('A call that was sent again is cancelled by its timeout', async () => {
+    await kv.get('key');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    respond = ({ request }) => {
+      respond = () => undefined;
+      request.socket.resetAndDestroy();
+    };
+    const call = kv.get('key').catch((error: Error) => error.message);
+    while (arrivals.length < 3) await turn();
+    const closed = once(arrivals[2]?.request.socket ?? server, 'close');
+    vi.advanceTimersByTime(TIMEOUT_MS);
+    expect(await call).toBe('KV store did not respond');
+    await closed;
+  });
+
+  test('The connection that was used last is used again, so that the others become idle and close', async () => {
+    const pending: Arrival[] = [];
+    respond = (arrival) => pending.push(arrival);
+    const calls = [kv.get('one'), turn().then(() => kv.get('two'))];
+    while (pending.length < 2) await turn();
+    const [first, second] = pending;
+    if (!first || !second) throw new Error('The calls did not arrive');
+    echo(first);
+    await calls[0];
+    echo(second);
+    await calls[1];
+    respond = echo;
+    for (let call = 0; call < 3; call += 1) {
+      await turn();
+      await kv.get('key');
+      expect(arrivals.at(-1)?.request.socket).toBe(second.request.socket);
+    }
+  });
+
   test('A call on a reused connection is not retried if its response has started', async () => {
     await kv.get('key');
     respond = ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy());
@@ -214,4 +303,28 @@ test('An invalid URL rejects the call and does not cause an uncaught exception a
   await new Promise((resolve) => setTimeout(resolve, 5));
   process.off('uncaughtException', note);
   expect(uncaught).toEqual([]);
+});
+
+test('A command is a POST request of JSON with its length to the pipeline of the store', async () => {
+  await kv.get('ü');
+  const { method, url, headers } = arrivals[0]?.request ?? {};
+  expect([method, url]).toEqual(['POST', '/pipeline']);
+  expect(headers).toMatchObject({ 'content-type': 'application/json', 'content-length': '14' });
+});
+
+test('The connection to a store with an https URL uses TLS', async () => {
+  const received: number[] = [];
+  const plain = createTcpServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', (chunk) => {
+      received.push(chunk[0] ?? 0);
+      socket.destroy();
+    });
+  });
+  const url = `https://127.0.0.1:${await listen(plain)}`;
+  const secure = new VercelKV(kvRequester({ url, token: 'the-token', timeoutMs: TIMEOUT_MS }));
+  await expect(secure.get('key')).rejects.toThrow();
+  plain.close();
+  // A TLS connection starts with a record of the type handshake.
+  expect(received).toEqual([0x16]);
 });

@@ -1,7 +1,17 @@
+import pino from 'pino';
 import { expect, test, vi } from 'vitest';
 import { InvalidEnvironmentError } from '#lib/env';
 import { describeError } from '#lib/errors/describe-error';
-import { addLogFields, type RequestLogFields, withLogFields } from '#lib/log';
+import {
+  addLogFields,
+  isInRoute,
+  log,
+  type RequestLogFields,
+  rateLimitedWarning,
+  requestIdOf,
+  setSpanIds,
+  withLogFields,
+} from '#lib/log';
 
 test('describeError() returns the name, code and frames, and the message only if it contains no value', () => {
   const cause = Object.assign(new Error('duplicate key value: Key (id)=(user_1) exists'), { code: '23505' });
@@ -85,4 +95,93 @@ test('describeError() adds the SQLSTATE of a Prisma error if it is valid', () =>
   for (const other of ['alice@example.com', '42p10', undefined]) {
     expect(describeError(prismaError(other))).not.toHaveProperty('sqlState');
   }
+});
+
+test('A rate-limited warning is logged at most once a minute, each one separately', () => {
+  const warn = vi.spyOn(log, 'warn').mockReturnValue();
+  const now = vi.spyOn(performance, 'now').mockReturnValue(5);
+  const [one, other] = [rateLimitedWarning('one'), rateLimitedWarning('other')];
+  one({ a: 1 });
+  one({ a: 2 });
+  other();
+  now.mockReturnValue(60_004);
+  one({ a: 3 });
+  now.mockReturnValue(60_005);
+  one({ a: 4 });
+  one({ a: 5 });
+  expect(warn.mock.calls).toEqual([
+    [{ a: 1 }, 'one'],
+    [{}, 'other'],
+    [{ a: 4 }, 'one'],
+  ]);
+  vi.restoreAllMocks();
+});
+
+test.each([
+  ['req-1_a.b:c', true],
+  ['x'.repeat(64), true],
+  ['x'.repeat(65), false],
+  ['', false],
+  ['a b', false],
+  ['a\n', false],
+  ['!a', false],
+  [undefined, false],
+  [7, false],
+])('A request id of a client is used only if it is safe: %j: %s', (given, isUsed) => {
+  expect(requestIdOf(given) === given).toBe(isUsed);
+  if (!isUsed) expect(requestIdOf(given)).toMatch(/^[0-9a-f-]{36}$/);
+});
+
+test('A line of the log is a JSON object with the level, the time and the ids of the current span', () => {
+  const { level } = log;
+  log.level = 'info';
+  setSpanIds(() => ({ trace_id: 'a', span_id: 'b' }));
+  const lines: unknown[] = [];
+  const stream: { write: (line: string) => void } = Reflect.get(log, pino.symbols.streamSym);
+  const original = stream.write;
+  stream.write = (line) => void lines.push(JSON.parse(line));
+  log.info({ status: 200 }, 'request');
+  setSpanIds(() => undefined);
+  log.info('second');
+  stream.write = original;
+  log.level = level;
+  const time = expect.stringMatching(/^20.*Z$/);
+  expect(lines).toEqual([
+    { level: 'info', time, trace_id: 'a', span_id: 'b', status: 200, msg: 'request' },
+    { level: 'info', time, msg: 'second' },
+  ]);
+});
+
+test('isInRoute() returns true only while a route runs', async () => {
+  expect(isInRoute()).toBe(false);
+  expect(await withLogFields({}, async () => isInRoute())).toBe(true);
+});
+
+test('describeError() returns up to six frames and up to three causes, and a code of up to 40 characters', () => {
+  const error = Object.assign(new Error('outer'), { code: 'C'.repeat(40) });
+  error.stack = `Error: outer\n${'    at f (a.js:1:1)\n'.repeat(9)}`;
+  expect(describeError(error)).toEqual({
+    name: 'Error',
+    code: 'C'.repeat(40),
+    message: 'outer',
+    frames: Array.from({ length: 6 }, () => 'at f (a.js:1:1)'),
+  });
+  expect(describeError(Object.assign(new Error('x'), { code: 'C'.repeat(41) }))).not.toHaveProperty('code');
+  const chain = [1, 2, 3, 4].reduce((cause) => new Error('x', { cause }), new Error('root'));
+  const { cause } = describeError(chain);
+  expect(cause?.cause?.cause).toMatchObject({ name: 'Error' });
+  expect(cause?.cause?.cause).not.toHaveProperty('cause');
+});
+
+test('describeError() quotes a message of up to 100 characters that consists of words', () => {
+  for (const message of ['x'.repeat(100), "Can't connect, try again."])
+    expect(describeError(new Error(message)).message).toBe(message);
+  for (const message of ['x'.repeat(101), '', 'a=b', '7 rows', 'rows 7'])
+    expect(describeError(new Error(message))).not.toHaveProperty('message');
+});
+
+test('describeError() omits the frames of an error without a stack', () => {
+  const error = new Error('x');
+  Reflect.deleteProperty(error, 'stack');
+  expect(describeError(error)).toEqual({ name: 'Error', message: 'x' });
 });

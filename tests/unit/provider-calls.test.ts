@@ -1,7 +1,10 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { TransientError } from '#lib/concurrency/retry';
-import { countUsers, SECRET_KEY_REJECTED } from '#lib/idp/backend-api';
+import { parseEnvironment, setEnvironment } from '#lib/env';
+import { foreignParty, isForeignParty, namesForeignParty } from '#lib/idp/authorized-party';
+import { countUsers, listUsers, listUsersById, SECRET_KEY_REJECTED } from '#lib/idp/backend-api';
+import { browserSettings, mailsOnConsole } from '#lib/idp/browser-settings';
 import { isKey, keysOfPublishableKey, keysOfSecretKey } from '#lib/idp/instance-keys';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
@@ -63,4 +66,228 @@ test.each([
   const error = await countUsers().catch((thrown: unknown) => thrown);
   expect(error).not.toBeInstanceOf(TransientError);
   expect(error).toEqual(new Error(`The identity provider forbids this request with status 403${code}`));
+});
+
+/** Makes every call of the provider return this response. Returns the requests. */
+function respondWith(response: () => Response | Promise<Response>) {
+  const fetching = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => response());
+  return () => fetching.mock.calls.map(([url, init]) => ({ url: String(url), init }));
+}
+const errorOf = (call: Promise<unknown>) => call.catch((error: unknown) => error);
+const users = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    id: `user_${index}`,
+    created_at: index,
+    email: 'a@b.example',
+  }));
+
+test('A call of the Backend API sends the secret key and the version, and follows no redirect', async () => {
+  const requests = respondWith(() => Response.json({ total_count: 7 }));
+  expect(await countUsers()).toBe(7);
+  expect(requests()).toEqual([
+    {
+      url: 'https://api.clerk.com/v1/users/count?',
+      init: {
+        headers: {
+          authorization: `Bearer ${BUILD_TIME_VALUES.IDP_SECRET_KEY}`,
+          'clerk-api-version': '2026-05-12',
+        },
+        redirect: 'error',
+        signal: expect.any(AbortSignal),
+      },
+    },
+  ]);
+});
+
+test('The local stack replaces the address of the Backend API', async () => {
+  vi.stubEnv('CLERK_API_URL', 'http://127.0.0.1:4000/');
+  const requests = respondWith(() => Response.json({ total_count: 7 }));
+  await countUsers();
+  expect(requests()[0]?.url).toBe('http://127.0.0.1:4000/v1/users/count?');
+});
+
+test.each<[string, () => Response | Promise<Response>, string, number | undefined]>([
+  ['no response', () => Promise.reject(new TypeError('failed')), 'does not respond', undefined],
+  [
+    'an incomplete body',
+    () => new Response(new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) })),
+    'does not respond',
+    undefined,
+  ],
+  ['500', () => new Response('', { status: 500 }), 'responds with status 500', undefined],
+  ['503', () => new Response('', { status: 503 }), 'responds with status 503', undefined],
+  ['408', () => new Response('', { status: 408 }), 'responds with status 408', undefined],
+  ['429', () => new Response('', { status: 429 }), 'limits the rate of requests', 10],
+  [
+    '429 with a pause',
+    () => new Response('', { status: 429, headers: { 'retry-after': '3' } }),
+    'limits the rate of requests',
+    3,
+  ],
+  [
+    '429 with a date',
+    () => new Response('', { status: 429, headers: { 'retry-after': 'Fri' } }),
+    'limits the rate of requests',
+    10,
+  ],
+])('A call can be retried after %s', async (_what, response, message, retryAfterSeconds) => {
+  respondWith(response);
+  const error = await errorOf(countUsers());
+  expect(error).toBeInstanceOf(TransientError);
+  expect(error).toMatchObject({ message: `the identity provider ${message}`, retryAfterSeconds });
+});
+
+test.each([
+  [404, { errors: [{ code: 'resource_not_found' }] }, 'responds with status 404 (resource_not_found)'],
+  [422, { errors: [] }, 'responds with status 422'],
+  [201, { total_count: 7 }, 'responds with status 201'],
+  [200, { total_count: '7' }, 'returns an unexpected response'],
+])('A call cannot be retried after the status %i with %j', async (status, body, message) => {
+  respond(body, status);
+  const error = await errorOf(countUsers());
+  expect(error).not.toBeInstanceOf(TransientError);
+  expect(error).toEqual(new Error(`The identity provider ${message}`));
+});
+
+test('The provider lists its users by creation time, and only their ids and times are read', async () => {
+  const requests = respondWith(() => Response.json(users(2)));
+  expect(await listUsers({ offset: 0, limit: 500 })).toEqual([
+    { id: 'user_0', createdAt: 0 },
+    { id: 'user_1', createdAt: 1 },
+  ]);
+  await listUsers({ offset: 7, limit: 2, createdAfter: 0 });
+  expect(requests().map(({ url }) => url)).toEqual([
+    'https://api.clerk.com/v1/users?order_by=%2Bcreated_at&limit=500',
+    'https://api.clerk.com/v1/users?order_by=%2Bcreated_at&limit=2&offset=7&created_at_after=0',
+  ]);
+});
+
+test('Users are read by id, up to 100 at a time, and a leading minus of an id excludes none', async () => {
+  const requests = respondWith(() => Response.json(users(1)));
+  expect(await listUsersById([])).toEqual([]);
+  expect(requests()).toEqual([]);
+  expect(await listUsersById(['-user_1', 'b'])).toEqual([{ id: 'user_0', createdAt: 0 }]);
+  expect(requests().map(({ url }) => url)).toEqual([
+    'https://api.clerk.com/v1/users?limit=100&user_id=%2B-user_1&user_id=%2Bb',
+  ]);
+  await listUsersById(Array.from({ length: 100 }, (_, index) => `user_${index}`));
+  expect(requests()).toHaveLength(2);
+  expect(await listUsersById(Array.from({ length: 101 }, (_, index) => `user_${index}`))).toHaveLength(2);
+  const idsOf = (url = '') => new URL(url).searchParams.getAll('user_id');
+  expect(
+    requests()
+      .slice(2)
+      .map(({ url }) => idsOf(url).length),
+  ).toEqual([51, 50]);
+});
+
+test('Long ids are read with several requests, because servers limit the length of a URL', async () => {
+  const requests = respondWith(() => Response.json(users(1)));
+  const ids = Array.from({ length: 40 }, (_, index) => `${index}`.padEnd(255, 'x'));
+  await listUsersById(ids);
+  const sent = requests().flatMap(({ url }) => new URL(url).searchParams.getAll('user_id'));
+  expect(sent).toEqual(ids.map((id) => `+${id}`));
+  expect(Math.max(...requests().map(({ url }) => new URL(url).search.length))).toBeLessThan(6_002);
+  expect(requests()).toHaveLength(2);
+  await listUsersById(['x'.repeat(7_000)]);
+  expect(requests()).toHaveLength(3);
+});
+
+test('The keys of the Frontend API are at the address that the publishable key contains', async () => {
+  const requests = respondWith(() => Response.json({ keys: [] }));
+  await keysOfPublishableKey(1_000);
+  vi.stubEnv('CLERK_FAPI_URL', 'http://127.0.0.1:4001/');
+  await keysOfPublishableKey(1_000);
+  expect(requests().map(({ url }) => url)).toEqual([
+    expect.stringMatching(/^https:\/\/[^/]+\/\.well-known\/jwks\.json$/),
+    'http://127.0.0.1:4001/.well-known/jwks.json',
+  ]);
+  expect(requests()[0]?.init).toEqual({ redirect: 'error', signal: expect.any(AbortSignal) });
+});
+
+test.each<[() => Response | Promise<Response>, string]>([
+  [() => Promise.reject(new TypeError('failed')), 'does not respond'],
+  [() => new Response('', { status: 404 }), 'responds with status 404'],
+  [() => new Response('<html>'), 'does not return a key set'],
+])('A failure of the Frontend API is temporary: %#', async (response, message) => {
+  respondWith(response);
+  const error = await errorOf(keysOfPublishableKey(1_000));
+  expect(error).toBeInstanceOf(TransientError);
+  expect(error).toMatchObject({ message: `the instance's Frontend API ${message}` });
+});
+
+test('A key of another instance is not the key of this one', () => {
+  const other = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey;
+  expect(isKey(pem(rsa), { kid: 'a', n: jwk(rsa).n ?? '' })).toBe(true);
+  expect(isKey(pem(rsa), { kid: 'a', n: jwk(other).n ?? '' })).toBe(false);
+});
+
+test('The keys of the secret key come from the Backend API', async () => {
+  const requests = respondWith(() => Response.json({ keys: [] }));
+  expect(await keysOfSecretKey(1_000)).toEqual([]);
+  expect(requests()[0]?.url).toBe('https://api.clerk.com/v1/jwks?');
+});
+
+test('The browser SDK uses the proxy of the local stack, and the page shows the address of its mails', () => {
+  const key = BUILD_TIME_VALUES.IDP_PUBLISHABLE_KEY;
+  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_CONSOLE_URL: 'http://127.0.0.1:3900' }));
+  expect([browserSettings(), mailsOnConsole()]).toEqual([{ publishableKey: key }, undefined]);
+  const local = { CLERK_FAPI_URL: 'http://127.0.0.1:4001', IDP_CONSOLE_URL: 'http://127.0.0.1:3900' };
+  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, ...local }));
+  expect([browserSettings(), mailsOnConsole()]).toEqual([
+    { publishableKey: key, proxyUrl: '/__clerk' },
+    'http://127.0.0.1:3900',
+  ]);
+  setEnvironment(undefined);
+});
+
+test('A call of the Backend API through the SDK has a timeout, and other calls are unchanged', async () => {
+  const send = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response());
+  const { fetch: given } = globalThis;
+  vi.resetModules();
+  await import('#lib/idp/backend-api-timeout');
+  const { signal } = new AbortController();
+  await fetch('https://api.clerk.com/v1/users');
+  await fetch('https://api.clerk.com/v1/users', { signal, method: 'POST' });
+  await fetch('https://api.clerk.com.example/v1/users');
+  await fetch(new URL('https://api.clerk.com/v1/users'), { method: 'PUT' });
+  vi.stubEnv('CLERK_API_URL', 'http://127.0.0.1:4000/');
+  await fetch('http://127.0.0.1:4000/v1/users', { method: 'PATCH' });
+  globalThis.fetch = given;
+  expect(send.mock.calls.map(([, init]) => init)).toEqual([
+    { signal: expect.any(AbortSignal) },
+    { signal, method: 'POST' },
+    undefined,
+    { method: 'PUT' },
+    { method: 'PATCH', signal: expect.any(AbortSignal) },
+  ]);
+});
+
+test('The SDK gets the keys of the service, and only those that are set', async () => {
+  const names = ['CLERK_SECRET_KEY', 'NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY'];
+  for (const name of [...names, 'CLERK_DISABLE_AUTO_PROXY', 'NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'])
+    vi.stubEnv(name, 'old');
+  vi.stubEnv('IDP_SECRET_KEY', ' sk_test_new ');
+  vi.stubEnv('IDP_PUBLISHABLE_KEY', ' ');
+  vi.resetModules();
+  await import('#lib/idp/sdk-environment');
+  expect(names.map((name) => process.env[name])).toEqual(['sk_test_new', 'old']);
+  expect([
+    process.env['CLERK_DISABLE_AUTO_PROXY'],
+    process.env['NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'],
+  ]).toEqual(['1', '1']);
+  vi.stubEnv('IDP_PUBLISHABLE_KEY', 'pk_test_new');
+  vi.stubEnv('IDP_SECRET_KEY', undefined);
+  vi.resetModules();
+  await import('#lib/idp/sdk-environment');
+  expect(names.map((name) => process.env[name])).toEqual(['sk_test_new', 'pk_test_new']);
+});
+
+test('Only a verified token that names an origin that is not authorized is foreign', () => {
+  const own = ['https://app.example', 'https://www.example'];
+  expect(namesForeignParty('https://www.example', own)).toBe(false);
+  expect(namesForeignParty('https://evil.example', own)).toBe(true);
+  expect(namesForeignParty('https://evil.example', undefined)).toBe(false);
+  expect(namesForeignParty(undefined, own)).toBe(false);
+  expect([isForeignParty(foreignParty()), isForeignParty(new Response())]).toEqual([true, false]);
 });

@@ -30,3 +30,101 @@ test('lineLimiter() limits the number of origins that it stores', () => {
   expect(limit('frame 999')).toBeUndefined();
   expect(limit('frame 0')).toBe(0);
 });
+
+/** Prints to the redacted console in this mode, and returns what the log and the original console received. */
+function printed(print: (library: Console) => void, mode = 'production') {
+  vi.stubEnv('NODE_ENV', mode);
+  const calls: unknown[] = [];
+  const record =
+    (level: string) =>
+    (...values: unknown[]) =>
+      void calls.push([level, ...values]);
+  vi.spyOn(log, 'warn').mockImplementation(record('warn'));
+  vi.spyOn(log, 'error').mockImplementation(record('error'));
+  const given = { ...console };
+  const original = vi.fn();
+  Object.assign(console, { log: original, info: original, debug: original, trace: original, warn: original });
+  redactConsole();
+  try {
+    print(console);
+  } finally {
+    Object.assign(console, given);
+    vi.unstubAllEnvs();
+    vi.restoreAllMocks();
+  }
+  return { calls, original: original.mock.calls };
+}
+
+test('A printed error is logged with its name, its frames and its causes, but without messages', () => {
+  const cause = new RangeError('cause of alice');
+  const error = Object.assign(new TypeError('message of alice', { cause }), { digest: '123@E45' });
+  const { calls } = printed((library) => library.error('text of alice', error));
+  expect(calls).toEqual([
+    [
+      'error',
+      {
+        error: {
+          name: 'TypeError',
+          frames: expect.any(Array),
+          cause: { name: 'RangeError', frames: expect.any(Array) },
+        },
+        digest: '123@E45',
+      },
+      'printed by a library',
+    ],
+  ]);
+});
+
+test.each(['x123', '123x', '123@E', 'alice'])(
+  'A digest that Next.js cannot have made is not logged: %s',
+  (digest) => {
+    const { calls } = printed((library) => library.error(Object.assign(new Error('a'), { digest })));
+    expect(JSON.stringify(calls)).not.toContain('digest');
+  },
+);
+
+test('A printed text is logged with the frames of the library that prints', () => {
+  const { calls } = printed(function library(console) {
+    console.warn('text');
+  });
+  const frames = expect.arrayContaining([expect.stringContaining('library')]);
+  expect(calls).toEqual([['warn', { frames }, 'printed by a library']]);
+  expect(JSON.stringify(calls)).not.toContain('redact-console.ts');
+});
+
+test('Different errors that one place prints are logged separately', () => {
+  const errors = [new Error('a'), (() => new Error('b'))()];
+  const { calls } = printed((library) => {
+    for (const error of errors) library.error(error);
+  });
+  expect(calls).toHaveLength(2);
+});
+
+test('Lines below the level of a warning are dropped', () => {
+  const { calls, original } = printed((library) => {
+    for (const level of ['log', 'info', 'debug', 'trace'] as const) library[level]('text');
+  });
+  expect([calls, original]).toEqual([[], []]);
+});
+
+test('Under `next dev`, the console is unchanged', () => {
+  const { calls, original } = printed((library) => library.warn('text'), 'development');
+  expect([calls, original]).toEqual([[], [['text']]]);
+});
+
+test('lineLimiter() lets the next line of an origin pass after a minute', () => {
+  const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+  const limit = lineLimiter();
+  const at = (milliseconds: number) => {
+    now.mockReturnValue(milliseconds);
+    return limit('frame');
+  };
+  expect([at(0), at(1), at(59_999), at(60_000), at(60_001)]).toEqual([0, undefined, undefined, 2, undefined]);
+  now.mockRestore();
+});
+
+test('lineLimiter() stores up to 100 origins', () => {
+  const limit = lineLimiter();
+  for (let origin = 0; origin < 100; origin += 1) limit(`frame ${origin}`);
+  expect(limit('frame 0')).toBeUndefined();
+});

@@ -110,3 +110,59 @@ test.each([
     expect(rejectionFor(request('/', headers))?.status).toBe(status);
   },
 );
+
+const stateStatus = (text: string) => rejectionFor(request('/', { 'next-router-state-tree': text }))?.status;
+
+test('A router state of up to 8,000 characters passes, even if it is wide', () => {
+  const wide = (length: number) => JSON.stringify(['x'.repeat(length - '["",{}]'.length), {}]);
+  expect(stateStatus(wide(8_000))).toBeUndefined();
+  expect(stateStatus(wide(8_001))).toBe(400);
+  const shallow = JSON.stringify([
+    '',
+    Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`k${index}`, ['', {}]])),
+  ]);
+  expect(stateStatus(shallow)).toBeUndefined();
+});
+
+test('A router state with a depth of 64 passes', () => {
+  const nested = (depth: number): unknown => (depth === 0 ? ['', {}] : ['a', { b: nested(depth - 1) }]);
+  expect(stateStatus(JSON.stringify(nested(31)))).toBeUndefined();
+  expect(stateStatus(JSON.stringify(nested(32)))).toBe(400);
+});
+
+test('A router state that is not encoded correctly is rejected', () => {
+  expect(stateStatus('%E0%A4%A')).toBe(400);
+});
+
+test('A page request has at most 100 headers, and an API request may have more', () => {
+  const withHeaders = (url: string, count: number) =>
+    Object.assign(request(url), { rawHeaders: Array.from({ length: 2 * count }, () => 'a') });
+  expect(rejectionFor(withHeaders('/', 100))).toBeUndefined();
+  expect(rejectionFor(withHeaders('/', 101))).toEqual({
+    status: 431,
+    message: 'Request header fields too large',
+  });
+  expect(rejectionFor(withHeaders('/users/v1/me', 101))).toBeUndefined();
+});
+
+test.each(['xrsc', 'rscx', 'x-next-action', 'my-x-nextjs-data', 'my-x-middleware-a', 'my-x-action-a'])(
+  'An API request keeps the header %s, which only resembles a header of Next.js',
+  (name) => {
+    const given = request('/users/v1/me', { [name]: '1' });
+    rejectionFor(given);
+    expect(given.headers).toHaveProperty(name, '1');
+  },
+);
+
+test.each(['rsc', 'next-url', 'x-nextjs-data', 'x-middleware-a', 'x-action-a'])(
+  'An API request loses the header %s',
+  (name) => {
+    const given = request('/users/v1/me', { [name]: '1' });
+    rejectionFor(given);
+    expect(given.headers).not.toHaveProperty(name);
+  },
+);
+
+test('The local stack proxies the Frontend API, so the HTTP server lets its requests pass', () => {
+  expect(rejectionFor(request('/__clerk/v1/client', {}, 'POST'))).toBeUndefined();
+});

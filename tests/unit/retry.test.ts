@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { retry, TransientError } from '#lib/concurrency/retry';
 
 /** Retries work that throws the given errors, one per attempt. Only the waits advance the clock. */
@@ -34,9 +34,9 @@ test('retry() retries a transient error after 0.5 s and doubles the delay up to 
 });
 
 test('retry() throws a persistent error when the time limit is reached, and never waits longer', async () => {
-  const { outcome, waits } = await waitsOf(20, many(100, down));
-  expect(outcome).toBe(down);
-  expect(waits.reduce((sum, wait) => sum + wait, 0)).toBeLessThanOrEqual(20);
+  expect(await waitsOf(20, many(100, down))).toEqual({ outcome: down, waits: [0.5, 1, 2, 4, 8] });
+  expect((await waitsOf(15.5, many(100, down))).waits).toHaveLength(5);
+  expect((await waitsOf(15.4, many(100, down))).waits).toHaveLength(4);
 });
 
 test('A requested pause has the requested length and does not count towards the time limit', async () => {
@@ -45,11 +45,29 @@ test('A requested pause has the requested length and does not count towards the 
 });
 
 test('The length and the number of requested pauses are limited', async () => {
-  expect((await waitsOf(60, [limited(86_400)])).outcome).toMatchObject({ retryAfterSeconds: 86_400 });
+  expect((await waitsOf(60, [limited(300)])).outcome).toBe('done');
+  expect((await waitsOf(60, [limited(301)])).outcome).toMatchObject({ retryAfterSeconds: 301 });
   expect((await waitsOf(60, many(1_000, limited(1)))).waits).toHaveLength(60);
 });
 
 test('retry() throws any other error immediately', async () => {
   const error = new Error('rejected');
   expect(await waitsOf(60, [error])).toEqual({ outcome: error, waits: [] });
+});
+
+test('Without a clock of the caller, retry() uses the real time', async () => {
+  let attempts = 0;
+  const outcome = await retry({ seconds: 0.6 }, async () => {
+    attempts += 1;
+    throw down;
+  }).catch((error: unknown) => error);
+  // The first delay is 0.5 s. The second one would exceed the limit.
+  expect([outcome, attempts]).toEqual([down, 2]);
+});
+
+test('onWait() receives the message of the error and the length of the delay', async () => {
+  const onWait = vi.fn();
+  await retry({ seconds: 1, onWait, sleep: async () => undefined }, vi.fn().mockRejectedValueOnce(down));
+  expect(onWait).toHaveBeenCalledExactlyOnceWith('is down', 0.5);
+  expect(down.name).toBe('TransientError');
 });

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { NextRequest } from 'next/server';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
@@ -19,13 +20,13 @@ Object.assign(handlers.events, profileEvents, {
   'test.event': defineEvent(z.object({ id: z.string() }), (data, context) => handle(data, context)),
 });
 
-const ROLE = 'events_service';
+// Roles belong to the server, which a test run that was killed may have left with another database.
+const ROLE = `events_${randomBytes(6).toString('hex')}`;
 const database = await createTestDatabase();
 const { pool, rowsOf } = database;
 // The privileges of docs/deploy.md. In a real project, a migration creates `profiles` and grants its privileges.
 await pool.query(`
   CREATE TABLE profiles (user_id UUID PRIMARY KEY REFERENCES users, first_name TEXT);
-  DROP ROLE IF EXISTS ${ROLE};
   CREATE ROLE ${ROLE} LOGIN PASSWORD 'events';
   GRANT SELECT, INSERT ON users TO ${ROLE};
   GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${ROLE};
@@ -279,9 +280,34 @@ describe('user.created', () => {
     expect(await rowsOf('user_ada')).toHaveLength(1);
   });
 
-  test('A user.created without an id is acknowledged without a database statement', async () => {
-    database.takeStatements();
-    expect(await deliver('user.created', { id: '' })).toEqual(acknowledged('user.created'));
-    expect(database.takeStatements()).toEqual([]);
-  });
+  test.each([{ id: '' }, { id: null }, {}, undefined, 'text'])(
+    'A user.created without an id is acknowledged without a database statement: %j',
+    async (data) => {
+      database.takeStatements();
+      expect(await deliver('user.created', data)).toEqual(acknowledged('user.created'));
+      expect(database.takeStatements()).toEqual([]);
+    },
+  );
+
+  test.each([7, false, {}, 'a\0b', 'u'.repeat(256)])(
+    'A user.created with an id that cannot be registered gets a 400: %j',
+    async (id) => {
+      database.takeStatements();
+      expect(await deliver('user.created', { id })).toEqual(invalid);
+      expect(database.takeStatements()).toEqual([]);
+    },
+  );
+
+  test.each(['[]', '{}', '{"type":7}', 'null', 'text'])(
+    'A verified body that is not an event gets a 400: %s',
+    async (body) => {
+      const request = new NextRequest(`http://localhost${HOOK}`, {
+        method: 'POST',
+        headers: signatureHeaders(body),
+        body,
+      });
+      const response = await POST(request, { params: Promise.resolve({}) });
+      expect({ status: response.status, body: await response.json() }).toEqual(invalid);
+    },
+  );
 });

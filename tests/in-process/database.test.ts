@@ -1,0 +1,82 @@
+import { attachDatabasePool } from '@vercel/functions';
+import { afterEach, expect, test, vi } from 'vitest';
+import { importAsProcess, startInProcess } from '../harness/in-process';
+
+vi.mock('@vercel/functions', () => ({ attachDatabasePool: vi.fn() }));
+
+const { database } = await startInProcess();
+const { closeDatabase, pingDatabase, withConnection, databasePool, ...loaded } = await importAsProcess(
+  async () => ({
+    ...(await import('#lib/storage/database')),
+    ...(await import('#lib/telemetry/database-pool')),
+    ...(await import('#lib/concurrency/shutdown')),
+    ...(await import('#lib/log')),
+  }),
+);
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await database.proxy.treat('forward');
+  await closeDatabase();
+});
+
+test('The first query opens the pool, attaches it to the platform and shows its counts to the metrics', async () => {
+  for (let call = 0; call < 2; call += 1) await closeDatabase();
+  expect(databasePool.current).toBeUndefined();
+  await pingDatabase(1_000);
+  expect(databasePool.current).toMatchObject({ totalCount: 1, idleCount: 1, waitingCount: 0 });
+  expect(attachDatabasePool).toHaveBeenCalledWith(databasePool.current);
+});
+
+test('A shutdown closes all connections, and a later query opens a new pool', async () => {
+  await pingDatabase(1_000);
+  const pool = databasePool.current;
+  await loaded.closeDependencies();
+  expect([pool?.totalCount, databasePool.current]).toEqual([0, undefined]);
+  await pingDatabase(1_000);
+  expect(databasePool.current).not.toBe(pool);
+});
+
+test('The loss of an idle connection is logged and does not end the process', async () => {
+  const warn = vi.spyOn(loaded.log, 'warn').mockReturnValue();
+  await pingDatabase(1_000);
+  await database.proxy.treat('reset');
+  await expect
+    .poll(() => warn.mock.calls)
+    .toEqual([[{ error: expect.objectContaining({ name: 'Error' }) }, 'idle database connection lost']]);
+  warn.mockRestore();
+});
+
+test('pingDatabase() rejects if the database does not respond within the given time', async () => {
+  await pingDatabase(1_000);
+  await database.proxy.treat('black-hole');
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const rejected = vi.fn();
+  const ping = pingDatabase(700).catch(rejected);
+  await vi.advanceTimersByTimeAsync(699);
+  expect(rejected).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(1);
+  await ping;
+  expect(rejected).toHaveBeenCalledTimes(1);
+});
+
+test('Statements of withConnection() run on one connection, which is closed afterwards', async () => {
+  const processes = await withConnection(async ({ announcedProcess, rows }) => [
+    announcedProcess,
+    ...(await rows('SELECT pg_backend_pid() AS pid')),
+    ...(await rows('SELECT pg_backend_pid() AS pid')),
+  ]);
+  const [announced] = processes;
+  expect(processes).toEqual([expect.any(Number), { pid: announced }, { pid: announced }]);
+  expect(databasePool.current?.totalCount).toBe(0);
+  await expect(withConnection(() => Promise.reject(new Error('failed by a test')))).rejects.toThrow('failed');
+  expect(databasePool.current?.totalCount).toBe(0);
+});
+
+test('At most ten queries run at the same time', async () => {
+  const connections = Array.from({ length: 11 }, () =>
+    withConnection(({ rows }) => rows('SELECT pg_sleep(0.2)')),
+  );
+  await expect.poll(() => databasePool.current).toMatchObject({ totalCount: 10, waitingCount: 1 });
+  await Promise.all(connections);
+});

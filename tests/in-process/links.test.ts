@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { lockRow } from '../harness/dependencies/row-lock';
+import { allowInserts, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
+
+const { database } = await startInProcess();
+const {
+  linkedUserIds,
+  linkMany,
+  registerByIdentityProviderUserId: register,
+} = await importAsProcess(async () => ({
+  ...(await import('#lib/linking/links')),
+  ...(await import('#lib/register')),
+}));
+const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
+
+beforeEach(() => {
+  database.takeStatements();
+});
+afterEach(() => allowInserts(database));
+
+test('linkMany() links the users that have no link, in two statements, and returns their number', async () => {
+  await register('user_b');
+  statements();
+  expect(await linkMany(['user_a', 'user_b', 'user_c'])).toBe(2);
+  expect(statements()).toEqual(['SELECT', 'INSERT']);
+  expect(await database.users('user__')).toEqual(['user_a', 'user_b', 'user_c']);
+});
+
+test('linkedUserIds() reads only the rows of the given users', async () => {
+  const { userId } = await register('user_j');
+  await register('user_k');
+  expect([...(await linkedUserIds(['user_j', 'user_without_link']))]).toEqual([['user_j', userId]]);
+});
+
+test('linkMany() runs one statement if all users are linked', async () => {
+  await linkMany(['user_d', 'user_e']);
+  statements();
+  expect(await linkMany(['user_d', 'user_e'])).toBe(0);
+  expect(statements()).toEqual(['SELECT']);
+});
+
+test('linkMany() does not count a user that another transaction links first', async () => {
+  const other = await lockRow(database, 'user_f');
+  const linking = linkMany(['user_f', 'user_g']);
+  expect(await other.waiting(1)).toBe(true);
+  await other.commit();
+  expect(await linking).toBe(1);
+  expect(await database.rowsOf('user_f')).toHaveLength(1);
+});
+
+test('linkMany() repeats a transaction that lost a race, and passes any other error through', async () => {
+  await failInserts(database, '40001', 1);
+  expect(await linkMany(['user_h'])).toBe(1);
+  await allowInserts(database);
+  await failInserts(database, '53100', 1);
+  await expect(linkMany(['user_i'])).rejects.toThrow();
+  expect(await database.rowsOf('user_i')).toEqual([]);
+});
+
+test('A registration whose insert has no effect, although there is no row, rejects', async () => {
+  await database.pool.query(`
+    CREATE FUNCTION fail_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+    CREATE TRIGGER fail_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION fail_insert()`);
+  await expect(register('user_nowhere')).rejects.toThrow('A user was neither found nor created');
+  expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT']);
+});

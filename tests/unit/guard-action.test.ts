@@ -1,0 +1,113 @@
+import { beforeEach, expect, test, vi } from 'vitest';
+import * as z from 'zod/mini';
+import { guardAction } from '#lib/guard-action';
+import { HttpError } from '#lib/http/error';
+import { log } from '#lib/log';
+import { requireUser } from '#lib/user';
+
+vi.mock('#lib/user', () => ({ requireUser: vi.fn() }));
+
+const CONTEXT = { isAuthenticated: true, userId: 'internal-id', identityProviderUserId: 'user_1' } as const;
+const handler = vi.fn(async (input: unknown, _context: object): Promise<unknown> => input);
+const Project = z.object({
+  name: z
+    .string('The name is missing')
+    .check(z.minLength(2, 'The name is too short'), z.regex(/^[a-z]/, 'a to z')),
+  tags: z.optional(z.union([z.string(), z.array(z.string())])),
+  owner: z.optional(z.object({ id: z.string('The owner needs an id') })),
+});
+const action = guardAction(Project, handler);
+const ignored = z.pipe(
+  z.unknown(),
+  z.transform((): { name: string } => ({ name: 'unused' })),
+);
+
+const form = (...fields: [name: string, value: string][]) => {
+  const data = new FormData();
+  for (const [name, value] of fields) data.append(name, value);
+  return data;
+};
+
+beforeEach(() => {
+  vi.clearAllMocks();
+  vi.mocked(requireUser).mockResolvedValue(CONTEXT);
+});
+
+test('The handler gets the parsed input and the context of the user, and its result is the data', async () => {
+  handler.mockResolvedValueOnce('created');
+  expect(await action(undefined, { name: 'garden' })).toEqual({ ok: true, data: 'created' });
+  expect(handler).toHaveBeenCalledExactlyOnceWith({ name: 'garden' }, CONTEXT);
+});
+
+test('The input is the last argument of the action, with or without a previous state', async () => {
+  const input = form(['name', 'garden']);
+  for (const args of [[input], [undefined, input], [{ name: 'previous' }, input]])
+    expect(await Reflect.apply(action, undefined, args)).toEqual({ ok: true, data: { name: 'garden' } });
+});
+
+test('A field that a form repeats is an array', async () => {
+  const input = form(['tags', 'a'], ['name', 'garden'], ['tags', 'b'], ['tags', 'c']);
+  expect(await action(undefined, input)).toEqual({
+    ok: true,
+    data: { name: 'garden', tags: ['a', 'b', 'c'] },
+  });
+});
+
+test('Without a session, the action is redirected, and neither the schema nor the handler runs', async () => {
+  vi.mocked(requireUser).mockRejectedValue(new Error('NEXT_REDIRECT'));
+  const parsed = vi.fn(() => true);
+  const guarded = guardAction(ignored.check(z.refine(parsed)), handler);
+  await expect(guarded(undefined, {})).rejects.toThrow('NEXT_REDIRECT');
+  expect([parsed.mock.calls, handler.mock.calls]).toEqual([[], []]);
+});
+
+test('Invalid input has the status 400 and, for each field, the message of its first issue', async () => {
+  expect(await action(undefined, JSON.parse('{"name":"0","owner":{}}'))).toEqual({
+    ok: false,
+    status: 400,
+    message: 'The name is too short',
+    fields: { name: 'The name is too short', 'owner.id': 'The owner needs an id' },
+  });
+  expect(handler).not.toHaveBeenCalled();
+});
+
+test('A value that a schema cannot read is invalid input, and the log contains the error', async () => {
+  const warn = vi.spyOn(log, 'warn').mockReturnValue();
+  const unreadable = new Proxy(
+    { name: '' },
+    {
+      get() {
+        throw new TypeError('Cannot access name');
+      },
+    },
+  );
+  for (let call = 0; call < 2; call += 1)
+    expect(await action(undefined, unreadable)).toEqual({
+      ok: false,
+      status: 400,
+      message: 'Invalid input',
+      fields: {},
+    });
+  expect(handler).not.toHaveBeenCalled();
+  expect(warn).toHaveBeenCalledExactlyOnceWith(
+    { error: expect.objectContaining({ name: 'TypeError' }) },
+    'the schema of a server action failed',
+  );
+  warn.mockRestore();
+});
+
+test('An HttpError of the handler becomes a result with its status and message', async () => {
+  handler.mockRejectedValueOnce(new HttpError(409, 'Already exists'));
+  expect(await action(undefined, { name: 'garden' })).toEqual({
+    ok: false,
+    status: 409,
+    message: 'Already exists',
+    fields: {},
+  });
+});
+
+test('Any other error of the handler is passed through', async () => {
+  const error = new Error('NEXT_NOT_FOUND');
+  handler.mockRejectedValueOnce(error);
+  await expect(action(undefined, { name: 'garden' })).rejects.toBe(error);
+});

@@ -1,0 +1,97 @@
+import { beforeEach, expect, test, vi } from 'vitest';
+import { beginShutdown } from '#lib/concurrency/shutdown';
+import { log } from '#lib/log';
+import { processState } from '#lib/process-state';
+import { pingDatabase } from '#lib/storage/database';
+import { withKv } from '#lib/storage/kv';
+
+vi.mock('#lib/storage/database', () => ({ pingDatabase: vi.fn() }));
+vi.mock('#lib/storage/kv', () => ({ withKv: vi.fn() }));
+vi.mock('#lib/log', () => ({ log: { info: vi.fn(), warn: vi.fn() } }));
+
+/** Returns the readiness, as another probe gets it after the time during which a result is reused. */
+let readiness: typeof import('#lib/health').readiness;
+let time = 1_000_000;
+const later = (milliseconds = 1_000) => {
+  time += milliseconds;
+};
+const down = { errors: { database: 'unavailable' } };
+const logged = () =>
+  [vi.mocked(log.warn).mock.calls, vi.mocked(log.info).mock.calls].map((calls) => calls.length);
+
+beforeEach(async () => {
+  vi.resetModules();
+  vi.resetAllMocks();
+  vi.spyOn(performance, 'now').mockImplementation(() => time);
+  vi.mocked(pingDatabase).mockResolvedValue();
+  vi.mocked(withKv).mockImplementation(async (command) =>
+    command(Object.create({ ping: async () => 'PONG' })),
+  );
+  ({ readiness } = await import('#lib/health'));
+  return () => vi.restoreAllMocks();
+});
+
+test('A process is ready if the database and the cache respond', async () => {
+  expect(await readiness()).toEqual({ status: 'ok' });
+  expect(pingDatabase).toHaveBeenCalledExactlyOnceWith(2_000);
+  expect(logged()).toEqual([0, 0]);
+});
+
+test('A process whose cache does not respond is ready and degraded', async () => {
+  vi.mocked(withKv).mockRejectedValue(new Error('no response'));
+  expect(await readiness()).toEqual({ status: 'degraded' });
+});
+
+test('A process that shuts down is not ready', async () => {
+  beginShutdown();
+  expect(await readiness()).toEqual({ errors: { process: 'stopping' } });
+  expect(pingDatabase).not.toHaveBeenCalled();
+  Object.assign(
+    processState('shutdown', () => ({})),
+    { isShuttingDown: false },
+  );
+});
+
+test('A result is reused for 1 s, also if it is a failure, and concurrent probes share one check', async () => {
+  vi.mocked(pingDatabase).mockRejectedValueOnce(new Error('no response'));
+  expect(await Promise.all([readiness(), readiness()])).toEqual([down, down]);
+  later(999);
+  expect(await readiness()).toEqual(down);
+  expect(pingDatabase).toHaveBeenCalledTimes(1);
+  later(1);
+  expect(await readiness()).toEqual({ status: 'ok' });
+});
+
+test('The log has one line for the start and one for the end of an outage of the database', async () => {
+  vi.mocked(pingDatabase).mockRejectedValue(new TypeError('no response'));
+  for (let probe = 0; probe < 3; probe += 1) {
+    expect(await readiness()).toEqual(down);
+    later();
+  }
+  expect(vi.mocked(log.warn).mock.calls).toEqual([
+    [{ error: expect.objectContaining({ name: 'TypeError' }) }, 'not ready'],
+  ]);
+  vi.mocked(pingDatabase).mockResolvedValue();
+  for (let probe = 0; probe < 3; probe += 1) {
+    expect(await readiness()).toEqual({ status: 'ok' });
+    later();
+  }
+  expect(vi.mocked(log.info).mock.calls).toEqual([['ready again']]);
+});
+
+test('A database that does not respond makes the process unavailable after 2 s, and gets one query at a time', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  let respond = () => {};
+  vi.mocked(pingDatabase).mockReturnValueOnce(new Promise((resolve) => (respond = resolve)));
+  for (let probe = 0; probe < 2; probe += 1) {
+    const waiting = readiness();
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(await waiting).toEqual(down);
+    later();
+  }
+  expect(pingDatabase).toHaveBeenCalledTimes(1);
+  respond();
+  vi.useRealTimers();
+  await new Promise(setImmediate);
+  expect(await readiness()).toEqual({ status: 'ok' });
+});

@@ -1,0 +1,27 @@
+import { afterAll, beforeEach, expect, test, vi } from 'vitest';
+
+const load = () => import('#lib/concurrency/shutdown');
+const forgetState = () => Reflect.deleteProperty(globalThis, Symbol.for('identity-link.shutdown'));
+
+beforeEach(() => {
+  vi.resetModules();
+  forgetState();
+});
+afterAll(forgetState);
+
+test('Only the first call of beginShutdown() returns true, and all bundles of the process see the shutdown', async () => {
+  const { beginShutdown, isShuttingDown } = await load();
+  expect(isShuttingDown()).toBe(false);
+  expect([beginShutdown(), beginShutdown()]).toEqual([true, false]);
+  vi.resetModules();
+  expect((await load()).isShuttingDown()).toBe(true);
+});
+
+test('At the end of a shutdown, each dependency is closed once, even if another one fails to close', async () => {
+  const { closeDependencies, onShutdown } = await load();
+  const failing = vi.fn(() => Promise.reject(new Error('still in use')));
+  const other = vi.fn(async () => undefined);
+  for (const hook of [failing, other, other]) onShutdown(hook);
+  await closeDependencies();
+  expect([failing, other].map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
+});

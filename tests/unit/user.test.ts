@@ -1,0 +1,103 @@
+import { beforeEach, expect, test, vi } from 'vitest';
+import { parseEnvironment, setEnvironment } from '#lib/env';
+import { writeAuthState } from '#lib/idp/auth-state';
+import { addLogFields, log, withLogFields } from '#lib/log';
+import { getUser, requireUser } from '#lib/user';
+import { BUILD_TIME_VALUES } from '../harness/build';
+
+const request = vi.hoisted(() => ({ headers: new Headers(), session: {} }));
+vi.mock('next/headers', () => ({ headers: async () => request.headers }));
+vi.mock('#lib/idp/server', () => ({ auth: async () => request.session }));
+vi.mock('#lib/user-id', async () => {
+  const { addLogFields: add } = await import('#lib/log');
+  return {
+    resolveUserId: async () => {
+      add({ cache: 'hit' });
+      return 'internal-id';
+    },
+  };
+});
+
+const info = vi.spyOn(log, 'info').mockReturnValue();
+const SIGNED_IN = { isAuthenticated: true, userId: 'user_1', sessionId: 'sess_1' };
+const SIGNED_OUT = { isAuthenticated: false, userId: null, sessionId: null };
+const CONTEXT = { isAuthenticated: true, userId: 'internal-id', identityProviderUserId: 'user_1' };
+const visit = (session: object, headers: Record<string, string> = {}) =>
+  Object.assign(request, {
+    session,
+    headers: new Headers({
+      'x-identity-link-path': '/projects?page=2&a=b',
+      'x-request-id': 'req-1',
+      ...headers,
+    }),
+  });
+const redirectTo = (path: string) =>
+  expect.objectContaining({ digest: expect.stringContaining(`;${path};`) });
+
+beforeEach(() => {
+  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES }));
+  info.mockClear();
+  return () => setEnvironment(undefined);
+});
+
+test('A page with a session gets the context of its user, and the log has one line for it', async () => {
+  visit(SIGNED_IN);
+  expect(await requireUser()).toEqual(CONTEXT);
+  expect(info).toHaveBeenCalledExactlyOnceWith(
+    { requestId: 'req-1', ms: expect.any(Number), cache: 'hit' },
+    'user',
+  );
+});
+
+test('The log line of a page contains its duration in whole milliseconds', async () => {
+  visit(SIGNED_IN);
+  const now = vi.spyOn(performance, 'now').mockReturnValueOnce(1_000.2).mockReturnValueOnce(1_042.4);
+  await getUser();
+  now.mockRestore();
+  expect(info.mock.calls[0]?.[0]).toMatchObject({ ms: 42 });
+});
+
+test('A page without a session redirects to the sign-in page, which leads back to the path and the query', async () => {
+  visit(SIGNED_OUT);
+  expect(await getUser()).toBeUndefined();
+  const back = encodeURIComponent('/projects?page=2&a=b');
+  await expect(requireUser()).rejects.toEqual(redirectTo(`/sign-in?redirect_url=${back}`));
+});
+
+test.each([
+  ['session-token-and-uat-missing', 'no-credential'],
+  ['dev-browser-missing', 'no-credential'],
+  ['session-token-expired', 'expired'],
+  ['a-later-reason', 'not-verified'],
+  ['', 'malformed'],
+])('The log line of a page without a session has a reason: %s: %s', async (word, reason) => {
+  visit(SIGNED_OUT, { 'x-clerk-auth-reason': word });
+  expect(await getUser()).toBeUndefined();
+  expect(info.mock.calls[0]?.[0]).toMatchObject({ requestId: 'req-1', reason });
+});
+
+test('A reason of the SDK does not hide a verified session of a page', async () => {
+  visit(SIGNED_IN, { 'x-clerk-auth-reason': 'session-token-expired' });
+  expect(await getUser()).toEqual(CONTEXT);
+});
+
+test('A route reads the session that the middleware verified, and responds with 401 without one', async () => {
+  const headers = new Headers();
+  const state = { status: 'signed-in', token: 'a', signature: 'b', user: 'user_1', reason: undefined };
+  writeAuthState(headers, state);
+  Object.assign(request, { session: SIGNED_OUT, headers });
+  expect(await getUser()).toEqual(CONTEXT);
+  Object.assign(request, { session: SIGNED_IN, headers: new Headers() });
+  await expect(requireUser()).rejects.toMatchObject({ status: 401, message: 'Unauthorized' });
+});
+
+test('In a route, the fields belong to the log line of the route', async () => {
+  visit(SIGNED_IN);
+  const fields = {};
+  await withLogFields(fields, async () => {
+    addLogFields({ registered: 'existing' });
+    await getUser();
+  });
+  expect(fields).toEqual({ registered: 'existing', cache: 'hit' });
+  expect(info).not.toHaveBeenCalled();
+});

@@ -1,0 +1,60 @@
+/** A mutant that no test can catch, because it does not change what a caller can observe. */
+interface Equivalent {
+  readonly file: string;
+  /** The mutant, as `npm run mutation` prints it. */
+  readonly mutant: string;
+  readonly reason: string;
+}
+
+const ISSUES = "return { ok: false, status: 400, message: issues[0]?.message ?? 'Invalid input', fields };";
+
+const STATE =
+  "const state = processState('database', (): { connection?: ReturnType<typeof connect> | undefined } =";
+const READ =
+  'const read = (part: string) => headers.get(`svix-$' +
+  '{part}`) ?? headers.get(`webhook-$' +
+  "{part}`) ?? '';";
+
+export const EQUIVALENT: readonly Equivalent[] = [
+  {
+    file: 'lib/concurrency/batch-loader.ts',
+    mutant: 'if (open?.keys === keys) open = undefined; | open?.keys → open.keys',
+    reason:
+      'Batches are sent in the order in which they were opened, so one is open until the last one is sent.',
+  },
+  {
+    file: 'lib/guard-action.ts',
+    mutant: `${ISSUES} | issues[0]?.message → issues[0].message`,
+    reason: 'An error of zod has at least one issue.',
+  },
+  {
+    file: 'lib/guard-action.ts',
+    mutant: `${ISSUES} | 'Invalid input' → ""`,
+    reason: 'An error of zod has at least one issue.',
+  },
+  {
+    file: 'lib/storage/database.ts',
+    mutant: "const query = { text: 'SELECT 1', query_timeout: milliseconds }; | 'SELECT 1' → \"\"",
+    reason: 'PostgreSQL responds to an empty query as well.',
+  },
+  {
+    file: 'lib/storage/database.ts',
+    mutant: `${STATE} | 'database' → ""`,
+    reason: 'The name only has to differ from the names of the other states of the process.',
+  },
+  {
+    file: 'lib/crypto/webhook-signature.ts',
+    mutant: "const [version, signature = ''] = entry.split(','); | '' → \"Stryker was here!\"",
+    reason: 'Neither text is a signature.',
+  },
+  {
+    file: 'lib/crypto/webhook-signature.ts',
+    mutant: `${READ} | '' → "Stryker was here!"`,
+    reason: 'Neither text is a valid id, timestamp or signature.',
+  },
+  {
+    file: 'lib/crypto/webhook-signature.ts',
+    mutant: "return createSecretKey(secret.replace(/^whsec_/, ''), 'base64'); | /^whsec_/ → /whsec_/",
+    reason: 'A valid secret has no underscore after its prefix.',
+  },
+];

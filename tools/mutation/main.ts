@@ -1,0 +1,106 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import {
+  combine,
+  dropErrors,
+  type Result,
+  readReport,
+  scoreTable,
+  staleEntries,
+  storeResults,
+} from './report';
+import { changedLines, git, isInScope, patternOf, type Scope } from './scope';
+
+// `npm run mutation [-- <file or folder>... | --since <commit>] [--force]`: changes the code of lib/ in one place at a time
+// and checks that a unit test or, if none does, an in-process test fails. Updates docs/testing.md. `--since` changes only
+// the lines that differ from a commit. Exits with 1 if a mutant survives that equivalent.ts does not list. Results of
+// unchanged code and tests are reused unless `--force` is set.
+
+const FOLDER = import.meta.dirname;
+const PAGE = 'docs/testing.md';
+/** The results of the last run of each file. */
+const RESULTS = '.local/mutation/results.json';
+/** Files without code, and files that commands write. */
+const EXCLUDED = ['!lib/generated/**', '!lib/**/*.d.ts', '!lib/routing/routes.ts'];
+
+function fail(message: string): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(1);
+}
+
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+if (major < 22 || (major === 22 && minor < 18))
+  fail('Stryker needs Node.js 22.18 or later. Use the version in .nvmrc.');
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { since: { type: 'string' }, force: { type: 'boolean', default: false } },
+});
+
+/** Stryker has a lock file of its own, so that `npm ci` of the project does not install its 177 packages. */
+function install(): void {
+  const [wanted, installed] = ['package-lock.json', 'node_modules/.package-lock.json'].map((file) =>
+    statSync(path.join(FOLDER, file), { throwIfNoEntry: false }),
+  );
+  if ((installed?.mtimeMs ?? 0) >= (wanted?.mtimeMs ?? 0)) return;
+  // Stryker uses the Vitest of the project.
+  execFileSync('npm', ['ci', '--legacy-peer-deps', '--no-audit', '--no-fund'], {
+    cwd: FOLDER,
+    stdio: 'inherit',
+  });
+}
+
+const chosen = (positionals.length === 0 ? ['lib'] : positionals).map((name) => ({
+  path: path.normalize(name).replace(/\/$/, ''),
+}));
+const scopes: Scope[] = values.since === undefined ? chosen : changedLines(values.since);
+if (scopes.length === 0) {
+  process.stdout.write('No line of lib/ differs.\n');
+  process.exit(0);
+}
+const section = /(<!-- npm run mutation -->\n)[\s\S]*?(<!-- end -->)/;
+if (!section.test(readFileSync(PAGE, 'utf8'))) fail(`${PAGE} does not contain the section of this command.`);
+
+/** Runs Stryker with the tests of these projects and returns the results. */
+function run(tests: 'unit' | 'in-process', patterns: readonly string[]): Result[] {
+  const report = `.local/mutation/${tests}/report.json`;
+  rmSync(report, { force: true });
+  dropErrors(`.local/mutation/${tests}/incremental.json`);
+  const stryker = path.join(FOLDER, 'node_modules/@stryker-mutator/core/bin/stryker.js');
+  const options = ['run', path.join(FOLDER, 'stryker.config.mjs'), '--mutate', patterns.join(',')];
+  const { status } = spawnSync(
+    process.execPath,
+    [stryker, ...options, ...(values.force ? ['--force'] : [])],
+    {
+      env: { ...process.env, MUTATION_RUN: tests },
+      stdio: 'inherit',
+    },
+  );
+  if (status !== 0 || !existsSync(report)) fail('Stryker failed.');
+  // The report also contains the reused results of other files.
+  return readReport(report).filter((result) => isInScope(result, scopes));
+}
+
+install();
+const byUnitTests = run('unit', [...scopes.map(patternOf), ...EXCLUDED]);
+const ranges = byUnitTests.filter(({ outcome }) => outcome === 'survived').map(({ range }) => range);
+const results = ranges.length === 0 ? byUnitTests : combine(byUnitTests, run('in-process', ranges));
+const survivors = results.filter(({ outcome }) => outcome === 'survived');
+process.stdout.write(survivors.map(({ file, line, text }) => `${file}:${line} ${text}\n`).join(''));
+process.stdout.write(`\n${scoreTable(results)}\n`);
+if (values.since === undefined) {
+  const all = storeResults(RESULTS, results);
+  for (const { file, mutant } of staleEntries(all))
+    process.stderr.write(`equivalent.ts lists a mutant that did not survive: ${file}: ${mutant}\n`);
+  const commit = git('describe', '--always', '--dirty').trim();
+  const date = new Date().toISOString().slice(0, 10);
+  const text = `At ${commit}, ${date}:\n\n${scoreTable(all)}`;
+  const page = readFileSync(PAGE, 'utf8');
+  writeFileSync(
+    PAGE,
+    page.replace(section, (_all, start: string, end: string) => `${start}${text}\n${end}`),
+  );
+}
+process.exitCode = survivors.length === 0 ? 0 : 1;

@@ -1,0 +1,120 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import * as z from 'zod/mini';
+import { EQUIVALENT } from './equivalent';
+
+const Position = z.object({ line: z.number(), column: z.number() });
+const Mutant = z.object({
+  status: z.string(),
+  replacement: z.optional(z.string()),
+  testsCompleted: z.optional(z.number()),
+  location: z.object({ start: Position, end: Position }),
+});
+const Report = z.object({
+  files: z.record(z.string(), z.object({ source: z.string(), mutants: z.array(Mutant) })),
+});
+
+/** A mutant that counts. Stryker also reports mutants that do not compile or end the test runner. */
+export interface Result {
+  readonly file: string;
+  readonly line: number;
+  /** The place of the mutant as Stryker expects it, for example `lib/log.ts:3:5-3:20`. */
+  readonly range: string;
+  /** The line of the mutant, the replaced code and the replacement. */
+  readonly text: string;
+  readonly outcome: 'caught' | 'survived' | 'equivalent';
+}
+
+const OUTCOMES = new Map<string, 'caught' | 'survived'>([
+  ['Killed', 'caught'],
+  ['Timeout', 'caught'],
+  ['Survived', 'survived'],
+  ['NoCoverage', 'survived'],
+]);
+
+const MAX_LENGTH = 100;
+const shorten = (code: string) => code.replaceAll(/\s+/g, ' ').trim().slice(0, MAX_LENGTH);
+
+function textOf(lines: readonly string[], { location, replacement = '' }: z.infer<typeof Mutant>): string {
+  const { start, end } = location;
+  const replaced = lines.slice(start.line - 1, end.line);
+  const last = replaced.length - 1;
+  replaced[last] = replaced[last]?.slice(0, end.column - 1) ?? '';
+  replaced[0] = replaced[0]?.slice(start.column - 1) ?? '';
+  return `${shorten(lines[start.line - 1] ?? '')} | ${shorten(replaced.join('\n'))} → ${shorten(replacement)}`;
+}
+
+/** Reads a report of Stryker. Throws an error if a mutant has a result although no test ran. */
+export function readReport(file: string): Result[] {
+  const { files } = Report.parse(JSON.parse(readFileSync(file, 'utf8')));
+  return Object.entries(files).flatMap(([name, { source, mutants }]) => {
+    const lines = source.split('\n');
+    return mutants.flatMap((mutant): Result[] => {
+      const outcome = OUTCOMES.get(mutant.status);
+      if (outcome === undefined) return [];
+      const { start, end } = mutant.location;
+      const { line } = start;
+      const isTested = mutant.status === 'Killed' || mutant.status === 'Survived';
+      if (isTested && !mutant.testsCompleted)
+        throw new Error(`${name}:${line}: the mutant is ${mutant.status}, but no test was completed.`);
+      const text = textOf(lines, mutant);
+      const isEquivalent =
+        outcome === 'survived' && EQUIVALENT.some((each) => each.file === name && each.mutant === text);
+      // Stryker counts the columns of a range from 0.
+      const range = `${name}:${line}:${start.column - 1}-${end.line}:${end.column - 1}`;
+      return [{ file: name, line, range, text, outcome: isEquivalent ? 'equivalent' : outcome }];
+    });
+  });
+}
+
+/** Removes errors of the test runner from the stored results, so that the next run tries these mutants again. */
+export function dropErrors(file: string): void {
+  if (!existsSync(file)) return;
+  const report = JSON.parse(readFileSync(file, 'utf8'));
+  for (const name of Object.keys(report.files)) {
+    const { mutants } = report.files[name];
+    report.files[name].mutants = mutants.filter(
+      ({ status }: { status: string }) => status !== 'RuntimeError',
+    );
+  }
+  writeFileSync(file, JSON.stringify(report));
+}
+
+/** Adds the results of a second run of the survivors. */
+export function combine(results: readonly Result[], again: readonly Result[]): Result[] {
+  const keyOf = ({ range, text }: Result) => `${range} ${text}`;
+  const caught = new Set(again.filter(({ outcome }) => outcome === 'caught').map(keyOf));
+  return results.map((each) => (caught.has(keyOf(each)) ? { ...each, outcome: 'caught' } : each));
+}
+
+/** Replaces the stored results of these files. Returns the results of all files that still exist. */
+export function storeResults(path: string, results: readonly Result[]): Result[] {
+  const stored: Result[] = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : [];
+  const files = new Set(results.map(({ file }) => file));
+  const all = [...stored.filter(({ file }) => !files.has(file) && existsSync(file)), ...results];
+  writeFileSync(path, JSON.stringify(all));
+  return all;
+}
+
+/** Returns the listed mutants of these files that did not survive, or do not exist any more. */
+export const staleEntries = (results: readonly Result[]) =>
+  EQUIVALENT.filter(({ file, mutant }) => {
+    const ofFile = results.filter((each) => each.file === file);
+    return (
+      ofFile.length > 0 && !ofFile.some(({ outcome, text }) => outcome === 'equivalent' && text === mutant)
+    );
+  });
+
+/** Returns a Markdown table with a row for each folder of lib/ and for each file directly in lib/. */
+export function scoreTable(results: readonly Result[]): string {
+  const rows = new Map<string, Result[]>([['lib', [...results]]]);
+  for (const result of results) {
+    const name = result.file.split('/').slice(0, 2).join('/');
+    rows.set(name, [...(rows.get(name) ?? []), result]);
+  }
+  const cells = [...rows].toSorted().map(([name, all]) => {
+    const count = (outcome: Result['outcome']) => all.filter((each) => each.outcome === outcome).length;
+    const score = (100 * count('caught')) / all.length;
+    return `${name}|${all.length}|${count('survived')}|${count('equivalent')}|${score.toFixed(1)}%`;
+  });
+  return ['File|Mutants|Survived|Equivalent|Caught', '---|--:|--:|--:|--:', ...cells].join('\n');
+}

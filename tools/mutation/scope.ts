@@ -1,0 +1,47 @@
+import { execFileSync } from 'node:child_process';
+import type { Result } from './report';
+
+/** Runs git and returns its output. */
+export const git = (...args: readonly string[]): string => execFileSync('git', args, { encoding: 'utf8' });
+
+/** Lines to change. */
+export interface Scope {
+  /** A file, or a folder. */
+  readonly path: string;
+  readonly from?: number;
+  readonly to?: number;
+}
+
+/** Returns the lines of lib/ that differ from a commit. */
+export function changedLines(commit: string): Scope[] {
+  const lines: Scope[] = [];
+  let file = '';
+  const diff = git(
+    'diff',
+    '--unified=0',
+    '--no-color',
+    '--no-ext-diff',
+    '--diff-filter=d',
+    commit,
+    '--',
+    'lib',
+  );
+  for (const line of diff.split('\n')) {
+    file = /^\+\+\+ b\/(.*)/.exec(line)?.[1] ?? file;
+    const [, from, count = '1'] = /^@@ .*\+(\d+)(?:,(\d+))? @@/.exec(line) ?? [];
+    if (from === undefined || count === '0' || !/(?<!\.d)\.ts$/.test(file)) continue;
+    lines.push({ path: file, from: Number(from), to: Number(from) + Number(count) - 1 });
+  }
+  return lines;
+}
+
+/** Returns the lines as Stryker expects them, for example `lib/log.ts:3-7`. */
+export const patternOf = ({ path, from, to }: Scope): string =>
+  from !== undefined ? `${path}:${from}-${to}` : path.endsWith('.ts') ? path : `${path}/**/*.ts`;
+
+/** Returns true if a mutant starts in one of these lines. */
+export const isInScope = ({ file, line }: Result, scopes: readonly Scope[]): boolean =>
+  scopes.some(
+    ({ path, from = 0, to = Number.POSITIVE_INFINITY }) =>
+      (file === path || file.startsWith(`${path}/`)) && from <= line && line <= to,
+  );

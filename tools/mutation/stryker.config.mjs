@@ -1,0 +1,28 @@
+/** Options of Stryker. `npm run mutation` adds the files and the commit. Paths start at the folder of the project. */
+const run = process.env.MUTATION_RUN;
+
+export default {
+  testRunner: 'vitest',
+  plugins: ['@stryker-mutator/vitest-runner'],
+  vitest: { configFile: 'tools/mutation/vitest.config.ts', pool: 'forks' },
+  coverageAnalysis: 'perTest',
+  // Without them, mutants of module-level code would count as survivors, although no test has run.
+  ignoreStatic: false,
+  // Stryker reads a tsconfig.json with an API that TypeScript 7 does not have.
+  tsconfigFile: 'none',
+  disableTypeChecks: false,
+  ignorePatterns: ['.local', '.next', '.next-test', '.vercel', 'bench/performance/baselines', 'coverage'],
+  tempDirName: `.local/mutation/${run}/sandbox`,
+  incremental: true,
+  incrementalFile: `.local/mutation/${run}/incremental.json`,
+  reporters: ['json', 'progress-append-only'],
+  jsonReporter: { fileName: `.local/mutation/${run}/report.json` },
+  concurrency: 2,
+  dryRunTimeoutMinutes: 10,
+  timeoutMS: 10_000,
+  timeoutFactor: 4,
+  warnings: { slow: false },
+  // The command prints its own table, and decides about its exit code.
+  thresholds: { high: 95, low: 90, break: null },
+  allowEmpty: true,
+};

@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import base from '../../vitest.config';
+
+/** The unit tests, and in a second run the in-process tests. */
+const PROJECTS: readonly unknown[] =
+  process.env['MUTATION_RUN'] === 'in-process' ? ['in-process'] : ['unit', 'unit-react-server'];
+/** Tests of other folders, and tests that take seconds and check what faster tests check as well. */
+const EXCLUDED = [
+  'cost-*',
+  'interleavings',
+  'model',
+  'next-config',
+  'progress',
+  'prose',
+  'scale',
+  'state-file',
+];
+
+/** Limits for a mutant that never settles. Tests of the unchanged code take far less. */
+const LIMITS = {
+  testTimeout: 30_000,
+  hookTimeout: 30_000,
+  expect: { poll: { timeout: 5_000 } },
+};
+
+/** Runs the test file with the name of the changed file first, and then the small ones, because the first failure ends a run. */
+class Sequencer extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const changed = (this.ctx.config.related ?? []).map((file) => path.basename(file, '.ts'));
+    const rankOf = ({ moduleId }: TestSpecification) =>
+      changed.length === 1 && changed.includes(path.basename(moduleId, '.test.ts'))
+        ? 0
+        : readFileSync(moduleId).length;
+    return files.toSorted((one, other) => rankOf(one) - rankOf(other));
+  }
+}
+
+export default defineConfig({
+  test: {
+    sequence: { sequencer: Sequencer },
+    globalSetup: ['tests/vitest/global-setup.ts'],
+    projects: (base.test?.projects ?? []).flatMap((project) =>
+      typeof project === 'object' && 'test' in project && PROJECTS.includes(project.test?.name)
+        ? [
+            {
+              ...project,
+              test: {
+                ...project.test,
+                ...LIMITS,
+                exclude: EXCLUDED.map((name) => `tests/unit/${name}.test.ts`),
+              },
+            },
+          ]
+        : [],
+    ),
+  },
+});
