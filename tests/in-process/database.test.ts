@@ -9,7 +9,7 @@ const { closeDatabase, pingDatabase, withConnection, databasePool, ...loaded } =
   async () => ({
     ...(await import('#lib/storage/database')),
     ...(await import('#lib/telemetry/database-pool')),
-    ...(await import('#lib/concurrency/shutdown')),
+    ...(await import('#lib/concurrency/shutdown-state')),
     ...(await import('#lib/log')),
   }),
 );

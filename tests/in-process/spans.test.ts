@@ -26,6 +26,7 @@ const telemetry: Telemetry = {
     return result;
   },
   recordRequest: vi.fn(),
+  recordPageUser: vi.fn(),
   recordEvent,
   breakerOpened: vi.fn(),
   breakerClosed: vi.fn(),

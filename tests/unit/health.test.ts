@@ -1,5 +1,5 @@
 import { beforeEach, expect, test, vi } from 'vitest';
-import { beginShutdown } from '#lib/concurrency/shutdown';
+import { beginShutdown } from '#lib/concurrency/shutdown-state';
 import { log } from '#lib/log';
 import { processState } from '#lib/process-state';
 import { pingDatabase } from '#lib/storage/database';

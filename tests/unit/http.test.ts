@@ -209,6 +209,7 @@ describe('A response of a route', () => {
     const telemetry: Telemetry = {
       withSpan: (_name, work) => work(),
       recordRequest,
+      recordPageUser: vi.fn(),
       recordEvent: vi.fn(),
       breakerOpened: vi.fn(),
       breakerClosed: vi.fn(),

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 
-const load = () => import('#lib/concurrency/shutdown');
+const load = () => import('#lib/concurrency/shutdown-state');
 const forgetState = () => Reflect.deleteProperty(globalThis, Symbol.for('identity-link.shutdown'));
 
 beforeEach(() => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { closeDependencies } from '#lib/concurrency/shutdown';
+import { closeDependencies } from '#lib/concurrency/shutdown-state';
 import { setEnvironment } from '#lib/env';
 import { log } from '#lib/log';
 import { redactConsole } from '#lib/server/redact-console';
