@@ -3,7 +3,11 @@ import { lockRow } from '../harness/dependencies/row-lock';
 import { allowInserts, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database } = await startInProcess();
-const { linkedUserIds, linkMany, registerByIdentityProviderUserId: register } = await importAsProcess(async () => ({
+const {
+  linkedUserIds,
+  linkMany,
+  registerByIdentityProviderUserId: register,
+} = await importAsProcess(async () => ({
   ...(await import('#lib/linking/links')),
   ...(await import('#lib/register')),
 }));
