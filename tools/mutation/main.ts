@@ -96,7 +96,7 @@ if (values.since === undefined) {
     process.stderr.write(`equivalent.ts lists a mutant that did not survive: ${file}: ${mutant}\n`);
   const commit = git('describe', '--always', '--dirty').trim();
   const date = new Date().toISOString().slice(0, 10);
-  const text = `At ${commit}, ${date}:\n\n${scoreTable(all)}`;
+  const text = `Measured files at ${commit}, ${date}:\n\n${scoreTable(all)}`;
   const page = readFileSync(PAGE, 'utf8');
   writeFileSync(
     PAGE,

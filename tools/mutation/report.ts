@@ -106,12 +106,16 @@ export const staleEntries = (results: readonly Result[]) =>
 
 /** Returns a Markdown table with a row for each folder of lib/ and for each file directly in lib/. */
 export function scoreTable(results: readonly Result[]): string {
-  const rows = new Map<string, Result[]>([['lib', [...results]]]);
+  const rows = new Map<string, Result[]>([['total', [...results]]]);
   for (const result of results) {
     const name = result.file.split('/').slice(0, 2).join('/');
     rows.set(name, [...(rows.get(name) ?? []), result]);
   }
-  const cells = [...rows].toSorted().map(([name, all]) => {
+  const cells = [...rows].toSorted().map(([group, all]) => {
+    const files = new Set(all.map(({ file }) => file));
+    const [first = group] = files;
+    // A folder with one measured file has the name of that file.
+    const name = files.size === 1 ? first : group;
     const count = (outcome: Result['outcome']) => all.filter((each) => each.outcome === outcome).length;
     const score = (100 * count('caught')) / all.length;
     return `${name}|${all.length}|${count('survived')}|${count('equivalent')}|${score.toFixed(1)}%`;
