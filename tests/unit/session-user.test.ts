@@ -96,7 +96,7 @@ test('A client cannot select the user with request headers', async () => {
 const session = { isAuthenticated: true, userId: 'user_1', sessionId: 'sess_1' };
 
 test.each([
-  ['the user of a session', session, { user: 'user_1' }],
+  ['the user of a session', session, { user: 'user_1', issuedAt: expect.any(Function) }],
   ['malformed without authentication', { ...session, isAuthenticated: false }, { reason: 'malformed' }],
   [
     'pending-session for a pending session',
