@@ -47,8 +47,8 @@ export interface RequestLogFields {
   cache?: 'hit' | 'miss' | 'bypass';
   /** Result of the guard's registration of the caller. Absent if the cache contained the caller's id. */
   caller?: 'created' | 'existing';
-  /** Result of the registration that the request or the webhook event requests. */
-  registered?: 'created' | 'existing';
+  /** Result of the registration that the request or the webhook event requests. `forgotten` means that it had no effect. */
+  registered?: 'created' | 'existing' | 'forgotten';
   /** Why the guard found no verified session. */
   reason?: UnauthenticatedReason;
   /** Result of the event handler in events/. `repeated` means that an earlier delivery ran the handler. */

@@ -8,12 +8,13 @@ const CALLS = 500;
 
 /**
  * Statements of a registration. `LOOK_UP` is a short form of the SQL that Prisma generates. `INSERT` is from
- * lib/register.ts.
+ * lib/linking/links.ts.
  */
 export const LOOK_UP =
   'SELECT id, identity_provider_user_id FROM users WHERE identity_provider_user_id IN ($1)';
 export const INSERT = `INSERT INTO public.users (id, identity_provider_user_id)
-    SELECT * FROM unnest($1::uuid[], $2::text[])
+    SELECT * FROM unnest($1::uuid[], $2::text[]) AS link (id, user_id)
+    WHERE public.forgotten_until(user_id, NULL) IS NULL
     ON CONFLICT (identity_provider_user_id) DO NOTHING
     RETURNING id`;
 /** Short form of the SQL that Prisma generates for `createManyAndReturn`. */

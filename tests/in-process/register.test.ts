@@ -5,9 +5,15 @@ import { allowInserts, failInserts, importAsProcess, startInProcess } from '../h
 
 const { database } = await startInProcess();
 
-type Register = typeof import('#lib/register').registerByIdentityProviderUserId;
-const loadRegister = async (): Promise<Register> =>
-  (await importAsProcess(() => import('#lib/register'))).registerByIdentityProviderUserId;
+/** Returns the function of a process of its own. It throws for a forgotten user. */
+const loadRegister = async () => {
+  const { registerByIdentityProviderUserId } = await importAsProcess(() => import('#lib/register'));
+  return async (user: string) => {
+    const registration = await registerByIdentityProviderUserId(user);
+    if (registration === undefined) throw new Error('The user is forgotten');
+    return registration;
+  };
+};
 
 const register = await loadRegister();
 const registerElsewhere = await loadRegister();
