@@ -1,6 +1,7 @@
 import { batchLoader } from './concurrency/batch-loader';
 import { singleFlight } from './concurrency/single-flight';
 import { withTimeout } from './concurrency/with-timeout';
+import { forgottenUntil } from './linking/forgotten';
 import { insertLinks, linkedUserIds, retryOnConflict } from './linking/links';
 import { withSpan } from './telemetry/with-span';
 
@@ -35,9 +36,10 @@ async function findOrCreate(
   if (existing !== undefined) return { userId: existing, created: false };
   const [inserted] = await insertLinks([identityProviderUserId], issuedAt);
   if (inserted !== undefined) return { userId: inserted, created: true };
-  // Without a winner, the user is forgotten, or was deleted after the insert.
   const winner = await findUserId(identityProviderUserId);
-  return winner === undefined ? undefined : { userId: winner, created: false };
+  if (winner !== undefined) return { userId: winner, created: false };
+  if ((await forgottenUntil([identityProviderUserId], issuedAt)).size > 0) return undefined;
+  throw new Error('A user was neither found nor created');
 }
 
 const sharedFindOrCreate = singleFlight(
@@ -54,7 +56,7 @@ const sharedFindOrCreate = singleFlight(
  * 1970. A token from after the deletion links the user again. A call without `issuedAt` does not.
  *
  * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement
- * for an existing user, two for a new user, and three if it loses a race or the user is forgotten. Concurrent calls for a
+ * for an existing user, two for a new user, and three if it loses a race, and four if the user is forgotten. Concurrent calls for a
  * user with the same `issuedAt` in one process share the result or the error, because the result depends on both. Under
  * load, one statement looks up many users. Rejects after 8 s or with the error of the database. A rejected call can be
  * repeated, because each statement is atomic.

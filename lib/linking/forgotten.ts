@@ -1,6 +1,5 @@
 import * as z from 'zod/mini';
 import type { Transaction } from '../storage/database';
-import { database } from './links';
 
 // A forgotten user has an entry in `forgotten_users`: a keyed hash of the identity-provider user id, the time of the deletion
 // and an expiry. The statement that links users (lib/linking/links.ts) skips these ids.
@@ -13,13 +12,18 @@ import { database } from './links';
 
 const Found = z.array(z.object({ id: z.string(), until: z.number() }));
 
-/** Returns the forgotten ids among these, and the times in milliseconds until which they are forgotten. */
+/**
+ * Returns the forgotten ids among these, and the times in milliseconds until which they are forgotten. With `issuedAt`,
+ * returns those that a session token of that time does not link (lib/linking/links.ts).
+ */
 export async function forgottenUntil(
   identityProviderUserIds: readonly string[],
+  issuedAt: number | null = null,
 ): Promise<ReadonlyMap<string, number>> {
   if (identityProviderUserIds.length === 0) return new Map();
-  const found = await (await database()).$queryRaw`SELECT * FROM (
-      SELECT id, (extract(epoch FROM public.forgotten_until(id, NULL)) * 1000)::float8 AS until
+  const { database } = await import('../storage/database');
+  const found = await database().$queryRaw`SELECT * FROM (
+      SELECT id, (extract(epoch FROM public.forgotten_until(id, to_timestamp(${issuedAt}::float8))) * 1000)::float8 AS until
       FROM unnest(${identityProviderUserIds}::text[]) AS id) AS checked
     WHERE until IS NOT NULL`;
   return new Map(Found.parse(found).map(({ id, until }) => [id, until]));

@@ -1,9 +1,10 @@
 import { v7 as uuidV7 } from 'uuid';
 import * as z from 'zod/mini';
 import { sqlStateOf } from '../errors/sql-state';
+import { forgottenUntil } from './forgotten';
 
 /** Loads the database client on first use, because a process that finds its users in the cache never needs it. */
-export const database = async () => (await import('../storage/database')).database();
+const database = async () => (await import('../storage/database')).database();
 
 /**
  * Returns a map from identity-provider user id to internal id for the linked users. Runs one statement. Passes database
@@ -80,7 +81,6 @@ export async function linkMany(identityProviderUserIds: readonly string[]): Prom
     const existing = await linkedUserIds(identityProviderUserIds);
     const missing = identityProviderUserIds.filter((id) => !existing.has(id));
     const linked = missing.length === 0 ? 0 : (await insertLinks(missing)).length;
-    const found = linked === missing.length ? linked : (await linkedUserIds(missing)).size;
-    return { linked, forgotten: missing.length - found };
+    return { linked, forgotten: linked === missing.length ? 0 : (await forgottenUntil(missing)).size };
   });
 }

@@ -152,3 +152,12 @@ test('Without the unique key, a call rejects and creates no row', async () => {
   expect(await idsOf('user_without_key')).toEqual([]);
   await database.pool.query(`CREATE UNIQUE INDEX ${key} ON users (identity_provider_user_id)`);
 });
+
+test('A call rejects if its row vanishes and the user is not forgotten, so that a delivery is not acknowledged', async () => {
+  await database.pool.query(`
+    CREATE FUNCTION skip_insert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+    CREATE TRIGGER skip_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION skip_insert()`);
+  await expect(register('user_vanished')).rejects.toThrow('neither found nor created');
+  await database.pool.query('DROP TRIGGER skip_insert ON users; DROP FUNCTION skip_insert');
+  expect(await register('user_vanished')).toMatchObject({ created: true });
+});

@@ -34,6 +34,9 @@ vi.mock('#lib/linking/links', () => ({
     }),
   retryOnConflict: (work: () => unknown) => work(),
 }));
+vi.mock('#lib/linking/forgotten', () => ({
+  forgottenUntil: async ([user]: readonly string[]) => new Map(world.isForgotten ? [[user, 1]] : []),
+}));
 vi.mock('#lib/users/rows', () => ({
   deleteLink: () =>
     released(() => {
