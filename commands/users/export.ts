@@ -8,7 +8,7 @@ import { linkOf, onlyId, VARIABLES } from './one-user';
 
 const USAGE = `npm run users:export -- --user <internal id or identity provider's id>
 
-  Prints what the service holds of one user as JSON. events/export-user.ts adds the rows of your own tables.
+  Prints all data of one user as JSON. events/export-user.ts adds the rows of your own tables.
   Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may read all tables.
   Exit code: 0 the user is linked, 1 the user is not linked or an error occurred, 2 the command did not start.`;
 

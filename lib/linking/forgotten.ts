@@ -6,7 +6,7 @@ import type { Transaction } from '../storage/database';
 //
 // The key is a random value in the database. A key that is derived from a secret of the environment is worse. All processes
 // and commands must have the same key, but an instance may have several valid secret keys, and each secret is rotated. A
-// process with another secret would link the forgotten user again, and nothing would report it. The limit of this choice:
+// process with another secret would link the forgotten user again, without an error or a log line. The limit of this choice:
 // a reader of a full copy of the database can test whether an id that it already knows was forgotten. Without the table of
 // the key, it cannot. The role of the service may read neither table.
 

@@ -10,11 +10,11 @@ export interface ExportedUser {
   readonly identityProviderUserId: string;
 }
 
-/** Returns what the team's own tables hold of a user (events/export-user.ts). JSON must be able to represent it. */
+/** Returns the rows of a user in the team's own tables (events/export-user.ts). JSON must be able to represent it. */
 export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
- * Returns what the service holds of a user: the link, the cached id, the entry of a forgotten user, the subjects of webhook
+ * Returns all data of a user: the link, the cached id, the entry of a forgotten user, the subjects of webhook
  * events that are one of the ids, and the result of `exportOwn`. Changes nothing. Rejects if a part cannot be read.
  */
 export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {

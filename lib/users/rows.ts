@@ -54,8 +54,8 @@ const TRANSACTION = { maxWait: 7_000, timeout: 8_000 };
 
 /**
  * Deletes the row of a user, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same transaction,
- * stores for `days` days that the user is forgotten, unless `days` is 0. If another foreign key refers to the row, changes
- * nothing and returns `referenced`. The role of the service does not need the privileges for this function.
+ * stores for `days` days that the user is forgotten, unless `days` is 0. If another foreign key refers to the row, returns
+ * `referenced` without a change. The role of the service does not need the privileges for this function.
  */
 export async function deleteLink(
   identityProviderUserId: string,
