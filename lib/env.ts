@@ -63,6 +63,12 @@ const listOf = (isValid: (item: string) => boolean, problem: string) =>
     )
     .check(z.refine((items) => items.every(isValid), problem));
 
+const wholeNumber = (pattern: RegExp, fallback: number, range: string) =>
+  z._default(
+    z.pipe(z.string().check(z.regex(pattern, `must be a whole number of ${range}`)), z.transform(Number)),
+    fallback,
+  );
+
 /** Schema of a value that `read` parses. */
 const parsedBy = <T>(read: (value: string) => ParseResult<T>) =>
   z.pipe(
@@ -94,13 +100,8 @@ export const variables = z.object({
   KV_REST_API_TOKEN: required.check(
     z.regex(PRINTABLE, 'must contain only printable ASCII characters without spaces'),
   ),
-  USER_ID_CACHE_TTL_SECONDS: z._default(
-    z.pipe(
-      z.string().check(z.regex(/^[1-9]\d{0,5}$/, 'must be a whole number of seconds from 1 to 999999')),
-      z.transform(Number),
-    ),
-    600,
-  ),
+  USER_ID_CACHE_TTL_SECONDS: wholeNumber(/^[1-9]\d{0,5}$/, 600, 'seconds from 1 to 999999'),
+  FORGOTTEN_USERS_DAYS: wholeNumber(/^\d{1,3}$/, 30, 'days from 0 to 999'),
   CLERK_API_URL: z.optional(loopbackUrl),
   CLERK_FAPI_URL: z.optional(loopbackUrl),
   IDP_CONSOLE_URL: z.optional(loopbackUrl),

@@ -23,7 +23,11 @@ export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | unde
         addLogFields({ reason: verdict.reason });
         return undefined;
       }
-      const userId = await resolveUserId(verdict.user);
+      const userId = await resolveUserId(verdict.user, verdict.issuedAt);
+      if (userId === undefined) {
+        addLogFields({ reason: 'forgotten' });
+        return undefined;
+      }
       return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId: verdict.user });
     },
     (context) => (context ? 'passed' : 'rejected'),
@@ -34,10 +38,11 @@ export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | unde
  * Creates a route whose handler runs only for a verified session. The handler gets the authenticated context of contract 2.2
  * and the route's context with the dynamic params.
  *
- * Without a session, the response is 401 `{"message": "Unauthorized"}`, without a call to the cache or the database. A
- * database failure is a 500. A cache failure has no effect on the response. An OPTIONS request is not guarded (contract 5.2,
- * rule 1). It gets a 204, and the handler does not run. A route that handles preflight requests itself exports OPTIONS. The
- * log names the route by `path`, the path of its folder.
+ * Without a session, the response is 401 `{"message": "Unauthorized"}`, without a call to the cache or the database. The
+ * token of a forgotten user gets the same 401 if it was issued before the deletion. A database failure is a 500. A cache
+ * failure has no effect on the response. An OPTIONS request is not guarded (contract 5.2, rule 1). It gets a 204, and the
+ * handler does not run. A route that handles preflight requests itself exports OPTIONS. The log names the route by `path`,
+ * the path of its folder.
  */
 export function guard<C extends RouteContext>(handler: GuardedHandler<C>, path?: string): RouteHandler<C> {
   return route(async (request, routeContext) => {

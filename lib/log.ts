@@ -47,8 +47,8 @@ export interface RequestLogFields {
   cache?: 'hit' | 'miss' | 'bypass';
   /** Result of the guard's registration of the caller. Absent if the cache contained the caller's id. */
   caller?: 'created' | 'existing';
-  /** Result of a registration by `POST /auth/v1/register` or by a webhook. */
-  registered?: 'created' | 'existing';
+  /** Result of a registration by `POST /auth/v1/register` or by a webhook. `forgotten` means that it had no effect. */
+  registered?: 'created' | 'existing' | 'forgotten';
   /** Why the guard found no verified session. */
   reason?: UnauthenticatedReason;
   /** Result of the event handler in events/. `repeated` means that an earlier delivery ran the handler. */

@@ -1,6 +1,7 @@
 import { batchLoader } from './concurrency/batch-loader';
 import { singleFlight } from './concurrency/single-flight';
 import { withTimeout } from './concurrency/with-timeout';
+import { forgottenUntil } from './linking/forgotten';
 import { insertLinks, linkedUserIds, retryOnConflict } from './linking/links';
 import { withSpan } from './telemetry/with-span';
 
@@ -12,6 +13,12 @@ export interface Registration {
   readonly created: boolean;
 }
 
+/** Returns the result of a registration for the log. */
+export const outcomeOf = (registration: Registration | undefined): 'created' | 'existing' | 'forgotten' => {
+  if (registration === undefined) return 'forgotten';
+  return registration.created ? 'created' : 'existing';
+};
+
 /**
  * Time limit of a whole registration, because each of its statements may wait for a connection and for the response. The
  * deadline leaves time for a database that has to wake up. Together with the 500 ms of a cache call, it is below the 9 s
@@ -21,38 +28,50 @@ const DEADLINE_MS = 8_000;
 
 const findUserId = batchLoader(linkedUserIds);
 
-async function findOrCreate(identityProviderUserId: string): Promise<Registration> {
+async function findOrCreate(
+  identityProviderUserId: string,
+  issuedAt: number | undefined,
+): Promise<Registration | undefined> {
   const existing = await findUserId(identityProviderUserId);
   if (existing !== undefined) return { userId: existing, created: false };
-  const [inserted] = await insertLinks([identityProviderUserId]);
+  const [inserted] = await insertLinks([identityProviderUserId], issuedAt);
   if (inserted !== undefined) return { userId: inserted, created: true };
   const winner = await findUserId(identityProviderUserId);
-  if (winner === undefined) throw new Error('A user was neither found nor created');
-  return { userId: winner, created: false };
+  if (winner !== undefined) return { userId: winner, created: false };
+  if ((await forgottenUntil([identityProviderUserId], issuedAt)).size > 0) return undefined;
+  throw new Error('A user was neither found nor created');
 }
 
-const sharedFindOrCreate = singleFlight((identityProviderUserId: string) =>
-  withTimeout(
-    DEADLINE_MS,
-    retryOnConflict(() => findOrCreate(identityProviderUserId)),
-  ),
+const sharedFindOrCreate = singleFlight(
+  (_key, identityProviderUserId: string, issuedAt: number | undefined) =>
+    withTimeout(
+      DEADLINE_MS,
+      retryOnConflict(() => findOrCreate(identityProviderUserId, issuedAt)),
+    ),
 );
 
 /**
- * Links an identity-provider user to an internal user exactly once and returns the link (contract 4.1, 5.2, 6.1).
+ * Links an identity-provider user to an internal user exactly once and returns the link (contract 4.1, 5.2, 6.1). Returns
+ * undefined if an operator has forgotten the user. `issuedAt` is the time of the user's own session token, in seconds since
+ * 1970. A token from after the deletion links the user again. A call without `issuedAt` does not.
  *
  * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement
- * for an existing user, two for a new user, and three if it loses a race. Concurrent calls for a user in one process share
- * the result or the error. Under load, one statement looks up many users. Rejects after 8 s or with the error of the
- * database. A rejected call can be repeated, because each statement is atomic.
+ * for an existing user, two for a new user, and three if it loses a race, and four if the user is forgotten. Concurrent calls for a
+ * user with the same `issuedAt` in one process share the result or the error, because the result depends on both. Under
+ * load, one statement looks up many users. Rejects after 8 s or with the error of the database. A rejected call can be
+ * repeated, because each statement is atomic.
  */
-export function registerByIdentityProviderUserId(identityProviderUserId: string): Promise<Registration> {
+export function registerByIdentityProviderUserId(
+  identityProviderUserId: string,
+  issuedAt?: number,
+): Promise<Registration | undefined> {
   return withSpan(
     'register',
     async () => {
-      const { result, isLeader } = await sharedFindOrCreate(identityProviderUserId);
-      return { userId: result.userId, created: result.created && isLeader };
+      const key = `${issuedAt ?? ''} ${identityProviderUserId}`;
+      const { result, isLeader } = await sharedFindOrCreate(key, identityProviderUserId, issuedAt);
+      return result && { userId: result.userId, created: result.created && isLeader };
     },
-    ({ created }) => (created ? 'created' : 'existing'),
+    outcomeOf,
   );
 }

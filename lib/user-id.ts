@@ -1,8 +1,8 @@
 import { InternalUserId } from './api/schemas';
 import { singleFlight } from './concurrency/single-flight';
 import { environment } from './env';
-import { addLogFields, type RequestLogFields } from './log';
-import { registerByIdentityProviderUserId } from './register';
+import { addLogFields } from './log';
+import { type Registration, registerByIdentityProviderUserId } from './register';
 import { withKv } from './storage/kv';
 import { withSpan } from './telemetry/with-span';
 
@@ -64,41 +64,57 @@ export async function cacheUserId(
   );
 }
 
-interface ResolvedUserId {
-  readonly userId: string;
-  readonly facts: Pick<RequestLogFields, 'cache' | 'caller'>;
-}
-
-async function readOrRegister(identityProviderUserId: string): Promise<ResolvedUserId> {
-  const cached = await withSpan(
+const sharedRead = singleFlight((identityProviderUserId) =>
+  withSpan(
     'cache read',
     () => readCachedUserId(identityProviderUserId),
     ({ outcome }) => outcome,
-  );
-  if (cached.outcome === 'hit') return { userId: cached.userId, facts: { cache: 'hit' } };
-  const { userId, created } = await registerByIdentityProviderUserId(identityProviderUserId);
-  const caller = created ? 'created' : 'existing';
+  ),
+);
+
+async function registerAndCache(
+  _key: string,
+  identityProviderUserId: string,
+  issuedAt: number | undefined,
+  { outcome }: CacheResult,
+): Promise<Registration | undefined> {
+  const registration = await registerByIdentityProviderUserId(identityProviderUserId, issuedAt);
   // Writing to a cache that has just failed would make this request wait a second time.
-  if (cached.outcome === 'error') return { userId, facts: { cache: 'bypass', caller } };
+  if (registration === undefined || outcome === 'error') return registration;
   await withSpan(
     'cache write',
-    () => cacheUserId(identityProviderUserId, userId),
-    (outcome) => outcome,
+    () => cacheUserId(identityProviderUserId, registration.userId),
+    (result) => result,
   );
-  return { userId, facts: { cache: 'miss', caller } };
+  return registration;
 }
 
-const sharedReadOrRegister = singleFlight(readOrRegister);
+const sharedRegisterAndCache = singleFlight(registerAndCache);
 
 /**
  * Returns the internal id of an identity-provider user from the cache, or from a registration, which creates the link on
- * first sight (contract 5.2, rule 3). Concurrent calls for a user in one process share the result or the error. Passes
- * database errors through. A cache error is never passed on.
+ * first sight (contract 5.2, rule 3). Returns undefined for a forgotten user whose session token is from before the deletion.
+ * `issuedAt` returns the time of the token. It is called on a miss only. Concurrent calls for a user in one process share a
+ * lookup, and calls with the same token time share a registration. Passes database errors through. A cache error is never
+ * passed on.
  */
-export async function resolveUserId(identityProviderUserId: string): Promise<string> {
-  const { result, isLeader } = await sharedReadOrRegister(identityProviderUserId);
-  const { userId, facts } = result;
+export async function resolveUserId(
+  identityProviderUserId: string,
+  issuedAt: () => number | undefined,
+): Promise<string | undefined> {
+  const { result: cached } = await sharedRead(identityProviderUserId);
+  if (cached.outcome === 'hit') {
+    addLogFields({ cache: 'hit' });
+    return cached.userId;
+  }
+  const time = issuedAt();
+  const key = `${time ?? ''} ${identityProviderUserId}`;
+  const { result, isLeader } = await sharedRegisterAndCache(key, identityProviderUserId, time, cached);
+  if (result === undefined) return undefined;
   // If several requests share a registration, only one of them is logged as the one that created the user.
-  addLogFields(isLeader || facts.caller === undefined ? facts : { ...facts, caller: 'existing' });
-  return userId;
+  addLogFields({
+    cache: cached.outcome === 'error' ? 'bypass' : 'miss',
+    caller: result.created && isLeader ? 'created' : 'existing',
+  });
+  return result.userId;
 }

@@ -7,7 +7,7 @@ import { type EventHandlers, handleEvent, INVALID_EVENT } from './events';
 import { parseJson } from './http/body';
 import { HttpError } from './http/error';
 import { addLogFields } from './log';
-import { registerByIdentityProviderUserId } from './register';
+import { outcomeOf, registerByIdentityProviderUserId } from './register';
 import { telemetry, withSpan } from './telemetry/with-span';
 
 /** Public message for every signature error. It does not tell the client which check failed (contract 7). */
@@ -36,7 +36,7 @@ function userToRegister({ type, data }: WebhookEvent): string | undefined {
 
 /**
  * Verifies a delivery, registers the user of a `user.created` event, runs the handler that events/ defines for the event, if
- * any, and returns the acknowledgment (contract 4.2, 6.1).
+ * any, and returns the acknowledgment (contract 4.2, 6.1). A `user.created` of a forgotten user has no effect.
  *
  * `payload` must be the exact text of the request body. Deliveries may arrive late, repeatedly and in any order. An existing
  * registration stays unchanged. Throws HttpError 400 for an absent body, an invalid signature, or a verified body that is
@@ -61,13 +61,12 @@ export async function receiveWebhook(
   const { type } = event.data;
   addLogFields({ eventType: type.slice(0, 64) });
   const identityProviderUserId = userToRegister(event.data);
-  if (identityProviderUserId !== undefined) {
-    const { created } = await registerByIdentityProviderUserId(identityProviderUserId);
-    addLogFields({ registered: created ? 'created' : 'existing' });
-  }
+  const registered =
+    identityProviderUserId && outcomeOf(await registerByIdentityProviderUserId(identityProviderUserId));
+  if (registered) addLogFields({ registered });
   const { timestamp } = EventTime.safeParse(body).data ?? {};
-  // A `user.created` without an id has no effect (contract 6.1).
-  const isHandled = type !== 'user.created' || identityProviderUserId !== undefined;
+  // A `user.created` without an id or of a forgotten user has no effect (contract 6.1).
+  const isHandled = type !== 'user.created' || registered === 'created' || registered === 'existing';
   const handler = isHandled && Object.hasOwn(handlers, type) ? handlers[type] : undefined;
   if (handler !== undefined) {
     const delivery = { messageId: signed.id, occurredAt: timestamp ?? signed.sentAt };

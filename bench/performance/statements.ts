@@ -13,7 +13,8 @@ const CALLS = 500;
 export const LOOK_UP =
   'SELECT id, identity_provider_user_id FROM users WHERE identity_provider_user_id IN ($1)';
 export const INSERT = `INSERT INTO public.users (id, identity_provider_user_id)
-    SELECT * FROM unnest($1::uuid[], $2::text[])
+    SELECT * FROM unnest($1::uuid[], $2::text[]) AS link (id, user_id)
+    WHERE public.forgotten_until(user_id, NULL) IS NULL
     ON CONFLICT (identity_provider_user_id) DO NOTHING
     RETURNING id`;
 /** Short form of the SQL that Prisma generates for `createManyAndReturn`. */

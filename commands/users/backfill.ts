@@ -54,7 +54,9 @@ async function main(): Promise<ExitCode> {
   );
   const file = stateFile(values.state, runId(IDP_SECRET_KEY, DATABASE_URL, since));
   const saved = dryRun ? undefined : file.read();
-  const figures: State['figures'] = saved?.figures ?? { seen: 0, linked: 0, alreadyLinked: 0, failed: 0 };
+  const figures: State['figures'] = saved?.figures ?? {
+    ...{ seen: 0, linked: 0, alreadyLinked: 0, forgotten: 0, failed: 0 },
+  };
   const seenBefore = figures.seen;
 
   const progress = showProgress();
@@ -75,6 +77,7 @@ async function main(): Promise<ExitCode> {
         figures.seen += step.seen;
         figures.linked += step.linked;
         figures.alreadyLinked += step.alreadyLinked;
+        figures.forgotten += step.forgotten;
         figures.failed += step.failed.length;
         if (!dryRun) file.write({ cursor: step.cursor, figures });
         progress.at(figures.seen - seenBefore);
@@ -86,9 +89,9 @@ async function main(): Promise<ExitCode> {
     }
   })();
   progress.end();
-  const { seen, linked, alreadyLinked, failed } = figures;
+  const { seen, linked, alreadyLinked, forgotten, failed } = figures;
   process.stdout.write(
-    `${seen} seen, ${linked} ${dryRun ? 'to link' : 'linked'}, ${alreadyLinked} already linked, ${failed} failed\n`,
+    `${seen} seen, ${linked} ${dryRun ? 'to link' : 'linked'}, ${alreadyLinked} already linked, ${forgotten} forgotten, ${failed} failed\n`,
   );
   if (isComplete && !dryRun) file.remove();
   if (!isComplete) process.stderr.write('Run the same command again to continue.\n');

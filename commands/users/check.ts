@@ -35,10 +35,11 @@ async function main(): Promise<ExitCode> {
     seconds,
     onWait: (reason: string, wait: number) => progress.say(`${reason}. Retry in ${wait} s`),
   };
-  const figures = { providerUsers: 0, rows: 0, notLinked: 0, notAtProvider: 0 };
+  const figures = { providerUsers: 0, rows: 0, notLinked: 0, forgotten: 0, notAtProvider: 0 };
   for await (const page of reconcile(retryOptions)) {
     figures.providerUsers += page.providerUsers;
     figures.rows += page.rows;
+    figures.forgotten += page.forgotten;
     figures.notLinked += page.notLinked.length;
     figures.notAtProvider += page.notAtProvider.length;
     for (const id of page.notLinked) printId(`not linked: ${shown(id)}`);
@@ -47,9 +48,9 @@ async function main(): Promise<ExitCode> {
     progress.at(figures.providerUsers + figures.rows);
   }
   progress.end();
-  const { providerUsers, rows, notLinked, notAtProvider } = figures;
+  const { providerUsers, rows, notLinked, forgotten, notAtProvider } = figures;
   process.stdout.write(
-    `${providerUsers} users at the provider, ${notLinked} of them not linked\n${rows} rows, ${notAtProvider} of them not at the provider\n`,
+    `${providerUsers} users at the provider, ${notLinked} of them not linked, ${forgotten} forgotten\n${rows} rows, ${notAtProvider} of them not at the provider\n`,
   );
   return notLinked + notAtProvider === 0 ? 0 : 1;
 }

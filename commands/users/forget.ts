@@ -9,10 +9,11 @@ import { linkOf, onlyId, VARIABLES } from './one-user';
 
 const USAGE = `npm run users:forget -- <internal id or identity provider's id> [--yes]
 
-  Deletes the cache entry and the row of one user, and the rows that refer to it by ON DELETE CASCADE. Asks for confirmation.
+  Deletes the cache entry and the row of one user, and the rows that refer to it by ON DELETE CASCADE. For FORGOTTEN_USERS_DAYS
+  (30, 0 for none), only a session token that is issued later links the user again. Asks for confirmation.
   --yes   does not ask for confirmation
 
-  Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may delete from users.
+  Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write users and forgotten_users.
   Exit code: 0 deleted, 1 not deleted or uncertain, 2 the command did not start.`;
 
 const RETRY = { seconds: 5 };
@@ -22,7 +23,7 @@ const MESSAGES: Readonly<Record<ForgetResult, string>> = {
   referenced:
     'Nothing was deleted, because a foreign key of another table refers to this user. Delete the rows that refer to the user first, or change the key to ON DELETE CASCADE or SET NULL (docs/users.md, "Forget a user").',
   relinked:
-    'The row was deleted, but the user has been linked again with a new internal id, by a request with a valid session or by a registration. Delete the user at the provider, wait until the tokens have expired, and run this command again.',
+    'The row was deleted, but the user has been linked again with a new internal id, by a session token that was issued after the deletion, or by a registration if FORGOTTEN_USERS_DAYS is 0. Delete the user at the provider, wait until the tokens have expired, and run this command again.',
   uncertain:
     'The row is deleted. The cache does not respond, so the cached id may exist until it expires (10 minutes, or USER_ID_CACHE_TTL_SECONDS). Run this command again when the cache is available.',
 };
@@ -44,21 +45,21 @@ async function main(): Promise<ExitCode> {
   parseEnvironmentSubset(VARIABLES);
   const link = await linkOf(id);
   // If the user has no row, the cache may still contain an id.
-  const { userId, identityProviderUserId } = link ?? { userId: undefined, identityProviderUserId: id };
+  const identityProviderUserId = link?.identityProviderUserId ?? id;
   process.stdout.write(
-    `internal id    ${userId ?? 'none: not linked'}\nprovider's id  ${shown(identityProviderUserId)}\n`,
+    `internal id    ${link?.userId ?? 'none: not linked'}\nprovider's id  ${shown(identityProviderUserId)}\n`,
   );
   const [atProvider] = await retry(RETRY, () => listUsersById([identityProviderUserId]));
   process.stdout.write(
     atProvider
-      ? 'The identity provider still has this user. The next request creates a new link with a new internal id. To delete the user permanently, delete it there first, wait until the tokens have expired (60 s by default), and run this command again.\n'
+      ? 'The identity provider still has this user. A session token that is issued after the deletion creates a new link with a new internal id. To delete the user permanently, delete it there first, wait until the tokens have expired (60 s by default), and run this command again.\n'
       : 'The identity provider has no such user. If the user was deleted within the last minute, wait until the tokens have expired.\n',
   );
   if (!values.yes && !(await isConfirmed())) {
     process.stdout.write('Nothing was deleted.\n');
     return 1;
   }
-  const result = await forget(identityProviderUserId, userId);
+  const result = await forget(identityProviderUserId);
   process.stdout.write(`${MESSAGES[result]}\n`);
   return result === 'forgotten' ? 0 : 1;
 }

@@ -2,7 +2,9 @@ import { parseArgs } from 'node:util';
 import { retry, TransientError } from '#lib/concurrency/retry';
 import { parseEnvironmentSubset } from '#lib/env';
 import { listUsersById } from '#lib/idp/backend-api';
+import { forgottenUntil } from '#lib/linking/forgotten';
 import { readCachedUserId } from '#lib/user-id';
+import { asTransientError } from '#lib/users/database-error';
 import { type ExitCode, runCommand, shown } from '../command';
 import { linkOf, onlyId, VARIABLES } from './one-user';
 
@@ -43,10 +45,14 @@ async function main(): Promise<ExitCode> {
   parseEnvironmentSubset(VARIABLES);
   const link = await linkOf(id);
   const identityProviderUserId = link?.identityProviderUserId ?? id;
+  const until = (await asTransientError(forgottenUntil([identityProviderUserId]))).get(
+    identityProviderUserId,
+  );
   const lines = [
     ['internal id', link?.userId ?? 'none: not linked'],
     ...(link ? [['linked', createdAt(link.userId)]] : []),
     ["provider's id", shown(identityProviderUserId)],
+    ...(until === undefined ? [] : [['forgotten', `until ${new Date(until).toISOString()}`]]),
     ['cache', await cacheLine(identityProviderUserId, link?.userId)],
     ['provider', await providerLine(identityProviderUserId)],
   ];

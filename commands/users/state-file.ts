@@ -4,14 +4,14 @@ import { UsageError } from '../command';
 
 const Count = z.number().int().min(0);
 const State = z.strictObject({
-  version: z.literal(2),
+  version: z.literal(3),
   /** Identifies the instance, the database and `--since`, because a cursor is valid only for the same backfill. */
   run: z.string(),
   cursor: z.object({
     createdAt: z.number(),
     seen: z.array(z.object({ id: z.string(), createdAt: z.number() })).readonly(),
   }),
-  figures: z.object({ seen: Count, linked: Count, alreadyLinked: Count, failed: Count }),
+  figures: z.object({ seen: Count, linked: Count, alreadyLinked: Count, forgotten: Count, failed: Count }),
 });
 
 /** Progress of an interrupted backfill. Contains the ids and creation times of the last users, but no secrets. */
@@ -41,7 +41,7 @@ export function stateFile(path: string, run: string): StateFile {
       );
     },
     write(state) {
-      writeFileSync(temporary, `${JSON.stringify({ version: 2, run, ...state } satisfies State)}\n`, {
+      writeFileSync(temporary, `${JSON.stringify({ version: 3, run, ...state } satisfies State)}\n`, {
         flush: true,
         mode: 0o600,
       });

@@ -45,7 +45,7 @@ for (const [id, description] of Object.entries(DESCRIPTIONS)) {
 const plainRequestId = z.string().check(z.regex(/^[A-Za-z0-9_.:-]{1,64}$/));
 const noStore = z.literal('no-store');
 const cacheAndCaller = 'cache;desc=(hit|((miss|bypass), caller;desc=(created|existing)))';
-const registered = 'registered;desc=(created|existing)';
+const registered = (outcomes: string) => `registered;desc=(${outcomes})`;
 /** Schema of a `server-timing` value. */
 const timing = (pattern: string) => z.string().check(z.regex(new RegExp(`^${pattern}$`)));
 
@@ -67,7 +67,7 @@ const timed = (schema: z.ZodMiniType) => {
     description:
       'How the service processed the request. `cache` is the result of the cache lookup of the caller (`bypass`: the cache ' +
       'did not respond). `caller` and `registered` state whether the internal user of the caller or of the id in the request ' +
-      'was `created` or `existing`.',
+      'was `created` or `existing`. `forgotten` means that an operator has deleted the user, and that nothing was done.',
   });
   return { 'server-timing': schema };
 };
@@ -104,7 +104,7 @@ const badRequest = failure(
 );
 const unauthorized = failure(
   'Unauthorized',
-  'There is no verified session. The service checks this before the body.',
+  'There is no verified session, or an operator has deleted its user. The service checks this before the body.',
   'Unauthorized',
 );
 const notFound = failure(
@@ -164,6 +164,12 @@ const invalidRegisterRequest = failure(
   },
   timed(z.optional(timing(cacheAndCaller))),
 );
+const forgotten = failure(
+  'Forgotten',
+  'An operator has deleted this user. Only a new session of the user creates the link again.',
+  'User is forgotten',
+  timed(timing(`${cacheAndCaller}, ${registered('forgotten')}`)),
+);
 const invalidDelivery = failure(
   'InvalidDelivery',
   'The body is empty, the signature does not match the exact bytes of the body, or the signed body is not an event. ' +
@@ -190,7 +196,7 @@ const requestId = {
 
 const registeredUser = (description: string): ZodOpenApiResponseObject => ({
   description,
-  headers: headers(timed(timing(`${cacheAndCaller}, ${registered}`))),
+  headers: headers(timed(timing(`${cacheAndCaller}, ${registered('created|existing')}`))),
   content: json(schemas.UserLink, { link: { userId, identityProviderUserId } }),
 });
 
@@ -226,8 +232,8 @@ const deliveryResponses: ZodOpenApiResponsesObject = {
   200: {
     id: 'Acknowledged',
     description:
-      'The event was verified and processed. A `user.created` with a `data.id` registered the user. Other events do not change users.',
-    headers: headers(timed(z.optional(timing(registered)))),
+      'The event was verified and processed. A `user.created` with a `data.id` registered the user, unless an operator has deleted it. Other events do not change users.',
+    headers: headers(timed(z.optional(timing(registered('created|existing|forgotten'))))),
     content: json(schemas.Acknowledgment, { acknowledgment: { received: true, eventType: 'user.created' } }),
   },
   ...rejections,
@@ -330,6 +336,7 @@ export const openApiDocument = () =>
             ...rejections,
             400: invalidRegisterRequest,
             401: unauthorized,
+            409: forgotten,
             413: payloadTooLarge,
             500: internalServerError,
           },

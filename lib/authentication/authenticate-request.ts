@@ -2,7 +2,10 @@ import type { AuthenticatedContext } from '../api/schemas';
 import type { AuthenticationPort } from './port';
 
 /** Returns the internal user id of an identity-provider user id. `resolveUserId` of lib/user-id.ts has this type. */
-export type ResolveUserId = (identityProviderUserId: string) => Promise<string>;
+export type ResolveUserId = (
+  identityProviderUserId: string,
+  issuedAt: () => number | undefined,
+) => Promise<string | undefined>;
 
 /**
  * Returns the authenticated context of a request, or undefined if it has no verified, non-empty user id (contract 5.2, rules
@@ -16,6 +19,7 @@ export async function authenticateRequest(
 ): Promise<AuthenticatedContext | undefined> {
   const state = await port.authenticate(request);
   if (!state.isAuthenticated || state.userId === '') return undefined;
-  const userId = await resolveUserId(state.userId);
+  const userId = await resolveUserId(state.userId, state.issuedAt);
+  if (userId === undefined) return undefined;
   return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId: state.userId });
 }

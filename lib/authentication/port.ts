@@ -1,6 +1,11 @@
 /** Result of the verification: a verified user, or no user. */
 type AuthState =
-  | { readonly isAuthenticated: true; readonly userId: string }
+  | {
+      readonly isAuthenticated: true;
+      readonly userId: string;
+      /** Returns the time when the credential was issued, in seconds since 1970. */
+      readonly issuedAt: () => number | undefined;
+    }
   | { readonly isAuthenticated: false };
 
 /**

@@ -1,15 +1,16 @@
 /**
  * Returns a function that runs `work` once for concurrent calls with the same key. All these calls get the result or the
- * error of that run. `isLeader` is true for the call that started the run. Results are not cached.
+ * error of that run. The key must differ if the result depends on another argument. `isLeader` is true for the call that
+ * started the run. Results are not cached.
  */
-export function singleFlight<T>(
-  work: (key: string) => Promise<T>,
-): (key: string) => Promise<{ readonly result: T; readonly isLeader: boolean }> {
+export function singleFlight<T, A extends unknown[]>(
+  work: (key: string, ...rest: A) => Promise<T>,
+): (key: string, ...rest: A) => Promise<{ readonly result: T; readonly isLeader: boolean }> {
   const inFlight = new Map<string, Promise<T>>();
-  return async (key) => {
+  return async (key, ...rest) => {
     const joined = inFlight.get(key);
     if (joined !== undefined) return { result: await joined, isLeader: false };
-    const run = work(key).finally(() => inFlight.delete(key));
+    const run = work(key, ...rest).finally(() => inFlight.delete(key));
     inFlight.set(key, run);
     return { result: await run, isLeader: true };
   };

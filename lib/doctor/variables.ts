@@ -15,6 +15,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   KV_REST_API_URL: "Set it to the https:// URL of the store's REST API, not to its redis:// URL",
   KV_REST_API_TOKEN: "Set it to the token of the store's REST API that has write access",
   USER_ID_CACHE_TTL_SECONDS: 'Set a whole number of seconds, or unset it',
+  FORGOTTEN_USERS_DAYS: 'Set a whole number of days, or unset it',
 };
 const LOCAL_ONLY = 'Unset it: only the local stack uses it';
 

@@ -13,6 +13,7 @@ export const UNAUTHENTICATED_REASONS = [
   'wrong-party',
   'pending-session',
   'no-user-id',
+  'forgotten',
   'not-verified',
   'no-auth-state',
 ] as const;

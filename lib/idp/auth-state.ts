@@ -2,6 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { NextResponse } from 'next/server';
 import { environment } from '../env';
 import { UNAUTHENTICATED_REASONS, type UnauthenticatedReason } from '../errors/unauthenticated-reason';
+import { timesOf } from './extract-credential';
 import { reasonOfSdk } from './sdk-reasons';
 import type { Verdict } from './session-user';
 
@@ -96,7 +97,9 @@ export function readVerdict(headers: Pick<Headers, 'get' | 'has'>): Verdict {
     return { user: undefined, reason: reason ?? 'no-auth-state' };
   }
   const proof = Buffer.from(headers.get(PROOF) ?? '', 'base64');
-  const expected = proofOf(encodedUser, headers.get(sdkHeader('token')) ?? '');
-  const isProven = proof.length === expected.length && timingSafeEqual(proof, expected);
-  return isProven ? { user: decodeURIComponent(encodedUser) } : { user: undefined, reason: 'no-auth-state' };
+  const token = headers.get(sdkHeader('token')) ?? '';
+  const expected = proofOf(encodedUser, token);
+  if (proof.length !== expected.length || !timingSafeEqual(proof, expected))
+    return { user: undefined, reason: 'no-auth-state' };
+  return { user: decodeURIComponent(encodedUser), issuedAt: () => timesOf(token).iat };
 }

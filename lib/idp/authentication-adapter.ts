@@ -30,8 +30,9 @@ export function createAuthenticationAdapter(options: {
       // The SDK throws for some malformed credentials.
       const state = await client.authenticateRequest(request, settings).catch(() => undefined);
       const auth = state?.toAuth();
-      const user = auth ? sessionUserOf(auth).user : undefined;
-      return user === undefined ? { isAuthenticated: false } : { isAuthenticated: true, userId: user };
+      const verdict = auth && sessionUserOf(auth);
+      if (verdict?.user === undefined) return { isAuthenticated: false };
+      return { isAuthenticated: true, userId: verdict.user, issuedAt: verdict.issuedAt };
     },
   };
 }

@@ -137,10 +137,10 @@ export function extractCredential(
     : { credential: undefined, rejectionReason: 'foreign-cookie' };
 }
 
-const Expiring = z.object({ exp: z.number() });
+const Times = z.object({ exp: z.number(), iat: z.optional(z.number()) });
 
-/** Returns the expiry of a verified session token in milliseconds since 1970. */
-export function expiryOf(token: string): number {
+/** Returns the expiry of a verified session token, and the time when it was issued, in seconds since 1970. */
+export function timesOf(token: string): z.infer<typeof Times> {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString();
-  return Expiring.parse(JSON.parse(payload)).exp * 1000;
+  return Times.parse(JSON.parse(payload));
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { type Credential, expiryOf } from './extract-credential';
+import { type Credential, timesOf } from './extract-credential';
 
 const MAX_ENTRIES = 5_000;
 const MAX_BYTES = 4 * 1024 * 1024;
@@ -55,7 +55,7 @@ export function sessionCache(): SessionCache {
     set(credential, session) {
       // If there are several tokens, the SDK chooses one of them for each request, so the result is not cached.
       if (credential.token === undefined) return;
-      const ttl = Math.min(expiryOf(credential.token) - Date.now(), MAX_AGE_MS);
+      const ttl = Math.min(timesOf(credential.token).exp * 1000 - Date.now(), MAX_AGE_MS);
       if (ttl >= 1) sessions.set(keyOf(credential), session, { ttl });
     },
   };

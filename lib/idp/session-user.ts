@@ -8,13 +8,19 @@ interface SdkSession {
   readonly userId: unknown;
   readonly sessionId: unknown;
   readonly sessionStatus?: unknown;
+  readonly sessionClaims?: unknown;
 }
 
 /** The user of a verified session, or the reason why there is none. */
 export type Verdict =
-  | { readonly user: string }
+  | {
+      readonly user: string;
+      /** Returns the time when the session token was issued, in seconds since 1970. */
+      readonly issuedAt: () => number | undefined;
+    }
   | { readonly user: undefined; readonly reason: UnauthenticatedReason };
 
+const Claims = z.object({ iat: z.number() });
 const SessionId = z.string().check(z.minLength(1));
 
 /**
@@ -23,10 +29,17 @@ const SessionId = z.string().check(z.minLength(1));
  * Requires a session id. The instance signs its OIDC ID tokens and the tokens of custom JWT templates with the same key, and
  * the SDK accepts them as session tokens. Only a session token has the claim `sid`.
  */
-export function sessionUserOf({ isAuthenticated, userId, sessionId, sessionStatus }: SdkSession): Verdict {
+export function sessionUserOf({
+  isAuthenticated,
+  userId,
+  sessionId,
+  sessionStatus,
+  sessionClaims,
+}: SdkSession): Verdict {
   const rejected = (reason: UnauthenticatedReason) => ({ user: undefined, reason });
   if (!isAuthenticated) return rejected(sessionStatus === 'pending' ? 'pending-session' : 'malformed');
   if (!SessionId.safeParse(sessionId).success) return rejected('malformed');
   const user = IdentityProviderUserId.safeParse(userId).data;
-  return user === undefined ? rejected('no-user-id') : { user };
+  if (user === undefined) return rejected('no-user-id');
+  return { user, issuedAt: () => Claims.safeParse(sessionClaims).data?.iat };
 }

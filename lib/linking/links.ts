@@ -1,6 +1,7 @@
 import { v7 as uuidV7 } from 'uuid';
 import * as z from 'zod/mini';
 import { sqlStateOf } from '../errors/sql-state';
+import { forgottenUntil } from './forgotten';
 
 /** Loads the database client on first use, because a process that finds its users in the cache never needs it. */
 const database = async () => (await import('../storage/database')).database();
@@ -22,16 +23,21 @@ export async function linkedUserIds(
 const Inserted = z.array(z.object({ id: z.guid() }));
 
 /**
- * Inserts links for users that have none and returns the internal ids of the inserted rows. PostgreSQL returns a row only to
- * the statement that inserted it.
+ * Inserts links for users that have none and are not forgotten (lib/linking/forgotten.ts), and returns the internal ids of
+ * the inserted rows. PostgreSQL returns a row only to the statement that inserted it. `issuedAt` is the time of the session
+ * token that requests the link, in seconds since 1970. A token from after the deletion of a forgotten user links the user.
  *
  * The statement is SQL because Prisma plans `createManyAndReturn` on each call. It names the conflict target, so that the
  * statement fails instead of creating a second link if the unique key is missing.
  */
-export async function insertLinks(identityProviderUserIds: readonly string[]): Promise<string[]> {
+export async function insertLinks(
+  identityProviderUserIds: readonly string[],
+  issuedAt: number | null = null,
+): Promise<string[]> {
   const ids = identityProviderUserIds.map(() => uuidV7());
   const inserted = await (await database()).$queryRaw`INSERT INTO public.users (id, identity_provider_user_id)
-    SELECT * FROM unnest(${ids}::uuid[], ${identityProviderUserIds}::text[])
+    SELECT * FROM unnest(${ids}::uuid[], ${identityProviderUserIds}::text[]) AS link (id, user_id)
+    WHERE public.forgotten_until(user_id, to_timestamp(${issuedAt}::float8)) IS NULL
     ON CONFLICT (identity_provider_user_id) DO NOTHING
     RETURNING id`;
   return Inserted.parse(inserted).map(({ id }) => id);
@@ -57,16 +63,24 @@ export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): P
   }
 }
 
+/** Numbers of users. */
+export interface Linked {
+  readonly linked: number;
+  readonly forgotten: number;
+}
+
 /**
- * Links many identity-provider users, each exactly once, and returns how many this call linked.
+ * Links many identity-provider users, each exactly once. Returns how many this call linked, and how many are forgotten.
  *
- * Runs two statements, or one if all users are linked. The unique key decides races. Passes database errors through. After
- * an error, some users may be linked, and the call can be repeated. Several hundred ids are within the limits of PostgreSQL.
+ * Runs one statement if all users are linked, two if it links all others, and otherwise three. The unique key decides races.
+ * Passes database errors through. After an error, some users may be linked, and the call can be repeated. Several hundred
+ * ids are within the limits of PostgreSQL.
  */
-export async function linkMany(identityProviderUserIds: readonly string[]): Promise<number> {
+export async function linkMany(identityProviderUserIds: readonly string[]): Promise<Linked> {
   return retryOnConflict(async () => {
-    const linked = await linkedUserIds(identityProviderUserIds);
-    const missing = identityProviderUserIds.filter((id) => !linked.has(id));
-    return missing.length === 0 ? 0 : (await insertLinks(missing)).length;
+    const existing = await linkedUserIds(identityProviderUserIds);
+    const missing = identityProviderUserIds.filter((id) => !existing.has(id));
+    const linked = missing.length === 0 ? 0 : (await insertLinks(missing)).length;
+    return { linked, forgotten: linked === missing.length ? 0 : (await forgottenUntil(missing)).size };
   });
 }

@@ -59,7 +59,7 @@ export function instruments(meter: Meter): Metrics {
   breakers.add(0);
   const registrations = meter.createCounter('identity_link.registrations', {
     description:
-      'Registrations by source (`request`, `register`, `webhook`) and outcome (`created`, `existing`).',
+      'Registrations by source (`request`, `register`, `webhook`) and outcome (`created`, `existing`, `forgotten`).',
     unit: '{registration}',
   });
   const webhooks = meter.createCounter('identity_link.webhooks', {

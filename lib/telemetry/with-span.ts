@@ -6,7 +6,7 @@ export interface SpanOutcomes {
   readonly guard: 'passed' | 'rejected';
   readonly 'cache read': 'hit' | 'miss' | 'error';
   readonly 'cache write': 'stored' | 'error';
-  readonly register: 'created' | 'existing';
+  readonly register: 'created' | 'existing' | 'forgotten';
   readonly 'verify webhook': 'verified' | 'rejected';
 }
 

@@ -1,7 +1,8 @@
 import { IdentityProviderUserId } from '../api/schemas';
 import { type RetryOptions, retry } from '../concurrency/retry';
 import { listUsers, MAX_USERS } from '../idp/backend-api';
-import { linkedUserIds, linkMany } from '../linking/links';
+import { forgottenUntil } from '../linking/forgotten';
+import { type Linked, linkedUserIds, linkMany } from '../linking/links';
 import { asTransientError } from './database-error';
 import { type Cursor, paginate } from './paginate';
 
@@ -18,10 +19,20 @@ export interface BackfillStep {
   readonly seen: number;
   readonly linked: number;
   readonly alreadyLinked: number;
+  /** Users that are not linked because an operator has forgotten them. */
+  readonly forgotten: number;
   /** Users whose ids the service does not accept (contract 2.7). */
   readonly failed: readonly { readonly id: string; readonly reason: string }[];
   /** Position from which a later run continues. */
   readonly cursor: Cursor;
+}
+
+/** Returns the numbers that `linkMany` would return. */
+async function countUnlinked(ids: readonly string[]): Promise<Linked> {
+  const existing = await linkedUserIds(ids);
+  const missing = ids.filter((id) => !existing.has(id));
+  const forgotten = (await forgottenUntil(missing)).size;
+  return { linked: missing.length - forgotten, forgotten };
 }
 
 /**
@@ -48,9 +59,10 @@ export async function* backfill({
     const failed = parsedUsers.flatMap(({ id, parsed: { error } }) =>
       error === undefined ? [] : [{ id, reason: error.issues[0]?.message ?? '' }],
     );
-    const linked = await retry(retryOptions, () =>
-      asTransientError(dryRun ? linkedUserIds(ids).then((known) => ids.length - known.size) : linkMany(ids)),
+    const { linked, forgotten } = await retry(retryOptions, () =>
+      asTransientError(dryRun ? countUnlinked(ids) : linkMany(ids)),
     );
-    yield { seen: users.length, linked, alreadyLinked: ids.length - linked, failed, cursor };
+    const alreadyLinked = ids.length - linked - forgotten;
+    yield { seen: users.length, linked, alreadyLinked, forgotten, failed, cursor };
   }
 }

@@ -1,13 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import * as z from 'zod/mini';
 import { retry, TransientError } from '../concurrency/retry';
+import { parseEnvironmentSubset, variables } from '../env';
 import { linkedUserIds } from '../linking/links';
+import { database } from '../storage/database';
 import { deleteCachedUserId } from '../user-id';
 import { asTransientError } from './database-error';
 import { deleteLink } from './rows';
 
 /**
- * `referenced`: another table refers to the row, so it is not deleted. `relinked`: a request with a valid session has linked
- * the user again. `uncertain`: the row is deleted, but the cache has not confirmed the deletion of its entry.
+ * `referenced`: another table refers to the row, so it is not deleted. `relinked`: the user is linked again, by a session
+ * token from after the deletion, or by any registration if FORGOTTEN_USERS_DAYS is 0. `uncertain`: the row is deleted, but
+ * the cache has not confirmed the deletion of its entry.
  */
 export type ForgetResult = 'forgotten' | 'referenced' | 'relinked' | 'uncertain';
 
@@ -35,34 +39,43 @@ function tryUncache(identityProviderUserId: string): Promise<boolean> {
 
 /**
  * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. After `forgotten` there is no row, no
- * cached id without a row, and no request that could store one.
+ * cached id without a row, and no request that could store one. For FORGOTTEN_USERS_DAYS, only a session token that is
+ * issued later links the user again (lib/linking/forgotten.ts).
  *
  * Deletes the cache entry, the row, the entry again, and the entry once more after a pause:
  * - For a user without requests, the first deletion ensures that there is never a cached id without a row.
  * - A request that read the row before the deletion can cache the old id until the pause ends, because a lookup has a
  *   deadline. The last deletion removes that entry. Until then, requests of this user can get an id without a row.
- * - A request that finds no row links the user again, and the result is `relinked`. Its cache entry contains the id of the
- *   new row. If the last deletion removes that entry, the next request reads the row.
+ * - If a request links the user again, the result is `relinked`. Its cache entry contains the id of the new row. If the
+ *   last deletion removes that entry, the next request reads the row.
  *
  * One case remains. A process that is suspended between its lookup and its write for longer than the pause can cache the old
  * id for the lifetime of an entry. This cannot happen if the user was deleted at the provider and the tokens have expired,
  * so the command asks the operator to wait for that.
  *
  * Rejects if the cache does not respond to the first deletion or if the database fails. The row then still exists, unless
- * only the last statement failed. That statement checks whether the user is linked again.
+ * only the last statement failed. That statement checks whether the user is linked again. A database whose default isolation
+ * level is REPEATABLE READ does not exclude that a registration in flight links the user again. The result is `relinked`.
  */
 export async function forget(
   identityProviderUserId: string,
-  userId: string | undefined,
   lookupsEnd: () => Promise<unknown> = () => sleep(LOOKUPS_END_MS),
 ): Promise<ForgetResult> {
+  const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(z.pick(variables, { FORGOTTEN_USERS_DAYS: true }));
   if (!(await tryUncache(identityProviderUserId)))
     throw new Error('The cache does not respond. Nothing was deleted.');
-  if (userId !== undefined && (await deleteLink({ userId, identityProviderUserId })) === 'referenced')
-    return 'referenced';
+  if ((await deleteLink(identityProviderUserId, FORGOTTEN_USERS_DAYS)) === 'referenced') return 'referenced';
   await tryUncache(identityProviderUserId);
   await lookupsEnd();
   if (!(await tryUncache(identityProviderUserId))) return 'uncertain';
   const linked = await asTransientError(linkedUserIds([identityProviderUserId]));
   return linked.size === 0 ? 'forgotten' : 'relinked';
+}
+
+/** Deletes the entry of a forgotten user, so that any registration links the user. Returns false if there is none. */
+export async function remember(identityProviderUserId: string): Promise<boolean> {
+  const deleting = database().$executeRaw`
+    DELETE FROM public.forgotten_users
+    WHERE id_hash = public.forgotten_user_hash(${identityProviderUserId}) AND expires_at > now()`;
+  return (await asTransientError(deleting)) === 1;
 }

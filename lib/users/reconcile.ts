@@ -1,5 +1,6 @@
 import { type RetryOptions, retry } from '../concurrency/retry';
 import { listUsers, listUsersById, MAX_USERS } from '../idp/backend-api';
+import { forgottenUntil } from '../linking/forgotten';
 import { linkedUserIds } from '../linking/links';
 import { asTransientError } from './database-error';
 import { paginate } from './paginate';
@@ -10,7 +11,9 @@ export interface ReconcileStep {
   /** Number of the provider's users on this page. 0 if it is a page of rows. */
   readonly providerUsers: number;
   readonly rows: number;
-  /** Ids of users of the provider that are not linked. */
+  /** Number of users of the provider that are not linked because an operator has forgotten them. */
+  readonly forgotten: number;
+  /** Ids of other users of the provider that are not linked. */
   readonly notLinked: readonly string[];
   /** Links of users that do not exist at the provider. */
   readonly notAtProvider: readonly Link[];
@@ -27,18 +30,19 @@ export async function* reconcile(retryOptions: RetryOptions): AsyncGenerator<Rec
   for await (const { users } of pages) {
     const ids = users.map(({ id }) => id);
     // PostgreSQL does not accept an id with a NUL, so such an id cannot be linked either.
-    const linked = await retry(retryOptions, () =>
-      asTransientError(linkedUserIds(ids.filter((id) => !id.includes('\0')))),
-    );
-    const notLinked = ids.filter((id) => !linked.has(id));
-    yield { providerUsers: users.length, rows: 0, notLinked, notAtProvider: [] };
+    const valid = ids.filter((id) => !id.includes('\0'));
+    const linked = await retry(retryOptions, () => asTransientError(linkedUserIds(valid)));
+    const missing = valid.filter((id) => !linked.has(id));
+    const forgotten = await retry(retryOptions, () => asTransientError(forgottenUntil(missing)));
+    const notLinked = ids.filter((id) => !linked.has(id) && !forgotten.has(id));
+    yield { providerUsers: users.length, rows: 0, forgotten: forgotten.size, notLinked, notAtProvider: [] };
   }
   for (let last: Link | undefined; ; ) {
     const links = await retry(retryOptions, () => linksAfter(last?.userId, ROWS_PER_PAGE));
     const ids = links.map(({ identityProviderUserId }) => identityProviderUserId);
     const known = new Set((await retry(retryOptions, () => listUsersById(ids))).map(({ id }) => id));
     const notAtProvider = links.filter(({ identityProviderUserId }) => !known.has(identityProviderUserId));
-    yield { providerUsers: 0, rows: links.length, notLinked: [], notAtProvider };
+    yield { providerUsers: 0, rows: links.length, forgotten: 0, notLinked: [], notAtProvider };
     last = links.at(-1);
     if (links.length < ROWS_PER_PAGE) return;
   }

@@ -1,4 +1,6 @@
 import * as z from 'zod/mini';
+import { storeForgotten } from '../linking/forgotten';
+import { retryOnConflict } from '../linking/links';
 import { database } from '../storage/database';
 import { asTransientError } from './database-error';
 
@@ -47,16 +49,24 @@ export async function findLinks(eitherId: string): Promise<Link[]> {
 /** Prisma's error for the deletion of a row that another table refers to without ON DELETE CASCADE or SET NULL. */
 const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 
+/** Time limits of the wait for a connection, which may start the database, and of the transaction. */
+const TRANSACTION = { maxWait: 7_000, timeout: 8_000 };
+
 /**
- * Deletes the row of a link, if there is one, and the rows that refer to it by ON DELETE CASCADE. If another foreign key
- * refers to the row, does not delete it and returns `referenced`. The role of the service does not need the privilege to
- * delete rows.
+ * Deletes the row of a user, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same transaction,
+ * stores for `days` days that the user is forgotten, unless `days` is 0. If another foreign key refers to the row, returns
+ * `referenced` without a change. The role of the service does not need the privileges for this function.
  */
-export async function deleteLink({
-  userId,
-  identityProviderUserId,
-}: Link): Promise<'deleted' | 'referenced'> {
-  const deleting = database().user.deleteMany({ where: { id: userId, identityProviderUserId } });
+export async function deleteLink(
+  identityProviderUserId: string,
+  days: number,
+): Promise<'deleted' | 'referenced'> {
+  const deleting = retryOnConflict(() =>
+    database().$transaction(async (transaction) => {
+      if (days > 0) await storeForgotten(transaction, identityProviderUserId, days);
+      await transaction.user.deleteMany({ where: { identityProviderUserId } });
+    }, TRANSACTION),
+  );
   return asTransientError(
     deleting.then(
       () => 'deleted',

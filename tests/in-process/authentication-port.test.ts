@@ -3,12 +3,12 @@ import { describe, expect, test, vi } from 'vitest';
 import { authenticateRequest } from '#lib/authentication/authenticate-request';
 import { createAuthenticationAdapter } from '#lib/idp/authentication-adapter';
 import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/keys';
-import { bearer, tokenFor } from '../harness/requests';
+import { bearer, now, tokenFor } from '../harness/requests';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };
 const idp = stopAfterAll(await startEmulator({ ...keys, webhook: undefined }));
-const resolveUserId = vi.fn(async (id: string) => `internal-${id}`);
+const resolveUserId = vi.fn(async (id: string, _issuedAt: () => number | undefined) => `internal-${id}`);
 
 describe.each([
   ['JWKS', {}],
@@ -26,6 +26,16 @@ describe.each([
       userId: `internal-${id}`,
       identityProviderUserId: id,
     });
+  });
+
+  test('The adapter passes the issue time of the token on, and a forgotten user is unauthenticated', async () => {
+    resolveUserId.mockClear();
+    const iat = now() - 30;
+    expect(await authenticate(bearer(tokenFor(idp, 'user_1', { iat })))).toBeDefined();
+    expect(resolveUserId.mock.calls.map(([, issuedAt]) => issuedAt())).toEqual([iat]);
+    const forgetful = async () => undefined;
+    const request = new Request('https://app.example.com/any', { headers: bearer(tokenFor(idp, 'user_1')) });
+    expect(await authenticateRequest(request, port, forgetful)).toBeUndefined();
   });
 
   test.each<[string, () => Record<string, string>]>([

@@ -1,14 +1,26 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database, kv } = await startInProcess();
 const key = (user: string) => `auth:user-id-by-idp:${user}`;
 const cached = (user: string) => kv.engine.call('GET', key(user));
 
-const { forget, resolveUserId } = await importAsProcess(async () => ({
-  ...(await import('#lib/users/forget')),
-  ...(await import('#lib/user-id')),
-}));
+const { forget, remember, forgottenUntil, registerByIdentityProviderUserId, resolveUserId } =
+  await importAsProcess(async () => ({
+    ...(await import('#lib/users/forget')),
+    ...(await import('#lib/linking/forgotten')),
+    ...(await import('#lib/register')),
+    ...(await import('#lib/user-id')),
+  }));
+
+/** Resolves the id of a user with a session token that was issued at this time. By default, long ago. */
+async function resolve(user: string, issuedAt = 0): Promise<string> {
+  const userId = await resolveUserId(user, () => issuedAt);
+  if (userId === undefined) throw new Error('The user is forgotten');
+  return userId;
+}
+/** Returns a token time at which a user that is forgotten now may come back. */
+const later = () => Date.now() / 1000 + 60;
 
 /** Commands and statements in the order of their arrival. */
 const steps: string[] = [];
@@ -28,51 +40,126 @@ afterEach(async () => {
 });
 
 test('The deletion removes the entry, the row, the entry, and the entry again after the pause', async () => {
-  const userId = await resolveUserId('user_gone');
+  await resolve('user_gone');
   steps.length = 0;
-  const result = await forget('user_gone', userId, async () => steps.push('pause'));
+  const result = await forget('user_gone', async () => steps.push('pause'));
   expect(result).toBe('forgotten');
   const changes = steps.filter((step) => !['BEGIN', 'COMMIT'].includes(step));
-  expect(changes).toEqual(['DEL', 'DELETE', 'DEL', 'pause', 'DEL', 'SELECT']);
+  expect(changes).toEqual(['DEL', 'WITH', 'DELETE', 'DELETE', 'DEL', 'pause', 'DEL', 'SELECT']);
   expect([await database.rowsOf('user_gone'), await cached('user_gone')]).toEqual([[], null]);
 });
 
 test('An id that a lookup stores during the pause is removed after it', async () => {
-  const userId = await resolveUserId('user_late_write');
-  const result = await forget('user_late_write', userId, () =>
-    kv.engine.call('SET', key('user_late_write'), userId),
-  );
+  const userId = await resolve('user_late_write');
+  const result = await forget('user_late_write', () => kv.engine.call('SET', key('user_late_write'), userId));
   expect([result, await cached('user_late_write')]).toEqual(['forgotten', null]);
 });
 
 test('A user that is linked again during the pause keeps the new row', async () => {
-  const userId = await resolveUserId('user_back');
+  const userId = await resolve('user_back');
   let next = '';
-  const result = await forget('user_back', userId, async () => {
-    next = await resolveUserId('user_back');
+  const result = await forget('user_back', async () => {
+    next = await resolve('user_back', later());
   });
   expect(result).toBe('relinked');
   expect(next).not.toBe(userId);
   expect(await database.rowsOf('user_back')).toMatchObject([{ id: next }]);
-  expect(await resolveUserId('user_back')).toBe(next);
+  expect(await resolve('user_back')).toBe(next);
 });
 
 test('A row that another table refers to is not deleted', async () => {
-  const userId = await resolveUserId('user_referenced');
+  const userId = await resolve('user_referenced');
   await database.pool.query(`CREATE TABLE orders (user_id uuid REFERENCES users (id))`);
   await database.pool.query('INSERT INTO orders VALUES ($1)', [userId]);
-  expect(await forget('user_referenced', userId, async () => undefined)).toBe('referenced');
-  expect(await resolveUserId('user_referenced')).toBe(userId);
+  expect(await forget('user_referenced', async () => undefined)).toBe('referenced');
+  expect(await resolve('user_referenced')).toBe(userId);
+  expect([...(await forgottenUntil(['user_referenced']))]).toEqual([]);
 });
 
 test('Without a response of the cache, the deletion rejects before it and is uncertain after it', async () => {
-  const [kept, gone] = [await resolveUserId('user_kept'), await resolveUserId('user_uncertain')];
+  const kept = await resolve('user_kept');
+  await resolve('user_uncertain');
   let rejected: unknown;
-  const result = await forget('user_uncertain', gone, async () => {
+  const result = await forget('user_uncertain', async () => {
     await kv.proxy.treat('refuse');
-    rejected = forget('user_kept', kept).catch((error: Error) => error.message);
+    rejected = forget('user_kept').catch((error: Error) => error.message);
   });
   expect([result, await rejected]).toEqual(['uncertain', 'The cache does not respond. Nothing was deleted.']);
   expect(await database.rowsOf('user_uncertain')).toEqual([]);
   expect(await database.rowsOf('user_kept')).toMatchObject([{ id: kept }]);
+});
+
+test('With FORGOTTEN_USERS_DAYS=0, nothing is stored, and any registration links the user again', async () => {
+  await resolve('user_unprotected');
+  const { rows: before } = await database.pool.query('SELECT FROM forgotten_users');
+  vi.stubEnv('FORGOTTEN_USERS_DAYS', '0');
+  expect(await forget('user_unprotected', async () => undefined)).toBe('forgotten');
+  vi.stubEnv('FORGOTTEN_USERS_DAYS', undefined);
+  const { rows: after } = await database.pool.query('SELECT FROM forgotten_users');
+  expect(after).toHaveLength(before.length);
+  expect(await registerByIdentityProviderUserId('user_unprotected')).toMatchObject({ created: true });
+});
+
+test('The entry contains no id and lasts 30 days, or FORGOTTEN_USERS_DAYS', async () => {
+  await forget('user_30_days', async () => undefined);
+  vi.stubEnv('FORGOTTEN_USERS_DAYS', '400');
+  await forget('user_400_days', async () => undefined);
+  vi.stubEnv('FORGOTTEN_USERS_DAYS', undefined);
+  const { rows } = await database.pool.query(
+    `SELECT expires_at - forgotten_at = $2 AS lasts, length(id_hash) AS bytes FROM forgotten_users
+     WHERE id_hash = forgotten_user_hash($1)`,
+    ['user_30_days', '30 days'],
+  );
+  expect(rows).toEqual([{ lasts: true, bytes: 32 }]);
+  const until = (await forgottenUntil(['user_30_days', 'user_400_days', 'user_other'])).entries();
+  const days = [...until].map(([id, time]) => [id, Math.round((time - Date.now()) / 86_400_000)]);
+  expect(days).toEqual([
+    ['user_30_days', 30],
+    ['user_400_days', 400],
+  ]);
+});
+
+test('A second deletion of a user starts the time of the entry again', async () => {
+  await forget('user_twice', async () => undefined);
+  await resolve('user_twice', later());
+  await database.pool.query(`UPDATE forgotten_users SET forgotten_at = forgotten_at - interval '1 day'`);
+  await forget('user_twice', async () => undefined);
+  await expect(resolve('user_twice', Date.now() / 1000)).rejects.toThrow('forgotten');
+});
+
+test('A deletion also deletes up to ten expired entries', async () => {
+  const users = Array.from({ length: 12 }, (_, index) => `user_expired_${index}`);
+  for (const user of users) await forget(user, async () => undefined);
+  await database.pool.query('UPDATE forgotten_users SET expires_at = now()');
+  const count = async () => (await database.pool.query('SELECT FROM forgotten_users')).rows.length;
+  const before = await count();
+  await forget('user_who_deletes', async () => undefined);
+  expect(await count()).toBe(before + 1 - 10);
+});
+
+test('A user that is remembered is linked by any registration', async () => {
+  await forget('user_remembered', async () => undefined);
+  expect(await registerByIdentityProviderUserId('user_remembered')).toBeUndefined();
+  expect([await remember('user_remembered'), await remember('user_remembered')]).toEqual([true, false]);
+  expect(await registerByIdentityProviderUserId('user_remembered')).toMatchObject({ created: true });
+});
+
+test('The role of the service can check ids, but cannot read the entries or the key', async () => {
+  const client = await database.pool.connect();
+  try {
+    await client.query(
+      'BEGIN; CREATE ROLE service_of_this_test; GRANT SELECT, INSERT ON users TO service_of_this_test',
+    );
+    await client.query('SET LOCAL ROLE service_of_this_test');
+    const { rows } = await client.query(`SELECT forgotten_until('user_30_days', NULL) IS NULL AS ok`);
+    expect(rows).toHaveLength(1);
+    for (const table of ['forgotten_users', 'forgotten_users_key']) {
+      await client.query('SAVEPOINT before');
+      await expect(client.query(`SELECT FROM ${table}`)).rejects.toThrow('permission denied');
+      await client.query('ROLLBACK TO before');
+    }
+  } finally {
+    await client.query('ROLLBACK');
+    client.release();
+  }
 });

@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database, kv } = await startInProcess();
+const issuedAt = () => undefined;
 const { contextOf } = await importAsProcess(() => import('#lib/guard'));
 
 beforeEach(() => {
@@ -10,7 +11,7 @@ beforeEach(() => {
 });
 
 test('A request with a verified session gets a frozen context with the id of the row', async () => {
-  const context = await contextOf({ user: 'user_new' });
+  const context = await contextOf({ user: 'user_new', issuedAt });
   const [row] = await database.rowsOf('user_new');
   expect(context).toEqual({ isAuthenticated: true, userId: row?.id, identityProviderUserId: 'user_new' });
   expect(Object.isFrozen(context)).toBe(true);
@@ -23,7 +24,7 @@ test('A request without a verified session causes no command and no statement', 
 
 test('30 concurrent requests of three users get the id of their own user and share the lookups', async () => {
   const users = Array.from({ length: 30 }, (_, index) => `user_${index % 3}`);
-  const contexts = await Promise.all(users.map((user) => contextOf({ user })));
+  const contexts = await Promise.all(users.map((user) => contextOf({ user, issuedAt })));
   for (const [index, user] of users.entries()) {
     expect(await database.rowsOf(user)).toMatchObject([{ id: contexts[index]?.userId }]);
   }

@@ -27,9 +27,11 @@ test('linkMany() links the users that have no link, in two statements, and retur
 });
 
 test('linkedUserIds() reads only the rows of the given users', async () => {
-  const { userId } = await register('user_j');
+  const registration = await register('user_j');
   await register('user_k');
-  expect([...(await linkedUserIds(['user_j', 'user_without_link']))]).toEqual([['user_j', userId]]);
+  expect([...(await linkedUserIds(['user_j', 'user_without_link']))]).toEqual([
+    ['user_j', registration?.userId],
+  ]);
 });
 
 test('linkMany() runs one statement if all users are linked', async () => {

@@ -5,9 +5,15 @@ import { allowInserts, failInserts, importAsProcess, startInProcess } from '../h
 
 const { database } = await startInProcess();
 
-type Register = typeof import('#lib/register').registerByIdentityProviderUserId;
-const loadRegister = async (): Promise<Register> =>
-  (await importAsProcess(() => import('#lib/register'))).registerByIdentityProviderUserId;
+/** Returns the function of a process of its own. It throws for a forgotten user. */
+const loadRegister = async () => {
+  const { registerByIdentityProviderUserId } = await importAsProcess(() => import('#lib/register'));
+  return async (user: string) => {
+    const registration = await registerByIdentityProviderUserId(user);
+    if (registration === undefined) throw new Error('The user is forgotten');
+    return registration;
+  };
+};
 
 const register = await loadRegister();
 const registerElsewhere = await loadRegister();
@@ -148,4 +154,13 @@ test('Without the unique key, a call rejects and creates no row', async () => {
   await expect(register('user_without_key')).rejects.toThrow();
   expect(await idsOf('user_without_key')).toEqual([]);
   await database.pool.query(`CREATE UNIQUE INDEX ${key} ON users (identity_provider_user_id)`);
+});
+
+test('A call rejects if its row vanishes and the user is not forgotten, so that a delivery is not acknowledged', async () => {
+  await database.pool.query(`
+    CREATE FUNCTION skip_insert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+    CREATE TRIGGER skip_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION skip_insert()`);
+  await expect(register('user_vanished')).rejects.toThrow('neither found nor created');
+  await database.pool.query('DROP TRIGGER skip_insert ON users; DROP FUNCTION skip_insert');
+  expect(await register('user_vanished')).toMatchObject({ created: true });
 });

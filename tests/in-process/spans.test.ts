@@ -48,8 +48,10 @@ afterEach(async () => {
   kv.beforeCommand = async () => undefined;
 });
 
+const verdict = (user: string) => ({ user, issuedAt: () => undefined });
+
 test('The spans of a guarded request report the outcome of each step', async () => {
-  await contextOf({ user: 'user_spans' });
+  await contextOf(verdict('user_spans'));
   expect(spans).toEqual([
     ['cache read', 'miss'],
     ['register', 'created'],
@@ -57,7 +59,7 @@ test('The spans of a guarded request report the outcome of each step', async () 
     ['guard', 'passed'],
   ]);
   spans.length = 0;
-  await contextOf({ user: 'user_spans' });
+  await contextOf(verdict('user_spans'));
   expect(spans).toEqual([
     ['cache read', 'hit'],
     ['guard', 'passed'],
@@ -65,10 +67,10 @@ test('The spans of a guarded request report the outcome of each step', async () 
 });
 
 test('The spans of a guarded request whose cache fails report the error and the existing user', async () => {
-  await contextOf({ user: 'user_without_cache' });
+  await contextOf(verdict('user_without_cache'));
   spans.length = 0;
   kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));
-  await contextOf({ user: 'user_without_cache' });
+  await contextOf(verdict('user_without_cache'));
   expect(spans).toEqual([
     ['cache read', 'error'],
     ['register', 'existing'],
@@ -80,7 +82,7 @@ test('The span of a cache write that fails has the outcome error', async () => {
   kv.beforeCommand = async (command) => {
     if (command.toUpperCase() === 'SET') throw new Error('failed by a test');
   };
-  await contextOf({ user: 'user_not_stored' });
+  await contextOf(verdict('user_not_stored'));
   expect(spans).toContainEqual(['cache write', 'error']);
 });
 
@@ -124,14 +126,14 @@ test('An outage of the cache is reported once when it begins and once when it en
   const warn = vi.spyOn(loaded.log, 'warn').mockReturnValue();
   const info = vi.spyOn(loaded.log, 'info').mockReturnValue();
   kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));
-  for (let call = 0; call < 10; call += 1) await loaded.contextOf({ user: 'user_outage' });
+  for (let call = 0; call < 10; call += 1) await loaded.contextOf(verdict('user_outage'));
   expect(warn).toHaveBeenCalledExactlyOnceWith({ error: expect.anything() }, 'cache skipped');
   expect(
     [telemetry.breakerOpened, telemetry.breakerClosed].map((each) => vi.mocked(each).mock.calls),
   ).toEqual([[[]], []]);
   kv.beforeCommand = async () => undefined;
   vi.advanceTimersByTime(1_000);
-  await loaded.contextOf({ user: 'user_outage' });
+  await loaded.contextOf(verdict('user_outage'));
   await expect.poll(() => vi.mocked(telemetry.breakerClosed).mock.calls).toEqual([[]]);
   expect(info).toHaveBeenCalledExactlyOnceWith('cache in use again');
   expect(vi.mocked(telemetry.breakerOpened).mock.calls).toEqual([[]]);

@@ -20,7 +20,7 @@ const loadProcess = () =>
     ]);
     return async (user: string) => {
       const fields = {};
-      const userId = await withLogFields(fields, () => resolveUserId(user));
+      const userId = await withLogFields(fields, () => resolveUserId(user, () => undefined));
       return { userId, ...fields };
     };
   });

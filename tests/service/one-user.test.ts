@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { runCommand } from '../harness/commands';
-import { bearer, me, register, send, tokenFor } from '../harness/requests';
+import { bearer, cookie, deliver, me, now, register, send, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { runCommandInProcess } from '../vitest/run-command-in-process';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -9,7 +9,7 @@ const service = stopAfterAll(await startTestService());
 const { database, idp, environment } = service;
 const key = (id: string) => `auth:user-id-by-idp:${id}`;
 const cached = (id: string) => service.kv.engine.call('GET', key(id));
-const command = (name: 'show' | 'forget', ...args: string[]) =>
+const command = (name: 'show' | 'forget' | 'remember' | 'export', ...args: string[]) =>
   runCommand(`users/${name}`, args, environment);
 const show = (id: string) =>
   runCommandInProcess(() => import('../../commands/users/show'), [id], environment);
@@ -22,13 +22,15 @@ async function visit(id: string): Promise<string> {
   expect(status).toBe(200);
   return String(Object(body).userId);
 }
+/** Moves the time of each deletion into the past, so that the tokens of later visits are newer. */
+const ageDeletions = () =>
+  database.pool.query(`UPDATE forgotten_users SET forgotten_at = forgotten_at - interval '10 seconds'`);
 /** Runs the deletion of the forget command in this process. Calls `meanwhile` instead of the pause of the deletion. */
 async function forgetWith(
   id: string,
-  userId: string | undefined,
   meanwhile: () => Promise<unknown> = async () => undefined,
 ): Promise<string> {
-  return (await import('#lib/users/forget')).forget(id, userId, meanwhile);
+  return (await import('#lib/users/forget')).forget(id, meanwhile);
 }
 
 beforeAll(() => {
@@ -72,9 +74,12 @@ test('The forget command deletes the row and the cached id, and warns if the pro
     rows: [],
     cached: null,
   });
-  expect(stdout).toContain('The identity provider still has this user. The next request creates a new link');
+  expect(stdout).toContain(
+    'The identity provider still has this user. A session token that is issued after the deletion creates a new link',
+  );
   expect(stdout).toMatch(/The row and the cached id of this user are deleted\.\n$/);
   expect(stdout).not.toContain('@');
+  await ageDeletions();
   expect(await visit(user.id)).not.toBe(userId);
 });
 
@@ -96,7 +101,7 @@ test('A lookup that read the row before the deletion leaves no cached id', async
   try {
     await expect.poll(() => isStopped).toBe(true);
     await expect.poll(queriesHaveEnded).toBe(true);
-    const outcome = await forgetWith(id, userId, async () => {
+    const outcome = await forgetWith(id, async () => {
       expect(await database.rowsOf(id)).toEqual([]);
       process.kill(pid, 'SIGCONT');
       // The process returns the old id and caches it. The last step of the deletion removes the cached id.
@@ -109,6 +114,7 @@ test('A lookup that read the row before the deletion leaves no cached id', async
     database.proxy.onClientData = listening;
   }
   expect(await cached(id)).toBeNull();
+  await ageDeletions();
   const next = await visit(id);
   expect(next).not.toBe(userId);
   expect(await database.rowsOf(id)).toMatchObject([{ id: next }]);
@@ -132,7 +138,8 @@ test('A user who makes a request during the deletion gets a new internal id, and
   const id = 'user_who_comes_back';
   const userId = await visit(id);
   let next = '';
-  const outcome = await forgetWith(id, userId, async () => {
+  const outcome = await forgetWith(id, async () => {
+    await ageDeletions();
     next = await visit(id);
   });
   expect(outcome).toBe('relinked');
@@ -145,7 +152,7 @@ test('The deletion also removes a cached id that has no row', async () => {
   const id = 'user_half_forgotten';
   await visit(id);
   await database.pool.query('DELETE FROM users WHERE identity_provider_user_id = $1', [id]);
-  expect(await forgetWith(id, undefined)).toBe('forgotten');
+  expect(await forgetWith(id)).toBe('forgotten');
   expect(await cached(id)).toBeNull();
 });
 
@@ -165,7 +172,7 @@ test('A foreign key with ON DELETE RESTRICT prevents the deletion, and a foreign
   });
   expect(await database.rowsOf(kept)).toHaveLength(1);
   expect(await visit(kept)).toBe(keptId);
-  expect(await forgetWith(gone, goneId)).toBe('forgotten');
+  expect(await forgetWith(gone)).toBe('forgotten');
   expect((await database.pool.query('SELECT * FROM notes_gone')).rows).toEqual([]);
   await database.pool.query('DROP TABLE notes_kept, notes_gone');
 });
@@ -196,4 +203,72 @@ test('The forget command rejects an id that is the internal id of one user and t
     stderr: expect.stringContaining('Pass the other id of the user'),
   });
   expect(await database.rowsOf(userId)).toHaveLength(1);
+});
+
+test('A forgotten user is linked again only by a newer token, until the entry expires or the user is remembered', async () => {
+  const id = 'user_to_stay_forgotten';
+  const before = tokenFor(idp, id, { iat: now() - 30 });
+  const caller = tokenFor(idp, 'user_calling');
+  await visit(id);
+  expect(await forgetWith(id)).toBe('forgotten');
+  const page = () =>
+    send(`${service.url}/users/v1/me`, { headers: { ...cookie(before), 'sec-fetch-site': 'same-origin' } });
+  const unauthorized = { status: 401, body: { message: 'Unauthorized' } };
+  expect([await me(service.url, before), await page()]).toMatchObject([unauthorized, unauthorized]);
+  await expect.poll(() => service.linesWith('"reason":"forgotten"')).toHaveLength(2);
+  expect(await register(service.url, caller, { identityProviderUserId: id })).toMatchObject({
+    status: 409,
+    body: { message: 'User is forgotten' },
+  });
+  expect(await deliver(service.url, userCreated(id))).toMatchObject({
+    status: 200,
+    body: { received: true, eventType: 'user.created' },
+  });
+  await expect.poll(() => service.linesWith('"registered":"forgotten"')).toHaveLength(2);
+  expect(await database.rowsOf(id)).toEqual([]);
+  const shown = await show(id);
+  expect(shown).toMatchObject({ exit: 1, stdout: expect.stringMatching(/\nforgotten +until 20\S+Z\n/) });
+
+  const remembered = [await command('remember', id), await command('remember', id)];
+  expect(remembered).toMatchObject([{ exit: 0 }, { exit: 1 }]);
+  expect(await deliver(service.url, userCreated(id))).toMatchObject({ status: 200 });
+  expect(await database.rowsOf(id)).toHaveLength(1);
+});
+
+test('The export command prints what the service holds of a user, by either id', async () => {
+  const { id } = signUp('exported');
+  const userId = await visit(id);
+  await database.pool.query('INSERT INTO webhook_subjects (id, applied_time) VALUES ($1, 1000), ($2, 1)', [
+    id,
+    'user_of_another_subject',
+  ]);
+  const { exit, stdout, stderr } = await command('export', '--user', userId);
+  expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
+  expect(JSON.parse(stdout)).toEqual({
+    link: { userId, identityProviderUserId: id },
+    cachedUserId: userId,
+    forgottenUntil: null,
+    webhookSubjects: [{ id, appliedTime: '1970-01-01T00:00:01.000Z', receivedAt: expect.any(String) }],
+    ownTables: {},
+  });
+  expect((await command('export', '--user', id)).stdout).toBe(stdout);
+  await forgetWith(id);
+  const forgotten = await command('export', '--user', id);
+  expect(forgotten.exit).toBe(1);
+  expect(JSON.parse(forgotten.stdout)).toMatchObject({
+    link: { userId: null, identityProviderUserId: id },
+    cachedUserId: null,
+    forgottenUntil: expect.stringMatching(/^20/),
+  });
+  expect(await command('export')).toMatchObject({ exit: 2, stderr: expect.stringContaining('Pass one id') });
+});
+
+test('The export contains the rows that exportOwnTables returns', async () => {
+  const { exportUser } = await import('#lib/users/export');
+  const userId = await visit('user_with_tables');
+  const user = { userId, identityProviderUserId: 'user_with_tables' };
+  expect(await exportUser(user, async (given) => ({ notes: [given] }))).toMatchObject({
+    link: user,
+    ownTables: { notes: [user] },
+  });
 });

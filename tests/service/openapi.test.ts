@@ -95,6 +95,13 @@ const provocations: Record<string, () => Promise<Received>> = {
   [`POST ${REGISTER} 400 tooLong`]: () => submitId('😀'.repeat(256)),
   [`POST ${REGISTER} 400 notWellFormed`]: () => submitId('a\ud800'),
   [`POST ${REGISTER} 401 unauthorized`]: () => send(`${service.url}${REGISTER}`, { method: 'POST' }),
+  [`POST ${REGISTER} 409 forgotten`]: async () => {
+    await pool.query(
+      `INSERT INTO forgotten_users VALUES (forgotten_user_hash($1), now(), now() + interval '1 day')`,
+      ['user_forgotten'],
+    );
+    return submitId('user_forgotten');
+  },
   [`POST ${REGISTER} 413 payloadTooLarge`]: () => submit(' '.repeat(16 * 1024 + 1)),
   [`POST ${REGISTER} 500 internalServerError`]: async () => {
     await submitId('user_caller');

@@ -18,6 +18,12 @@ const lacking = (name: string) => {
   return { cookie: complete.replace(new RegExp(`${name}=[^;]*(?:; )?`), '') };
 };
 
+const FORGOTTEN = 'user_who_is_forgotten';
+await service.database.pool.query(
+  `INSERT INTO forgotten_users VALUES (forgotten_user_hash($1), now() + interval '1 hour', now() + interval '1 day')`,
+  [FORGOTTEN],
+);
+
 type Credential = () => Record<string, string>;
 const cases: [string, string, Credential][] = [
   ['no-credential', 'no header', () => ({})],
@@ -53,6 +59,8 @@ const cases: [string, string, Credential][] = [
   ['pending-session', 'as a cookie', () => cookie(token({ sts: 'pending' }))],
   ['no-user-id', 'an empty sub', () => bearer(token({ sub: '' }))],
   ['no-user-id', 'a sub that is too long', () => bearer(token({ sub: 'u'.repeat(256) }))],
+  ['forgotten', 'as a bearer', () => bearer(token({ sub: FORGOTTEN }))],
+  ['forgotten', 'as a cookie', () => cookie(token({ sub: FORGOTTEN }))],
 ];
 
 let requests = 0;

@@ -140,7 +140,7 @@ describe('After hostile traffic with and without cache and database', () => {
     ms: z.int().min(0),
     cache: z.enum(['hit', 'miss', 'bypass']).optional(),
     caller: z.enum(['created', 'existing']).optional(),
-    registered: z.enum(['created', 'existing']).optional(),
+    registered: z.enum(['created', 'existing', 'forgotten']).optional(),
     reason: z
       .string()
       .regex(/^[a-z-]+$/)

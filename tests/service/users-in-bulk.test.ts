@@ -116,7 +116,7 @@ test('A backfill registers each user with a valid id despite a rate limit, error
   expect(there.filter((id) => !linked.has(id))).toEqual([tooLong]);
   // Users that already had a row keep their internal id.
   expect((await database.pool.query('SELECT * FROM users')).rows).toEqual(expect.arrayContaining(before));
-  const [seen = 0, made = 0, already = 0, failed = 0] = (stdout.match(/\d+/g) ?? []).map(Number);
+  const [seen = 0, made = 0, already = 0, , failed = 0] = (stdout.match(/\d+/g) ?? []).map(Number);
   expect({ sum: made + already + failed, made: made + 100, failed }).toEqual({
     sum: seen,
     made: linked.size,
@@ -128,7 +128,7 @@ test('A backfill registers each user with a valid id despite a rate limit, error
   const again = await backfill();
   expect(again).toMatchObject({
     exit: 0,
-    stdout: expect.stringMatching(/ 0 linked, \d+ already linked, 0 failed\n$/),
+    stdout: expect.stringMatching(/ 0 linked, \d+ already linked, 0 forgotten, 0 failed\n$/),
   });
 });
 
@@ -168,12 +168,12 @@ test('A backfill ends if the provider stays unavailable, and the next run contin
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
   const broken = await backfill('--retry-seconds', '1');
   expect(broken.exit).toBe(1);
-  expect(broken.stdout).toBe('500 seen, 500 linked, 0 already linked, 0 failed\n');
+  expect(broken.stdout).toBe('500 seen, 500 linked, 0 already linked, 0 forgotten, 0 failed\n');
   expect(broken.stderr).toContain('Stopped early: the identity provider responds with status 503');
   front.handler = forward;
   expect(await backfill()).toMatchObject({
     exit: 0,
-    stdout: '1200 seen, 1200 linked, 0 already linked, 0 failed\n',
+    stdout: '1200 seen, 1200 linked, 0 already linked, 0 forgotten, 0 failed\n',
   });
   expect(await database.users()).toEqual(ids.toSorted());
 });
@@ -187,7 +187,7 @@ test('A backfill waits for a database that is temporarily unavailable', async ()
   const { exit, stdout, stderr } = await ended;
   expect({ exit, stdout }).toEqual({
     exit: 0,
-    stdout: '1200 seen, 1200 linked, 0 already linked, 0 failed\n',
+    stdout: '1200 seen, 1200 linked, 0 already linked, 0 forgotten, 0 failed\n',
   });
   expect(stderr).toMatch(/The database failed \(\w+\)\. Retry in/);
 });
@@ -200,7 +200,7 @@ test('A backfill registers all 20,000 users of an import with 100 users per seco
   });
   expect(await backfill()).toMatchObject({
     exit: 0,
-    stdout: '20000 seen, 20000 linked, 0 already linked, 0 failed\n',
+    stdout: '20000 seen, 20000 linked, 0 already linked, 0 forgotten, 0 failed\n',
   });
   expect(await database.users()).toEqual(ids.toSorted());
 });
@@ -210,10 +210,27 @@ test('A dry run counts the users and writes no rows and no state', async () => {
   await link(ids.slice(0, 30));
   expect(await backfill('--dry-run')).toMatchObject({
     exit: 0,
-    stdout: '700 seen, 670 to link, 30 already linked, 0 failed\n',
+    stdout: '700 seen, 670 to link, 30 already linked, 0 forgotten, 0 failed\n',
   });
   expect(await database.users()).toHaveLength(30);
   expect(existsSync(state)).toBe(false);
+});
+
+test('Forgotten users are not linked, and a check does not report them as a difference', async () => {
+  const ids = signUp(700);
+  await database.pool.query(
+    `INSERT INTO forgotten_users SELECT forgotten_user_hash(id), now(), now() + interval '1 day' FROM unnest($1::text[]) AS id`,
+    [ids.slice(0, 600)],
+  );
+  const counts = (linked: string) => `700 seen, 100 ${linked}, 0 already linked, 600 forgotten, 0 failed\n`;
+  expect(await backfill('--dry-run')).toMatchObject({ exit: 0, stdout: counts('to link') });
+  expect(await backfill()).toMatchObject({ exit: 0, stdout: counts('linked') });
+  expect(await database.users()).toEqual(ids.slice(600).toSorted());
+  expect(await check('--ids')).toMatchObject({
+    exit: 0,
+    stdout:
+      '700 users at the provider, 0 of them not linked, 600 forgotten\n100 rows, 0 of them not at the provider\n',
+  });
 });
 
 test('A backfill with --since processes only users that signed up on or after that date', async () => {
@@ -292,12 +309,15 @@ test('A check counts users that are missing in the database or at the provider, 
     stdout: `${ids
       .slice(0, 3)
       .map((id) => `not linked: ${id}\n`)
-      .join('')}1200 users at the provider, 3 of them not linked\n1197 rows, 0 of them not at the provider\n`,
+      .join(
+        '',
+      )}1200 users at the provider, 3 of them not linked, 0 forgotten\n1197 rows, 0 of them not at the provider\n`,
   });
   await backfill();
   expect(await runCommand('users/check', [], environment())).toMatchObject({
     exit: 0,
-    stdout: '1200 users at the provider, 0 of them not linked\n1200 rows, 0 of them not at the provider\n',
+    stdout:
+      '1200 users at the provider, 0 of them not linked, 0 forgotten\n1200 rows, 0 of them not at the provider\n',
   });
 
   // A signed-in caller may register any id. Such an id must not change the query to the provider.

@@ -114,7 +114,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     ]);
     expect(await paste('npm run -s local users:check')).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^\d+ users at the provider, 0 of them not linked\n/),
+      stdout: expect.stringMatching(/^\d+ users at the provider, 0 of them not linked, 0 forgotten\n/),
     });
     expect(await paste('npm run -s local -- users:show nobody --shout')).toMatchObject({
       code: 2,

@@ -55,6 +55,7 @@ describe('The environment', () => {
       IDP_WEBHOOK_SIGNING_SECRET: [secretOf(24), secretOf(64)],
       IDP_AUTHORIZED_PARTIES: ['https://a.example', 'http://localhost:3000'],
       USER_ID_CACHE_TTL_SECONDS: 600,
+      FORGOTTEN_USERS_DAYS: 30,
     });
     expect(environment.IDP_JWT_KEY).toBeUndefined();
   });
@@ -329,6 +330,8 @@ describe('The environment', () => {
     ['CLERK_FAPI_URL', 'not a URL'],
     ['USER_ID_CACHE_TTL_SECONDS', '1.5'],
     ['USER_ID_CACHE_TTL_SECONDS', 'ten'],
+    ['FORGOTTEN_USERS_DAYS', '-1'],
+    ['FORGOTTEN_USERS_DAYS', '1000'],
     ['CLERK_API_URL', 'https://api.clerk.com'],
     ['CLERK_FAPI_URL', 'http://example.com'],
     ['IDP_CONSOLE_URL', 'http://example.com:3900'],

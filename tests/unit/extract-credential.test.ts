@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { expiryOf, extractCredential, parseCookies, stripSdkHeaders } from '#lib/idp/extract-credential';
+import { extractCredential, parseCookies, stripSdkHeaders, timesOf } from '#lib/idp/extract-credential';
 
 const TOKEN = 'eyJh.eyJz.c2ln';
 const OURS = 'https://app.example';
@@ -105,9 +105,10 @@ test('stripSdkHeaders() removes only headers that start with a prefix of the SDK
   });
 });
 
-test('expiryOf() returns the expiry of a token, and throws for a token without one', () => {
+test('timesOf() returns the times of a token, and throws for a token without an expiry', () => {
   const tokenOf = (payload: string) => `ey.${Buffer.from(payload).toString('base64url')}.x`;
-  expect(expiryOf(tokenOf('{"exp":7}'))).toBe(7_000);
+  expect(timesOf(tokenOf('{"exp":7,"iat":2,"a":1}'))).toEqual({ exp: 7, iat: 2 });
+  expect(timesOf(tokenOf('{"exp":7}'))).toEqual({ exp: 7 });
   for (const token of [tokenOf('{}'), tokenOf('{"exp":"7"}'), 'ey', ''])
-    expect(() => expiryOf(token)).toThrow();
+    expect(() => timesOf(token)).toThrow();
 });

@@ -12,7 +12,7 @@ interface Waiting {
 }
 
 /** The row and the entry of the one user. The ids count from 1. */
-const world = { row: '', cached: '', ids: 0, waiting: new Set<Waiting>() };
+const world = { row: '', isForgotten: false, cached: '', ids: 0, waiting: new Set<Waiting>() };
 const idOf = (count: number) => `00000000-0000-7000-8000-00000000000${count}`;
 
 /** Ids that lookups are about to store. */
@@ -27,17 +27,20 @@ vi.mock('#lib/linking/links', () => ({
     released(() => new Map(world.row === '' ? [] : [[user, world.row]])),
   insertLinks: () =>
     released(() => {
-      if (world.row !== '') return [];
+      if (world.row !== '' || world.isForgotten) return [];
       world.ids += 1;
       world.row = idOf(world.ids);
       return [world.row];
     }),
   retryOnConflict: (work: () => unknown) => work(),
 }));
+vi.mock('#lib/linking/forgotten', () => ({
+  forgottenUntil: async ([user]: readonly string[]) => new Map(world.isForgotten ? [[user, 1]] : []),
+}));
 vi.mock('#lib/users/rows', () => ({
-  deleteLink: ({ userId }: { userId: string }) =>
+  deleteLink: () =>
     released(() => {
-      if (world.row === userId) world.row = '';
+      Object.assign(world, { row: '', isForgotten: true });
       return 'deleted';
     }),
 }));
@@ -73,7 +76,7 @@ async function loadProcess() {
   return {
     guard: async () => {
       const fields: RequestLogFields = {};
-      await withLogFields(fields, () => resolveUserId(USER));
+      await withLogFields(fields, () => resolveUserId(USER, () => undefined));
       return { created: fields.caller === 'created' };
     },
     register: () => registerByIdentityProviderUserId(USER),
@@ -83,7 +86,7 @@ async function loadProcess() {
           () => undefined,
           () => writes.every((id) => id === world.row),
         );
-      return forget(USER, world.row, pause);
+      return forget(USER, pause);
     },
   };
 }
@@ -107,7 +110,12 @@ type Operation = readonly [kind: keyof Process, process: number];
 /** Starts the calls, releases the fakes in the order of the choices, and returns the number of alternatives of each choice. */
 async function run(user: UserBefore, calls: readonly Operation[], choices: readonly number[]) {
   const id = user === 'new' ? '' : idOf(1);
-  Object.assign(world, { row: id, cached: user === 'cached' ? id : '', ids: id === '' ? 0 : 1 });
+  Object.assign(world, {
+    row: id,
+    isForgotten: false,
+    cached: user === 'cached' ? id : '',
+    ids: id === '' ? 0 : 1,
+  });
   let isDone = false;
   const started = calls.map(([kind, process]) => processes[process]?.[kind]());
   const results = Promise.all(started).finally(() => {

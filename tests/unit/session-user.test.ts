@@ -19,7 +19,14 @@ vi.hoisted(() => vi.stubEnv('CLERK_SECRET_KEY', 'sk_test_of_this_test'));
 const require = createRequire(import.meta.url);
 // The SDK has a module for bundlers, which Node.js cannot load. This one is for Node.js.
 vi.mock('#lib/idp/server', () => require('@clerk/nextjs/server'));
-vi.mock('#lib/user-id', () => ({ resolveUserId: async () => 'internal-id' }));
+/** The issue times of the tokens of the users that the guard resolved. */
+const issued = vi.hoisted((): unknown[] => []);
+vi.mock('#lib/user-id', () => ({
+  resolveUserId: async (_user: string, issuedAt: () => unknown) => {
+    issued.push(issuedAt());
+    return 'internal-id';
+  },
+}));
 const { default: middleware } = await import('../../middleware');
 
 const event: NextFetchEvent = Object.create(null);
@@ -66,6 +73,14 @@ test.each(KINDS)('The guard gets the user of a session from the middleware: %s',
   }
 });
 
+test.each(KINDS)('The guard gets the issue time of the token: %s', async (_kind, as) => {
+  issued.length = 0;
+  const iat = Math.floor(Date.now() / 1000) - 30;
+  const session = token('user_1', { iat });
+  for (let request = 0; request < 2; request += 1) await userOf(as(session));
+  expect(issued).toEqual([iat, iat]);
+});
+
 test('The first of several session cookies determines the user', async () => {
   const { cookie: given } = cookie(token('user_1'));
   expect(await userOf({ cookie: `${given}; __session_other=${token('user_2')}` })).toBe('user_1');
@@ -96,7 +111,7 @@ test('A client cannot select the user with request headers', async () => {
 const session = { isAuthenticated: true, userId: 'user_1', sessionId: 'sess_1' };
 
 test.each([
-  ['the user of a session', session, { user: 'user_1' }],
+  ['the user of a session', session, { user: 'user_1', issuedAt: expect.any(Function) }],
   ['malformed without authentication', { ...session, isAuthenticated: false }, { reason: 'malformed' }],
   [
     'pending-session for a pending session',

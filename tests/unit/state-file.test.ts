@@ -8,7 +8,7 @@ import { temporaryFolder } from '../vitest/temporary-folder';
 const folder = temporaryFolder();
 const state = {
   cursor: { createdAt: 1, seen: [{ id: 'user_1', createdAt: 1 }] },
-  figures: { seen: 1, linked: 1, alreadyLinked: 0, failed: 0 },
+  figures: { seen: 1, linked: 1, alreadyLinked: 0, forgotten: 0, failed: 0 },
 };
 
 test.each([false, true])(

@@ -14,6 +14,7 @@ import {
   remove,
   type State,
   sharing,
+  type UserState,
   uncache,
   userOf,
   type Weakness,
@@ -46,6 +47,23 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     if (call.kind === 'guard') for (const each of sharing(state, call, 'shares guard')) remove(state, each);
   }
 
+  /** Responds to a call, and to those that share its result, that the user is forgotten. */
+  function forgotten(state: State, call: Call): void {
+    const user = userOf(state, call);
+    const sharers = call.isLate
+      ? []
+      : [
+          ...(call.kind === 'guard' ? sharing(state, call, 'shares guard') : []),
+          ...sharing(state, call, 'shares register'),
+        ];
+    for (const each of [call, ...sharers]) {
+      remove(state, each);
+      if (each.isLate) continue;
+      if (each.kind === 'webhook') user.isAcknowledged = true;
+      if (each.hasNewToken) user.isRejected = true;
+    }
+  }
+
   /** Ends the registration of a call, and that of the calls that share the result. */
   function registered(state: State, call: Call, id: number, created: boolean): void {
     const sharers = call.isLate ? [] : sharing(state, call, 'shares register');
@@ -69,29 +87,40 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
 
   /** Starts the registration of a call, or shares the result of a registration in flight. */
   function startRegister(state: State, call: Call): void {
-    const isInFlight = state.calls.some(
-      (each) => isRegistering(each) && each.process === call.process && each.user === call.user,
+    const others = state.calls.filter(
+      (each) => each.process === call.process && each.user === call.user && !each.isLate,
     );
-    call.at = isInFlight ? 'shares register' : 'find';
+    const areGuards = (each: Call) => call.kind === 'guard' && each.kind === 'guard';
+    const leadsGuard = (each: Call) =>
+      areGuards(each) &&
+      each.hasNewToken === call.hasNewToken &&
+      (isRegistering(each) || each.at === 'write');
+    const isForAll = isWeak('calls with different tokens share a registration');
+    const leads = (each: Call) =>
+      isRegistering(each) && (isForAll || (each.kind !== 'guard' && call.kind !== 'guard'));
+    if (others.some(leadsGuard)) call.at = 'shares guard';
+    else call.at = others.some(leads) ? 'shares register' : 'find';
   }
 
-  function start(state: State, kind: Kind, user: number, process: number): void {
+  function start(state: State, kind: Kind, user: number, process: number, hasNewToken = false): void {
     const call: Call = {
       ...{ kind, user, process, at: 'read', id: 0 },
-      ...{ created: false, skipsCache: false, isLate: false },
+      ...{ created: false, hasNewToken, skipsCache: false, isLate: false },
     };
-    if (kind === 'guard') {
-      const leads = (each: Call) => each.kind === 'guard' && each.process === process && each.user === user;
-      if (state.calls.some((each) => leads(each) && !each.isLate)) call.at = 'shares guard';
-    } else startRegister(state, call);
+    if (kind !== 'guard') startRegister(state, call);
     if (kind === 'webhook' && isWeak('the webhook is acknowledged before the commit'))
       userOf(state, call).isAcknowledged = true;
     state.calls.push(call);
   }
 
-  /** Inserts a row unless one exists. The statement is atomic, and it decides every race. */
+  /** Inserts a row unless one exists or the user is forgotten. The statement is atomic, and it decides every race. */
   function insert(state: State, call: Call): void {
     const user = userOf(state, call);
+    const isSkipped = user.isForgotten && !call.hasNewToken;
+    if (isSkipped && !isWeak('the insert does not check forgotten users')) {
+      call.at = 'find again';
+      return;
+    }
     if (isWeak('the cache is written before the commit') && call.kind === 'guard' && call.id === 0) {
       call.id = newId(user);
       write(state, call);
@@ -102,6 +131,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     } else {
       const id = call.id === 0 ? newId(user) : call.id;
       user.rows = isWeak('no unique key') ? [...user.rows, id] : [id];
+      user.hasOldRow = !call.hasNewToken;
       registered(state, call, id, true);
     }
   }
@@ -127,14 +157,20 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       }
     } else if (call.at === 'insert') insert(state, call);
     else if (call.at === 'find again') {
-      // An operator has deleted the row of the winner.
-      if (row === undefined) fail(state, call);
+      // The user is forgotten, or an operator has deleted the row of the winner.
+      if (row === undefined) forgotten(state, call);
       else registered(state, call, row, call.created);
     } else {
       write(state, call);
       if (call.isLate) remove(state, call);
       else respond(state, call);
     }
+  }
+
+  /** Stores that the user is forgotten. The tokens of the calls in flight are from before. */
+  function storeForgotten(state: State, user: UserState, forget: Forget): void {
+    user.isForgotten = true;
+    for (const call of state.calls) if (call.user === forget.user) call.hasNewToken = false;
   }
 
   /** Runs the next step of the operator's command. If the cache is down, only the first step ends the command early. */
@@ -148,11 +184,14 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       else state.forget = null;
       if (!isWeak('forget deletes the row before the entry')) tryUncache();
     } else if (forget.at === 'delete') {
-      if (user.rows.includes(forget.row)) {
-        user.rows = user.rows.filter((row) => row !== forget.row);
-        user.deleted.push(forget.row);
-        user.isForgetting = true;
-      }
+      if (user.rows.length > 0) user.isForgetting = true;
+      user.deleted.push(...user.rows);
+      user.rows = [];
+      const isLater = isWeak('forget stores the entry of the user after the deletion');
+      if (!isLater) storeForgotten(state, user, forget);
+      forget.at = isLater ? 'store' : 'uncache';
+    } else if (forget.at === 'store') {
+      storeForgotten(state, user, forget);
       forget.at = 'uncache';
     } else if (forget.at === 'uncache') {
       tryUncache();
@@ -201,12 +240,16 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       for (const process of [...busy, ...idle.slice(0, 1)]) {
         const where = `user ${user}, process ${process}`;
         bounded('guards', `${where}: guard`, (next) => start(next, 'guard', user, process));
+        if (state.users[user]?.isForgotten)
+          bounded('guards', `${where}: guard with a newer token`, (next) =>
+            start(next, 'guard', user, process, true),
+          );
         bounded('registers', `${where}: register`, (next) => start(next, 'register', user, process));
         bounded('deliveries', `${where}: webhook`, (next) => start(next, 'webhook', user, process));
       }
       if (state.forget === null)
         bounded('forgets', `user ${user}: forget`, (next) => {
-          next.forget = { user, row: next.users[user]?.rows[0] ?? 0, at: 'uncache first' };
+          next.forget = { user, at: 'uncache first' };
         });
       if (state.users[user]?.cached !== 0)
         add(`user ${user}: the entry expires`, (next) => uncache(next.users[user]));
@@ -225,7 +268,11 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
         `${where} ${at}, response lost`,
         withCall((next, call) => {
           const user = userOf(next, call);
-          if (at === 'insert' && user.rows.length === 0) user.rows = [newId(user)];
+          const isSkipped = user.isForgotten && !call.hasNewToken;
+          if (at === 'insert' && user.rows.length === 0 && !isSkipped) {
+            user.rows = [newId(user)];
+            user.hasOldRow = !call.hasNewToken;
+          }
           fail(next, call);
         }),
       );

@@ -29,6 +29,9 @@ export const WEAKNESSES = [
   'forget deletes the row before the entry',
   'forget does not wait for lookups',
   'forget does not delete the entry after the pause',
+  'forget stores the entry of the user after the deletion',
+  'the insert does not check forgotten users',
+  'calls with different tokens share a registration',
   'the webhook is acknowledged before the commit',
   'the webhook is acknowledged after a failed registration',
 ] as const;
@@ -45,6 +48,8 @@ export interface Call {
   at: 'read' | 'find' | 'insert' | 'find again' | 'write' | 'shares guard' | 'shares register';
   id: number;
   created: boolean;
+  /** The session token was issued after the last deletion of the user. Only guards have a token of the user. */
+  hasNewToken: boolean;
   /** The cache did not respond to the read, so the call does not write to the cache. */
   skipsCache: boolean;
   /** The deadline has passed: the caller has an error, but the statements continue. */
@@ -64,17 +69,24 @@ export interface UserState {
   cachedDuringForget: boolean;
   /** A row was deleted, and no later forget has reported success. */
   isForgetting: boolean;
+  /** The user has an entry. It does not expire in the model. */
+  isForgotten: boolean;
+  /** The row was inserted for a token from before the deletion, or a newer token was rejected. */
+  hasOldRow: boolean;
+  isRejected: boolean;
   /** The ids that callers got, the number of registrations that reported `created`, and whether a webhook was acknowledged. */
   returned: number[];
   created: number;
   isAcknowledged: boolean;
 }
 
-/** An operator's command that forgets a user. `at` is the next step. `row` is the id that the command has found, or 0. */
+/**
+ * An operator's command that forgets a user. `at` is the next step. `row` is the id that the command has found, or 0. Only a weakness
+ * has the step `store`.
+ */
 export interface Forget {
   readonly user: number;
-  readonly row: number;
-  at: 'uncache first' | 'delete' | 'uncache' | 'wait' | 'uncache last';
+  at: 'uncache first' | 'delete' | 'store' | 'uncache' | 'wait' | 'uncache last';
 }
 
 export interface State {
@@ -86,13 +98,14 @@ export interface State {
 }
 
 export const REGISTERING: readonly Call['at'][] = ['find', 'insert', 'find again'];
-export const rank = ({ kind, user, process, at, id, isLate }: Call) =>
-  `${process} ${user} ${kind} ${at} ${id} ${isLate}`;
+export const rank = ({ kind, user, process, at, id, isLate, hasNewToken }: Call) =>
+  `${process} ${user} ${kind} ${at} ${id} ${isLate} ${hasNewToken}`;
 export const isRegistering = (call: Call) => REGISTERING.includes(call.at) && !call.isLate;
 
 /** Returns a user without a row. */
 export const newUser = (): UserState => ({
   ...{ rows: [], deleted: [], ids: 0, cached: 0, cachedDuringForget: false, isForgetting: false },
+  ...{ isForgotten: false, hasOldRow: false, isRejected: false },
   ...{ returned: [], created: 0, isAcknowledged: false },
 });
 
@@ -101,8 +114,15 @@ export const userOf = (state: State, { user }: { readonly user: number }): UserS
   if (found === undefined) throw new Error('Unknown user');
   return found;
 };
-export const sharing = (state: State, { process, user }: Call, at: Call['at']) =>
-  state.calls.filter((call) => call.process === process && call.user === user && call.at === at);
+/** Returns the calls that share the result of a call. Guards share it if they have the same token. */
+export const sharing = (state: State, { process, user, hasNewToken }: Call, at: Call['at']) =>
+  state.calls.filter(
+    (call) =>
+      call.process === process &&
+      call.user === user &&
+      call.at === at &&
+      (at === 'shares register' || call.hasNewToken === hasNewToken),
+  );
 export const remove = (state: State, call: Call) => {
   state.calls = state.calls.filter((each) => each !== call);
 };
@@ -140,7 +160,11 @@ export function brokenGuarantee({ users }: State): string | undefined {
     if (rows.length > 1 || ids.size > 1 + deleted.length)
       return 'a user has one id until an operator forgets it';
     if (user.created > 1 + deleted.length) return 'at most one response per link reports created';
-    if (user.isAcknowledged && rows.length + deleted.length === 0) return 'an acknowledged webhook has a row';
+    if (user.isAcknowledged && rows.length + deleted.length === 0 && !user.isForgotten)
+      return 'an acknowledged webhook has a row, or an operator has forgotten the user';
+    if (user.isForgotten && user.hasOldRow && rows.length > 0)
+      return 'only a newer token links a forgotten user again';
+    if (user.isRejected) return 'a newer token is not rejected';
     if (cached !== 0 && !rows.includes(cached) && !(user.isForgetting && user.cachedDuringForget))
       return 'a cached id has a row, except for entries that requests write while an operator forgets the user';
   }

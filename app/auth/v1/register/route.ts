@@ -1,14 +1,17 @@
 import { RegisterUserRequest, type UserLink } from '#lib/api/schemas';
 import { guard } from '#lib/guard';
 import { readJson } from '#lib/http/body';
+import { HttpError } from '#lib/http/error';
 import { json } from '#lib/http/route';
 import { addLogFields } from '#lib/log';
-import { registerByIdentityProviderUserId } from '#lib/register';
+import { outcomeOf, registerByIdentityProviderUserId } from '#lib/register';
 
-/** POST /auth/v1/register: 201 if this call created the user, 200 if the user existed (contract 4.1). */
+/** POST /auth/v1/register: 201 if this call created the user, 200 if the user existed, 409 if the user is forgotten (contract 4.1). */
 export const POST = guard(async (request) => {
   const { identityProviderUserId } = await readJson(request, RegisterUserRequest);
-  const { userId, created } = await registerByIdentityProviderUserId(identityProviderUserId);
-  addLogFields({ registered: created ? 'created' : 'existing' });
+  const registration = await registerByIdentityProviderUserId(identityProviderUserId);
+  addLogFields({ registered: outcomeOf(registration) });
+  if (registration === undefined) throw new HttpError(409, 'User is forgotten');
+  const { userId, created } = registration;
   return json({ userId, identityProviderUserId } satisfies UserLink, created ? 201 : 200);
 }, '/auth/v1/register');

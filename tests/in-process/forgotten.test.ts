@@ -1,0 +1,285 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { waitUntil } from '../../dev/system/processes';
+import { importAsProcess, startInProcess } from '../harness/in-process';
+import { SIGNING_SECRET } from '../harness/keys';
+import { inParallel } from '../harness/parallel';
+import { signatureHeaders } from '../harness/requests';
+
+const { database, kv } = await startInProcess();
+
+/** The session that the fake SDK reports to pages and actions. */
+const session = { isAuthenticated: true, userId: '', sessionId: 'sess_1', sessionClaims: { iat: 0 } };
+/** Headers that a page gets. The last one makes it a page (lib/idp/sanitize-request.ts). */
+const pageHeaders = new Headers({ 'x-request-id': 'page' });
+vi.mock('#lib/idp/server', () => ({ auth: async () => session }));
+vi.mock('next/headers', () => ({ headers: async () => pageHeaders }));
+vi.mock('react', async (original) => ({
+  ...(await original<typeof import('react')>()),
+  cache: (work: unknown) => work,
+}));
+
+const loadProcess = () =>
+  importAsProcess(async () => {
+    const [z, { withLogFields }, webhook, register, links, rows, forget, guard, user, action, ids, page] =
+      await Promise.all([
+        import('zod/mini'),
+        import('#lib/log'),
+        import('#lib/webhook'),
+        import('#lib/register'),
+        import('#lib/linking/links'),
+        import('#lib/users/rows'),
+        import('#lib/users/forget'),
+        import('#lib/guard'),
+        import('#lib/user'),
+        import('#lib/guard-action'),
+        import('#lib/user-id'),
+        import('#lib/idp/sanitize-request'),
+      ]);
+    pageHeaders.set(page.PAGE_PATH, '/account');
+    const withFields = async <T>(work: () => Promise<T>) => {
+      const fields: Parameters<typeof withLogFields>[0] = {};
+      return { fields, result: await withLogFields(fields, work) };
+    };
+    let handled = 0;
+    const handlers = { 'user.created': () => async () => (handled += 1) };
+    return {
+      register: register.registerByIdentityProviderUserId,
+      /** Calls the guard with a token that was issued at this time. Returns its fields of the log line. */
+      guard: async (name: string, issuedAt: number) =>
+        (await withFields(() => guard.contextOf({ user: name, issuedAt: () => issuedAt }))).fields,
+      resolve: ids.resolveUserId,
+      getUser: user.getUser,
+      action: action.guardAction(z.object({}), async (_input, { userId }) => userId),
+      linkMany: links.linkMany,
+      insertLinks: links.insertLinks,
+      deleteLink: rows.deleteLink,
+      forget: (name: string) => forget.forget(name, async () => undefined),
+      /** Delivers a `user.created`. Returns the fields of the log line and the number of calls of the handler. */
+      deliver: async (name: string, messageId = name) => {
+        const payload = JSON.stringify({ type: 'user.created', data: { id: name } });
+        const signature = signatureHeaders(payload, { secret: SIGNING_SECRET, id: `msg_${messageId}` });
+        handled = 0;
+        const receive = () => webhook.receiveWebhook(payload, new Headers(signature), handlers);
+        const { fields, result } = await withFields(receive);
+        return { ...result, registered: fields.registered, handled };
+      },
+    };
+  });
+
+const one = await loadProcess();
+const other = await loadProcess();
+
+const seconds = () => Date.now() / 1000;
+const LONG_AGO = 0;
+const later = () => seconds() + 60;
+const cached = (user: string) => kv.engine.call('GET', `auth:user-id-by-idp:${user}`);
+const idsOf = async (user: string) => (await database.rowsOf(user)).map(({ id }) => id);
+const expireAll = () => database.pool.query('UPDATE forgotten_users SET expires_at = now()');
+
+beforeEach(() => {
+  database.takeStatements();
+});
+afterEach(async () => {
+  await database.pool.query(`
+    DROP TRIGGER IF EXISTS pause_insert ON users; DROP FUNCTION IF EXISTS pause_insert; DROP TABLE IF EXISTS children`);
+});
+
+test('Without the permission of a newer token, nothing links a forgotten user, and the row and the cached id stay absent', async () => {
+  await one.guard('user_1', LONG_AGO);
+  expect(await one.forget('user_1')).toBe('forgotten');
+  const acknowledgment = { received: true, eventType: 'user.created', registered: 'forgotten', handled: 0 };
+  for (const process of [one, other]) {
+    expect(await process.deliver('user_1')).toEqual(acknowledgment);
+    expect(await process.register('user_1')).toBeUndefined();
+    expect(await process.guard('user_1', LONG_AGO)).toEqual({ reason: 'forgotten' });
+    expect(await process.linkMany(['user_1', 'user_2'])).toMatchObject({ forgotten: 1 });
+  }
+  expect([await idsOf('user_1'), await cached('user_1')]).toEqual([[], null]);
+});
+
+test('A new user takes no statement for the check, and a forgotten one takes four', async () => {
+  const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
+  await one.deliver('user_unknown');
+  expect(statements().slice(0, 2)).toEqual(['SELECT', 'INSERT']);
+  await one.forget('user_unknown');
+  statements();
+  await one.deliver('user_unknown');
+  expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT', 'SELECT']);
+});
+
+test('A token links a forgotten user if it was issued more than 5 s after the deletion, and later calls find the row', async () => {
+  await one.forget('user_back');
+  const { rows } = await database.pool.query(
+    `SELECT extract(epoch FROM forgotten_at)::float8 AS at FROM forgotten_users WHERE id_hash = forgotten_user_hash('user_back')`,
+  );
+  const { at } = rows[0];
+  expect(await one.guard('user_back', at + 5)).toEqual({ reason: 'forgotten' });
+  expect(await one.guard('user_back', at + 5.001)).toEqual({ cache: 'miss', caller: 'created' });
+  const [userId] = await idsOf('user_back');
+  expect(await cached('user_back')).toBe(userId);
+  expect(await one.deliver('user_back')).toMatchObject({ registered: 'existing' });
+  expect(await other.register('user_back')).toEqual({ userId, created: false });
+  expect(await other.guard('user_back', LONG_AGO)).toEqual({ cache: 'hit' });
+});
+
+test('The time of a token is read only after a miss of the cache', async () => {
+  const issuedAt = vi.fn(() => LONG_AGO);
+  const userId = await one.resolve('user_cached', issuedAt);
+  expect(issuedAt).toHaveBeenCalledTimes(1);
+  expect(await one.resolve('user_cached', issuedAt)).toBe(userId);
+  expect(issuedAt).toHaveBeenCalledTimes(1);
+});
+
+test('A page and an action follow the same rule as the guard', async () => {
+  await one.forget('user_of_page');
+  Object.assign(session, { userId: 'user_of_page', sessionClaims: { iat: LONG_AGO } });
+  expect(await one.getUser()).toBeUndefined();
+  await expect(one.action(undefined, {})).rejects.toMatchObject({
+    digest: expect.stringContaining('/sign-in'),
+  });
+  expect(await idsOf('user_of_page')).toEqual([]);
+  Object.assign(session, { sessionClaims: { iat: later() } });
+  const result = await one.action(undefined, {});
+  expect(result).toEqual({ ok: true, data: (await idsOf('user_of_page'))[0] });
+  expect(await one.getUser()).toMatchObject({ identityProviderUserId: 'user_of_page' });
+});
+
+test('A session without a token time does not link a forgotten user', async () => {
+  await one.forget('user_timeless');
+  expect(await one.resolve('user_timeless', () => undefined)).toBeUndefined();
+});
+
+const kinds = ['delivery', 'register call', 'guard with an older token'] as const;
+test.each(kinds)('A guard with a newer token is not rejected with a concurrent %s', async (kind) => {
+  const user = `user_with_${kind}`;
+  await one.forget(user);
+  const rejected = {
+    delivery: () => one.deliver(user),
+    'register call': () => one.register(user),
+    'guard with an older token': () => one.guard(user, LONG_AGO),
+  }[kind];
+  const [, guarded] = await Promise.all([rejected(), one.guard(user, later())]);
+  expect(guarded).toEqual({ cache: 'miss', caller: 'created' });
+});
+
+test('Of concurrent calls for a forgotten user, only the guard with a newer token creates the row', async () => {
+  for (let round = 0; round < 20; round += 1) {
+    const user = `user_concurrent_${round}`;
+    await one.forget(user);
+    const [guarded, registered, delivered, old] = await Promise.all([
+      one.guard(user, later()),
+      one.register(user),
+      one.deliver(user),
+      other.guard(user, LONG_AGO),
+    ]);
+    expect(guarded.caller).toBe('created');
+    expect([undefined, false]).toContain(registered?.created);
+    expect(['forgotten', 'existing']).toContain(delivered.registered);
+    expect([undefined, 'existing']).toContain(old.caller);
+    expect(await idsOf(user)).toHaveLength(1);
+  }
+});
+
+/** Returns true once a session waits for a lock of the sessions that the query selects. */
+const isBlocked = (count: number) =>
+  waitUntil(async () => {
+    const { rows } = await database.pool.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`,
+    );
+    return rows.length >= count;
+  }, 10_000);
+
+test('An insert that starts during the deletion waits for it and finds the entry', async () => {
+  const userId = await one.resolve('user_deleting', () => LONG_AGO);
+  await database.pool.query('CREATE TABLE children (user_id uuid REFERENCES users (id) ON DELETE CASCADE)');
+  await database.pool.query('INSERT INTO children VALUES ($1)', [userId]);
+  const holder = await database.pool.connect();
+  try {
+    await holder.query('BEGIN; SELECT FROM children FOR UPDATE');
+    const deletion = one.deleteLink('user_deleting', 30);
+    expect(await isBlocked(1)).toBe(true);
+    const inserted = other.insertLinks(['user_deleting', 'user_of_same_statement']);
+    expect(await isBlocked(2)).toBe(true);
+    await holder.query('COMMIT');
+    expect([await deletion, (await inserted).length]).toEqual(['deleted', 1]);
+  } finally {
+    holder.release(true);
+  }
+  expect(await idsOf('user_deleting')).toEqual([]);
+  expect(await idsOf('user_of_same_statement')).toHaveLength(1);
+});
+
+test.each(['user_inserting', 'user_inserting_again'])(
+  'A deletion that starts during an insert waits for it and deletes the row: %s',
+  async (user) => {
+    await database.pool.query(`
+      CREATE FUNCTION pause_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END $$;
+      CREATE TRIGGER pause_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION pause_insert()`);
+    const holder = await database.pool.connect();
+    try {
+      await holder.query('SELECT pg_advisory_lock(1)');
+      const registration = one.register(user);
+      expect(await isBlocked(1)).toBe(true);
+      const deletion = other.deleteLink(user, 30);
+      expect(await isBlocked(2)).toBe(true);
+      await holder.query('SELECT pg_advisory_unlock(1)');
+      expect([await registration, await deletion]).toMatchObject([{ created: true }, 'deleted']);
+    } finally {
+      holder.release(true);
+    }
+    expect(await idsOf(user)).toEqual([]);
+    expect(await one.register(user)).toBeUndefined();
+  },
+);
+
+test('After a deletion that runs at the same time as registrations, there is never a row', async () => {
+  const users = Array.from({ length: 200 }, (_, index) => `user_racing_${index}`);
+  await inParallel(10, users, async (user) => {
+    await Promise.all([
+      one.register(user),
+      other.deliver(user),
+      one.deleteLink(user, 30),
+      other.register(user),
+    ]);
+  });
+  expect(await database.users('user_racing_%')).toEqual([]);
+});
+
+const MANY = Array.from({ length: 10_000 }, (_, index) => `user_many_${String(index).padStart(5, '0')}`);
+/** Pages of a backfill. */
+const PAGES = Array.from({ length: 20 }, (_, page) => MANY.slice(page * 500, (page + 1) * 500));
+
+/** Registers all users by a backfill, and at the same time every fourth of them by one of these ways. */
+async function registerAll(): Promise<void> {
+  const ways = [
+    (user: string) => one.deliver(user),
+    (user: string) => other.deliver(user),
+    (user: string) => one.register(user),
+    (user: string) => other.guard(user, LONG_AGO),
+  ];
+  const everyFourth = MANY.filter((_, index) => index % 4 === 0);
+  const calls = inParallel(40, everyFourth, async (user, index) => {
+    await ways[index % ways.length]?.(user);
+  });
+  const backfill = inParallel(1, PAGES, async (page) => {
+    await other.linkMany(page);
+  });
+  await Promise.all([calls, backfill]);
+}
+
+test('Of 10,000 forgotten users, none comes back before its entry expires, and each comes back after it', async () => {
+  for (const page of PAGES) await one.linkMany(page);
+  expect(await database.users('user_many_%')).toHaveLength(10_000);
+  // The statements of a deletion, for all users at once.
+  await database.pool.query(`
+    INSERT INTO forgotten_users
+      SELECT forgotten_user_hash(identity_provider_user_id), now(), now() + interval '1 day' FROM users
+      WHERE identity_provider_user_id LIKE 'user_many_%';
+    DELETE FROM users WHERE identity_provider_user_id LIKE 'user_many_%'`);
+  await registerAll();
+  expect(await database.users('user_many_%')).toEqual([]);
+  await expireAll();
+  await registerAll();
+  expect(await database.users('user_many_%')).toEqual(MANY);
+});
