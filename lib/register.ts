@@ -42,13 +42,12 @@ async function findOrCreate(
   throw new Error('A user was neither found nor created');
 }
 
-const sharedFindOrCreate = singleFlight(
-  (_key, identityProviderUserId: string, issuedAt: number | undefined) =>
-    withTimeout(
-      DEADLINE_MS,
-      retryOnConflict(() => findOrCreate(identityProviderUserId, issuedAt)),
-    ),
-);
+const link = (identityProviderUserId: string, issuedAt: number | undefined) =>
+  withTimeout(
+    DEADLINE_MS,
+    retryOnConflict(() => findOrCreate(identityProviderUserId, issuedAt)),
+  );
+const sharedLink = singleFlight(link);
 
 /**
  * Links an identity-provider user to an internal user exactly once and returns the link (contract 4.1, 5.2, 6.1). Returns
@@ -56,10 +55,9 @@ const sharedFindOrCreate = singleFlight(
  * 1970. A token from after the deletion links the user again. A call without `issuedAt` does not.
  *
  * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement
- * for an existing user, two for a new user, and three if it loses a race, and four if the user is forgotten. Concurrent calls for a
- * user with the same `issuedAt` in one process share the result or the error, because the result depends on both. Under
- * load, one statement looks up many users. Rejects after 8 s or with the error of the database. A rejected call can be
- * repeated, because each statement is atomic.
+ * for an existing user, two for a new user, three if it loses a race, and four if the user is forgotten. Concurrent calls
+ * for a user in one process share the result or the error. Under load, one statement looks up many users. Rejects after 8 s
+ * or with the error of the database. A rejected call can be repeated, because each statement is atomic.
  */
 export function registerByIdentityProviderUserId(
   identityProviderUserId: string,
@@ -68,8 +66,10 @@ export function registerByIdentityProviderUserId(
   return withSpan(
     'register',
     async () => {
-      const key = `${issuedAt ?? ''} ${identityProviderUserId}`;
-      const { result, isLeader } = await sharedFindOrCreate(key, identityProviderUserId, issuedAt);
+      const { result, isLeader } = await sharedLink(identityProviderUserId, issuedAt);
+      // The call that started the registration may have had an older token, or none.
+      if (result === undefined && !isLeader && issuedAt !== undefined)
+        return link(identityProviderUserId, issuedAt);
       return result && { userId: result.userId, created: result.created && isLeader };
     },
     outcomeOf,

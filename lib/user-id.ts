@@ -1,8 +1,8 @@
 import { InternalUserId } from './api/schemas';
 import { singleFlight } from './concurrency/single-flight';
 import { environment } from './env';
-import { addLogFields } from './log';
-import { type Registration, registerByIdentityProviderUserId } from './register';
+import { addLogFields, type RequestLogFields } from './log';
+import { registerByIdentityProviderUserId } from './register';
 import { withKv } from './storage/kv';
 import { withSpan } from './telemetry/with-span';
 
@@ -64,57 +64,54 @@ export async function cacheUserId(
   );
 }
 
-const sharedRead = singleFlight((identityProviderUserId) =>
-  withSpan(
+interface ResolvedUserId {
+  readonly userId: string;
+  readonly facts: Pick<RequestLogFields, 'cache' | 'caller'>;
+}
+
+async function readOrRegister(
+  identityProviderUserId: string,
+  issuedAt: () => number | undefined,
+): Promise<ResolvedUserId | undefined> {
+  const cached = await withSpan(
     'cache read',
     () => readCachedUserId(identityProviderUserId),
     ({ outcome }) => outcome,
-  ),
-);
-
-async function registerAndCache(
-  _key: string,
-  identityProviderUserId: string,
-  issuedAt: number | undefined,
-  { outcome }: CacheResult,
-): Promise<Registration | undefined> {
-  const registration = await registerByIdentityProviderUserId(identityProviderUserId, issuedAt);
+  );
+  if (cached.outcome === 'hit') return { userId: cached.userId, facts: { cache: 'hit' } };
+  const registration = await registerByIdentityProviderUserId(identityProviderUserId, issuedAt());
+  if (registration === undefined) return undefined;
+  const { userId, created } = registration;
+  const caller = created ? 'created' : 'existing';
   // Writing to a cache that has just failed would make this request wait a second time.
-  if (registration === undefined || outcome === 'error') return registration;
+  if (cached.outcome === 'error') return { userId, facts: { cache: 'bypass', caller } };
   await withSpan(
     'cache write',
-    () => cacheUserId(identityProviderUserId, registration.userId),
-    (result) => result,
+    () => cacheUserId(identityProviderUserId, userId),
+    (outcome) => outcome,
   );
-  return registration;
+  return { userId, facts: { cache: 'miss', caller } };
 }
 
-const sharedRegisterAndCache = singleFlight(registerAndCache);
+const sharedReadOrRegister = singleFlight(readOrRegister);
 
 /**
  * Returns the internal id of an identity-provider user from the cache, or from a registration, which creates the link on
  * first sight (contract 5.2, rule 3). Returns undefined for a forgotten user whose session token is from before the deletion.
- * `issuedAt` returns the time of the token. It is called on a miss only. Concurrent calls for a user in one process share a
- * lookup, and calls with the same token time share a registration. Passes database errors through. A cache error is never
- * passed on.
+ * `issuedAt` returns the time of the token. Concurrent calls for a user in one process share the result or the error. Passes
+ * database errors through. A cache error is never passed on.
  */
 export async function resolveUserId(
   identityProviderUserId: string,
   issuedAt: () => number | undefined,
 ): Promise<string | undefined> {
-  const { result: cached } = await sharedRead(identityProviderUserId);
-  if (cached.outcome === 'hit') {
-    addLogFields({ cache: 'hit' });
-    return cached.userId;
-  }
-  const time = issuedAt();
-  const key = `${time ?? ''} ${identityProviderUserId}`;
-  const { result, isLeader } = await sharedRegisterAndCache(key, identityProviderUserId, time, cached);
-  if (result === undefined) return undefined;
+  const { result, isLeader } = await sharedReadOrRegister(identityProviderUserId, issuedAt);
+  // The call that started the lookup may have had an older token.
+  const isAlone = result === undefined && !isLeader;
+  const resolved = isAlone ? await readOrRegister(identityProviderUserId, issuedAt) : result;
+  if (resolved === undefined) return undefined;
+  const { userId, facts } = resolved;
   // If several requests share a registration, only one of them is logged as the one that created the user.
-  addLogFields({
-    cache: cached.outcome === 'error' ? 'bypass' : 'miss',
-    caller: result.created && isLeader ? 'created' : 'existing',
-  });
-  return result.userId;
+  addLogFields(isLeader || isAlone || facts.caller === undefined ? facts : { ...facts, caller: 'existing' });
+  return userId;
 }

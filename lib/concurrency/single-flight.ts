@@ -1,7 +1,7 @@
 /**
  * Returns a function that runs `work` once for concurrent calls with the same key. All these calls get the result or the
- * error of that run. The key must differ if the result depends on another argument. `isLeader` is true for the call that
- * started the run. Results are not cached.
+ * error of that run, which has the other arguments of the call that started it. `isLeader` is true for that call. Results
+ * are not cached.
  */
 export function singleFlight<T, A extends unknown[]>(
   work: (key: string, ...rest: A) => Promise<T>,
