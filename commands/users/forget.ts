@@ -1,7 +1,9 @@
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
+import * as z from 'zod/mini';
+import { InternalUserId } from '#lib/api/schemas';
 import { retry } from '#lib/concurrency/retry';
-import { parseEnvironmentSubset } from '#lib/env';
+import { parseEnvironmentSubset, variables } from '#lib/env';
 import { listUsersById } from '#lib/idp/backend-api';
 import { type ForgetResult, forget } from '#lib/users/forget';
 import { type ExitCode, runCommand, shown, UsageError } from '../command';
@@ -16,6 +18,7 @@ const USAGE = `npm run users:forget -- <internal id or identity provider's id> [
   Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write users and forgotten_users.
   Exit code: 0 deleted, 1 not deleted or uncertain, 2 the command did not start.`;
 
+const FORGET_VARIABLES = z.extend(VARIABLES, z.pick(variables, { FORGOTTEN_USERS_DAYS: true }).shape);
 const RETRY = { seconds: 5 };
 
 const MESSAGES: Readonly<Record<ForgetResult, string>> = {
@@ -42,8 +45,10 @@ async function main(): Promise<ExitCode> {
     options: { yes: { type: 'boolean', default: false } },
   });
   const id = onlyId(positionals);
-  parseEnvironmentSubset(VARIABLES);
+  const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
   const link = await linkOf(id);
+  if (link === undefined && InternalUserId.safeParse(id).success)
+    throw new UsageError('No user has this internal id. Pass the id at the identity provider.');
   // If the user has no row, the cache may still contain an id.
   const identityProviderUserId = link?.identityProviderUserId ?? id;
   process.stdout.write(
@@ -55,6 +60,7 @@ async function main(): Promise<ExitCode> {
       ? 'The identity provider still has this user. A session token that is issued after the deletion creates a new link with a new internal id. To delete the user permanently, delete it there first, wait until the tokens have expired (60 s by default), and run this command again.\n'
       : 'The identity provider has no such user. If the user was deleted within the last minute, wait until the tokens have expired.\n',
   );
+  process.stdout.write(`The user stays forgotten for ${FORGOTTEN_USERS_DAYS} days (FORGOTTEN_USERS_DAYS).\n`);
   if (!values.yes && !(await isConfirmed())) {
     process.stdout.write('Nothing was deleted.\n');
     return 1;

@@ -37,6 +37,8 @@ const FACTS = `
          c.oid IS NOT NULL AS "hasTable",
          coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'), false) AS "maySelect",
          coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'INSERT'), false) AS "mayInsert",
+         coalesce(has_function_privilege(to_regprocedure('public.forgotten_until(text, timestamptz)'), 'EXECUTE'), false)
+           AS "mayCheckForgotten",
          coalesce((
            SELECT bool_and(has_table_privilege(to_regclass(names.name), privilege))
              FROM unnest(ARRAY['public.webhook_messages', 'public.webhook_subjects']) AS names (name),
@@ -66,6 +68,7 @@ const Facts = z.object({
   hasTable: z.boolean(),
   maySelect: z.boolean(),
   mayInsert: z.boolean(),
+  mayCheckForgotten: z.boolean(),
   mayHandleEvents: z.boolean(),
   isUnique: z.boolean(),
   hasRecord: z.boolean(),
@@ -168,7 +171,7 @@ function checkMigrations({ hasTable, hasRecord, mayReadRecord, migrations, role 
 }
 
 function checkPrivileges(
-  { hasTable, maySelect, mayInsert, mayHandleEvents, readOnly, role }: Facts,
+  { hasTable, maySelect, mayInsert, mayCheckForgotten, mayHandleEvents, readOnly, role }: Facts,
   handlesEvents: boolean,
 ): CheckResult {
   if (readOnly)
@@ -177,6 +180,11 @@ function checkPrivileges(
       'Set DATABASE_URL to the primary, or turn default_transaction_read_only off',
     );
   if (!hasTable) return skipped('there is no users table');
+  if (maySelect && mayInsert && !mayCheckForgotten)
+    return failure(
+      'the role may not execute the function forgotten_until, or a restored backup does not contain it: the service cannot link new users',
+      'Apply the pending migrations. If there are none, run prisma/migrations/20261123100000_create_forgotten_users/migration.sql as the owner',
+    );
   if (maySelect && mayInsert && handlesEvents && !mayHandleEvents)
     return failure(
       'the role may not write the tables of webhook events: a delivery of an event in events/ is a 500',

@@ -30,23 +30,25 @@ export async function forgottenUntil(
 }
 
 /**
- * Stores that a user is forgotten. The transaction must delete the row afterwards. The lock is the one of the function
- * `forgotten_until`, which explains why no registration in flight can leave a row.
- *
- * Also deletes up to ten expired entries. Each call adds at most one, so the table stays small.
+ * Stores for `days` days that a user is forgotten, or deletes the entry if `days` is 0. The transaction must delete the row
+ * afterwards. The lock is the one of the function `forgotten_until`, which explains why no registration in flight can leave a
+ * row. Also deletes up to ten expired entries, so that the table stays small.
  */
 export async function storeForgotten(
   transaction: Transaction,
   identityProviderUserId: string,
   days: number,
 ): Promise<void> {
-  await transaction.$executeRaw`WITH locked AS MATERIALIZED (
-      SELECT pg_advisory_xact_lock(hashtextextended(${identityProviderUserId}, 0)))
-    INSERT INTO public.forgotten_users (id_hash, forgotten_at, expires_at)
-    SELECT public.forgotten_user_hash(${identityProviderUserId}), clock_timestamp(),
-           clock_timestamp() + ${days} * interval '1 day'
-    FROM locked
-    ON CONFLICT (id_hash) DO UPDATE SET forgotten_at = EXCLUDED.forgotten_at, expires_at = EXCLUDED.expires_at`;
+  await (days === 0
+    ? transaction.$executeRaw`DELETE FROM public.forgotten_users
+        WHERE id_hash = public.forgotten_user_hash(${identityProviderUserId})`
+    : transaction.$executeRaw`WITH locked AS MATERIALIZED (
+          SELECT pg_advisory_xact_lock(hashtextextended(${identityProviderUserId}, 0)))
+        INSERT INTO public.forgotten_users (id_hash, forgotten_at, expires_at)
+        SELECT public.forgotten_user_hash(${identityProviderUserId}), clock_timestamp(),
+               clock_timestamp() + ${days} * interval '1 day'
+        FROM locked
+        ON CONFLICT (id_hash) DO UPDATE SET forgotten_at = EXCLUDED.forgotten_at, expires_at = EXCLUDED.expires_at`);
   await transaction.$executeRaw`DELETE FROM public.forgotten_users WHERE id_hash IN (
       SELECT id_hash FROM public.forgotten_users WHERE expires_at < now()
       ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;

@@ -49,12 +49,15 @@ export async function findLinks(eitherId: string): Promise<Link[]> {
 /** Prisma's error for the deletion of a row that another table refers to without ON DELETE CASCADE or SET NULL. */
 const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 
-/** Time limits of the wait for a connection, which may start the database, and of the transaction. */
-const TRANSACTION = { maxWait: 7_000, timeout: 8_000 };
+/**
+ * Time limits of the wait for a connection, which may start the database, and of the transaction. At READ COMMITTED, the
+ * deletion sees a row that was committed while the transaction waited for the lock.
+ */
+const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
 
 /**
  * Deletes the row of a user, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same transaction,
- * stores for `days` days that the user is forgotten, unless `days` is 0. If another foreign key refers to the row, returns
+ * stores for `days` days that the user is forgotten. If another foreign key refers to the row, returns
  * `referenced` without a change. The role of the service does not need the privileges for this function.
  */
 export async function deleteLink(
@@ -63,7 +66,7 @@ export async function deleteLink(
 ): Promise<'deleted' | 'referenced'> {
   const deleting = retryOnConflict(() =>
     database().$transaction(async (transaction) => {
-      if (days > 0) await storeForgotten(transaction, identityProviderUserId, days);
+      await storeForgotten(transaction, identityProviderUserId, days);
       await transaction.user.deleteMany({ where: { identityProviderUserId } });
     }, TRANSACTION),
   );

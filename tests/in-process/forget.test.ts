@@ -44,7 +44,7 @@ test('The deletion removes the entry, the row, the entry, and the entry again af
   steps.length = 0;
   const result = await forget('user_gone', async () => steps.push('pause'));
   expect(result).toBe('forgotten');
-  const changes = steps.filter((step) => !['BEGIN', 'COMMIT'].includes(step));
+  const changes = steps.filter((step) => !['BEGIN', 'SET', 'COMMIT'].includes(step));
   expect(changes).toEqual(['DEL', 'WITH', 'DELETE', 'DELETE', 'DEL', 'pause', 'DEL', 'SELECT']);
   expect([await database.rowsOf('user_gone'), await cached('user_gone')]).toEqual([[], null]);
 });
@@ -98,6 +98,23 @@ test('With FORGOTTEN_USERS_DAYS=0, nothing is stored, and any registration links
   const { rows: after } = await database.pool.query('SELECT FROM forgotten_users');
   expect(after).toHaveLength(before.length);
   expect(await registerByIdentityProviderUserId('user_unprotected')).toMatchObject({ created: true });
+});
+
+test('A deletion with FORGOTTEN_USERS_DAYS=0 deletes an earlier entry of the user', async () => {
+  await forget('user_earlier', async () => undefined);
+  vi.stubEnv('FORGOTTEN_USERS_DAYS', '0');
+  await forget('user_earlier', async () => undefined);
+  vi.stubEnv('FORGOTTEN_USERS_DAYS', undefined);
+  expect(await registerByIdentityProviderUserId('user_earlier')).toMatchObject({ created: true });
+});
+
+test('A second key of the hash is rejected, and without a key no user is linked', async () => {
+  const { pool } = database;
+  await expect(pool.query(`INSERT INTO forgotten_users_key VALUES ('\\x00')`)).rejects.toThrow('single_row');
+  const { rows } = await pool.query('DELETE FROM forgotten_users_key RETURNING key');
+  await expect(registerByIdentityProviderUserId('user_without_key')).rejects.toThrow();
+  await pool.query('INSERT INTO forgotten_users_key VALUES ($1)', [rows[0].key]);
+  expect(await registerByIdentityProviderUserId('user_without_key')).toMatchObject({ created: true });
 });
 
 test('The entry contains no id and lasts 30 days, or FORGOTTEN_USERS_DAYS', async () => {

@@ -242,6 +242,16 @@ test('In a valid environment, the checks find no problem and leave no data behin
   expect(await service.kv.engine.call('EXISTS', ...keys)).toBe(0);
 });
 
+test('The role needs the function that checks for forgotten users', async () => {
+  const without = await databaseWith('DROP FUNCTION forgotten_until');
+  const closed = await databaseWith('REVOKE EXECUTE ON FUNCTION forgotten_until FROM PUBLIC');
+  for (const damaged of [without, closed]) {
+    expect((await runChecksHere(db(await roleOn(damaged)))).problems).toEqual(
+      matching([['failure', 'database rights', 'the role may not execute the function forgotten_until']]),
+    );
+  }
+});
+
 test('The role needs privileges on the webhook tables only if there are event handlers', async () => {
   const tables = 'webhook_messages, webhook_subjects';
   const more = (role: string) => [`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`];

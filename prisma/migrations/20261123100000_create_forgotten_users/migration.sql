@@ -17,6 +17,9 @@ CREATE TABLE "forgotten_users_key" (
 -- CreateIndex
 CREATE INDEX "forgotten_users_expires_at_idx" ON "forgotten_users"("expires_at");
 
+-- At most one row.
+CREATE UNIQUE INDEX "forgotten_users_key_single_row" ON "forgotten_users_key" ((true));
+
 -- 244 random bits.
 INSERT INTO "forgotten_users_key"
 SELECT decode(replace(concat(gen_random_uuid(), gen_random_uuid()), '-', ''), 'hex');
@@ -25,8 +28,12 @@ SELECT decode(replace(concat(gen_random_uuid(), gen_random_uuid()), '-', ''), 'h
 -- neither table. PL/pgSQL caches the plan of a query, which SQL functions of PostgreSQL 17 do not.
 CREATE FUNCTION forgotten_user_hash(user_id text) RETURNS bytea
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  hash bytea;
 BEGIN
-  RETURN (SELECT sha256(key || sha256(key || convert_to(user_id, 'UTF8'))) FROM public.forgotten_users_key);
+  -- STRICT: fails without a key.
+  SELECT sha256(key || sha256(key || convert_to(user_id, 'UTF8'))) INTO STRICT hash FROM public.forgotten_users_key;
+  RETURN hash;
 END $$;
 
 -- Returns the time until which an identity-provider user is forgotten, or NULL. A session token that was issued after the
@@ -48,3 +55,6 @@ BEGIN
       AND (issued_at IS NULL OR issued_at <= entry.forgotten_at + interval '5 seconds')
   );
 END $$;
+
+-- Also for databases whose owner has revoked the default privilege.
+GRANT EXECUTE ON FUNCTION forgotten_user_hash(text), forgotten_until(text, timestamptz) TO PUBLIC;
