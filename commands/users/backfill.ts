@@ -20,6 +20,7 @@ const USAGE = `npm run users:backfill -- [--since <ISO date>] [--dry-run] [--sta
   Needs IDP_SECRET_KEY and DATABASE_URL. 
   Exit code: 0 all users are linked, 1 some failed or the run stopped early, 2 the run did not start.`;
 
+const NO_USERS = { seen: 0, linked: 0, alreadyLinked: 0, forgotten: 0, failed: 0 };
 /** Maximum number of failed ids in the output. */
 const MAX_SHOWN_FAILURES = 50;
 
@@ -54,9 +55,7 @@ async function main(): Promise<ExitCode> {
   );
   const file = stateFile(values.state, runId(IDP_SECRET_KEY, DATABASE_URL, since));
   const saved = dryRun ? undefined : file.read();
-  const figures: State['figures'] = saved?.figures ?? {
-    ...{ seen: 0, linked: 0, alreadyLinked: 0, forgotten: 0, failed: 0 },
-  };
+  const figures: State['figures'] = saved?.figures ?? { ...NO_USERS };
   const seenBefore = figures.seen;
 
   const progress = showProgress();

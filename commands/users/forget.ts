@@ -60,12 +60,12 @@ async function main(): Promise<ExitCode> {
       ? 'The identity provider still has this user. A session token that is issued after the deletion creates a new link with a new internal id. To delete the user permanently, delete it there first, wait until the tokens have expired (60 s by default), and run this command again.\n'
       : 'The identity provider has no such user. If the user was deleted within the last minute, wait until the tokens have expired.\n',
   );
-  process.stdout.write(`The user stays forgotten for ${FORGOTTEN_USERS_DAYS} days (FORGOTTEN_USERS_DAYS).\n`);
+  process.stdout.write(`FORGOTTEN_USERS_DAYS is ${FORGOTTEN_USERS_DAYS} for this command.\n`);
   if (!values.yes && !(await isConfirmed())) {
     process.stdout.write('Nothing was deleted.\n');
     return 1;
   }
-  const result = await forget(identityProviderUserId);
+  const result = await forget(identityProviderUserId, FORGOTTEN_USERS_DAYS);
   process.stdout.write(`${MESSAGES[result]}\n`);
   return result === 'forgotten' ? 0 : 1;
 }

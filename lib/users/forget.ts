@@ -1,7 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import * as z from 'zod/mini';
 import { retry, TransientError } from '../concurrency/retry';
-import { parseEnvironmentSubset, variables } from '../env';
 import { linkedUserIds } from '../linking/links';
 import { database } from '../storage/database';
 import { deleteCachedUserId } from '../user-id';
@@ -10,7 +8,7 @@ import { deleteLink } from './rows';
 
 /**
  * `referenced`: another table refers to the row, so it is not deleted. `relinked`: the user is linked again, by a session
- * token from after the deletion, or by any registration if FORGOTTEN_USERS_DAYS is 0. `uncertain`: the row is deleted, but
+ * token from after the deletion, or by any registration if it was forgotten for 0 days. `uncertain`: the row is deleted, but
  * the cache has not confirmed the deletion of its entry.
  */
 export type ForgetResult = 'forgotten' | 'referenced' | 'relinked' | 'uncertain';
@@ -39,7 +37,7 @@ function tryUncache(identityProviderUserId: string): Promise<boolean> {
 
 /**
  * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. After `forgotten` there is no row, no
- * cached id without a row, and no request that could store one. For FORGOTTEN_USERS_DAYS, only a session token that is
+ * cached id without a row, and no request that could store one. For `days` days, only a session token that is
  * issued later links the user again (lib/linking/forgotten.ts).
  *
  * Deletes the cache entry, the row, the entry again, and the entry once more after a pause:
@@ -59,12 +57,12 @@ function tryUncache(identityProviderUserId: string): Promise<boolean> {
  */
 export async function forget(
   identityProviderUserId: string,
+  days: number,
   lookupsEnd: () => Promise<unknown> = () => sleep(LOOKUPS_END_MS),
 ): Promise<ForgetResult> {
-  const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(z.pick(variables, { FORGOTTEN_USERS_DAYS: true }));
   if (!(await tryUncache(identityProviderUserId)))
     throw new Error('The cache does not respond. Nothing was deleted.');
-  if ((await deleteLink(identityProviderUserId, FORGOTTEN_USERS_DAYS)) === 'referenced') return 'referenced';
+  if ((await deleteLink(identityProviderUserId, days)) === 'referenced') return 'referenced';
   await tryUncache(identityProviderUserId);
   await lookupsEnd();
   if (!(await tryUncache(identityProviderUserId))) return 'uncertain';

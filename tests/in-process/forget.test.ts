@@ -1,18 +1,26 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database, kv } = await startInProcess();
 const key = (user: string) => `auth:user-id-by-idp:${user}`;
 const cached = (user: string) => kv.engine.call('GET', key(user));
 
-const { forget, remember, forgottenUntil, registerByIdentityProviderUserId, resolveUserId } =
-  await importAsProcess(async () => ({
-    ...(await import('#lib/users/forget')),
-    ...(await import('#lib/linking/forgotten')),
-    ...(await import('#lib/register')),
-    ...(await import('#lib/user-id')),
-  }));
+const {
+  forget: forgetUser,
+  remember,
+  forgottenUntil,
+  registerByIdentityProviderUserId,
+  resolveUserId,
+} = await importAsProcess(async () => ({
+  ...(await import('#lib/users/forget')),
+  ...(await import('#lib/linking/forgotten')),
+  ...(await import('#lib/register')),
+  ...(await import('#lib/user-id')),
+}));
 
+/** Forgets a user. Calls `meanwhile` instead of the pause. */
+const forget = (user: string, meanwhile: () => Promise<unknown> = async () => undefined, days = 30) =>
+  forgetUser(user, days, meanwhile);
 /** Resolves the id of a user with a session token that was issued at this time. By default, long ago. */
 async function resolve(user: string, issuedAt = 0): Promise<string> {
   const userId = await resolveUserId(user, () => issuedAt);
@@ -71,7 +79,7 @@ test('A row that another table refers to is not deleted', async () => {
   const userId = await resolve('user_referenced');
   await database.pool.query(`CREATE TABLE orders (user_id uuid REFERENCES users (id))`);
   await database.pool.query('INSERT INTO orders VALUES ($1)', [userId]);
-  expect(await forget('user_referenced', async () => undefined)).toBe('referenced');
+  expect(await forget('user_referenced')).toBe('referenced');
   expect(await resolve('user_referenced')).toBe(userId);
   expect([...(await forgottenUntil(['user_referenced']))]).toEqual([]);
 });
@@ -89,22 +97,18 @@ test('Without a response of the cache, the deletion rejects before it and is unc
   expect(await database.rowsOf('user_kept')).toMatchObject([{ id: kept }]);
 });
 
-test('With FORGOTTEN_USERS_DAYS=0, nothing is stored, and any registration links the user again', async () => {
+test('For 0 days, nothing is stored, and any registration links the user again', async () => {
   await resolve('user_unprotected');
   const { rows: before } = await database.pool.query('SELECT FROM forgotten_users');
-  vi.stubEnv('FORGOTTEN_USERS_DAYS', '0');
-  expect(await forget('user_unprotected', async () => undefined)).toBe('forgotten');
-  vi.stubEnv('FORGOTTEN_USERS_DAYS', undefined);
+  expect(await forget('user_unprotected', undefined, 0)).toBe('forgotten');
   const { rows: after } = await database.pool.query('SELECT FROM forgotten_users');
   expect(after).toHaveLength(before.length);
   expect(await registerByIdentityProviderUserId('user_unprotected')).toMatchObject({ created: true });
 });
 
-test('A deletion with FORGOTTEN_USERS_DAYS=0 deletes an earlier entry of the user', async () => {
-  await forget('user_earlier', async () => undefined);
-  vi.stubEnv('FORGOTTEN_USERS_DAYS', '0');
-  await forget('user_earlier', async () => undefined);
-  vi.stubEnv('FORGOTTEN_USERS_DAYS', undefined);
+test('A deletion for 0 days deletes an earlier entry of the user', async () => {
+  await forget('user_earlier');
+  await forget('user_earlier', undefined, 0);
   expect(await registerByIdentityProviderUserId('user_earlier')).toMatchObject({ created: true });
 });
 
@@ -117,11 +121,9 @@ test('A second key of the hash is rejected, and without a key no user is linked'
   expect(await registerByIdentityProviderUserId('user_without_key')).toMatchObject({ created: true });
 });
 
-test('The entry contains no id and lasts 30 days, or FORGOTTEN_USERS_DAYS', async () => {
-  await forget('user_30_days', async () => undefined);
-  vi.stubEnv('FORGOTTEN_USERS_DAYS', '400');
-  await forget('user_400_days', async () => undefined);
-  vi.stubEnv('FORGOTTEN_USERS_DAYS', undefined);
+test('The entry contains no id and lasts the given number of days', async () => {
+  await forget('user_30_days');
+  await forget('user_400_days', undefined, 400);
   const { rows } = await database.pool.query(
     `SELECT expires_at - forgotten_at = $2 AS lasts, length(id_hash) AS bytes FROM forgotten_users
      WHERE id_hash = forgotten_user_hash($1)`,
@@ -137,25 +139,25 @@ test('The entry contains no id and lasts 30 days, or FORGOTTEN_USERS_DAYS', asyn
 });
 
 test('A second deletion of a user starts the time of the entry again', async () => {
-  await forget('user_twice', async () => undefined);
+  await forget('user_twice');
   await resolve('user_twice', later());
   await database.pool.query(`UPDATE forgotten_users SET forgotten_at = forgotten_at - interval '1 day'`);
-  await forget('user_twice', async () => undefined);
+  await forget('user_twice');
   await expect(resolve('user_twice', Date.now() / 1000)).rejects.toThrow('forgotten');
 });
 
 test('A deletion also deletes up to ten expired entries', async () => {
   const users = Array.from({ length: 12 }, (_, index) => `user_expired_${index}`);
-  for (const user of users) await forget(user, async () => undefined);
+  for (const user of users) await forget(user);
   await database.pool.query('UPDATE forgotten_users SET expires_at = now()');
   const count = async () => (await database.pool.query('SELECT FROM forgotten_users')).rows.length;
   const before = await count();
-  await forget('user_who_deletes', async () => undefined);
+  await forget('user_who_deletes');
   expect(await count()).toBe(before + 1 - 10);
 });
 
 test('A user that is remembered is linked by any registration', async () => {
-  await forget('user_remembered', async () => undefined);
+  await forget('user_remembered');
   expect(await registerByIdentityProviderUserId('user_remembered')).toBeUndefined();
   expect([await remember('user_remembered'), await remember('user_remembered')]).toEqual([true, false]);
   expect(await registerByIdentityProviderUserId('user_remembered')).toMatchObject({ created: true });

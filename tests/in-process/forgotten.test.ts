@@ -53,7 +53,7 @@ const loadProcess = () =>
       linkMany: links.linkMany,
       insertLinks: links.insertLinks,
       deleteLink: rows.deleteLink,
-      forget: (name: string) => forget.forget(name, async () => undefined),
+      forget: (name: string) => forget.forget(name, 30, async () => undefined),
       /** Delivers a `user.created`. Returns the fields of the log line and the number of calls of the handler. */
       deliver: async (name: string, messageId = name) => {
         const payload = JSON.stringify({ type: 'user.created', data: { id: name } });

@@ -30,7 +30,7 @@ async function forgetWith(
   id: string,
   meanwhile: () => Promise<unknown> = async () => undefined,
 ): Promise<string> {
-  return (await import('#lib/users/forget')).forget(id, meanwhile);
+  return (await import('#lib/users/forget')).forget(id, 30, meanwhile);
 }
 
 beforeAll(() => {

@@ -86,7 +86,7 @@ async function loadProcess() {
           () => undefined,
           () => writes.every((id) => id === world.row),
         );
-      return forget(USER, pause);
+      return forget(USER, 30, pause);
     },
   };
 }
