@@ -61,12 +61,14 @@ export async function receiveWebhook(
   const { type } = event.data;
   addLogFields({ eventType: type.slice(0, 64) });
   const identityProviderUserId = userToRegister(event.data);
-  const registered =
-    identityProviderUserId && outcomeOf(await registerByIdentityProviderUserId(identityProviderUserId));
-  if (registered) addLogFields({ registered });
-  const { timestamp } = EventTime.safeParse(body).data ?? {};
   // A `user.created` without an id or of a forgotten user has no effect (contract 6.1).
-  const isHandled = type !== 'user.created' || registered === 'created' || registered === 'existing';
+  let isHandled = type !== 'user.created';
+  if (identityProviderUserId !== undefined) {
+    const registration = await registerByIdentityProviderUserId(identityProviderUserId);
+    addLogFields({ registered: outcomeOf(registration) });
+    isHandled = registration !== undefined;
+  }
+  const { timestamp } = EventTime.safeParse(body).data ?? {};
   const handler = isHandled && Object.hasOwn(handlers, type) ? handlers[type] : undefined;
   if (handler !== undefined) {
     const delivery = { messageId: signed.id, occurredAt: timestamp ?? signed.sentAt };

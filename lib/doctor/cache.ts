@@ -38,9 +38,10 @@ const QUOTA_EXCEEDED = /\b(?:limit|quota) exceeded/i;
 /** Message of lib/storage/kv.ts for a timeout. */
 const TIMED_OUT = /^KV store d(?:id|oes) not /;
 
+const INVALID_VARIABLES = 'KV_REST_API_URL or KV_REST_API_TOKEN is invalid';
 const COPY_BOTH = 'Copy KV_REST_API_URL and KV_REST_API_TOKEN from the page of the same store';
 
-/** Returns the store's own error text, which is about one command or the whole request. It may quote values: never print it. */
+/** Returns the text of the store's error for a command or for a request. It may quote values: print at most its code. */
 function storeErrorOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   return error.cause instanceof Error ? error.cause.message : error.message;
@@ -86,7 +87,7 @@ function explain(thrown: unknown): CheckResult {
   );
 }
 
-/** Runs an idempotent command up to three times, because the first call to a distant store also opens a connection. */
+/** Runs an idempotent command up to three times, because the first call to a distant store may time out: it also opens a connection. */
 function withKvRetry<T>(command: Parameters<typeof withKv<T>>[0]): Promise<T> {
   return retry(THREE_ATTEMPTS, () =>
     withKv(command).catch((cause: unknown) => {
@@ -145,7 +146,7 @@ export async function checkCache(): Promise<NamedCheck[]> {
   const variables = tryParse(ENV_GROUPS.cache);
   const connected = variables
     ? await settle(() => withKvRetry((kv) => kv.ping()), explain)
-    : { failed: skipped('KV_REST_API_URL or KV_REST_API_TOKEN is invalid') };
+    : { failed: skipped(INVALID_VARIABLES) };
   const responds = 'value' in connected;
   const notConnected = skipped('the cache does not respond');
   return [
@@ -153,7 +154,7 @@ export async function checkCache(): Promise<NamedCheck[]> {
     await check('cache write', () => (responds ? checkWrite() : notConnected)),
     await check('cache latency', () => (responds ? checkLatency().catch(explain) : notConnected)),
     await check('cache transport', () =>
-      variables ? checkTransport(variables.KV_REST_API_URL) : skipped('KV_REST_API_URL is invalid'),
+      variables ? checkTransport(variables.KV_REST_API_URL) : skipped(INVALID_VARIABLES),
     ),
   ];
 }

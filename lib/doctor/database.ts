@@ -182,8 +182,8 @@ function checkPrivileges(
   if (!hasTable) return skipped('there is no users table');
   if (maySelect && mayInsert && !mayCheckForgotten)
     return failure(
-      'the role may not execute the function forgotten_until, or a restored backup does not contain it: the service cannot link new users',
-      'Apply the pending migrations. If there are none, run prisma/migrations/20261123100000_create_forgotten_users/migration.sql as the owner',
+      'the role may not execute the function forgotten_until, or there is no such function: the service cannot link new users',
+      `Run as the owner: GRANT EXECUTE ON FUNCTION forgotten_until TO ${role}. Without the function, apply the pending migrations, or restore the whole schema from a backup`,
     );
   if (maySelect && mayInsert && handlesEvents && !mayHandleEvents)
     return failure(

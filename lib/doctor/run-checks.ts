@@ -16,7 +16,7 @@ export interface CheckOptions {
 
 /**
  * Checks the environment of this process and, if `origin` is set, a deployed service. Writes one key to the cache and deletes
- * it. Changes nothing else.
+ * it. Makes no other change.
  */
 export async function runChecks({ origin, isLocal, handlesEvents }: CheckOptions): Promise<NamedCheck[]> {
   // The cache has a timeout of 500 ms, and concurrent checks would slow its calls down.
