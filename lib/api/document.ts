@@ -11,7 +11,7 @@ import * as schemas from './schemas';
  * The API as an OpenAPI 3.1 document. The service does not import this module. It serves lib/api/openapi.json. The command
  * `npm run openapi` writes that file, and a unit test compares it with this module.
  *
- * An operation lists every response to its method at its path, in the order in which the service decides them. There is no
+ * An operation lists every response that its method and path can have. There is no
  * `default` response, so each operation lists the responses that the HTTP server sends to any request (400, 408, 417, 431).
  * No operation has a 404 or 405, because these belong to other paths and methods. `x-elsewhere` lists them. Tests compare
  * every response of the service with the document.
@@ -66,8 +66,8 @@ const timed = (schema: z.ZodMiniType) => {
   z.globalRegistry.add(schema, {
     description:
       'How the service processed the request. `cache` is the result of the cache lookup of the caller (`bypass`: the cache ' +
-      'did not respond). `caller` and `registered` state whether the internal user of the caller or of the id in the request ' +
-      'was `created` or `existing`. `forgotten` means that an operator has deleted the user, and that nothing was done.',
+      'did not respond). `caller` states whether the internal user of the caller was `created` or `existing`. `registered` ' +
+      'states the same for the id in the request. `forgotten` means that an operator has deleted the user, and that nothing was done.',
   });
   return { 'server-timing': schema };
 };
@@ -83,7 +83,7 @@ const json = (schema: z.ZodMiniType, examples: Readonly<Record<string, unknown>>
   },
 });
 
-/** Describes an error response. `messages` lists all messages that it can have, by the names of the examples. */
+/** Describes an error response. `messages` is its message, or has each message by the name of its example. */
 function failure(
   id: string,
   description: string,
@@ -281,7 +281,7 @@ export const openApiDocument = () =>
         '`HEAD` is `GET` without the body. Query parameters have no effect. `x-elsewhere` lists the responses to other ' +
           'methods and to other paths below `/auth`, `/health`, `/users` and `/webhooks`. Responses also have the headers of ' +
           'HTTP and security headers, which are not described here.',
-        'On a platform with functions, the platform itself responds with 408, 417 and 431, in its own format.',
+        'On a serverless platform, the platform itself responds with 408, 417 and 431, in its own format.',
       ].join('\n\n'),
       license: { name: 'MIT', identifier: 'MIT' },
     },
@@ -298,7 +298,7 @@ export const openApiDocument = () =>
           tags: ['users'],
           summary: 'Get the authenticated user',
           description:
-            'Returns the context that every guarded handler gets. The first request of a user registers the user.',
+            'Returns both ids of the authenticated user. The first request of a user registers the user.',
           security: sessions,
           parameters: [requestId],
           responses: {
@@ -349,7 +349,7 @@ export const openApiDocument = () =>
           summary: 'Receive a signed event',
           description:
             'The signature is the credential, and a session is ignored. The headers of id, timestamp and signature have the ' +
-            'prefix `svix-` or `webhook-`. They may be mixed, and `svix-` takes precedence. Events may arrive late, repeatedly ' +
+            'prefix `svix-` or `webhook-`. `svix-` takes precedence. Events may arrive late, repeatedly ' +
             'and in any order. The sender repeats a delivery after a 500.',
           security: signed,
           parameters: [requestId],
@@ -445,11 +445,11 @@ export const openApiDocument = () =>
         MethodNotAllowed: methodNotAllowed,
         MethodOfAnother: {
           description:
-            'This path does not support a method that other paths support. Next.js sends this response without a body.',
+            'This path does not support the method, but other paths do. Next.js sends this response without a body.',
         },
         Options: {
           description:
-            'Response to `OPTIONS` at the path of an operation below an API root. No session is required.',
+            'Response to `OPTIONS` at the path of an operation below `/auth`, `/health`, `/users` or `/webhooks`. No session is required.',
           headers: z.object({ allow }),
         },
       },

@@ -31,7 +31,7 @@ const REASON = 'x-identity-link-reason';
 const USER = 'x-identity-link-user';
 /** Proves that the middleware of this service, and not the client, set the user. */
 const PROOF = 'x-identity-link-proof';
-/** Prefix of a middleware's response headers that set request headers of the route. */
+/** Next.js turns a response header of the middleware with this prefix into a request header of the route. */
 const REQUEST = 'x-middleware-request-';
 
 const knownReason = (word: string | null): UnauthenticatedReason | undefined =>

@@ -42,7 +42,7 @@ function rejectionIn(body: string): Error | undefined {
 
 /**
  * Returns a function that sends a POST over a keep-alive connection and resolves to the body of a 200. The function rejects
- * for another status, for a body of more than 1 MiB, and after `timeoutMs`.
+ * if the status is not 200, if the body is larger than 1 MiB, and after `timeoutMs`.
  */
 function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise<string> {
   const target = new URL(`${url.replace(/\/$/, '')}/pipeline`);

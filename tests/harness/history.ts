@@ -51,7 +51,7 @@ const succeeded = ({ status }: Call) => status !== undefined && status < 300;
 /** A call without a response or with a server error may have created the user, or may do so later. */
 const isUncertain = ({ status }: Call) => status === undefined || status >= 500;
 
-/** Returns the guarantee that the calls of one user violate, or undefined. */
+/** Describes what is wrong with the calls of one user. Returns undefined if nothing is. */
 function violation(calls: readonly Call[], rows: readonly string[], before: string | undefined) {
   const successes = calls.filter(succeeded);
   const created = successes.filter(({ status }) => status === 201);
@@ -69,15 +69,15 @@ function violation(calls: readonly Call[], rows: readonly string[], before: stri
       : calls.filter((each) => isUncertain(each) || (succeeded(each) && each.entryPoint !== 'register'));
   const firstSentAt = Math.min(...creators.map(({ sentAt }) => sentAt));
   if (successes.some(({ endedAt }) => endedAt < firstSentAt))
-    return 'was found before a call can have created it';
+    return 'was found before any call could have created it';
   return creators.length === 0 ? 'was created by no call' : undefined;
 }
 
 /**
- * Decides whether a history of calls is linearizable: whether each call can have taken effect at one moment between its
- * request and its response, so that the results are those of one call after the other. In that order, the first effective
- * call of a user creates the id, and every other call returns it. A register call returns 201 if it creates the id, and 200
- * otherwise. A call that failed may have taken effect at any time, or never.
+ * Decides whether a history of calls is linearizable. It is if there is a moment for each call, between its request and its
+ * response, so that calls at these moments, one after the other, have the same results. The first call of a user creates the
+ * id, and every other call returns it. A register call returns 201 if it creates the id, and 200 otherwise. A call without a
+ * response or with a 5xx may have taken effect at any time after its request, or never.
  *
  * `rows` are the rows after all calls, and `before` those before the first call. Returns a sentence for each user whose calls
  * are not admitted.

@@ -38,7 +38,7 @@ test('No request of a burst fails while a migration adds a column', async () => 
   expect(await violationsOf(service, burst)).toEqual([]);
 });
 
-test('When an empty cache replaces the cache, no request fails, and each process looks a user up at most once', async () => {
+test('When an empty cache replaces the cache, no request fails, and each process has at most one cache miss for a user', async () => {
   const users = Array.from({ length: 20 }, (_, index) => `user_cached_${index}`);
   const requests = users
     .map((id) => tokenFor(service.idp, id))
@@ -69,7 +69,7 @@ test('When an empty cache replaces the cache, no request fails, and each process
   expect(new Set(responses.map(({ body }) => Object(body).userId))).toEqual(known);
   const lookedUp = responses.filter(({ cache }) => cache === 'miss').map(({ request }) => request);
   expect(lookedUp.length, 'the cache was empty').toBeGreaterThan(0);
-  expect(new Set(lookedUp).size, 'no process looks a user up twice').toBe(lookedUp.length);
+  expect(new Set(lookedUp).size, 'no process has two misses for a user').toBe(lookedUp.length);
   // A request whose cache call failed during the replacement continues without the cache.
   const bypassed = responses.filter(({ cache }) => cache === 'bypass').length;
   expect(bypassed).toBeLessThanOrEqual(8);
@@ -83,7 +83,7 @@ test('After a failover during a burst, no acknowledged user is lost, and the poo
   const cached = await me(service.url, tokenFor(service.idp, 'user_kept'));
   const burst = await startBurst(service, 'failover');
   await acknowledges(burst, 30);
-  // Commits from now on are lost with the primary, so the service must not acknowledge them.
+  // The standby gets no further commits. They would be lost with the primary, so the service must not acknowledge them.
   await postgres.cutReplication();
   const statement = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'`;
   const waiting = async () => (await service.database.pool.query(statement)).rowCount;

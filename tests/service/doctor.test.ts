@@ -242,7 +242,7 @@ test('In a valid environment, the checks find no problem and leave no data behin
   expect(await service.kv.engine.call('EXISTS', ...keys)).toBe(0);
 });
 
-test('The role needs the function that checks for forgotten users', async () => {
+test('The role must be able to execute forgotten_until(), which checks whether an operator has deleted a user', async () => {
   const without = await databaseWith('DROP FUNCTION forgotten_until');
   const closed = await databaseWith('REVOKE EXECUTE ON FUNCTION forgotten_until FROM PUBLIC');
   for (const damaged of [without, closed]) {
@@ -528,7 +528,7 @@ const cases: readonly Case[] = [
   ],
   [
     'the host of the cache does not exist, for example because the store was archived',
-    // A label of 64 characters is invalid, also on a machine without DNS.
+    // A DNS label has at most 63 characters, so this lookup fails even on a machine without DNS.
     { KV_REST_API_URL: `https://${'a'.repeat(64)}.invalid` },
     [['failure', 'cache', 'the host of KV_REST_API_URL does not exist (ENOTFOUND)']],
   ],

@@ -61,7 +61,7 @@ test('Without a session, the action is redirected, and neither the schema nor th
   expect([parsed.mock.calls, handler.mock.calls]).toEqual([[], []]);
 });
 
-test('Invalid input has the status 400 and, for each field, the message of its first issue', async () => {
+test('Invalid input has the status 400, and each invalid field has the message of its first issue', async () => {
   expect(await action(undefined, JSON.parse('{"name":"0","owner":{}}'))).toEqual({
     ok: false,
     status: 400,

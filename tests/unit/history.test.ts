@@ -120,9 +120,9 @@ test('checkHistory() admits the history of a new user, and not if one value is c
   expect(changed(2, { userId: 'b' })).toEqual(['user_1 has several internal ids']);
   expect(changed(1, { status: 201 })).toEqual(['user_1 was created twice']);
   expect(changed(0, { sentAt: 9, endedAt: 10 })).toEqual([
-    'user_1 was found before a call can have created it',
+    'user_1 was found before any call could have created it',
   ]);
-  expect(changed(0, { status: 400 })).toEqual(['user_1 was found before a call can have created it']);
+  expect(changed(0, { status: 400 })).toEqual(['user_1 was found before any call could have created it']);
   expect(checkHistory(HISTORY, rowsOf(['b']))).toEqual(['user_1 has several internal ids']);
   expect(checkHistory(HISTORY, rowsOf(['a', 'a']))).toEqual(['user_1 has several rows']);
   expect(checkHistory(HISTORY, rowsOf([]))).toEqual(['user_1 has no row']);

@@ -31,7 +31,7 @@ test('lineLimiter() limits the number of origins that it stores', () => {
   expect(limit('frame 0')).toBe(0);
 });
 
-/** Prints to the redacted console in this mode, and returns what the log and the original console received. */
+/** Prints to the redacted console in this mode. Returns the calls of the log and of the original console. */
 function printed(print: (library: Console) => void, mode = 'production') {
   vi.stubEnv('NODE_ENV', mode);
   const calls: unknown[] = [];

@@ -4,7 +4,8 @@ import { DIMENSIONS } from './dimensions';
 import { type CostRequest, send, serialize } from './request';
 
 /**
- * The most expensive requests that this tool has found. Each entry is a dimension, its size and the address of the request.
+ * The most expensive requests that this tool has found. Each entry has the part of the request that is large (the dimension),
+ * the size of that part in bytes, and the method and path.
  */
 export const WORST_SHAPES = [
   { dimension: 'query: one name repeated', bytes: 15_000, method: 'GET', path: '/health/alive' },
@@ -29,7 +30,7 @@ export function worstRequest(
 ): CostRequest {
   const dimension = DIMENSIONS.find((each) => each.name === name);
   const address = costAddresses('/').find((each) => each.path === path);
-  if (!dimension || !address) throw new Error(`There is no ${name} of ${path}`);
+  if (!dimension || !address) throw new Error(`Unknown dimension "${name}" or path ${path}`);
   return dimension.grow(ordinaryRequest(address, method, token), bytes);
 }
 

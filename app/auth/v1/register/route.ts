@@ -6,7 +6,7 @@ import { json } from '#lib/http/route';
 import { addLogFields } from '#lib/log';
 import { outcomeOf, registerByIdentityProviderUserId } from '#lib/register';
 
-/** POST /auth/v1/register: 201 if this call created the user, 200 if the user existed, 409 if the user is forgotten (contract 4.1). */
+/** POST /auth/v1/register: 201 for a new user, 200 for an existing one, 409 for a forgotten one (contract 4.1). */
 export const POST = guard(async (request) => {
   const { identityProviderUserId } = await readJson(request, RegisterUserRequest);
   const registration = await registerByIdentityProviderUserId(identityProviderUserId);

@@ -128,7 +128,7 @@ export async function addMember(userId: string, projectId: string, eitherId: str
 
 /**
  * Deletes the memberships of a user whom the identity provider has deleted. Also deletes each project that had no other
- * member. Does nothing for an unknown user. The row of the user in `users` stays.
+ * member. An unknown user has no effect. The row of the user in `users` stays.
  */
 export async function deleteMemberships(
   transaction: Transaction,

@@ -190,8 +190,8 @@ function openSignIn(instance: Instance, request: BrowserRequest): { signIn: Sign
 }
 
 /**
- * Returns the sign-in and its user. Throws unless the sign-in waits for an emailed code because the browser is new to
- * the user.
+ * Returns the sign-in and its user if the sign-in needs an emailed code, because the browser is new to the user. Throws
+ * otherwise.
  */
 function untrustedSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
   const open = openSignIn(instance, request);

@@ -15,14 +15,14 @@ export const GET = guard(async (_request, { userId }, { params }: Context) => {
   return json(await getProject(userId, id));
 }, PATH);
 
-/** PATCH /projects/v1/projects/[projectId]: renames a project. A member who is not an owner gets a 403. */
+/** PATCH /projects/v1/projects/[projectId]: renames a project. Only an owner may do this. Other members get a 403. */
 export const PATCH = guard(async (request, { userId }, { params }: Context) => {
   const id = parseProjectId((await params).projectId);
   const { name } = await readJson(request, ProjectName);
   return json(await renameProject(userId, id, name));
 }, PATH);
 
-/** DELETE /projects/v1/projects/[projectId]: deletes a project. A member who is not an owner gets a 403. */
+/** DELETE /projects/v1/projects/[projectId]: deletes a project. Only an owner may do this. Other members get a 403. */
 export const DELETE = guard(async (_request, { userId }, { params }: Context) => {
   await deleteProject(userId, parseProjectId((await params).projectId));
   return new Response(null, { status: 204 });
