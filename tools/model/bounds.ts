@@ -15,7 +15,7 @@ export const SMALL: readonly Bounds[] = [
 export const LARGE: readonly Bounds[] = [
   { ...NONE, guards: 2, registers: 1, forgets: 1, crashes: 1, outages: 1 },
   { ...NONE, guards: 2, forgets: 2, crashes: 2, outages: 1, timeouts: 1 },
-  { ...NONE, guards: 3, forgets: 1, crashes: 1, timeouts: 1 },
+  { ...NONE, guards: 3, forgets: 1, crashes: 1, outages: 1, timeouts: 1 },
   { ...NONE, processes: 3, guards: 1, registers: 2, deliveries: 2, crashes: 1, lostResponses: 1 },
   { ...NONE, users: 2, guards: 2, deliveries: 1, forgets: 1, crashes: 1 },
 ];

@@ -13,7 +13,8 @@ import {
   rank,
   remove,
   type State,
-  sharing,
+  sharingGuards,
+  sharingRegistration,
   type UserState,
   uncache,
   userOf,
@@ -32,7 +33,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
   function respond(state: State, call: Call): void {
     const user = userOf(state, call);
     remove(state, call);
-    if (call.kind === 'guard') for (const each of sharing(state, call, 'shares guard')) remove(state, each);
+    for (const each of sharingGuards(state, call)) remove(state, each);
     if (call.kind === 'webhook') user.isAcknowledged = true;
     if (!user.returned.includes(call.id)) user.returned.push(call.id);
   }
@@ -43,30 +44,36 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     if (call.isLate) return;
     if (isWeak('the webhook is acknowledged after a failed registration') && call.kind === 'webhook')
       userOf(state, call).isAcknowledged = true;
-    if (isRegistering(call)) for (const each of sharing(state, call, 'shares register')) fail(state, each);
-    if (call.kind === 'guard') for (const each of sharing(state, call, 'shares guard')) remove(state, each);
+    for (const each of sharingRegistration(state, call)) fail(state, each);
+    for (const each of sharingGuards(state, call)) remove(state, each);
   }
 
-  /** Responds to a call, and to those that share its result, that the user is forgotten. */
+  /**
+   * Responds to a call that the user is forgotten. A call that shares this result repeats alone, because its token may be
+   * newer. A call without a token of the user does not repeat.
+   */
   function forgotten(state: State, call: Call): void {
     const user = userOf(state, call);
-    const sharers = call.isLate
-      ? []
-      : [
-          ...(call.kind === 'guard' ? sharing(state, call, 'shares guard') : []),
-          ...sharing(state, call, 'shares register'),
-        ];
-    for (const each of [call, ...sharers]) {
-      remove(state, each);
-      if (each.isLate) continue;
-      if (each.kind === 'webhook') user.isAcknowledged = true;
-      if (each.hasNewToken) user.isRejected = true;
+    const guards = sharingGuards(state, call);
+    const registrations = sharingRegistration(state, call);
+    remove(state, call);
+    if (call.isLate) return;
+    if (call.kind === 'webhook') user.isAcknowledged = true;
+    if (call.hasNewToken) user.isRejected = true;
+    const isRepeated = !isWeak('a call does not repeat a shared registration of a forgotten user');
+    for (const each of registrations) {
+      if (isRepeated && each.kind === 'guard') Object.assign(each, { at: 'find', registersAlone: true });
+      else forgotten(state, each);
+    }
+    for (const each of guards) {
+      if (isRepeated) Object.assign(each, { at: 'read', guardsAlone: true });
+      else forgotten(state, each);
     }
   }
 
   /** Ends the registration of a call, and that of the calls that share the result. */
   function registered(state: State, call: Call, id: number, created: boolean): void {
-    const sharers = call.isLate ? [] : sharing(state, call, 'shares register');
+    const sharers = sharingRegistration(state, call);
     const isForAll = isWeak('single-flight reports created to all callers');
     for (const each of [call, ...sharers]) {
       if (created && (each === call || isForAll) && !each.isLate) userOf(state, each).created += 1;
@@ -87,27 +94,21 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
 
   /** Starts the registration of a call, or shares the result of a registration in flight. */
   function startRegister(state: State, call: Call): void {
-    const others = state.calls.filter(
-      (each) => each.process === call.process && each.user === call.user && !each.isLate,
-    );
-    const areGuards = (each: Call) => call.kind === 'guard' && each.kind === 'guard';
-    const leadsGuard = (each: Call) =>
-      areGuards(each) &&
-      each.hasNewToken === call.hasNewToken &&
-      (isRegistering(each) || each.at === 'write');
-    const isForAll = isWeak('calls with different tokens share a registration');
     const leads = (each: Call) =>
-      isRegistering(each) && (isForAll || (each.kind !== 'guard' && call.kind !== 'guard'));
-    if (others.some(leadsGuard)) call.at = 'shares guard';
-    else call.at = others.some(leads) ? 'shares register' : 'find';
+      isRegistering(each) && !each.registersAlone && each.process === call.process && each.user === call.user;
+    call.at = state.calls.some(leads) ? 'shares register' : 'find';
   }
 
   function start(state: State, kind: Kind, user: number, process: number, hasNewToken = false): void {
     const call: Call = {
-      ...{ kind, user, process, at: 'read', id: 0 },
-      ...{ created: false, hasNewToken, skipsCache: false, isLate: false },
+      ...{ kind, user, process, at: 'read', id: 0, created: false, hasNewToken },
+      ...{ skipsCache: false, isLate: false, guardsAlone: false, registersAlone: false },
     };
-    if (kind !== 'guard') startRegister(state, call);
+    if (kind === 'guard') {
+      const leads = (each: Call) =>
+        each.kind === 'guard' && each.process === process && each.user === user && !each.guardsAlone;
+      if (state.calls.some((each) => leads(each) && !each.isLate)) call.at = 'shares guard';
+    } else startRegister(state, call);
     if (kind === 'webhook' && isWeak('the webhook is acknowledged before the commit'))
       userOf(state, call).isAcknowledged = true;
     state.calls.push(call);

@@ -31,7 +31,7 @@ export const WEAKNESSES = [
   'forget does not delete the entry after the pause',
   'forget stores the entry of the user after the deletion',
   'the insert does not check forgotten users',
-  'calls with different tokens share a registration',
+  'a call does not repeat a shared registration of a forgotten user',
   'the webhook is acknowledged before the commit',
   'the webhook is acknowledged after a failed registration',
 ] as const;
@@ -54,6 +54,10 @@ export interface Call {
   skipsCache: boolean;
   /** The deadline has passed: the caller has an error, but the statements continue. */
   isLate: boolean;
+  /** Other guards do not share the result of this guard. */
+  guardsAlone: boolean;
+  /** Other calls do not share the registration of this call. */
+  registersAlone: boolean;
 }
 
 export interface UserState {
@@ -80,10 +84,7 @@ export interface UserState {
   isAcknowledged: boolean;
 }
 
-/**
- * An operator's command that forgets a user. `at` is the next step. `row` is the id that the command has found, or 0. Only a weakness
- * has the step `store`.
- */
+/** An operator's command that forgets a user. `at` is the next step. Only a weakness has the step `store`. */
 export interface Forget {
   readonly user: number;
   at: 'uncache first' | 'delete' | 'store' | 'uncache' | 'wait' | 'uncache last';
@@ -98,8 +99,8 @@ export interface State {
 }
 
 export const REGISTERING: readonly Call['at'][] = ['find', 'insert', 'find again'];
-export const rank = ({ kind, user, process, at, id, isLate, hasNewToken }: Call) =>
-  `${process} ${user} ${kind} ${at} ${id} ${isLate} ${hasNewToken}`;
+export const rank = ({ kind, user, process, at, id, ...flags }: Call) =>
+  `${process} ${user} ${kind} ${at} ${id} ${Object.values(flags).join()}`;
 export const isRegistering = (call: Call) => REGISTERING.includes(call.at) && !call.isLate;
 
 /** Returns a user without a row. */
@@ -114,15 +115,14 @@ export const userOf = (state: State, { user }: { readonly user: number }): UserS
   if (found === undefined) throw new Error('Unknown user');
   return found;
 };
-/** Returns the calls that share the result of a call. Guards share it if they have the same token. */
-export const sharing = (state: State, { process, user, hasNewToken }: Call, at: Call['at']) =>
-  state.calls.filter(
-    (call) =>
-      call.process === process &&
-      call.user === user &&
-      call.at === at &&
-      (at === 'shares register' || call.hasNewToken === hasNewToken),
-  );
+const sharing = (state: State, { process, user }: Call, at: Call['at']) =>
+  state.calls.filter((call) => call.process === process && call.user === user && call.at === at);
+/** Returns the guards that share the result of a guard. */
+export const sharingGuards = (state: State, call: Call) =>
+  call.kind !== 'guard' || call.isLate || call.guardsAlone ? [] : sharing(state, call, 'shares guard');
+/** Returns the calls that share the registration of a call. */
+export const sharingRegistration = (state: State, call: Call) =>
+  isRegistering(call) && !call.registersAlone ? sharing(state, call, 'shares register') : [];
 export const remove = (state: State, call: Call) => {
   state.calls = state.calls.filter((each) => each !== call);
 };
