@@ -9,8 +9,18 @@ import { findStack, type StackDetails } from './stack-file';
 
 type Provider = NonNullable<StackDetails['identityProvider']>;
 
+/** Commands of package.json that run with the variables of the stack. */
+const operatorCommands = [
+  'doctor',
+  'users:backfill',
+  'users:check',
+  'users:show',
+  'users:forget',
+  'users:remember',
+  'users:export',
+] as const;
 const usage = `Usage: npm run -s local create-user | token | me <session token> | database-url
-   or: npm run -s local -- doctor | users:backfill | users:check | users:show | users:forget [its options]`;
+   or: npm run -s local -- ${operatorCommands.join(' | ')} [its options]`;
 const deliveryMilliseconds = 60_000;
 
 const Created = z.object({ id: z.string() });
@@ -125,7 +135,6 @@ async function runOperatorCommand(
 }
 
 const commands = ['create-user', 'token', 'me', 'database-url'] as const;
-const operatorCommands = ['doctor', 'users:backfill', 'users:check', 'users:show', 'users:forget'] as const;
 
 async function main([word, ...args]: readonly string[]): Promise<void> {
   const command = commands.find((each) => each === word);

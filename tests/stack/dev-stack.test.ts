@@ -24,6 +24,8 @@ import { stopAfterTest } from '../vitest/stop-after-all';
 
 const Me = z.object({ isAuthenticated: z.boolean(), userId: z.string(), identityProviderUserId: z.string() });
 
+const Package = z.object({ scripts: z.record(z.string(), z.string()) });
+
 const local = createLocalStack();
 afterAll(() => local.remove());
 
@@ -120,7 +122,11 @@ describe('Without environment variables, and with port 3000 in use', async () =>
       code: 2,
       stderr: expect.stringContaining("'--shout'"),
     });
-    expect(await paste('npm run -s local users:nothing')).toMatchObject({ code: 1, stdout: '' });
+    const unknown = await paste('npm run -s local users:nothing');
+    expect(unknown).toMatchObject({ code: 1, stdout: '' });
+    const { scripts } = Package.parse(JSON.parse(readFileSync('package.json', 'utf8')));
+    for (const name of Object.keys(scripts).filter((each) => each.startsWith('users:')))
+      expect(unknown.stderr).toContain(name);
   });
 
   test('A new user signs up at the printed URLs and sees both ids and the webhook delivery', async () => {
