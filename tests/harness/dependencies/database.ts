@@ -39,8 +39,8 @@ export interface DatabaseServer {
   readonly template: string;
 }
 
-/** Name of the migrated template database on every test server. */
-export const TEMPLATE = 'template_migrated';
+/** The migrated database on every test server. PostgreSQL creates it with the server, and copies it by default. */
+export const TEMPLATE = 'template1';
 
 /** Environment variable that passes the address of the server to the test workers. */
 export const SERVER_VARIABLE = 'TESTS_POSTGRES_URL';

@@ -61,7 +61,6 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
     startPostgres({ folder: path.join(folder, name), durable: false, ...(port ? { port } : {}) });
 
   const first = await start('primary');
-  await first.createDatabase(TEMPLATE);
   await deployMigrations(first.url(TEMPLATE));
   await first.stop();
   const server = addressOf(first.url('postgres'));
