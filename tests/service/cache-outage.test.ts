@@ -8,10 +8,10 @@ import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 /** Replaces the KV server in some tests. */
-const oddServer = stopAfterAll(await startStubServer());
+const stubStore = stopAfterAll(await startStubServer());
 const service = stopAfterAll(await startTestService());
 
-/** Requests a user. Returns the result of the cache lookup from the Server-Timing header: hit, miss or bypass. */
+/** Sends a request of a user. Returns the result of the cache lookup, `hit`, `miss` or `bypass`, from Server-Timing. */
 const cacheOf = async (id: string) =>
   (await me(service.url, tokenFor(service.idp, id))).headers
     .get('server-timing')
@@ -34,35 +34,35 @@ const json =
 
 const count = (message: string) => service.linesWith(`"msg":"${message}"`).length;
 
-const transport = (treatment: Treatment) => () => service.kv.proxy.treat(treatment);
-const odd = (listener: RequestListener) => () => {
-  oddServer.handler = listener;
-  service.kv.proxy.setTarget({ host: '127.0.0.1', port: oddServer.port });
+const treatConnections = (treatment: Treatment) => () => service.kv.proxy.treat(treatment);
+const replaceStore = (listener: RequestListener) => () => {
+  stubStore.handler = listener;
+  service.kv.proxy.setTarget({ host: '127.0.0.1', port: stubStore.port });
 };
 
 describe('A failing cache', () => {
   test.each<[string, () => void | Promise<void>]>([
-    ['refuses connections', transport('refuse')],
-    ['resets connections', transport('reset')],
-    ['drops all bytes', transport('black-hole')],
-    ['truncates its responses', transport('truncate')],
-    ['accepts requests and does not respond', odd(() => undefined)],
+    ['refuses connections', treatConnections('refuse')],
+    ['resets connections', treatConnections('reset')],
+    ['drops all bytes', treatConnections('black-hole')],
+    ['truncates its responses', treatConnections('truncate')],
+    ['accepts requests and does not respond', replaceStore(() => undefined)],
     [
       'does not finish its response',
-      odd((_request, response) => response.writeHead(200).write('{"result":')),
+      replaceStore((_request, response) => response.writeHead(200).write('{"result":')),
     ],
-    ['responds 401', odd(json(401, '{"error":"WRONGPASS invalid or missing auth token"}'))],
-    ['responds 429', odd(json(429, '{"error":"ERR max requests limit exceeded"}'))],
+    ['responds 401', replaceStore(json(401, '{"error":"WRONGPASS invalid or missing auth token"}'))],
+    ['responds 429', replaceStore(json(429, '{"error":"ERR max requests limit exceeded"}'))],
     [
       'reports an exhausted quota in a pipeline',
-      odd(json(200, '[{"error":"ERR max requests limit exceeded. Limit: 500000, Usage: 500000"}]')),
+      replaceStore(json(200, '[{"error":"ERR max requests limit exceeded. Limit: 500000, Usage: 500000"}]')),
     ],
     [
       'reports an exhausted quota instead of a pipeline',
-      odd(json(200, '{"error":"ERR max requests limit exceeded"}')),
+      replaceStore(json(200, '{"error":"ERR max requests limit exceeded"}')),
     ],
-    ['responds 500', odd(json(500, 'internal error'))],
-    ['responds with HTML', odd(json(200, '<html>not what you want</html>'))],
+    ['responds 500', replaceStore(json(500, 'internal error'))],
+    ['responds with HTML', replaceStore(json(200, '<html>not what you want</html>'))],
   ])(
     'If the cache %s, the guard uses the database, and skips the cache after a few failures',
     async (what, fail) => {
@@ -91,13 +91,15 @@ describe('A failing cache', () => {
   );
 
   test('A cached value that is not a string is a miss', async () => {
-    odd(json(200, '[{"result":{"a":1}}]'))();
+    replaceStore(json(200, '[{"result":{"a":1}}]'))();
     expect(await cacheOf('user_shaped')).toBe('miss');
   });
 });
 
 test('A WRONGTYPE error of the cache counts as a miss, and the cache stays in use', async () => {
-  odd(json(200, '[{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}]'))();
+  replaceStore(
+    json(200, '[{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}]'),
+  )();
   for (let request = 0; request < 8; request += 1) expect(await cacheOf('user_wrong_type')).toBe('miss');
 });
 
@@ -113,7 +115,7 @@ test('The log has one line when the cache is first skipped and one when it is us
 
 test('The cache stays out of use while its quota is exhausted, although it responds to PING', async () => {
   let commands = 0;
-  odd(async (request, response) => {
+  replaceStore(async (request, response) => {
     commands += 1;
     const isPing = (await text(request)).toLowerCase().includes('"ping"');
     const reply = isPing ? { result: 'PONG' } : { error: 'ERR max requests limit exceeded' };

@@ -64,7 +64,7 @@ describe('Requests of other pages', () => {
     'The origin of a request decides whether its session cookie is accepted: %s',
     async (_source, headers, expected) => {
       for (const method of ['GET', 'POST'] as const) {
-        // Each request has a new token, so the service does not use a cached credential.
+        // Both requests have a new token, so the service uses no cached credential.
         for (const _time of [1, 2]) {
           const { status } = await call(method, cookie(token()), headers());
           expect({ method, status }).toEqual({ method, status: expected[method] ? 200 : 401 });

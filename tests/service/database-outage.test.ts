@@ -155,7 +155,7 @@ test.each([1, 3, 6])(
   },
 );
 
-test('A registration that waits for a connection and then for a statement ends at its deadline', async () => {
+test('A registration that waits for a connection and then for a statement ends at its deadline of 8 s', async () => {
   const row = await lockRow(service.database, 'user_late');
   const timeouts = () => service.linesWith('Timed out').length;
   const before = timeouts();

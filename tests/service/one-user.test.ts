@@ -137,7 +137,7 @@ async function queriesHaveEnded(): Promise<boolean> {
   return rows.length === 0;
 }
 
-test('A request during the deletion of its user gets a new internal id, and the deletion reports `relinked`', async () => {
+test('A user that sends a request during the deletion gets a new internal id, and the deletion reports `relinked`', async () => {
   const id = 'user_who_comes_back';
   const userId = await visit(id);
   let next = '';

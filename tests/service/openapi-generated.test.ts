@@ -154,7 +154,7 @@ async function sendAndValidate({ method, path, headers, body }: Sent) {
   return { ...response, error: validateResponse({ ...response, method, pathname, text })?.error };
 }
 
-/** Checks the responses to generated requests. To repeat a failure, pass the seed and path that it prints to `fc.assert`. */
+/** Checks the responses to generated requests. To repeat a failure, pass the seed and path from its message to `fc.assert`. */
 const checkResponses = (requests: fc.Arbitrary<Sent>, check: (status: number) => void) =>
   fc.assert(
     fc.asyncProperty(requests, requestId, query, async (sent, id, search) => {

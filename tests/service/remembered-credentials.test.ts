@@ -9,7 +9,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const clock = stopAfterAll(adjustableClock());
 const service = stopAfterAll(await startTestService({ environment: clock.environment }));
 
-/** Returns the provider id of the user to whom a request is attributed, or the status if the request is rejected. */
+/** Sends a request. Returns the provider id of its user, or the status if the request is rejected. */
 const userOf = async (headers: Record<string, string>, url = service.url) => {
   const { status, body } = await send(`${url}/users/v1/me`, { headers });
   return status === 200 ? Object(body).identityProviderUserId : status;

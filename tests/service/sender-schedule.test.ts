@@ -32,7 +32,7 @@ describe('The retry schedule of the sender', () => {
         expect(current()?.status).toBe('pending');
         const [last = 0, next = 0] = ATTEMPTS.slice(attempts - 1);
         if (next >= outage) await service.database.proxy.treat('forward');
-        // Advances the clock to the next attempt. The minimum of 90 % of the interval skips the response timeout of 15 s.
+        // Advances the clock to the next attempt. Skips earlier timers, such as the response timeout of 15 s.
         elapsed.push((elapsed.at(-1) ?? 0) + clock.advance(0.9 * (next - last)));
       }
       const settled = await service.idp.webhooks.settled(delivery.id);

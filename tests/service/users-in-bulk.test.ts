@@ -285,7 +285,7 @@ test('A backfill with invalid options or variables does not start and prints the
   expect(await database.users()).toEqual([]);
 });
 
-test('A backfill stops with a message if the role may not insert', async () => {
+test('A backfill stops with a message if the database role may not insert', async () => {
   signUp(3);
   const role = `reader_${randomBytes(4).toString('hex')}`;
   await database.pool.query(`CREATE ROLE ${escapeIdentifier(role)} LOGIN PASSWORD 'hidden-password'`);

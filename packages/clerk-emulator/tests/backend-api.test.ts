@@ -144,7 +144,7 @@ test('A Backend API request above the configured rate limit gets a 429 with Retr
   expect([await users.getCount(), await users.getCount()]).toEqual([0, 0]);
   const rejected: unknown = await users.getCount().catch((error: unknown) => error);
   expect(rejected).toMatchObject({ status: 429, retryAfter: 10, errors: [{ code: 'too_many_requests' }] });
-  // `advance` moves the clock to a timer, so this sets one.
+  // `advance` moves the clock only to a timer, so the test sets a timer.
   const cancel = time.after(10_000, () => undefined);
   time.advance(10_000);
   cancel();

@@ -29,7 +29,7 @@ async function fakeNpm(name: string, code: string): Promise<void> {
 /** Requests a path without normalizing it and returns the status. */
 const rawStatus = (path: string) => statusOfRawPath(provider.url, path);
 
-test('The emulator serves the scripts of clerk-js for any version, and only a file name with a version makes them immutable', async () => {
+test('The emulator serves the clerk-js scripts for any version, and only files with a version in their name as immutable', async () => {
   for (const version of ['6', '6.34.1', '6.0.0-canary.1']) {
     const entry = await fetch(`${provider.url}/npm/@clerk/clerk-js@${version}/dist/clerk.browser.js`);
     expect(await entry.text()).toBe('script()');

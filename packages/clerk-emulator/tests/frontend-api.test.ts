@@ -252,7 +252,7 @@ test('A Frontend API request for a feature that the emulator lacks gets an error
 });
 
 test.each(['/v1/environment', '/v1/dev_browser', '/v1/users'])(
-  'A request with another Host gets a 403, which prevents DNS rebinding: %s',
+  'A request to the emulator with another Host gets a 403, which prevents DNS rebinding: %s',
   async (path) => {
     const provider = await start();
     const { port } = new URL(provider.url);

@@ -47,7 +47,7 @@ async function start(options: Partial<EmulatorOptions> = {}) {
       const { response } = await signIn(EMAIL, { password: PASSWORD });
       return `/v1/client/sessions/${response?.created_session_id}`;
     },
-    /** Signs the browser in and starts a reverification. Returns its path. */
+    /** Signs the browser in and starts a reverification. Returns the path of the reverification. */
     async startReverification() {
       const { response } = await signIn(EMAIL, { password: PASSWORD });
       const path = `/v1/client/sessions/${response?.created_session_id}/verify`;

@@ -174,7 +174,7 @@ test('The docs page loads only one script that the home page does not load, the 
     expect(await (await page.request.get(own[0] ?? '')).text()).toContain('navigator.clipboard');
   }));
 
-test('The table of contents marks the section that is in view', () =>
+test('The table of contents of the docs page marks the section that is in view', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
     const marked = () =>

@@ -1,6 +1,6 @@
 /**
- * The operations of the provider's specification that an instance with e-mail addresses and passwords uses: method and
- * path, with `:id` for every parameter. Source: Clerk's OpenAPI documents of API version 2026-05-12
+ * The operations of the provider's specification that an instance with email addresses and passwords uses, as method
+ * and path, with `:id` for every parameter. Source: Clerk's OpenAPI documents of API version 2026-05-12
  * (github.com/clerk/openapi-specs, state of 14 August 2026).
  */
 const SPECIFICATION: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
