@@ -17,7 +17,7 @@ const service = stopAfterAll(await startTestService({ processes: 2, server: post
 const migrations = temporaryFolder();
 
 const statuses = ({ calls }: Burst) => [...new Set(calls.map(({ status }) => status))].sort();
-/** Resolves when more than `more` users were acknowledged since the call. */
+/** Resolves when more than `more` further users of the burst have got a 2xx response. */
 const acknowledges = (burst: Burst, more: number) => {
   const before = burst.acknowledged().size;
   return expect.poll(() => burst.acknowledged().size - before).toBeGreaterThan(more);
@@ -38,7 +38,7 @@ test('No request of a burst fails while a migration adds a column', async () => 
   expect(await violationsOf(service, burst)).toEqual([]);
 });
 
-test('When an empty cache replaces the cache, no request fails, and each process has at most one cache miss for a user', async () => {
+test('When an empty cache replaces the cache under load, no request fails, and each process has at most one cache miss for a user', async () => {
   const users = Array.from({ length: 20 }, (_, index) => `user_cached_${index}`);
   const requests = users
     .map((id) => tokenFor(service.idp, id))
@@ -70,7 +70,7 @@ test('When an empty cache replaces the cache, no request fails, and each process
   const lookedUp = responses.filter(({ cache }) => cache === 'miss').map(({ request }) => request);
   expect(lookedUp.length, 'the cache was empty').toBeGreaterThan(0);
   expect(new Set(lookedUp).size, 'no process has two misses for a user').toBe(lookedUp.length);
-  // A request whose cache call failed during the replacement continues without the cache.
+  // A request whose cache call failed during the replacement continues without the cache. At most 8 were in flight.
   const bypassed = responses.filter(({ cache }) => cache === 'bypass').length;
   expect(bypassed).toBeLessThanOrEqual(8);
   const statements = service.database.takeStatements();
@@ -83,7 +83,7 @@ test('After a failover during a burst, no acknowledged user is lost, and the poo
   const cached = await me(service.url, tokenFor(service.idp, 'user_kept'));
   const burst = await startBurst(service, 'failover');
   await acknowledges(burst, 30);
-  // The standby gets no further commits. They would be lost with the primary, so the service must not acknowledge them.
+  // From here on, the standby gets no commits. A new commit would be lost with the primary, so no user may be acknowledged.
   await postgres.cutReplication();
   const statement = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'`;
   const waiting = async () => (await service.database.pool.query(statement)).rowCount;

@@ -31,7 +31,7 @@ const cases: [string, () => Record<string, string>, { GET: boolean; POST: boolea
     () => ({ ...site('same-site'), origin: 'https://blog.example.com' }),
     { GET: true, POST: false },
   ],
-  ['a sibling that hides its origin', () => site('same-site'), { GET: true, POST: false }],
+  ['a sibling subdomain without Origin', () => site('same-site'), { GET: true, POST: false }],
   [
     'another site',
     () => ({ ...site('cross-site'), origin: 'https://evil.example' }),
@@ -49,9 +49,9 @@ const cases: [string, () => Record<string, string>, { GET: boolean; POST: boolea
 ];
 
 test.each([
-  ['another frontend', 'https://blog.example.com'],
-  ['no frontend', undefined],
-])('A session token for %s gets a 401, as a bearer and as a cookie', async (_whom, azp) => {
+  ['names another frontend', 'https://blog.example.com'],
+  ['is missing', undefined],
+])('A session token whose azp claim %s gets a 401, as a bearer and as a cookie', async (_what, azp) => {
   const foreign = tokenFor(service.idp, 'user_of_a_browser', azp === undefined ? {} : { azp });
   for (const credential of [bearer(foreign), cookie(foreign)]) {
     expect((await call('GET', credential, {})).status).toBe(401);
@@ -62,9 +62,9 @@ test.each([
 describe('Requests of other pages', () => {
   test.each(cases)(
     'The origin of a request decides whether its session cookie is accepted: %s',
-    async (_whence, headers, expected) => {
+    async (_source, headers, expected) => {
       for (const method of ['GET', 'POST'] as const) {
-        // The second request could use the cached credential, but the check of the origin runs first.
+        // Both requests have a new token, so the service uses no cached credential.
         for (const _time of [1, 2]) {
           const { status } = await call(method, cookie(token()), headers());
           expect({ method, status }).toEqual({ method, status: expected[method] ? 200 : 401 });
@@ -78,7 +78,7 @@ describe('Requests of other pages', () => {
     await expect.poll(() => service.output()).toContain('"reason":"foreign-cookie"');
   });
 
-  test.each(cases)('A bearer token is accepted from every origin: %s', async (_whence, headers) => {
+  test.each(cases)('A bearer token is accepted from every origin: %s', async (_source, headers) => {
     for (const method of ['GET', 'POST'] as const) {
       expect((await call(method, bearer(token()), headers())).status).toBe(200);
     }

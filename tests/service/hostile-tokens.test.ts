@@ -9,6 +9,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 const other = foreignKeys();
 const otherJwk = createPublicKey(other.publicKey).export({ format: 'jwk' });
+/** Serves a key of the attacker. The service must never call this server. */
 const attacker = stopAfterAll(
   await startStubServer((_request, response) => {
     response
@@ -18,6 +19,7 @@ const attacker = stopAfterAll(
 );
 const clock = stopAfterAll(adjustableClock());
 const service = stopAfterAll(await startTestService());
+/** A process that fetches the keys of the identity provider, because IDP_JWT_KEY is empty. */
 const fetchingKeys = stopAfterAll(
   await startServiceProcess({ ...service.environment, ...clock.environment, IDP_JWT_KEY: '' }),
 );
@@ -45,9 +47,9 @@ describe('Keys of session tokens', () => {
     ['a path as kid', () => ({ kid: '../../../../dev/null' })],
     ['a URL as kid', () => ({ kid: `${attacker.url}/kid` })],
     ['__proto__ as kid', () => ({ kid: '__proto__' })],
-    ['the other key in the header', () => ({ kid: ourKid(), jwk: otherJwk })],
+    ["the attacker's key in the header", () => ({ kid: ourKid(), jwk: otherJwk })],
     [
-      'URLs of the other key in the header',
+      "URLs of the attacker's key in the header",
       () => ({ kid: 'theirs', jku: `${attacker.url}/jku`, x5u: `${attacker.url}/x5u` }),
     ],
     ['a critical extension', () => ({ kid: ourKid(), crit: ['exp'] })],
@@ -90,7 +92,7 @@ describe('Keys of session tokens', () => {
     });
   });
 
-  test('A token is accepted until 5 s after it expired, and then gets a 401', async () => {
+  test('A session token is accepted for less than 5 s after it expired, and then gets a 401', async () => {
     const at = now();
     clock.freeze(at * 1000);
     const statuses = [4, 5, 6].map(async (seconds) => {

@@ -5,6 +5,7 @@ import { cookie, ME, now, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
+/** The authorized party of the service. The claim `azp` of a session token names the frontend that requested the token. */
 const FRONTEND = 'https://app.example.com';
 
 /** Requests a page as a browser does when it navigates. */
@@ -21,10 +22,14 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
   );
   const token = (claims: object = {}) =>
     tokenFor(service.idp, 'user_of_a_page', { azp: FRONTEND, ...claims });
+  /**
+   * Cookies of an expired session. The SDK renews such a session with a handshake, a redirect through the provider that passes
+   * the new cookies to the page by a nonce.
+   */
   const expired = () => cookie(token({ iat: now() - 3600, nbf: now() - 3610, exp: now() - 3000 }));
   const SIGN_IN = /\/sign-in\?redirect_url=%2Faccount$/;
 
-  test('A page accepts a token of an authorized party and a token without azp, but no token of another party', async () => {
+  test('A page accepts a token of an authorized party and a token without azp, but not a token of another party', async () => {
     for (const azp of [FRONTEND, undefined]) {
       expect((await visit(`${service.url}/account`, cookie(token({ azp })))).status, azp).toBe(200);
     }
@@ -37,7 +42,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     }
   });
 
-  test('The API rejects the cookie without azp that a page accepts', async () => {
+  test('The API rejects a session cookie without azp, which a page accepts', async () => {
     const { status } = await send(`${service.url}${ME}`, { headers: cookie(token({ azp: undefined })) });
     expect(status).toBe(401);
   });
@@ -73,6 +78,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ directives }));
     };
     const first = await visit(`${withStub.url}/account?__clerk_handshake_nonce=nonce_x`, expired());
+    // With test keys, the SDK first redirects to the page without the nonce and sets the cookies.
     const { headers } = keys === 'live' ? first : await visit(`${withStub.url}/account`, cookie(foreign));
     expect(backendApi.calls.at(-1)).toBe('GET /v1/clients/handshake_payload?nonce=nonce_x');
     expect(headers.get('location')).toMatch(SIGN_IN);
@@ -91,7 +97,9 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
       };
       const { status, headers } = await visit(`${withStub.url}/?__clerk_handshake_nonce=nonce_x`, expired());
       expect({ status, location: headers.get('location') }).toEqual({ status: 200, location: null });
-      expect(await waitUntil(() => isClosed, 30_000), 'The service ends its call').toBe(true);
+      expect(await waitUntil(() => isClosed, 30_000), 'the service ends its call of the Backend API').toBe(
+        true,
+      );
     },
   );
 });

@@ -8,12 +8,14 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const FRONTEND = 'https://app.example.com';
 
 const service = stopAfterAll(await startTestService({ environment: { IDP_AUTHORIZED_PARTIES: FRONTEND } }));
+/** A process that fetches the keys of the identity provider, because IDP_JWT_KEY is empty. */
 const fetchingKeys = stopAfterAll(await startServiceProcess({ ...service.environment, IDP_JWT_KEY: '' }));
 
 const foreignKey = foreignKeys().privateKey;
 const token = (claims: Record<string, unknown> = {}, signing: Signing = {}) =>
   tokenFor(service.idp, 'user_of_a_reason', { azp: FRONTEND, ...claims }, signing);
-const lacking = (name: string) => {
+/** Returns complete session cookies except the named one. */
+const cookiesWithout = (name: string) => {
   const complete = cookie(token()).cookie;
   return { cookie: complete.replace(new RegExp(`${name}=[^;]*(?:; )?`), '') };
 };
@@ -25,12 +27,16 @@ await service.database.pool.query(
 );
 
 type Credential = () => Record<string, string>;
-const cases: [string, string, Credential][] = [
+const cases: [reason: string, description: string, Credential][] = [
   ['no-credential', 'no header', () => ({})],
   ['no-credential', 'another scheme', () => ({ authorization: 'Basic dXNlcjpwYXNz' })],
   ['no-credential', 'unrelated cookies', () => ({ cookie: 'theme=dark; __client_uat=1' })],
   ['foreign-cookie', 'another site', () => ({ ...cookie(token()), 'sec-fetch-site': 'cross-site' })],
-  ['incomplete-cookies', 'no time of sign-in', () => lacking('__client_uat')],
+  [
+    'incomplete-cookies',
+    'no cookie __client_uat, the time of the sign-in',
+    () => cookiesWithout('__client_uat'),
+  ],
   ['malformed', 'a bearer that is not a token', () => bearer('hello')],
   ['malformed', 'an API key', () => bearer('ak_0123456789abcdef')],
   ['malformed', 'an OAuth token', () => bearer(token({}, { header: { typ: 'at+jwt' } }))],
@@ -92,7 +98,7 @@ describe.each(processes)('Reasons with keys that are $keys', ({ at }) => {
   test.each(cases)(
     'The log contains the reason %s for a request with this credential: %s',
     async (reason, _what, credential) => {
-      // Sent twice, because the first request of a process may behave differently.
+      // Sent twice, because the reason must not change after the first request of a process.
       for (const _time of [1, 2]) {
         const { line } = await sendRejected(at.url, at.output, credential());
         expect(line).toEqual({
@@ -110,13 +116,13 @@ describe.each(processes)('Reasons with keys that are $keys', ({ at }) => {
   );
 });
 
-test('The log contains the reason wrong-key for a token whose key the provider does not have', async () => {
+test('The log contains the reason wrong-key for a token whose key id is unknown to the provider', async () => {
   const theirs = token({}, { header: { kid: 'theirs' } });
   const { line } = await sendRejected(fetchingKeys.url, fetchingKeys.output, bearer(theirs));
   expect(line).toMatchObject({ status: 401, reason: 'wrong-key' });
 });
 
-test('A caller cannot set the reason of a 401, and the response does not depend on the reason', async () => {
+test('A caller cannot set the logged reason of a 401, and the response does not depend on the reason', async () => {
   const responses = new Set<string>();
   for (const [reason, , credential] of cases) {
     const headers = { ...credential(), 'x-clerk-auth-reason': 'expired', 'x-clerk-auth-message': 'expired' };
@@ -128,7 +134,7 @@ test('A caller cannot set the reason of a 401, and the response does not depend 
 });
 
 test('Each reason of a 401 has a test', () => {
-  const elsewhere = ['not-verified', 'no-auth-state']; // jwks-outage.test.ts, tests/unit/guard.test.ts
+  const elsewhere = ['not-verified', 'no-auth-state']; // Tested in jwks-outage.test.ts and tests/unit/guard.test.ts.
   const provoked = new Set([...cases.map(([reason]) => reason), ...elsewhere]);
   expect([...provoked].toSorted()).toEqual(UNAUTHENTICATED_REASONS.toSorted());
 });

@@ -8,6 +8,7 @@ import { freePort } from '../../dev/system/listen';
 import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from '../harness/build';
 import { startTestService } from '../harness/service';
 
+/** Runs the built server until it exits, for 30 s at most. */
 const start = async (environment: Record<string, string>, port?: number | string) => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
@@ -38,7 +39,7 @@ describe('Start of the service', () => {
     },
   );
 
-  test('The service names a malformed variable without its value', async () => {
+  test('The service exits with 1 and names a malformed variable without its value', async () => {
     const secret = 'whsec_c2hvcnQtYnV0LXNlY3JldA==';
     const { status, output } = await start({ ...BUILD_TIME_VALUES, IDP_WEBHOOK_SIGNING_SECRET: secret });
     expect(status).toBe(1);
@@ -47,7 +48,7 @@ describe('Start of the service', () => {
   });
 });
 
-test('The server exits with 1 and one line if its port is in use', async () => {
+test('The service exits with 1 and prints one line if its port is in use', async () => {
   const other = createServer().listen(0);
   onTestFinished(() => void other.close());
   await once(other, 'listening');
@@ -79,7 +80,7 @@ describe('Build output', () => {
     .map((entry) => path.join(entry.parentPath, entry.name))
     .filter((file) => !file.startsWith(path.join(BUILD_FOLDER, 'dev')));
 
-  test('The build contains no value of its environment', () => {
+  test('The build contains no value of its environment variables', () => {
     expect(files.length).toBeGreaterThan(50);
     const values = Object.values(BUILD_TIME_VALUES);
     const holding = files.filter((file) => {

@@ -116,6 +116,7 @@ test('A backfill registers each user with a valid id despite a rate limit, error
   expect(there.filter((id) => !linked.has(id))).toEqual([tooLong]);
   // Users that already had a row keep their internal id.
   expect((await database.pool.query('SELECT * FROM users')).rows).toEqual(expect.arrayContaining(before));
+  // The command prints the numbers of users seen, linked, already linked, forgotten and failed. 100 users were linked before.
   const [seen = 0, made = 0, already = 0, , failed = 0] = (stdout.match(/\d+/g) ?? []).map(Number);
   expect({ sum: made + already + failed, made: made + 100, failed }).toEqual({
     sum: seen,
@@ -162,7 +163,7 @@ test('A backfill that was killed continues after its last committed page and ski
   expect(existsSync(state)).toBe(false);
 });
 
-test('A backfill ends if the provider stays unavailable, and the next run continues from the saved state', async () => {
+test('A backfill stops if the provider stays unavailable, and the next run continues from the saved state', async () => {
   const ids = signUp(1_200);
   front.handler = (request, response) =>
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
@@ -205,7 +206,7 @@ test('A backfill registers all 20,000 users of an import with 100 users per seco
   expect(await database.users()).toEqual(ids.toSorted());
 });
 
-test('A dry run counts the users and writes no rows and no state', async () => {
+test('A dry run of a backfill counts the users and writes no rows and no state file', async () => {
   const ids = signUp(700);
   await link(ids.slice(0, 30));
   expect(await backfill('--dry-run')).toMatchObject({
@@ -216,7 +217,7 @@ test('A dry run counts the users and writes no rows and no state', async () => {
   expect(existsSync(state)).toBe(false);
 });
 
-test('Forgotten users are not linked, and a check does not report them as a difference', async () => {
+test('A backfill does not link forgotten users, and a check does not report forgotten users as a difference', async () => {
   const ids = signUp(700);
   await database.pool.query(
     `INSERT INTO forgotten_users SELECT forgotten_user_hash(id), now(), now() + interval '1 day' FROM unnest($1::text[]) AS id`,
@@ -243,7 +244,7 @@ test('A backfill with --since processes only users that signed up on or after th
   expect(await database.users()).toEqual(since.toSorted());
 });
 
-test('A backfill rejects an invalid state file, and one of a run with another --since or database', async () => {
+test('A backfill rejects an invalid state file, and the state file of a run with another --since or database', async () => {
   signUp(1_200);
   front.handler = (request, response) =>
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
@@ -284,7 +285,7 @@ test('A backfill with invalid options or variables does not start and prints the
   expect(await database.users()).toEqual([]);
 });
 
-test('A backfill stops with a message if the role may not insert', async () => {
+test('A backfill stops with a message if the database role may not insert', async () => {
   signUp(3);
   const role = `reader_${randomBytes(4).toString('hex')}`;
   await database.pool.query(`CREATE ROLE ${escapeIdentifier(role)} LOGIN PASSWORD 'hidden-password'`);
@@ -301,7 +302,7 @@ test('A backfill stops with a message if the role may not insert', async () => {
   expect(failed.stderr).not.toContain('hidden-password');
 });
 
-test('A check counts users that are missing in the database or at the provider, and --ids prints their ids', async () => {
+test('The check command counts users that are missing in the database or at the provider, and --ids prints their ids', async () => {
   const ids = signUp(1_200);
   await link(ids.slice(3));
   expect(await check('--ids')).toMatchObject({
@@ -323,7 +324,7 @@ test('A check counts users that are missing in the database or at the provider, 
   // A signed-in caller may register any id. Such an id must not change the query to the provider.
   const strange = ['-user_1', `-${ids[5]}`, '+user_2', 'two\nlines\u001b[2J', '&limit=1', '😀'.repeat(127)];
   await link(strange);
-  // Sorts these rows first, so that one page contains both an id and the same id with a minus sign in front.
+  // Sorts these rows first, so that one page contains both an id and the same id with a minus sign before it.
   await database.pool.query(
     `UPDATE users SET id = ('00000000' || substr(id::text, 9))::uuid WHERE identity_provider_user_id = ANY ($1)`,
     [[...strange, ids[5]]],

@@ -23,8 +23,8 @@ export const BrowserResponse = z.object({
 type Fields = Readonly<Record<string, string>>;
 
 /**
- * A browser of a development instance. It sends requests as the SDK does: with forms, and with the method and the token of
- * the browser as query parameters. Without `knownToken`, it requests a new token.
+ * Simulates a browser of a development instance. Like the browser SDK, it sends forms, and passes the method and the token of
+ * the browser in the query. Without `knownToken`, it requests a new token.
  */
 export async function developmentBrowser({ url }: Pick<Emulator, 'url'>, knownToken?: string) {
   const newToken = async () => (await fetch(`${url}/v1/dev_browser`, { method: 'POST' })).json();
@@ -55,8 +55,9 @@ export async function developmentBrowser({ url }: Pick<Emulator, 'url'>, knownTo
   };
   return {
     token,
-    /** Sends a request and returns the response as it is. */
+    /** Sends a request and returns the unparsed response. */
     send,
+    /** Sends a request and returns the parsed response. */
     call,
     /** Starts a sign-in. With the password, one call is enough. */
     signIn: (identifier: string, secret: Fields = {}) =>
