@@ -110,6 +110,7 @@ export const variables = z.object({
 /** Schema of all these variables. It also rejects a test key (`sk_test_`, `pk_test_`) next to a live key. */
 export const environmentSchema = variables.check(
   z.refine(
+    // Compares the `test_` or `live_` of the keys.
     ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }) =>
       IDP_SECRET_KEY.slice(3, 8) === IDP_PUBLISHABLE_KEY.key.slice(3, 8),
     {

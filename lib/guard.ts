@@ -45,8 +45,8 @@ export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | unde
  * Without a session, the response is 401 `{"message": "Unauthorized"}`, without a call to the cache or the database. A user
  * whom an operator has deleted ("forgotten") gets the same 401 with a token that was issued before the deletion. A database
  * failure is a 500. A cache failure has no effect on the response. An OPTIONS request is not guarded (section 5.2 of
- * docs/contract.md). It gets a 204, and the handler does not run. A route that handles preflight requests itself exports
- * OPTIONS. The log names the route by `path`, the path of its folder.
+ * docs/contract.md). It gets a 204, and the handler does not run. A route that has to handle preflight requests exports its
+ * own OPTIONS handler. The log names the route by `path`, the path of its folder.
  */
 export function guard<C extends RouteContext>(handler: GuardedHandler<C>, path?: string): RouteHandler<C> {
   return route(async (request, routeContext) => {

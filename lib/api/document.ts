@@ -266,6 +266,7 @@ const ownResponse = (
   further: Record<string, z.ZodMiniType> = {},
 ): ZodOpenApiResponseObject => ({ description, headers: headers(further), content });
 
+/** Returns an entry of `x-elsewhere`, which refers to a response by its id. */
 const elsewhere = (status: number, id: string) => ({
   status,
   response: { $ref: `#/components/responses/${id}` },

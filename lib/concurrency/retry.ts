@@ -19,6 +19,7 @@ export interface RetryOptions {
   readonly seconds: number;
   /** Called before each delay with the message of the error and the length of the delay. */
   readonly onWait?: (reason: string, seconds: number) => void;
+  /** Waits. Default: a timer of Node.js. */
   readonly sleep?: (milliseconds: number) => Promise<unknown>;
   /** Returns milliseconds since an arbitrary fixed time. */
   readonly now?: () => number;

@@ -198,7 +198,7 @@ function checkPrivileges(
     );
   if (maySelect && mayInsert && handlesEvents && !mayHandleEvents)
     return failure(
-      'the role may not write the tables of webhook events: a delivery of an event in events/ is a 500',
+      'the role may not write the tables of webhook events: every event with a handler in events/ gets a 500',
       `Run as the owner: GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${role}`,
     );
   if (maySelect && mayInsert) return ok('the role may SELECT and INSERT');

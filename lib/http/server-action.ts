@@ -45,7 +45,7 @@ function checkLimits(texts: readonly string[]): void {
   }
 }
 
-/** Decodes a value as Next.js does. Each field whose name is a number is a part of it in JSON. Rejects an invalid value. */
+/** Decodes a value as Next.js does. A field whose name is a number contains a part of the value, in JSON. */
 async function decode(fields: FormData): Promise<unknown> {
   const parts = [...fields].filter(([name]) => !Number.isNaN(Number(name)));
   // Next.js would accept another spelling of a number, such as `0x0` for the part 0.

@@ -29,13 +29,13 @@ const keyOf = ({ header, value }: NonNullable<Credential>) =>
  * Creates a cache of verified sessions. With a cached session, the SDK does not verify the same credential again.
  *
  * Reasons why this is safe:
- * - The SDK verifies a session token by its signature, its times and its parties, without a network call. The result is the
- *   same until the token expires. The SDK itself accepts the token of a revoked session until the token expires (after 60 s by
- *   default). Without IDP_JWT_KEY, the cache accepts tokens of a withdrawn signing key for up to 60 s longer.
+ * - The SDK verifies a session token by its signature, its times and its origin (`azp`), without a network call. The result is
+ *   the same until the token expires. The SDK itself accepts the token of a revoked session until the token expires (by default
+ *   after 60 s). Without IDP_JWT_KEY, the cache accepts tokens of a withdrawn signing key for up to 60 s longer.
  * - The SDK gets only the credential of an API request, and the cache key is the digest of that credential. Different
  *   credentials have different entries.
  * - Rejected credentials are not cached.
- * - An entry lives until the token expires, for 60 s at most, and never longer than the process.
+ * - An entry lives until the token expires, but for 60 s at most, and only in the memory of this process.
  * - The cache holds digests instead of tokens, so a heap dump contains only the tokens that are in use at that moment.
  * - The number and the size of the entries are limited. A client that fills the cache makes other requests as slow as they
  *   are without a cache.

@@ -186,7 +186,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     await pause(ARRIVAL_MS);
     for (let since = 0; connectedAt >= since && performance.now() < until; ) {
       since = performance.now();
-      // Node.js accepts waiting connections in each iteration of the event loop. An iteration without a new one ends the loop.
+      // Node.js accepts connections in each iteration of the event loop. The last iteration is one without a new connection.
       await new Promise(setImmediate);
     }
   }

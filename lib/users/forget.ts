@@ -44,8 +44,8 @@ function tryUncache(identityProviderUserId: string): Promise<boolean> {
  * - For a user without requests, the first deletion ensures that there is never a cached id without a row.
  * - A request that read the row before the deletion can cache the old id until the pause ends, because a lookup has a
  *   deadline. The last deletion removes that entry. Until then, requests of this user can get an id without a row.
- * - If a request links the user again, the result is `relinked`. Its cache entry contains the id of the new row. If the
- *   last deletion removes that entry, the next request reads the row.
+ * - If a request links the user again, the result is `relinked`. The cache entry then contains the id of the new row. If the
+ *   last deletion removes that entry, the next request reads the new row.
  *
  * One race remains. A process that is suspended between its lookup and its write for longer than the pause can cache the old
  * id for the lifetime of an entry. The race is impossible if the user was deleted at the provider and the tokens have expired,
