@@ -6,7 +6,7 @@ import { processState } from './process-state';
 
 const trace = processState('trace', (): { spanIds?: () => object | undefined } => ({}));
 
-/** Sets the function that returns the ids of the current span. Log lines then contain these ids. */
+/** Sets the function that returns the ids of the current trace and span. Log lines then contain these ids. */
 export function setSpanIds(spanIds: () => object | undefined): void {
   trace.spanIds = spanIds;
 }
@@ -16,7 +16,6 @@ export const log = pino({
   base: null,
   timestamp: pino.stdTimeFunctions.isoTime,
   formatters: { level: (level) => ({ level }) },
-  // Connects a log line with its trace.
   mixin: () => trace.spanIds?.() ?? {},
 });
 
@@ -37,11 +36,11 @@ export function rateLimitedWarning(message: string): (fields?: object) => void {
 
 const SAFE_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
 
-/** Returns the id of a request for the response and the log: the client's `x-request-id` if it is safe, else a new UUID. */
+/** Returns the id of a request: the client's `x-request-id` if it has the format above, otherwise a new UUID. */
 export const requestIdOf = (header: unknown): string =>
   typeof header === 'string' && SAFE_REQUEST_ID.test(header) ? header : randomUUID();
 
-/** Further fields of a request's log line, after id, route, status and duration. */
+/** Fields of a request's log line besides id, route, status and duration. */
 export interface RequestLogFields {
   /** Result of the guard's cache lookup. `bypass` means that the cache call failed. */
   cache?: 'hit' | 'miss' | 'bypass';
@@ -64,7 +63,7 @@ export function withLogFields<T>(fields: RequestLogFields, work: () => Promise<T
   return currentFields.run(fields, work);
 }
 
-/** Returns true during a call of `withLogFields`, for example while a route runs. The route then logs the fields. */
+/** Returns true during a call of `withLogFields`, for example while a route runs. The route logs the fields at its end. */
 export const isInRoute = (): boolean => currentFields.getStore() !== undefined;
 
 /** Adds fields to the log line of the current request. Has no effect outside of a request. */

@@ -2,14 +2,15 @@ import * as z from 'zod/mini';
 import { text } from './text';
 
 /*
- * Schemas of requests and responses. Routes parse requests with these schemas, and responses have their types. Descriptions
- * of the schemas are in lib/api/document.ts, because a process that serves requests does not need them.
+ * Schemas of requests and responses. Routes parse requests with these schemas, and responses have their types. The
+ * descriptions for API users are in lib/api/document.ts, because a process that serves requests does not need them. "Contract
+ * 2.3" means section 2.3 of docs/contract.md.
  */
 
-/** The identity provider's id of a user: up to 255 characters, case-sensitive and not trimmed. */
+/** The identity provider's id of a user: at most 255 code points, case-sensitive and not trimmed. */
 export const IdentityProviderUserId = text('identityProviderUserId', 255);
 
-/** An internal user id as the database returns it. An imported row may have another UUID version than 7. */
+/** An internal user id as the database returns it. New ids have UUID version 7. Imported rows may have another. */
 export const InternalUserId = z
   .string()
   .check(z.regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/));
@@ -27,7 +28,7 @@ export const UserLink = z.object({
 });
 export type UserLink = Readonly<z.infer<typeof UserLink>>;
 
-/** The authenticated user of a request that passed the guard (contract 2.2). */
+/** The authenticated user of a request that passed the guard, lib/guard.ts (contract 2.2). */
 export const AuthenticatedContext = z.object({
   isAuthenticated: z.literal(true),
   userId: InternalUserId,

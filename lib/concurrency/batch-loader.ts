@@ -1,6 +1,6 @@
 import { withTimeout } from './with-timeout';
 
-/** Maximum wait for the lookup in flight, which may never settle. */
+/** Maximum time that a batch waits for the previous lookup, because that lookup may never settle. */
 const MAX_WAIT_MS = 5;
 const MAX_KEYS = 100;
 
@@ -9,6 +9,7 @@ interface Batch<V> {
   readonly values: Promise<ReadonlyMap<string, V>>;
 }
 
+/** Resolves in the next iteration of the event loop. */
 const nextIteration = () => new Promise((resolve) => setImmediate(resolve));
 
 /**

@@ -17,6 +17,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   USER_ID_CACHE_TTL_SECONDS: 'Set a whole number of seconds, or unset it',
   FORGOTTEN_USERS_DAYS: 'Set a whole number of days, or unset it',
 };
+/** Remedy for a variable that has no entry in `REMEDIES`. */
 const LOCAL_ONLY = 'Unset it: only the local stack uses it';
 
 /**
@@ -55,7 +56,7 @@ export function checkVariables(source: NodeJS.ProcessEnv): NamedCheck[] {
   }
 }
 
-/** Parses some of the variables. Returns undefined if one of them is invalid: checkVariables() reports it. */
+/** Parses some of the variables. Returns undefined if one of them is invalid, because checkVariables() reports it. */
 export function tryParse<T>(group: z.ZodMiniType<T>): T | undefined {
   try {
     return parseEnvironmentSubset(group);

@@ -12,6 +12,7 @@ const WITHOUT_COOKIES: ReadonlySet<string> = new Set([
 
 /** Returns the user of the verified session of a page or an API request, or the reason why there is none. */
 export async function verdictOf(headers: Pick<Headers, 'get' | 'has'>): Promise<Verdict> {
+  // The middleware sets this header only for pages.
   if (!headers.has(PAGE_PATH)) return readVerdict(headers);
   const verdict = sessionUserOf(await auth());
   const word = headers.get('x-clerk-auth-reason');

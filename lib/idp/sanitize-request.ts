@@ -30,7 +30,7 @@ const HandshakeHeader = z.object({
   kid: z.string().check(z.regex(/^[\w-]{1,64}$/)),
 });
 
-/** Returns true if a token has the form of a handshake. The SDK prints any other token in its error message. */
+/** Returns true if a text looks like a handshake token, a JWT. The SDK prints any other text in its error message. */
 function isHandshakeShaped(token: string): boolean {
   const [header, ...rest] = token.split('.');
   if (header === undefined || rest.length !== 2) return false;
@@ -43,10 +43,10 @@ function isHandshakeShaped(token: string): boolean {
 
 const HANDSHAKE = '__clerk_handshake';
 const NONCE = '__clerk_handshake_nonce';
-/** Parameters that start or complete a handshake, a redirect to the provider that renews a session. */
+/** Parameters of a handshake. To renew a session, the SDK redirects the browser to the provider, which redirects back. */
 const HANDSHAKE_PARAMETERS = [HANDSHAKE, NONCE, '__clerk_db_jwt'];
 
-/** Header with the path and query of a page. The sign-in page leads back to that page. A client cannot set this header. */
+/** Header with the path and query of a page, so that the sign-in page can lead back. A client cannot set this header. */
 export const PAGE_PATH = 'x-identity-link-path';
 const MAX_PATH_LENGTH = 2_000;
 
@@ -58,9 +58,9 @@ function pathOf(given: URL): string {
 }
 
 /**
- * Returns a copy of a page request without the parts that would send the session to another host (with test keys) or make
- * the service call the provider with its secret key. Keeps the parts of a handshake, which renews a session. One of
- * these parts, the nonce, also causes a call to the provider, so the caller of this function limits the time of that call.
+ * Returns a copy of a page request without the parts that would send the session to another host (with test keys) or make the
+ * service call the provider with its secret key. Keeps the parts of a handshake. One of these parts, the nonce, also causes a
+ * call to the provider, so the caller of this function must set a time limit.
  */
 export function sanitizePageRequest(request: NextRequest): NextRequest {
   const url = new URL(request.url);
@@ -83,7 +83,7 @@ export function sanitizePageRequest(request: NextRequest): NextRequest {
 export const hasHandshakeNonce = (request: NextRequest): boolean =>
   request.nextUrl.searchParams.has(NONCE) || request.cookies.has(NONCE);
 
-/** Prevents a handshake, because the SDK starts one only for a document. */
+/** This header prevents a handshake, because the SDK starts a handshake only if the browser requests a document. */
 const NO_HANDSHAKE = { 'sec-fetch-dest': 'empty' };
 
 /** Returns a copy of a page request that has its session cookies, but neither completes nor starts a handshake. */
@@ -96,7 +96,7 @@ export function withoutHandshake(request: NextRequest): NextRequest {
   return new NextRequest(url, { headers, method: request.method });
 }
 
-/** Returns a copy of a sanitized page request without its session. The SDK needs no call to the provider for it. */
+/** Returns a copy of a sanitized page request without its session. The SDK then makes no call to the provider. */
 export function signedOutRequest(request: NextRequest): NextRequest {
   const { origin, pathname } = request.nextUrl;
   const headers = new Headers({ ...Object.fromEntries(request.headers), ...NO_HANDSHAKE });

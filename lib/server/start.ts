@@ -22,7 +22,7 @@ function checkEnvironment(): void {
   }
 }
 
-/** Loads and starts OpenTelemetry if its standard variables enable it. An error does not prevent the start of the service. */
+/** Starts OpenTelemetry if its standard variables enable it. An error does not prevent the start of the service. */
 async function startTelemetry(): Promise<void> {
   const settings = telemetrySettings(process.env);
   if (!settings) return;

@@ -5,15 +5,15 @@ const ConstraintError = z.object({ code: z.enum(['P2002', 'P2003', 'P2025']) });
 
 /** Public messages of the two responses. */
 export interface ConstraintMessages {
-  /** Message of the 409 for a unique key that exists (P2002). */
+  /** Message of the 409 if the unique key already exists (P2002). */
   readonly conflict?: string;
-  /** Message of the 404 for a row that does not exist: the row itself (P2025) or the target of a foreign key (P2003). */
+  /** Message of the 404 if the row (P2025) or the target of its foreign key (P2003) does not exist. */
   readonly notFound?: string;
 }
 
 /**
- * Returns the result of a Prisma query. Throws an HttpError with status 409 or 404 instead of the error of a constraint. Passes
- * all other errors through, and `route` responds to them with a 500.
+ * Returns the result of a Prisma query. Throws an HttpError 409 or 404 instead of the Prisma errors P2002, P2003 and P2025.
+ * Passes all other errors through. The route then responds with a 500.
  */
 export async function withConstraintErrors<T>(
   query: PromiseLike<T>,
