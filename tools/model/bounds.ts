@@ -11,7 +11,7 @@ export const SMALL: readonly Bounds[] = [
   { ...NONE, guards: 2, forgets: 1, timeouts: 1 },
 ];
 
-/** Bounds of `npm run model`. Together they contain each kind of step. A single entry with all kinds would have too many states. */
+/** Bounds of `npm run model`. Together they contain each kind of step. An entry with all kinds has too many states. */
 export const LARGE: readonly Bounds[] = [
   { ...NONE, guards: 2, registers: 1, forgets: 1, crashes: 1, outages: 1 },
   { ...NONE, guards: 2, forgets: 2, crashes: 2, outages: 1, timeouts: 1 },
