@@ -11,8 +11,8 @@ import { me, tokenFor } from '../../tests/harness/requests';
 /**
  * `npm run failover`: measures what clients of two service processes see during three failovers under load. The synchronous
  * standby replaces a primary database that is killed. The standby replaces a primary database that stops responding. An empty
- * cache replaces the cache. The service is not restarted. Exits with 1 if an acknowledged user is missing, a user gets two ids
- * or a response is unexpected.
+ * cache replaces the cache. The service is not restarted. Exits with 1 if a user with a 200 or 201 has no row, a user gets two
+ * ids or a response is unexpected.
  */
 const PROCESSES = 2;
 const CALM_MS = 5_000;

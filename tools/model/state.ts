@@ -1,4 +1,4 @@
-/** The numbers of users and processes, and for each other kind of step, how often it happens at most. */
+/** Limits of the exploration: the number of users, the number of processes, and the maximum number of each kind of step. */
 export interface Bounds {
   readonly users: number;
   readonly processes: number;
@@ -37,6 +37,7 @@ export const WEAKNESSES = [
 ] as const;
 export type Weakness = (typeof WEAKNESSES)[number];
 
+/** A request with a session of the user, a call of the register route, or a delivery of `user.created`. */
 export type Kind = 'guard' | 'register' | 'webhook';
 
 /** A request in a process. `id` is 0 until it is known. */

@@ -79,7 +79,7 @@ export function dropErrors(file: string): void {
   writeFileSync(file, JSON.stringify(report));
 }
 
-/** Returns the results of the first run. A mutant that survived it is `caught` if the second run (`again`) caught it. */
+/** Returns the results of the first run, with the outcome `caught` for each mutant that the second run (`again`) caught. */
 export function combine(results: readonly Result[], again: readonly Result[]): Result[] {
   const keyOf = ({ range, text }: Result) => `${range} ${text}`;
   const caught = new Set(again.filter(({ outcome }) => outcome === 'caught').map(keyOf));

@@ -48,9 +48,9 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
  * must be sorted by size.
  *
  * The fit uses the point with the highest cost and the points of the next smaller sizes. Larger sizes are excluded, because the
- * server rejects such requests early. If some costs are too small to measure, the first point of the fit is the largest of
- * these sizes, and its cost counts as the smallest measurable cost. The result is then a lower bound. Returns undefined if
- * fewer than two points remain.
+ * server rejects such requests early. If a cost is too small to measure, the fit starts at the largest size with such a
+ * cost, which counts as the smallest measurable cost. The result is then a lower bound. Returns undefined if fewer than two
+ * points remain.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {
   const highest = peak(points);

@@ -56,8 +56,8 @@ export function reverificationRoutes(instance: Instance): Routes<BrowserRequest,
 }
 
 /**
- * Returns the session, its user and the verification that was started, or null if no code was requested. Throws a 400 if the
- * session has no reverification, or has completed it.
+ * Returns the session, its user and the open verification, which is null until a code is mailed. Throws a 400 if the session
+ * has no reverification, or has completed it.
  */
 function startedReverification(
   instance: Instance,
