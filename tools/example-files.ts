@@ -3,7 +3,7 @@ import path from 'node:path';
 
 export const EXAMPLE = 'examples/projects';
 
-/** Prisma requires both sides of a relation. These lines create no columns. */
+/** Lines for the model User, because Prisma requires both sides of a relation. They create no columns. */
 const RELATIONS = `  projectMembers ProjectMember[]
   projectNotes   ProjectNote[]
 `;

@@ -56,7 +56,7 @@ const TESTS = readdirSync(path.join(EXAMPLE, 'tests'), { recursive: true, encodi
   .filter((file) => file.endsWith('.test.ts'))
   .map((file) => path.join('tests', file));
 
-/** The steps of a team that adds these files. The tests build the project, which fails if the list of routes is old. */
+/** The steps after adding the files. The tests build the project, and the build fails if `routes` was not run before. */
 const STEPS = [
   ['npx', 'prisma', 'generate'],
   ['npm', 'run', '--silent', 'routes'],
@@ -66,6 +66,7 @@ const STEPS = [
   ['npx', 'vitest', 'run', ...TESTS],
 ] as const;
 
+/** Id of the process group of the running step, negative as `process.kill` expects it. */
 let running: number | undefined;
 
 /** Runs a command in a new process group, so that all its processes can be stopped. Resolves with the exit code. */

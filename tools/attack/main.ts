@@ -23,7 +23,7 @@ const { values } = parseArgs({
   },
 });
 
-async function attackAnswers(): Promise<void> {
+async function attackWithHostileRequests(): Promise<void> {
   const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed);
   console.log(`seed ${seed}`);
   await withService({ environment: { CLERK_FAPI_URL: '' } }, async (service) => {
@@ -41,5 +41,5 @@ if (values.cost) {
   const { attackCosts } = await import('./cost/main');
   await attackCosts({ only: values.only, quick: values.quick });
 } else {
-  await attackAnswers();
+  await attackWithHostileRequests();
 }

@@ -9,14 +9,14 @@ import { inParallel } from '../../tests/harness/parallel';
 import { me, tokenFor } from '../../tests/harness/requests';
 
 /**
- * `npm run failover`: measures what clients of two service processes see during failovers under load. The synchronous
- * standby replaces a primary database that is killed, and then one that stops responding. An empty cache replaces the
- * cache. The service is not restarted. Exits with 1 if an acknowledged user is missing, a user gets two ids or a response
- * is unexpected.
+ * `npm run failover`: measures what clients of two service processes see during three failovers under load. The synchronous
+ * standby replaces a primary database that is killed. The standby replaces a primary database that stops responding. An empty
+ * cache replaces the cache. The service is not restarted. Exits with 1 if a user with a 200 or 201 has no row, a user gets two
+ * ids or a response is unexpected.
  */
 const PROCESSES = 2;
 const CALM_MS = 5_000;
-/** Time between the loss and the promotion. It is between the timeout of a query (3 s) and that of a registration (8 s). */
+/** Time without a primary. It is longer than the timeout of a query (3 s) and shorter than that of a registration (8 s). */
 const OUTAGE_MS = 6_000;
 const CACHED_USERS = 1_000;
 

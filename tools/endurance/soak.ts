@@ -70,8 +70,8 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
   for (const outcome of outcomes) {
     const fault = faults.during(outcome);
     const state = fault ? `${fault.dependency}: ${fault.treatment}` : 'calm';
-    const others = states.get(state);
-    if (others) others.push(outcome);
+    const outcomesOfState = states.get(state);
+    if (outcomesOfState) outcomesOfState.push(outcome);
     else states.set(state, [outcome]);
   }
   let unexplained = 0;
@@ -97,7 +97,7 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
 
 await withService({ processes: Number(values.processes), environment: limitedHeap }, async (service) => {
   const traffic = await prepareTraffic(service);
-  // This load is not measured. The heap reaches its normal size during it.
+  // This load is not measured. It lets the heap reach its normal size.
   const warmUp = performance.now() + Number(values.seconds) * 100;
   await generateLoad(service, traffic, () => performance.now() < warmUp);
 
@@ -128,7 +128,7 @@ await withService({ processes: Number(values.processes), environment: limitedHea
     ...(unexplained > 0
       ? [`${unexplained} requests failed, and an injected database failure does not explain them`]
       : []),
-    ...(violations.length > 0 ? ['the history of the calls is not admitted'] : []),
+    ...(violations.length > 0 ? ['the history of the calls is not linearizable'] : []),
     ...(traffic.undelivered.size > 0 ? ['an event was not acknowledged'] : []),
     ...(memoryGrew(memory) ? ['memory grew'] : []),
   ];

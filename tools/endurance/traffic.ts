@@ -25,7 +25,7 @@ export interface Kind {
 
 const CACHED_USERS = 100;
 
-/** Valid and invalid requests, and the history of the valid ones. */
+/** The mix of valid and invalid requests, and the history of the valid requests. */
 export interface Traffic {
   readonly kinds: readonly Kind[];
   readonly calls: readonly Call[];
@@ -36,7 +36,7 @@ export interface Traffic {
   redeliver(): Promise<void>;
 }
 
-/** Prepares the traffic. Fills the cache with the users whose requests are to be cache hits. */
+/** Prepares the traffic. Sends one request for each `cached` and `uncached` user, which registers and caches the user. */
 export async function prepareTraffic(service: TestService): Promise<Traffic> {
   const { idp, kv } = service;
   const calls: Call[] = [];

@@ -107,7 +107,7 @@ try {
     {
       checkout: release,
       async databaseUrl({ pool, url }) {
-        // The test database already has the migrations of this checkout.
+        // The test database has the tables of this checkout. The release must start with its own tables.
         await pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
         await deploy(release, url);
         return url;

@@ -6,10 +6,12 @@ interface Equivalent {
   readonly reason: string;
 }
 
+// Source lines of the mutants below.
 const ISSUES = "return { ok: false, status: 400, message: issues[0]?.message ?? 'Invalid input', fields };";
 
 const STATE =
   "const state = processState('database', (): { connection?: ReturnType<typeof connect> | undefined } =";
+// The literals are split, because the linter rejects `${` in a string without a template.
 const READ =
   'const read = (part: string) => headers.get(`svix-$' +
   '{part}`) ?? headers.get(`webhook-$' +
@@ -20,7 +22,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     file: 'lib/concurrency/batch-loader.ts',
     mutant: 'if (open?.keys === keys) open = undefined; | open?.keys → open.keys',
     reason:
-      'Batches are sent in the order in which they were opened, so one is open until the last one is sent.',
+      'Batches are sent in the order in which they were opened, so `open` is set whenever a batch is sent.',
   },
   {
     file: 'lib/guard-action.ts',

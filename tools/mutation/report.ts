@@ -13,7 +13,7 @@ const Report = z.object({
   files: z.record(z.string(), z.object({ source: z.string(), mutants: z.array(Mutant) })),
 });
 
-/** A mutant that counts. Stryker also reports mutants that do not compile or end the test runner. */
+/** Result of a mutant. Mutants that do not compile or that crash the test runner have no result. */
 export interface Result {
   readonly file: string;
   readonly line: number;
@@ -66,7 +66,7 @@ export function readReport(file: string): Result[] {
   });
 }
 
-/** Removes errors of the test runner from the stored results, so that the next run tries these mutants again. */
+/** Removes mutants that crashed the test runner from the stored results, so that the next run tries them again. */
 export function dropErrors(file: string): void {
   if (!existsSync(file)) return;
   const report = JSON.parse(readFileSync(file, 'utf8'));
@@ -79,7 +79,7 @@ export function dropErrors(file: string): void {
   writeFileSync(file, JSON.stringify(report));
 }
 
-/** Adds the results of a second run of the survivors. */
+/** Returns the results of the first run, with the outcome `caught` for each mutant that the second run (`again`) caught. */
 export function combine(results: readonly Result[], again: readonly Result[]): Result[] {
   const keyOf = ({ range, text }: Result) => `${range} ${text}`;
   const caught = new Set(again.filter(({ outcome }) => outcome === 'caught').map(keyOf));
@@ -95,7 +95,7 @@ export function storeResults(path: string, results: readonly Result[]): Result[]
   return all;
 }
 
-/** Returns the listed mutants of these files that did not survive, or do not exist any more. */
+/** Returns the entries of `EQUIVALENT` for files in `results` whose mutant did not survive or no longer exists. */
 export const staleEntries = (results: readonly Result[]) =>
   EQUIVALENT.filter(({ file, mutant }) => {
     const ofFile = results.filter((each) => each.file === file);
@@ -114,7 +114,7 @@ export function scoreTable(results: readonly Result[]): string {
   const cells = [...rows].toSorted().map(([group, all]) => {
     const files = new Set(all.map(({ file }) => file));
     const [first = group] = files;
-    // A folder with one measured file has the name of that file.
+    // The row of a folder with one measured file has the name of that file.
     const name = files.size === 1 ? first : group;
     const count = (outcome: Result['outcome']) => all.filter((each) => each.outcome === outcome).length;
     const score = (100 * count('caught')) / all.length;

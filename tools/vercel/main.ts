@@ -56,21 +56,21 @@ async function verify(): Promise<void> {
   stops.push(server.stop);
   const password = randomBytes(24).toString('hex');
   const { username, statements } = readRole(password);
-  const parts = await startDependencies({
-    // An empty database, because the build applies the migrations.
+  const dependencies = await startDependencies({
+    // `template1` is an empty database, because the build applies the migrations.
     server: { ...server, template: 'template1' },
     databaseUrl: ({ url }) => Object.assign(new URL(url), { username, password }).href,
     keys: 'live',
-    // These variables are unset, because a deployment does not set them. They are for the local stack.
+    // An empty value unsets a variable. A deployment does not set these variables of the local stack.
     environment: { CLERK_API_URL: '', CLERK_FAPI_URL: '' },
   });
-  stops.push(parts.stop);
-  const production = { ...parts.environment, MIGRATION_DATABASE_URL: parts.database.url };
+  stops.push(dependencies.stop);
+  const production = { ...dependencies.environment, MIGRATION_DATABASE_URL: dependencies.database.url };
 
   const local = path.join(tree, '.env.local');
   const built = await runChecks('build', [
     {
-      title: 'The copied project has no .env.local, and the build fails if there is one',
+      title: 'The copied project has no .env.local, and the build fails if the file exists',
       async run() {
         assert.ok(!existsSync(local));
         writeFileSync(local, 'IDP_SECRET_KEY=another-key\n');
@@ -93,11 +93,11 @@ async function verify(): Promise<void> {
     },
   ]);
   if (!built) return printReport([]);
-  await parts.database.pool.query(statements);
-  if (example) await grantExampleTables(parts, username);
+  await dependencies.database.pool.query(statements);
+  if (example) await grantExampleTables(dependencies, username);
 
   const output = path.join(tree, '.vercel', 'output');
-  const start = async (name: string, apart: boolean, changes: Readonly<Record<string, string>> = {}) => {
+  const start = async (name: string, hideServer: boolean, changes: Readonly<Record<string, string>> = {}) => {
     const platformVariables = {
       VERCEL: '1',
       VERCEL_ENV: 'production',
@@ -111,31 +111,31 @@ async function verify(): Promise<void> {
       output,
       folder: path.join(folder, name),
       environment: Object.fromEntries(all),
-      apart,
+      hideServer,
     });
     stops.push(deployment.stop);
     return deployment;
   };
-  const within = await start('within', false);
-  const apart = await start('apart', true);
+  // Vercel does not document whether its HTTP server runs in the process of a function. Both cases are tested.
+  const visible = await start('visible', false);
+  const hidden = await start('hidden', true);
   const deployWith: DeployWith = (changes) => start('changed', true, changes);
   const secrets = [
-    parts.environment['IDP_SECRET_KEY'],
-    parts.environment['IDP_WEBHOOK_SIGNING_SECRET'],
-    parts.environment['KV_REST_API_TOKEN'],
+    dependencies.environment['IDP_SECRET_KEY'],
+    dependencies.environment['IDP_WEBHOOK_SIGNING_SECRET'],
+    dependencies.environment['KV_REST_API_TOKEN'],
     password,
-    new URL(parts.database.url).password,
+    new URL(dependencies.database.url).password,
   ].filter((value) => value !== undefined);
-  await runChecks('build', buildChecks(tree, within, secrets));
-  // Vercel does not document whether its HTTP server runs in the process of a function, so both cases are tested.
-  await runChecks('server within', responseChecks('within', within, parts));
-  await runChecks('server apart', responseChecks('apart', apart, parts));
+  await runChecks('build', buildChecks(tree, visible, secrets));
+  await runChecks('server visible', responseChecks('visible', visible, dependencies));
+  await runChecks('server hidden', responseChecks('hidden', hidden, dependencies));
   if (example) {
-    await runChecks('example within', exampleChecks('within', within, parts));
-    await runChecks('example apart', exampleChecks('apart', apart, parts));
+    await runChecks('example, server visible', exampleChecks('visible', visible, dependencies));
+    await runChecks('example, server hidden', exampleChecks('hidden', hidden, dependencies));
   }
-  await runChecks('', lifecycleChecks([within, apart], parts, deployWith));
-  printReport(example ? [] : await measureFunctions(within, parts));
+  await runChecks('', lifecycleChecks([visible, hidden], dependencies, deployWith));
+  printReport(example ? [] : await measureFunctions(visible, dependencies));
 }
 
 try {

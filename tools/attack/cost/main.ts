@@ -8,7 +8,7 @@ import { costTargets, type Finding, findCosts } from './find';
 import { readinessUnder, WORST_SHAPES, worstRequest } from './readiness';
 
 export interface CostOptions {
-  /** Regular expression. If set, only the requests whose text `method path dimension` matches are measured. */
+  /** Regular expression. If it is set, only requests whose method, path and dimension match are measured. */
   readonly only: string | undefined;
   /** Measures each dimension at two sizes instead of five. */
   readonly quick: boolean;
@@ -16,12 +16,12 @@ export interface CostOptions {
 
 /** Maximum median response time of GET /health/ready while one attacker sends requests. */
 const MAX_READY_MS = 250;
-/** The service tries this secret before the secret of the sender, as during a rotation of the secrets. */
+/** A second secret, as during a rotation. The service tries it first, so each verification computes two hashes. */
 const NEW_SIGNING_SECRET = `whsec_${Buffer.from('a new signing secret for tests..').toString('base64')}`;
 
 /**
- * Prints one row for each dimension with a finding. The row contains the address at which the dimension has the highest
- * cost.
+ * Prints one row for each dimension (growing part of a request) with a finding. The row contains the address at which the
+ * dimension has the highest cost.
  */
 function printFindings(findings: readonly Finding[]): void {
   const byCost = findings.toSorted((one, other) => other.worst.milliseconds - one.worst.milliseconds);

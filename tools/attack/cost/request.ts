@@ -46,7 +46,7 @@ export function send(serviceUrl: string, bytes: Uint8Array): Promise<number> {
       .on('data', (chunk: Buffer) => {
         if (start.length < 16) start += chunk.toString('latin1');
       })
-      // The server may close the connection while it still receives the request.
+      // After the first byte, an error is expected, because the server may close the connection before the request is complete.
       .on('error', (error) => {
         if (socket.bytesWritten === 0) reject(error);
       })

@@ -7,8 +7,8 @@ export interface Clock {
 }
 
 /**
- * Returns a function that returns creation times in milliseconds, with microseconds after the decimal point. Each time
- * is later than the previous one. A whole number of milliseconds is rare, as in a database column with microseconds.
+ * Returns a function that returns creation times in milliseconds, with microseconds after the decimal point, as a database
+ * column with microseconds does. Each time is later than the previous one.
  */
 export function creationTimes(clock: Clock): () => number {
   let microseconds = 0;

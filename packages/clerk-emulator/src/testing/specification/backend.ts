@@ -27,8 +27,8 @@ const sessionFields = {
 export const BackendSession = resource('backend session', sessionFields);
 
 /**
- * Returns the schema of a list. The parameter `paginated` of a request adds the count. The document describes only the
- * plain list.
+ * Returns the schema of a list. With the query parameter `paginated`, a response contains the total count, too. The document
+ * describes only the response without that parameter.
  */
 export const listOf = (element: z.ZodType) =>
   z.union([z.array(element), z.strictObject({ data: z.array(element), total_count: z.int() })]);
