@@ -25,7 +25,7 @@ const config: NextConfig = {
   experimental: {
     // Loads a route on its first request, because most processes never serve a page.
     preloadEntriesOnStart: false,
-    // If true, an API path responds with a redirect to a request that has a header of the Next.js client
+    // If this is true, an API request with a header of the Next.js client gets a redirect
     // (https://github.com/vercel/next.js/pull/82119).
     validateRSCRequestHeaders: false,
     // Maximum part of a body that Next.js buffers for the middleware. It exceeds the 1 MiB of a webhook. The default is 10 MB.

@@ -1,7 +1,7 @@
 import { defineConfig } from 'prisma/config';
 
-// Prisma's CLI downloads its schema engine before these three commands, although they do not use it. This variable names an
-// existing executable, so that the CLI skips the download. `prisma migrate` uses the engine and downloads it.
+// Prisma's CLI downloads its schema engine before `generate`, `validate` and `format`, although these commands do not use the
+// engine. If the variable names any executable, the CLI skips the download. `prisma migrate` needs the engine.
 const needsNoEngine = ['generate', 'validate', 'format'].some((command) => process.argv.includes(command));
 if (needsNoEngine) process.env['PRISMA_SCHEMA_ENGINE_BINARY'] ??= process.execPath;
 if (process.argv.includes('migrate') && !process.env['PRISMA_SCHEMA_ENGINE_BINARY']) {

@@ -14,8 +14,8 @@ const common = {
 };
 
 /**
- * Number of worker processes for a machine with two cores. Browser tests use the processor all the time. The other tests mostly
- * wait for other processes. The groups run one after the other.
+ * Number of worker processes for a machine with two cores. Browser tests use the processor all the time. Service tests mostly
+ * wait for other processes. The two groups run one after the other.
  */
 const CPU_BOUND = { maxWorkers: 2, sequence: { groupOrder: 0 } };
 const IO_BOUND = { maxWorkers: 3, sequence: { groupOrder: 1 } };

@@ -20,7 +20,7 @@ export interface Progress {
   end(): void;
 }
 
-/** Creates a progress display. Computes the users a second since this call. */
+/** Creates a progress display. The rate, in users a second, counts from this call. */
 export function showProgress(
   stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
   now = () => performance.now(),

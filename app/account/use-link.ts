@@ -43,7 +43,7 @@ function linkState(response: ApiResponse | undefined): LinkState {
 }
 
 const FIRST_RETRY_MS = 2_000;
-const LAST_RETRY_MS = 30_000;
+const MAX_RETRY_MS = 30_000;
 
 /**
  * Loads the signed-in user's link. While the service is down, it retries after increasing delays. It retries immediately
@@ -78,7 +78,7 @@ export function useLink(session: Session): { state: LinkState; busy: boolean; ch
       failures.current = 0;
       return;
     }
-    const timer = setTimeout(check, Math.min(FIRST_RETRY_MS * 2 ** failures.current, LAST_RETRY_MS));
+    const timer = setTimeout(check, Math.min(FIRST_RETRY_MS * 2 ** failures.current, MAX_RETRY_MS));
     failures.current += 1;
     window.addEventListener('online', check);
     return () => {

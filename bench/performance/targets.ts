@@ -58,7 +58,7 @@ const nextTarget = (name: string, title: string, hasRoutes: boolean): Target => 
     }),
 });
 
-/** The reference: each ratio divides the CPU time of a target by that of this target. */
+/** The reference. A ratio is the CPU time of a target divided by the CPU time of this target. */
 export const bare = nextTarget('bare', 'a bare Next.js route', false);
 export const emptyMiddleware = nextTarget('empty-middleware', 'Next.js with an empty middleware.ts', false);
 export const tutorial = nextTarget('tutorial', 'tutorial design', true);

@@ -82,7 +82,7 @@ function repairSymlinks(native: string): void {
   }
 }
 
-/** Copies the programs to the temporary folder, because the account that runs PostgreSQL cannot access node_modules. */
+/** Copies the programs to the temporary folder, because the account that runs PostgreSQL may lack access to node_modules. */
 function copyForService(native: string): string {
   const { version } = z
     .object({ version: z.string() })

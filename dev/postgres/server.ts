@@ -77,8 +77,9 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
   const cluster = locateCluster(path.resolve(options.folder));
   const running = await findRunning(cluster, options.signal);
   const server = running ?? (await launch(cluster, options));
-  // `launch` has registered a server that it started with the watchdog process. This call also registers an adopted server.
+  // Registers an adopted server with the watchdog process. A server from `launch` is already registered.
   const release = killOnExit(server.pid, 'SIGINT');
+  // Marks the folder as used by this process, for `findRunning` in another process.
   writeFileSync(path.join(cluster.folder, 'owner'), String(process.pid));
 
   const url = (database: string) => connectionString(cluster, server.port, database);

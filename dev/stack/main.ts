@@ -5,7 +5,7 @@ import { updateRoutes } from './routes';
 import { loadEnvironmentFiles, readSettings, type Settings } from './settings';
 import { claimFolder } from './stack-file';
 
-/** Option of Next.js: Node.js 22.18 and later then load next.config.ts without a compiler. */
+/** Option of Next.js. With this option, Node.js 22.18 and later load next.config.ts without a compiler. */
 const STRIP_TYPES = '--experimental-next-config-strip-types';
 
 type Mode = 'dev' | 'preview';

@@ -26,7 +26,7 @@ export const ProjectName = z.object({ name: text('name', MAX_NAME_LENGTH) }, 'Ex
 /** An internal user id or a user id of the identity provider. */
 export const NewMember = z.object({ user: text('user', 255) }, 'Expected a JSON object');
 
-/** Parses the id of a project. Throws a 404 if it is not a UUID. PostgreSQL would reject it, which causes a 500. */
+/** Parses the id of a project. Throws a 404 if it is not a UUID. Otherwise PostgreSQL would fail, which is a 500. */
 export function parseProjectId(id: string): string {
   const parsed = z.uuid().safeParse(id);
   if (!parsed.success) throw new HttpError(404, 'Not found');

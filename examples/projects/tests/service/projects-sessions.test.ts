@@ -55,7 +55,7 @@ describe.each(WITHOUT_SESSION)('Requests with %s', (session, create) => {
     expect(body).not.toContain('Apollo');
   });
 
-  test(`With ${session}, a browser navigation to such a page gets a redirect without the content of the page`, async () => {
+  test(`With ${session}, a browser navigation to a page that calls requireUser gets a redirect without content`, async () => {
     const { status, body } = await openPage(service, page, create(), 'document');
     expect(status).toBe(307);
     expect(body).not.toContain('Apollo');
