@@ -3,7 +3,7 @@
 import './globals.css';
 import { Failure } from './_ui/failure';
 
-/** Replaces the whole document when the root layout fails. It uses no provider and no router of the layout. */
+/** Replaces the whole document when the root layout fails. Does not use the layout's providers, which failed with it. */
 export default function GlobalError({ error }: { error: Error & { digest?: string } }) {
   return (
     <html lang="en">

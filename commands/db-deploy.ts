@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs';
 import { DatabaseError } from 'pg';
 import { deployMigrations, messageOfError } from '../lib/migrations/deploy';
 
-/** Returns true if the role lacks a privilege on Prisma's table of migrations. A failed migration throws another error. */
+/** Returns true if the role lacks a privilege on Prisma's table of migrations. A failed migration throws a plain Error. */
 function isPrivilegeError(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '42501';
 }
 
-/** Returns true in a Vercel build that is not for production. Such a build must not migrate the production database. */
+/** Returns true in a Vercel build that is not for production. This build must not migrate the production database. */
 function isPreview(): boolean {
   const { VERCEL_ENV } = process.env;
   return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production';

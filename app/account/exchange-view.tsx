@@ -2,7 +2,7 @@
 
 import type { ApiRequest, ApiResponse, Exchange } from './api';
 import styles from './console.module.css';
-import { isFirstSight } from './provenance';
+import { createdCallerLink } from './provenance';
 
 const meanings: Readonly<Record<number, string>> = {
   200: 'The link already existed.',
@@ -56,7 +56,7 @@ function Message({ title, text }: { title: string; text: string }) {
 function Outcome({ request, response }: Exchange) {
   if (!response) return 'There was no response. Check your connection and send the request again.';
   const { status, statusText, headers, milliseconds } = response;
-  const isNewLink = status === 200 && request.method === 'GET' && isFirstSight(headers);
+  const isNewLink = status === 200 && request.method === 'GET' && createdCallerLink(headers);
   const meaning = isNewLink ? 'This request created the link.' : (meanings[status] ?? statusText);
   return (
     <>

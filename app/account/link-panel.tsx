@@ -18,7 +18,7 @@ const Skeleton = () => <span aria-hidden="true" className={styles['skeleton']} /
 
 const day = new Intl.DateTimeFormat('en', { dateStyle: 'long' });
 
-/** The person as the identity provider knows them. */
+/** Shows the user's e-mail address and the date of the sign-up, as stored by the identity provider. */
 function Person() {
   const { user } = useUser();
   return (

@@ -22,8 +22,8 @@ const SIGNED = [
 ];
 
 /**
- * Returns a command for a POSIX shell that calls an operation with the first example body of the document. The command
- * reads the shell variables API, TOKEN and WEBHOOK_SECRET, so the page is the same on every host.
+ * Returns a command for a POSIX shell that calls an operation with the first example of its request body. The command reads
+ * the shell variables API, TOKEN and WEBHOOK_SECRET, so the page is the same on every host.
  */
 export function curl({ path, security, requestBody }: Operation): string {
   const schemes = security.flatMap((each) => Object.keys(each)).map((name) => securitySchemes[name]);

@@ -13,7 +13,7 @@ export function redisEngine(url: string): KvEngine {
     maxRetriesPerRequest: 1,
     retryStrategy: (attempt) => Math.min(attempt * 100, 1_000),
   });
-  redis.on('error', () => {}); // the pending commands report the error
+  redis.on('error', () => {}); // ignored, because the pending commands reject with the error
 
   return {
     async call(command, ...args) {

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { errorCode } from './errors';
 
-/** Returns true if the process runs. For a negative id, returns true if any process of that group runs. */
+/** Returns true if the process runs. A negative id means a process group: returns true if any of its processes runs. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -15,8 +15,8 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * Returns true if all processes with this id, or in this group, are dead. Dead processes keep their ids in a container
- * whose init process does not reap orphans.
+ * Returns true if the process, or each process of the group, has ended. A zombie has ended but keeps its id, for example in a
+ * container whose init process does not reap orphans.
  */
 function hasOnlyZombies(pid: number): boolean {
   const candidates = pid > 0 ? [String(pid)] : readdirSync('/proc').filter((name) => /^\d+$/.test(name));

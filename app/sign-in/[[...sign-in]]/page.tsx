@@ -8,7 +8,7 @@ export const metadata: Metadata = {
   description: 'Sign in to see your internal user id.',
 };
 
-/** The provider's sign-in form. It continues to the account or to the page that required the session. */
+/** The provider's sign-in form. After the sign-in, it opens the page that required a session, or else the account page. */
 export default function SignInPage() {
   return (
     <SignInFrame title="Sign in" size="sign-in">
