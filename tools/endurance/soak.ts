@@ -128,7 +128,7 @@ await withService({ processes: Number(values.processes), environment: limitedHea
     ...(unexplained > 0
       ? [`${unexplained} requests failed, and an injected database failure does not explain them`]
       : []),
-    ...(violations.length > 0 ? ['the history of the calls is not admitted'] : []),
+    ...(violations.length > 0 ? ['the history of the calls is not linearizable'] : []),
     ...(traffic.undelivered.size > 0 ? ['an event was not acknowledged'] : []),
     ...(memoryGrew(memory) ? ['memory grew'] : []),
   ];
