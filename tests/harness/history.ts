@@ -51,7 +51,7 @@ const succeeded = ({ status }: Call) => status !== undefined && status < 300;
 /** A call without a response or with a server error may have created the user, or may do so later. */
 const isUncertain = ({ status }: Call) => status === undefined || status >= 500;
 
-/** Describes what is wrong with the calls of one user. Returns undefined if nothing is. */
+/** Describes how the calls of one user are not linearizable. Returns undefined if they are linearizable. */
 function violation(calls: readonly Call[], rows: readonly string[], before: string | undefined) {
   const successes = calls.filter(succeeded);
   const created = successes.filter(({ status }) => status === 201);

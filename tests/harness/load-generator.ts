@@ -40,8 +40,8 @@ function randomFrom(seed: number): () => number {
 }
 
 /**
- * Number of users by which the random order can delay a request. The number is small, so that the requests of one user are
- * in flight at the same time.
+ * Maximum distance between the requests of one user in the random order, as a number of users. It is small, so that these
+ * requests are in flight at the same time.
  */
 const SPREAD = 3;
 

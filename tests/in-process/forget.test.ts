@@ -31,7 +31,7 @@ async function resolve(user: string, issuedAt = 0): Promise<string> {
   if (userId === undefined) throw new Error('The user is forgotten');
   return userId;
 }
-/** Returns the issue time of a token that links a user again who is forgotten now. */
+/** Returns the issue time of a session token that may link a user again after a deletion at the present time. */
 const later = () => Date.now() / 1000 + 60;
 
 /** First words of the cache commands and database statements, in the order of their arrival. */

@@ -699,7 +699,7 @@ describe('The middleware', () => {
     },
   );
 
-  test('The middleware sets a Content-Security-Policy that allows nothing on API responses', async () => {
+  test('The middleware sets the strictest Content-Security-Policy on API responses', async () => {
     expect((await setUp().pass(get())).headers.get('content-security-policy')).toBe(
       "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     );

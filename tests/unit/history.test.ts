@@ -25,7 +25,7 @@ function run(calls: readonly Call[], before: string | undefined): string[] | und
   let linked: string | undefined = before;
   for (const { entryPoint, status, userId } of calls) {
     const isNew = linked === undefined;
-    // If the response of the call that creates the id does not contain the id, a later response does. If none does, any id fits.
+    // If the call that creates the id gets a response without it, a later response contains the id. Otherwise, any id fits.
     linked ??= userId ?? calls.find((each) => each.userId !== undefined)?.userId ?? 'any';
     const isUncertain = status === undefined || status >= 500;
     if (!isUncertain && userId !== undefined && userId !== linked) return undefined;

@@ -15,6 +15,7 @@ test('The check reports a finding in a comment with its line and the plain alter
   expect(findProse('a.ts', source.join('\n'))).toEqual([
     { line: 4, found: 'under way', write: 'in flight, running' },
   ]);
+  // Two slashes in the template below would make the check report this file.
   const comment = '//';
   expect(found('a.ts', `const a = 1; ${comment} Runs it anew.\nconst url = 'http://anew';`)).toEqual([
     [1, 'anew'],

@@ -15,7 +15,7 @@ import { expectAllDocumentedSeen, RESPONSES_FOLDER_VARIABLE } from './documented
 
 /** Projects whose tests need no production build and no browser. */
 const WITHOUT_BUILD = new Set(['unit', 'unit-react-server', 'emulator', 'in-process']);
-/** Projects whose tests run without this preparation. */
+/** Projects whose tests also need no database. */
 const WITHOUT_DATABASE = new Set(['unit', 'unit-react-server', 'emulator']);
 
 /**
@@ -39,11 +39,11 @@ export default async function setUp({ vitest }: TestProject): Promise<(() => Pro
     await deployMigrations(postgres.url(TEMPLATE));
     process.env[SERVER_VARIABLE] = postgres.url('postgres');
   };
-  // Both settle before an error is thrown, so that `tearDown` can stop the server.
+  // The database and the build settle before an error is thrown, so that `tearDown` can stop the server.
   const needed = Promise.allSettled([migrated(), ...(needsBuild ? [buildIfChanged()] : [])]);
   const helpful = needsBuild ? [prepareBrowser(), prefetchClerkJs(clerkJsFolder)] : [];
   for (const result of await Promise.allSettled(helpful)) {
-    // Most tests run without these. The tests that need them fail with their own message.
+    // Most tests need neither the browser nor the browser SDK. The tests that need them fail with their own message.
     if (result.status === 'rejected') process.stderr.write(`${messageOf(result.reason)}\n`);
   }
   try {

@@ -81,7 +81,7 @@ describe.each(['test', 'live'] as const)('With %s keys', (keys) => {
   });
 
   test.each(CASES)(
-    'A handshake by %s, for a session token %s azp, sets cookies and ends on the page, signed in',
+    'A handshake by %s sets cookies and ends on the page, signed in, if the session token is %s azp',
     async (format, azp) => {
       provider.setHandshake({ format, azp: azp === 'with' });
       const { expired, cookies } = expiredBrowser(provider);
