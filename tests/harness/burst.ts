@@ -19,9 +19,9 @@ export interface Burst {
 }
 
 /**
- * Sends a request for one new user after another, alternately to the guard, the register route and the webhook, and
- * alternately to each process of the service. Sends a request again immediately if it gets a 500. Any other response is
- * final. `concurrency` is the number of requests in flight. `name` is part of the user ids.
+ * Sends a request for one new user after another, by turns to a guarded route, the register route and the webhook, and by
+ * turns to each process of the service. Sends a request again immediately if it gets a 500. Any other response is final.
+ * `concurrency` is the number of requests in flight. `name` is part of the user ids.
  */
 export async function startBurst(service: TestService, name: string, concurrency = 8): Promise<Burst> {
   const calls: BurstCall[] = [];

@@ -78,7 +78,8 @@ export async function startInProcess(): Promise<InProcess> {
 
 /**
  * Imports modules of lib/ again, as another process would. The modules of one call of this function share their lookups in
- * flight and their circuit breaker. The modules of different calls share only the connections to the database.
+ * flight and their circuit breaker. The modules of different calls share only the state of lib/process-state.ts, such as the
+ * connections to the database.
  */
 export async function importAsProcess<T>(load: () => Promise<T>): Promise<T> {
   vi.resetModules();

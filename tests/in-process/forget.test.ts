@@ -51,7 +51,7 @@ afterEach(async () => {
   await kv.proxy.treat('forward');
 });
 
-test('forget() deletes the cached id, the row and the cached id, and deletes the cached id again after the pause', async () => {
+test('forget() deletes the cached id before and after the row, and once more after the pause', async () => {
   await resolve('user_gone');
   steps.length = 0;
   const result = await forget('user_gone', async () => steps.push('pause'));

@@ -20,9 +20,9 @@ import {
 
 /**
  * `npm run check:sdk`: runs the contract tests (tests/sdk/contract) with the pinned versions of the provider's SDK, and with
- * the newest versions that npm can install. Also tests a copy of the pinned SDK in which a header is renamed. With this copy, the
- * contract tests must fail, and webhooks and health checks must still pass the middleware. Exits with 1 if a check fails.
- * Needs the npm registry.
+ * the newest versions that npm can install. Also tests a copy of the pinned SDK in which a header is renamed. With this
+ * copy, the contract tests must fail, and webhooks and health checks must still pass the middleware. Exits with 1 if a check
+ * fails. Needs the npm registry.
  *
  * `--break-header`: runs only the contract tests with the renamed header, and shows how they fail.
  */

@@ -311,7 +311,7 @@ describe('Cache of credentials', () => {
 const handshake = `${encoded({ alg: 'RS256', typ: 'JWT', kid: 'ins_1' })}.${encoded({})}.x`;
 
 describe('Pages', () => {
-  test('On a page, the SDK receives its query parameters, except those that cause a redirect or a call to the provider', async () => {
+  test('On a page, the SDK receives the query parameters that it reads, but none that causes a redirect or a call to the provider', async () => {
     const { seen, headers } = await setUp().pass(
       get(
         { authorization: 'Bearer ak_0123', cookie: '__session=ey.b.c; __refresh_abc=b; __clerk_db_jwt=c' },
@@ -396,7 +396,7 @@ describe('Pages', () => {
     expect(sdk).toHaveBeenCalledTimes(1);
   });
 
-  test('A page request with a token of a foreign party is served signed out', async () => {
+  test('A page request whose token is for an origin that is not authorized is served signed out', async () => {
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) =>
       request.cookies.has('__session') ? foreignParty() : accepts(request, event),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { contentSecurityPolicy, nextForDocument } from '#lib/http/content-security-policy';
 import { EXCLUDED_SOURCES, FRONTEND_API, ownSources, sdkSources } from '../sdk/policy-sources';
 
-test('The policy lacks exactly those sources of the SDK that are excluded by name', async () => {
+test('The Content-Security-Policy lacks exactly those sources of the SDK that are excluded by name', async () => {
   const required = await sdkSources();
   expect(required).toContain(`connect-src ${FRONTEND_API}`);
   const allowed = ownSources();
@@ -14,7 +14,7 @@ const sources = { frontendApi: 'https://clerk.example', sameOrigin: false, devel
 const COMMON =
   "worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
 
-test('The policy for a real instance allows only the origin of the page and hosts that the provider uses', () => {
+test('The Content-Security-Policy for a real instance allows only the origin of the page and hosts that the provider uses', () => {
   expect(contentSecurityPolicy({ ...sources, nonce: 'abc' })).toBe(
     [
       "default-src 'self'",
@@ -28,7 +28,7 @@ test('The policy for a real instance allows only the origin of the page and host
   );
 });
 
-test('The policy for the local stack allows only the origin of the page, and allows `next dev` to evaluate code', () => {
+test('The Content-Security-Policy for the local stack allows only the origin of the page, and allows `next dev` to evaluate code', () => {
   const local = { ...sources, sameOrigin: true, development: true, nonce: 'abc' };
   expect(contentSecurityPolicy(local)).toBe(
     [

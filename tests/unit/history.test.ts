@@ -25,7 +25,8 @@ function run(calls: readonly Call[], before: string | undefined): string[] | und
   let linked: string | undefined = before;
   for (const { entryPoint, status, userId } of calls) {
     const isNew = linked === undefined;
-    // If the call that creates the id gets a response without it, a later response contains the id. Otherwise, any id fits.
+    // If the response of the creating call does not contain the id, the id is that of a later response. If no response has
+    // one, any id fits.
     linked ??= userId ?? calls.find((each) => each.userId !== undefined)?.userId ?? 'any';
     const isUncertain = status === undefined || status >= 500;
     if (!isUncertain && userId !== undefined && userId !== linked) return undefined;

@@ -242,7 +242,7 @@ describe('Request bodies', () => {
     requestTo('/users/a', 'Transfer-Encoding: chunked'),
     requestTo('POST /health/alive', 'Content-Length: 5'),
   ])(
-    'A request to a route or with a method that takes no body is handled without its body, and then disconnected: %j',
+    'The server ignores a body if the route or the method takes none, and closes the connection after the response: %j',
     async (head) => {
       const { open } = await startServer(reading);
       const received = await open(head).closed();

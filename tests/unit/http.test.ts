@@ -44,7 +44,7 @@ describe('The route in the log', () => {
     ['/users/v1/alice@example.com', 'GET /users'],
     ['/alice@example.com', 'GET /'],
   ])(
-    'Without a route pattern, the log contains only the API root of a path, or a slash: %s',
+    'Without a route pattern, the log contains only the API root of a path, or a slash if it has none: %s',
     async (path, name) => {
       await call(
         route(() => json({})),

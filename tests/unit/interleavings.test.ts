@@ -201,7 +201,7 @@ test.each<[calls: string, UserBefore, ...Operation[]]>([
   ['guard, register and forget', 'known', ['guard', 0], ['register', 0], ['forget', 1]],
   ['guard, register and forget', 'cached', ['guard', 0], ['register', 1], ['forget', 1]],
 ])(
-  'The orders of %s have the same outcomes in lib/ and in the model for a %s user',
+  'All orders of %s for a %s user have the same outcomes in lib/ and in the model',
   async (_name, user, ...calls) => {
     const { runs, outcomes } = await runAll(user, calls);
     expect(outcomes).toEqual(outcomesOfModel(user, calls));

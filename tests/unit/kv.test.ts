@@ -245,7 +245,7 @@ describe('Keep-alive connections', () => {
     expect(sockets()).toBe(before + 1);
   });
 
-  test('A call on a reused connection is sent again if the store closes it instead of responding', async () => {
+  test('A call on a reused connection is sent again if the store closes the connection instead of responding', async () => {
     await kv.get('key');
     respond = ({ request }) => {
       respond = echo;

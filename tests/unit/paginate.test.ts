@@ -47,7 +47,7 @@ describe.each([
     'microseconds, within one millisecond',
     rowsWith(fc.integer({ min: 1_000, max: 1_999 }).map((micros) => micros / 1_000)),
   ],
-])('with a column of %s', (_resolution, table) => {
+])('With creation times in %s', (_resolution, table) => {
   test('paginate() returns a list that does not change completely, in order, each user once', async () => {
     await fc.assert(
       fc.asyncProperty(table, limit, async (rows, limit) => {

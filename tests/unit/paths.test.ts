@@ -34,7 +34,7 @@ test.each<[Partial<AddressedRequest>, number | undefined]>([
   expect(rejectionOf(request)?.status).toBe(status);
 });
 
-test('A 405 lists the allowed methods', () => {
+test('A rejection with 405 lists the allowed methods', () => {
   expect(rejectionOf({ pathname: '/openapi.json', method: 'POST' })?.headers).toEqual({ allow: 'GET, HEAD' });
   expect(rejectionOf({ pathname: '/account', method: 'POST' })?.headers).toEqual({
     allow: 'GET, HEAD, OPTIONS',

@@ -3,7 +3,7 @@ import { findProse } from '../../tools/prose';
 
 const found = (file: string, text: string) => findProse(file, text).map(({ line, found }) => [line, found]);
 
-test('The check reports a finding in a comment with its line and the plain alternative', () => {
+test('The prose check reports a finding in a comment with its line and the plain alternative', () => {
   const source = [
     'const a = 1;',
     '/**',
@@ -22,12 +22,12 @@ test('The check reports a finding in a comment with its line and the plain alter
   ]);
 });
 
-test('The check reports a finding in a test title', () => {
+test('The prose check reports a finding in a test title', () => {
   const title = 'Nobody gets an id';
   expect(found('a.test.ts', `test('${title}', () => {});`)).toEqual([[1, 'Nobody']]);
 });
 
-test('The check reports findings in paragraphs, list items and table cells of Markdown', () => {
+test('The prose check reports findings in paragraphs, list items and table cells of Markdown', () => {
   const page = [
     '# A gate',
     '',
@@ -45,7 +45,7 @@ test('The check reports findings in paragraphs, list items and table cells of Ma
   ]);
 });
 
-test('The check ignores code, addresses, questions and plain sentences', () => {
+test('The prose check ignores code, addresses, questions and plain sentences', () => {
   const page = [
     '`answer` and [a page](answer.md).',
     '',

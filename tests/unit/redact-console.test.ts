@@ -93,7 +93,7 @@ test('A text that a library prints is logged as the stack frames of the library,
   expect(JSON.stringify(calls)).not.toContain('redact-console.ts');
 });
 
-test('Different errors that one place prints are logged separately', () => {
+test('Different errors that a library prints at one place are logged separately', () => {
   const errors = [new Error('a'), (() => new Error('b'))()];
   const { calls } = printed((library) => {
     for (const error of errors) library.error(error);

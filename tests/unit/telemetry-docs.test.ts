@@ -7,7 +7,7 @@ const rows = [...readFileSync('docs/telemetry.md', 'utf8').matchAll(/^\| `.*\|$/
   .map(([row]) => row.split(' | '))
   .filter((cells) => cells.length === 6);
 
-/** Prometheus names in the table. tests/service/telemetry.test.ts compares the table with the exported metrics. */
+/** Prometheus names in the table of docs/telemetry.md. tests/service/telemetry.test.ts compares the table with the metrics. */
 const METRICS = rows.flatMap((cells) => codes(cells[5]));
 const LABELS = ['le', ...rows.flatMap((cells) => codes(cells[3])).map((name) => name.replaceAll('.', '_'))];
 
@@ -41,7 +41,7 @@ const targets = Dashboard.parse(
   JSON.parse(readFileSync('docs/telemetry/dashboard.json', 'utf8')),
 ).panels.flatMap((panel) => panel.targets);
 
-/** The values of `expr:`, either on the same line or indented below it. */
+/** Expressions of the alert rules. They follow `expr:` on the same line, or are indented below it. */
 const rules = [
   ...readFileSync('docs/telemetry/alerts.yaml', 'utf8').matchAll(
     /^( *)expr: (?:\|\n((?:\1 {2}.*\n)+)|(.*)\n)/gm,

@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { now, tokenFor } from '../../harness/requests';
 import { KEYS, loadService, ORIGIN, routeHeaders, type Service, startInstance } from '../service';
 
-// A handshake renews the cookies of a browser whose session token has expired: the SDK redirects the page to the provider, and
-// the provider redirects back with new cookies in a signed token, or with a nonce for which the SDK gets this token.
+// A handshake renews the cookies of a browser whose session token has expired. The SDK redirects the page to the provider. The
+// provider redirects back with the new cookies in a signed token, or with a nonce for which the SDK requests this token.
 
 /** Maximum number of requests of a navigation, which may be a redirect loop. */
 const MAX_REQUESTS = 10;

@@ -53,7 +53,7 @@ const TOKENS: [name: string, make: () => string, inHeader: Expected, inCookie?: 
   ['A pending session', () => token({ sts: 'pending' }), reason('pending-session')],
   ['An expired session token', () => token({ exp: now() - 60 }), reason('expired')],
   ['A session token that is not valid yet', () => token({ nbf: now() + 60 }), reason('not-yet-valid')],
-  ['A token of another key', () => token({}, { privateKeyPem: foreignKey }), reason('wrong-key')],
+  ['A token signed with another key', () => token({}, { privateKeyPem: foreignKey }), reason('wrong-key')],
   [
     'An unsigned token',
     () => token({}, { header: { alg: 'none' } }),
@@ -63,7 +63,7 @@ const TOKENS: [name: string, make: () => string, inHeader: Expected, inCookie?: 
   ],
   ['A token signed with the public key', () => token({}, { header: { alg: 'HS256' } }), reason('malformed')],
   ['An OAuth access token', () => token({}, { header: { typ: 'at+jwt' } }), reason('malformed')],
-  ['A machine token as JWT', () => token({ sub: 'mch_1' }), reason('malformed')],
+  ['A machine token in JWT format', () => token({ sub: 'mch_1' }), reason('malformed')],
 ];
 
 /** Opaque tokens of machines, OAuth and API keys. The SDK would call the Backend API to verify each of them. */
