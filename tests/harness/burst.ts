@@ -19,12 +19,13 @@ export interface Burst {
 }
 
 /**
- * Sends a request for one new user after another, alternately to the guard, the register route and the webhook, and
- * alternately to each process of the service. Sends a request again immediately if it gets a 500. Any other response is
- * final. `concurrency` is the number of requests in flight.
+ * Sends a request for one new user after another, by turns to a guarded route, the register route and the webhook, and by
+ * turns to each process of the service. Sends a request again immediately if it gets a 500. Any other response is final.
+ * `concurrency` is the number of requests in flight. `name` is part of the user ids.
  */
 export async function startBurst(service: TestService, name: string, concurrency = 8): Promise<Burst> {
   const calls: BurstCall[] = [];
+  // Register is called with the token of another user. Otherwise, the guard would register the new user first.
   const caller = tokenFor(service.idp, `user_${name}_caller`, { exp: now() + 3600 });
   for (const { url } of service.processes) await me(url, caller);
   let sent = 0;
@@ -64,8 +65,8 @@ export async function startBurst(service: TestService, name: string, concurrency
 }
 
 /**
- * Requests each acknowledged user from each process, and checks the history of these calls and of the burst. Returns a sentence
- * for each user whose calls are not admitted.
+ * Requests each acknowledged user from each process. Then checks the history of these calls and of the burst with
+ * `checkHistory`. Returns a sentence for each user whose calls are not linearizable.
  */
 export async function violationsOf(service: TestService, burst: Burst): Promise<string[]> {
   const calls: Call[] = [...burst.calls];

@@ -8,6 +8,7 @@ export interface LoadFigures {
   readonly requests: number;
   readonly seconds: number;
   readonly rows: number;
+  /** Number of register calls that got a 201. */
   readonly created: number;
   /**
    * Number of inserts minus the number of users. Each additional insert belongs to a call that lost the race to create
@@ -15,7 +16,7 @@ export interface LoadFigures {
    */
   readonly lostRaces: number;
   readonly errors: readonly string[];
-  /** Users whose calls `checkHistory` does not admit. */
+  /** A sentence for each user whose calls are not linearizable (`checkHistory`). */
   readonly violations: readonly string[];
 }
 
@@ -39,8 +40,8 @@ function randomFrom(seed: number): () => number {
 }
 
 /**
- * Maximum shift of a request in the random order, in users. A small shift keeps the requests of one user in flight
- * together.
+ * Maximum distance between the requests of one user in the random order, as a number of users. It is small, so that these
+ * requests are in flight at the same time.
  */
 const SPREAD = 3;
 

@@ -31,10 +31,10 @@ export type Details = z.infer<typeof Details>;
 
 type Variables = Readonly<Record<string, string>>;
 
-/** A local stack in a temporary folder. It does not use the service's variables of this environment. */
+/** A local stack in a temporary folder. It ignores the service's variables in the environment of the tests. */
 export interface LocalStack {
   readonly folder: string;
-  /** Runs a command of the project in the environment of the stack. The command ends with this process. */
+  /** Runs a command of the project in the environment of the stack. The command is killed when this process ends. */
   run(command: string, args: readonly string[], more?: Variables): Run;
   /** Runs the same program as `npm run dev` or `npm run preview`. */
   launch(mode: 'dev' | 'preview', more?: Variables): Run;

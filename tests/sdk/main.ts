@@ -19,13 +19,15 @@ import {
 } from './scratch';
 
 /**
- * `npm run check:sdk`: tests this service with the pinned versions of the provider's SDK and with the newest versions that
- * install. Also tests a copy of the pinned SDK with a renamed header: the contract must fail there, and webhooks
- * and health checks must still pass the middleware. Exits with 1 if a check fails. Needs the npm registry.
+ * `npm run check:sdk`: runs the contract tests (tests/sdk/contract) with the pinned versions of the provider's SDK, and with
+ * the newest versions that npm can install. Also tests a copy of the pinned SDK in which a header is renamed. With this
+ * copy, the contract tests must fail, and webhooks and health checks must still pass the middleware. Exits with 1 if a check
+ * fails. Needs the npm registry.
  *
- * `--break-header`: runs the contract only with the renamed header, and shows how it fails.
+ * `--break-header`: runs only the contract tests with the renamed header, and shows how they fail.
  */
 const BREAK_HEADER = '--break-header';
+/** Maximum number of versions of a package that the check tries to install. */
 const MAX_ATTEMPTS = 5;
 const HEADER = 'x-clerk-auth-status';
 const PREFIX = 'identity-link-tests-sdk-';

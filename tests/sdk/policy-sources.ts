@@ -35,7 +35,7 @@ const EXCLUDED_BY_REASON = {
 /** Sources that the policy of the SDK allows and the policy of this service does not. */
 export const EXCLUDED_SOURCES = Object.values(EXCLUDED_BY_REASON).flat();
 
-/** Returns a policy as pairs of directive and source, without the nonce. */
+/** Returns a policy as strings of a directive and one source, without the nonce. */
 function sourcesOf(policy: string): string[] {
   const directives = policy.split(';').map((directive) => directive.trim().split(/ +/));
   return directives
@@ -46,14 +46,14 @@ function sourcesOf(policy: string): string[] {
 /** Returns the sources of the policy that the installed SDK sets for an instance. */
 export async function sdkSources(): Promise<string[]> {
   const publishableKey = `pk_live_${Buffer.from(`${new URL(FRONTEND_API).host}$`).toString('base64')}`;
-  // Returns a redirect. For any other response, the SDK requires an encryption key in addition to the secret key.
+  // The handler returns a redirect, because the SDK requires an encryption key for any other response.
   const middleware = clerkMiddleware(() => NextResponse.redirect('https://app.example.com/sign-in'), {
     publishableKey,
     secretKey: 'sk_live_unused',
     contentSecurityPolicy: { strict: true },
   });
   const event: NextFetchEvent = Object.create(null);
-  // With this header the request is not a navigation, which the SDK would redirect to its own host.
+  // The header marks a request that is not a navigation. The SDK would redirect a navigation to its own host.
   const request = new NextRequest('https://app.example.com/', { headers: { 'sec-fetch-dest': 'empty' } });
   const response = await middleware(request, event);
   const sources = sourcesOf(response?.headers.get('content-security-policy') ?? '');

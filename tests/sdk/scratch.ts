@@ -21,7 +21,7 @@ export interface SdkVersions {
   readonly '@clerk/backend': string;
 }
 
-/** The code under test, the tests, and the modules that both import. */
+/** Files and folders that a copy of the service needs to run the tests. */
 const SOURCES = ['lib', 'dev', 'tests', 'prisma', 'middleware.ts', 'package.json', 'tsconfig.json'];
 
 const Package = z.object({ dependencies: z.record(z.string(), z.string()) });
@@ -77,7 +77,8 @@ export function copyInstalledSdk(folder: string): void {
 }
 
 /**
- * Links the packages that one `node_modules` folder contains and another one lacks. Descends into the folders of scopes.
+ * Links the packages that one `node_modules` folder contains and another one lacks, except the SDK (@clerk). Descends into
+ * the folders of scopes.
  */
 function linkMissing(from: string, to: string): void {
   for (const name of readdirSync(from)) {

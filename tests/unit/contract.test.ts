@@ -11,13 +11,13 @@ const sources = ['app', 'lib', 'tests'].flatMap((folder) =>
     .map((file) => path.join(folder, file)),
 );
 
-/** Returns the sections that a text refers to. A reference has one or more sections, and may contain a line break. */
+/** Returns the numbers after the word `contract`, as in `contract 5.2, 8.1`. They may continue on the next line. */
 function referredTo(text: string): string[] {
   const references = text.matchAll(/\bcontract[\s*/]+(\d+(?:\.\d+)*(?:,[\s*/]+\d+(?:\.\d+)*)*)/gi);
   return [...references].flatMap(([, numbers = '']) => numbers.match(/\d+(?:\.\d+)*/g) ?? []);
 }
 
-test('The contract has every section that the code refers to', () => {
+test('docs/contract.md has every section that the code refers to', () => {
   const files = [...sources, 'middleware.ts', 'instrumentation.ts', 'prisma/schema.prisma', 'SECURITY.md'];
   const references = files.flatMap((file) =>
     referredTo(readFileSync(file, 'utf8')).map((section) => ({ file, section })),
@@ -26,20 +26,21 @@ test('The contract has every section that the code refers to', () => {
   expect(references.filter(({ section }) => !sections.includes(section))).toEqual([]);
 });
 
-test('The section numbers of the contract are unique', () => {
+test('The section numbers of docs/contract.md are unique', () => {
   expect(sections.length).toBeGreaterThan(20);
   expect(new Set(sections).size).toBe(sections.length);
 });
 
+/** Lines of a list that names the tests of sections: `- 5.2, 8.1: tests/…`. */
 const rows = [...contract.matchAll(/^- (\d[\d., ]*): (.*tests\/.*)$/gm)];
 
-test('The contract lists the tests of every section that has no subsections', () => {
+test('docs/contract.md lists the tests of every section that has no subsections', () => {
   const whole = sections.filter((number) => !sections.some((other) => other.startsWith(`${number}.`)));
   const shown = rows.flatMap(([, numbers = '']) => numbers.split(', '));
   expect(shown.toSorted()).toEqual(whole.toSorted());
 });
 
-test('The tests that the contract lists exist', () => {
+test('The tests that docs/contract.md lists exist', () => {
   const named = contract.match(/\btests\/[\w./-]+/g) ?? [];
   expect(named.length).toBeGreaterThan(rows.length);
   expect(named.filter((file) => !existsSync(file))).toEqual([]);

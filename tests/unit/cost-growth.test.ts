@@ -10,7 +10,10 @@ import {
 
 const ORDINARY_MS = 5;
 
-/** Returns points at doubling sizes, with a cost above an ordinary request. */
+/**
+ * Returns measurements at doubling sizes. Each one has the cost of an ordinary request (`reference`), and the cost of the
+ * enlarged request, which is `extra` higher.
+ */
 const series = (extra: (bytes: number) => number, reference = ORDINARY_MS): Point[] =>
   [125, 250, 500, 1_000, 2_000, 4_000, 8_000].map((bytes) => ({
     bytes,
@@ -25,7 +28,7 @@ test.each([
   { name: 'linear', extra: linear(40), exponent: 1 },
   { name: 'quadratic', extra: quadratic(1_500), exponent: 2 },
   { name: 'cubic', extra: (bytes: number) => 900 * (bytes / 8_000) ** 3, exponent: 3 },
-])('The exponent of $name growth is $exponent', ({ extra, exponent }) => {
+])('growthExponent() returns $exponent for $name growth', ({ extra, exponent }) => {
   expect(growthExponent(series(extra))).toBeCloseTo(exponent, 1);
 });
 
@@ -46,7 +49,7 @@ test('A cost that is too small to measure counts as the smallest measurable cost
 });
 
 test.each([{ points: [] }, { points: series(() => 0) }, { points: series(linear(40)).slice(-1) }])(
-  'Nothing is fitted to $points.length points without growth',
+  'growthExponent() returns undefined for $points.length measurements that show no growth',
   ({ points }) => {
     expect(growthExponent(points)).toBeUndefined();
   },

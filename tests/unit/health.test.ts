@@ -9,13 +9,14 @@ vi.mock('#lib/storage/database', () => ({ pingDatabase: vi.fn() }));
 vi.mock('#lib/storage/kv', () => ({ withKv: vi.fn() }));
 vi.mock('#lib/log', () => ({ log: { info: vi.fn(), warn: vi.fn() } }));
 
-/** Returns the readiness, as another probe gets it after the time during which a result is reused. */
 let readiness: typeof import('#lib/health').readiness;
 let time = 1_000_000;
+/** Advances the clock, by default by the time for which a result is reused. */
 const later = (milliseconds = 1_000) => {
   time += milliseconds;
 };
 const down = { errors: { database: 'unavailable' } };
+/** Returns the numbers of warnings and of info lines in the log. */
 const logged = () =>
   [vi.mocked(log.warn).mock.calls, vi.mocked(log.info).mock.calls].map((calls) => calls.length);
 
@@ -52,7 +53,7 @@ test('A process that shuts down is not ready', async () => {
   );
 });
 
-test('A result is reused for 1 s, also if it is a failure, and concurrent probes share one check', async () => {
+test('A readiness result is reused for 1 s, also if it is a failure, and concurrent probes share one check', async () => {
   vi.mocked(pingDatabase).mockRejectedValueOnce(new Error('no response'));
   expect(await Promise.all([readiness(), readiness()])).toEqual([down, down]);
   later(999);

@@ -5,7 +5,7 @@ import { UNAUTHENTICATED_REASONS } from '#lib/errors/unauthenticated-reason';
 import { reasonOfSdk, SDK_REASONS } from '#lib/idp/sdk-reasons';
 import { authErrorReasons, MISSING_KEYS, OTHER_THAN_TOKEN } from '../sdk/reasons';
 
-/** Reasons of later versions of the SDK, which are mapped already. */
+/** Reasons that only later versions of the SDK report and that the service already maps. */
 const LATER = ['token-invalid-issuer'];
 
 test('Each reason for which the SDK rejects a token maps to a reason of the service, except missing keys', () => {
@@ -29,7 +29,7 @@ test('Each mapped reason exists in the installed SDK or is listed here as a reas
 });
 
 test.each(['', 'a-word-of-a-later-version', '__proto__'])(
-  'An unknown reason is "not-verified": %j',
+  'reasonOfSdk() returns not-verified for an unknown reason of the SDK: %j',
   (reason) => {
     expect(reasonOfSdk(reason)).toBe('not-verified');
   },

@@ -33,7 +33,7 @@ test.each<[Record<string, string>, object | undefined]>([
   expect(telemetrySettings(variables)).toEqual(settings);
 });
 
-test('A malformed endpoint disables its signal, and the warning does not contain the value', () => {
+test('A malformed endpoint disables the export of its signal, and the warning does not contain the value', () => {
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
   expect(telemetrySettings({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'grpc://token@a' })).toBeUndefined();
   expect(JSON.stringify(warn.mock.calls)).toContain('traces');

@@ -22,6 +22,7 @@ const info = vi.spyOn(log, 'info').mockReturnValue();
 const SIGNED_IN = { isAuthenticated: true, userId: 'user_1', sessionId: 'sess_1' };
 const SIGNED_OUT = { isAuthenticated: false, userId: null, sessionId: null };
 const CONTEXT = { isAuthenticated: true, userId: 'internal-id', identityProviderUserId: 'user_1' };
+/** Sets the session and the headers of the current request. */
 const visit = (session: object, headers: Record<string, string> = {}) =>
   Object.assign(request, {
     session,
@@ -40,7 +41,7 @@ beforeEach(() => {
   return () => setEnvironment(undefined);
 });
 
-test('A page with a session gets the context of its user, and the log has one line for it', async () => {
+test('requireUser() in a page with a session returns the context of the user and logs one line', async () => {
   visit(SIGNED_IN);
   expect(await requireUser()).toEqual(CONTEXT);
   expect(info).toHaveBeenCalledExactlyOnceWith(
@@ -70,7 +71,7 @@ test.each([
   ['session-token-expired', 'expired'],
   ['a-later-reason', 'not-verified'],
   ['', 'malformed'],
-])('The log line of a page without a session has a reason: %s: %s', async (word, reason) => {
+])('getUser() in a page without a session logs the SDK reason %j as %s', async (word, reason) => {
   visit(SIGNED_OUT, { 'x-clerk-auth-reason': word });
   expect(await getUser()).toBeUndefined();
   expect(info.mock.calls[0]?.[0]).toMatchObject({ requestId: 'req-1', reason });
@@ -91,7 +92,7 @@ test('A route reads the session that the middleware verified, and responds with 
   await expect(requireUser()).rejects.toMatchObject({ status: 401, message: 'Unauthorized' });
 });
 
-test('In a route, the fields belong to the log line of the route', async () => {
+test('getUser() in a route adds its fields to the log line of the route', async () => {
   visit(SIGNED_IN);
   const fields = {};
   await withLogFields(fields, async () => {

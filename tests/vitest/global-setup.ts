@@ -7,9 +7,9 @@ import { removeStaleFiles } from '../../dev/system/stale-files';
 import { deployMigrations } from '../../lib/migrations/deploy';
 import { SERVER_VARIABLE, TEMPLATE } from '../harness/dependencies/database';
 
-/** Projects whose tests run without this preparation. */
+/** Projects whose tests need no database. */
 const WITHOUT_DATABASE = new Set(['unit', 'unit-react-server', 'emulator']);
-/** Projects whose tests need the database, but no production build and no browser. */
+/** Projects whose tests need no production build and no browser. */
 const WITHOUT_SERVICE = new Set([...WITHOUT_DATABASE, 'in-process']);
 
 /**

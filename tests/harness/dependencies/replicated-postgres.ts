@@ -70,7 +70,8 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   await copyAsStandby(path.dirname(first.dataFolder), path.join(folder, 'standby'), linkUrl.href);
   const [primary, standby] = await Promise.all([start('primary', server.port), start('standby')]);
   const url = new URL(first.url('postgres'));
-  // Set after the copy was made, because the promoted standby would otherwise wait for a standby that does not exist.
+  // The primary gets these settings after the copy. If the copy had them, it would wait for a standby of its own once it is
+  // promoted, and no such standby exists.
   await run(
     primary.url('postgres'),
     `ALTER SYSTEM SET synchronous_standby_names = '*'`,

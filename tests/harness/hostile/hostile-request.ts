@@ -9,6 +9,7 @@ export const MARK = 'mark4e1f';
 /** A request as raw bytes. */
 export interface HostileRequest {
   readonly bytes: string;
+  /** The request line. */
   readonly line: string;
 }
 
@@ -124,6 +125,7 @@ const QUERIES = [
 ];
 
 const tree = (value: unknown) => encodeURIComponent(JSON.stringify(value));
+/** Values of Next-Router-State-Tree, the header in which Next.js sends the state of its router. */
 const TREES = [
   MARK,
   '%',
@@ -253,6 +255,7 @@ const BODIES = [
   `\x1b[31m${MARK}\n\nfalse line\n`,
 ];
 
+/** The end of a request: the headers that delimit its body, the empty line and the body. Some are invalid. */
 const framing = fc.oneof(
   { weight: 6, arbitrary: fc.constant('') },
   {
