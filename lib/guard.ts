@@ -16,8 +16,7 @@ export type GuardedHandler<C extends RouteContext> = (
 
 /**
  * Returns the authenticated context for a verdict, which is the user of the session or the reason why there is none. Returns
- * undefined without a user and for a forgotten user. Logs the reason. Implements rules 2 to 4 of section 5.2 in
- * docs/contract.md.
+ * undefined without a user and for a forgotten user. Logs the reason. Implements docs/contract.md, 5.2, rules 2 to 4.
  */
 export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undefined> {
   return withSpan(
@@ -44,9 +43,9 @@ export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | unde
  *
  * Without a session, the response is 401 `{"message": "Unauthorized"}`, without a call to the cache or the database. A user
  * whom an operator has deleted ("forgotten") gets the same 401 with a token that was issued before the deletion. A database
- * failure is a 500. A cache failure has no effect on the response. An OPTIONS request is not guarded (section 5.2 of
- * docs/contract.md). It gets a 204, and the handler does not run. A route that has to handle preflight requests exports its
- * own OPTIONS handler. The log names the route by `path`, the path of its folder.
+ * failure is a 500. A cache failure has no effect on the response. An OPTIONS request is not guarded (docs/contract.md, 5.2).
+ * It gets a 204, and the handler does not run. A route that has to handle preflight requests exports its own OPTIONS handler.
+ * The log names the route by `path`, the path of its folder.
  */
 export function guard<C extends RouteContext>(handler: GuardedHandler<C>, path?: string): RouteHandler<C> {
   return route(async (request, routeContext) => {

@@ -52,7 +52,7 @@ const sharedLink = singleFlight(link);
 
 /**
  * Links an identity-provider user to an internal user exactly once and returns the link. Returns undefined for a forgotten
- * user, whom an operator has deleted (section 3 of docs/contract.md). `issuedAt` is the time of the user's own session token,
+ * user, whom an operator has deleted (docs/contract.md, 3). `issuedAt` is the time of the user's own session token,
  * in seconds since 1970. A token that was issued after the deletion links the user again. A call without `issuedAt` does not.
  *
  * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement

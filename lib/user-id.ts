@@ -19,7 +19,7 @@ export type CacheResult =
   | { readonly outcome: 'miss' | 'error' };
 
 /**
- * Reads the internal id of an identity-provider user from the cache. Never rejects (section 5.2 of docs/contract.md).
+ * Reads the internal id of an identity-provider user from the cache. Never rejects (docs/contract.md, 5.2).
  *
  * A value that this service cannot have stored is a miss, and the next write replaces it. Takes one round trip and at most
  * 500 ms.
@@ -97,7 +97,7 @@ const sharedReadOrRegister = singleFlight(readOrRegister);
 
 /**
  * Returns the internal id of an identity-provider user from the cache or from a registration. The registration links a user
- * that is not linked yet (section 5.2 of docs/contract.md, rule 3). Returns undefined for a forgotten user, whom an operator
+ * that is not linked yet (docs/contract.md, 5.2, rule 3). Returns undefined for a forgotten user, whom an operator
  * has deleted, if the session token was issued before the deletion. `issuedAt` returns the time of the token. Concurrent calls
  * for a user in one process share the result or the error. Passes database errors through. A cache error is never passed on.
  */

@@ -36,7 +36,7 @@ function userToRegister({ type, data }: WebhookEvent): string | undefined {
 
 /**
  * Verifies a delivery, registers the user of a `user.created` event, runs the handler of the event if `handlers` has one, and
- * returns the acknowledgment (sections 4.2 and 6.1 of docs/contract.md). A `user.created` of a forgotten user, whom an
+ * returns the acknowledgment (docs/contract.md, 4.2 and 6.1). A `user.created` of a forgotten user, whom an
  * operator has deleted, has no effect.
  *
  * `payload` must be the exact text of the request body. Deliveries may arrive late, repeatedly and in any order. An existing

@@ -12,7 +12,7 @@ export type ResolveUserId = (
 
 /**
  * Returns the authenticated context of a request. Returns undefined if the request has no verified, non-empty user id, or if
- * `resolveUserId` returns undefined. Implements rules 2 to 4 of section 5.2 in docs/contract.md. The service does not call
+ * `resolveUserId` returns undefined. Implements docs/contract.md, 5.2, rules 2 to 4. The service does not call
  * this function, because its routes use lib/guard.ts. Passes errors of `resolveUserId` through.
  */
 export async function authenticateRequest(

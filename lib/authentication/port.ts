@@ -10,7 +10,7 @@ type AuthState =
 
 /**
  * Verifies the credential of a request independently of a web framework. An adapter implements this port for one identity
- * provider (section 5.1 of docs/contract.md). A missing, forged or expired credential is not an error. The result is then
+ * provider (docs/contract.md, 5.1). A missing, forged or expired credential is not an error. The result is then
  * `isAuthenticated: false`.
  */
 export interface AuthenticationPort {

@@ -22,7 +22,7 @@ export type RouteHandler<C extends RouteContext> = (
   context: C,
 ) => Promise<Response> | Response;
 
-/** Converts an error of a handler to a response (section 7 of docs/contract.md). */
+/** Converts an error of a handler to a response (docs/contract.md, 7). */
 async function errorResponse(error: unknown): Promise<Response> {
   if (error instanceof HttpError) return json({ message: error.message } satisfies ErrorBody, error.status);
   // Next.js implements `redirect()` and `notFound()` with errors, which it must catch itself.

@@ -21,7 +21,7 @@ export interface BackfillStep {
   readonly alreadyLinked: number;
   /** Users that are not linked because an operator has forgotten them. */
   readonly forgotten: number;
-  /** Users whose ids the service does not accept (section 2.7 of docs/contract.md). */
+  /** Users whose ids the service does not accept (docs/contract.md, 2.7). */
   readonly failed: readonly { readonly id: string; readonly reason: string }[];
   /** Position from which a later run continues. */
   readonly cursor: Cursor;

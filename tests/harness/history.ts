@@ -74,10 +74,11 @@ function violation(calls: readonly Call[], rows: readonly string[], before: stri
 }
 
 /**
- * Checks that the model of the link admits a history of calls, which means that it is linearizable: each call can be assigned a moment between its request
- * and its response, so that the calls would have the same responses if they ran one after the other at these moments. The
- * first call for a user creates the id, and every other call returns it. A register call returns 201 if it creates the id,
- * and 200 otherwise. A call without a response or with a 5xx may have taken effect at any time after its request, or never.
+ * Checks that the model of the link admits a history of calls, which means that it is linearizable. In such a history, each
+ * call can be assigned a moment between its request and its response, so that the calls would have the same responses if they
+ * ran one after the other at these moments. The first call for a user creates the id, and every other call returns it. A
+ * register call returns 201 if it creates the id, and 200 otherwise. A call without a response or with a 5xx may have taken
+ * effect at any time after its request, or never.
  *
  * `rows` contains the rows after all calls, and `before` contains the rows before the first call. Returns a sentence for each
  * user whose calls are not linearizable.
