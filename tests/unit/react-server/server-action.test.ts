@@ -62,8 +62,8 @@ test('The call of a known action with a form as its argument passes', async () =
   expect(await statusOf(form({ '0': '["$K1"]', '1_name': nested(100) }), KNOWN)).toBeUndefined();
 });
 
-// Without JavaScript, React names the action in a field `$ACTION_ID_…`, or in fields `$ACTION_REF_…` and `$ACTION_…:0` if the
-// action has bound arguments. An undefined status means that the request passes.
+// Without JavaScript, React names the action in a field `$ACTION_ID_…`, or in fields `$ACTION_REF_…` and `$ACTION_…:0` if
+// the action has bound arguments. An undefined status means that the request passes.
 test.each([
   [{ [`$ACTION_ID_${KNOWN}`]: '', name: 'a' }, undefined],
   [{ [`$ACTION_ID_${UNKNOWN}`]: '' }, 404],
