@@ -55,7 +55,9 @@ async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: A
     }
   }
   const next = run(
-    ...(mode === 'dev' ? [NEXT, 'dev', STRIP_TYPES] : ['.next/server.mjs']),
+    ...(mode === 'dev'
+      ? [NEXT, 'dev', STRIP_TYPES]
+      : [`${process.env['NEXT_DIST_DIR'] ?? '.next'}/server.mjs`]),
     ...['-H', 'localhost', '-p', String(port)],
   );
   if (mode === 'dev') {
