@@ -535,7 +535,7 @@ const cases: readonly Case[] = [
   ],
   [
     'the host of the cache does not exist, for example because the store was archived',
-    // A DNS label has at most 63 characters, so this lookup fails even on a machine without DNS.
+    // A DNS label has at most 63 characters. Without DNS, the lookup of a valid name could fail with another error.
     { KV_REST_API_URL: `https://${'a'.repeat(64)}.invalid` },
     [['failure', 'cache', 'the host of KV_REST_API_URL does not exist (ENOTFOUND)']],
   ],

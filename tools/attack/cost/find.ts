@@ -14,7 +14,7 @@ export interface Finding {
   /** Method and path. */
   readonly address: string;
   readonly dimension: string;
-  /** The size with the highest cost above the reference. */
+  /** The size with the highest cost above the reference, which is the cost of an ordinary request. */
   readonly worst: MeasuredPoint;
   /** 1 for linear growth, 2 for quadratic growth. */
   readonly exponent: number | undefined;

@@ -48,7 +48,7 @@ async function countSlowShapes(service: TestService, token: string): Promise<num
     const milliseconds = await readinessUnder(service.url, worstRequest(shape, token));
     if (milliseconds >= MAX_READY_MS) slow += 1;
     console.log(
-      `GET /health/ready: median ${Math.round(milliseconds)} ms during ${shape.dimension}, ${shape.method} ${shape.path}`,
+      `GET /health/ready: median ${Math.round(milliseconds)} ms while a client sends ${shape.method} ${shape.path} with ${shape.dimension}`,
     );
   }
   return slow;
