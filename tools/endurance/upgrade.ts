@@ -13,8 +13,9 @@ import { type ServiceProcess, startServiceProcess, type TestService } from '../.
 
 /**
  * `npm run upgrade`: runs the last release and this checkout together with one database and one cache. While requests arrive,
- * it migrates the database with `npm run db:deploy`, upgrades to this checkout and rolls back to the release. Exits with 1 if a response is not a success, if a user does not
- * have exactly one row and one id, or if one version does not find an id that the other version cached.
+ * it migrates the database with `npm run db:deploy`, upgrades to this checkout and rolls back to the release. Exits with 1 if
+ * a response is not a success, if a user does not have exactly one row and one id, or if one version does not find an id that
+ * the other version cached.
  *
  * Installs and builds the release in a temporary folder, which takes minutes. Requires the git history back to the
  * release.
