@@ -140,10 +140,16 @@ const commands = ['create-user', 'token', 'me', 'database-url'] as const;
 async function main([word, ...args]: readonly string[]): Promise<void> {
   const command = commands.find((each) => each === word);
   const operatorCommand = operatorCommands.find((each) => each === word);
-  if (command === undefined && operatorCommand === undefined) throw new Error(usage);
+  const isUnknown = command === undefined && operatorCommand === undefined;
+  if (isUnknown || (command !== undefined && args.length > (command === 'me' ? 1 : 0)))
+    throw new Error(usage);
   loadEnvironmentFiles('dev');
-  const stack = await findStack(readSettings(process.env).LOCAL_FOLDER);
-  if (!stack) throw new Error('The local stack is not running. Start it with: npm run dev');
+  const { LOCAL_FOLDER } = readSettings(process.env);
+  const stack = await findStack(LOCAL_FOLDER);
+  if (!stack)
+    throw new Error(
+      `No local stack with the folder ${LOCAL_FOLDER} (LOCAL_FOLDER) is running. Start it with: npm run dev`,
+    );
   if (operatorCommand !== undefined) return runOperatorCommand(stack, operatorCommand, args);
   if (command === 'me') return me(stack, args[0]);
   if (command === 'database-url') return printDatabaseUrl(stack);

@@ -80,3 +80,15 @@ test('At most ten database connections are open at the same time', async () => {
   await expect.poll(() => databasePool.current).toMatchObject({ totalCount: 10, waitingCount: 1 });
   await Promise.all(connections);
 });
+
+test('withConstraintErrors() turns a violated exclusion constraint into a 409', async () => {
+  await database.pool.query(`CREATE TABLE bookings (slots int4range, EXCLUDE USING gist (slots WITH &&));
+    GRANT ALL ON bookings TO PUBLIC`);
+  const { database: client } = await import('#lib/storage/database');
+  const { withConstraintErrors } = await import('#lib/storage/constraint-error');
+  const book = (slots: string) =>
+    withConstraintErrors(client().$executeRaw`INSERT INTO bookings VALUES (${slots}::int4range)`);
+  expect(await book('[1,3)')).toBe(1);
+  await expect(book('[2,4)')).rejects.toMatchObject({ name: 'HttpError', status: 409 });
+  expect(await book('[3,4)')).toBe(1);
+});

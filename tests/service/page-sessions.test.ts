@@ -42,6 +42,23 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     }
   });
 
+  test('The sign-in page redirects a visitor with a session to the page that required it, and to no other site', async () => {
+    const signIn = (target: string) => `${service.url}/sign-in?redirect_url=${encodeURIComponent(target)}`;
+    const back = await visit(signIn('/account?tab=1'), cookie(token()));
+    expect([back.status, back.headers.get('location')]).toEqual([307, '/account?tab=1']);
+    const others = [
+      'https://evil.example',
+      '//evil.example',
+      '/\\evil.example',
+      '/\t/evil.example',
+      '//[',
+      'account',
+    ];
+    for (const target of others)
+      expect((await visit(signIn(target), cookie(token()))).status, target).toBe(200);
+    expect((await visit(signIn('/account'), { cookie: '' })).status).toBe(200);
+  });
+
   test('The API rejects a session cookie without azp, which a page accepts', async () => {
     const { status } = await send(`${service.url}${ME}`, { headers: cookie(token({ azp: undefined })) });
     expect(status).toBe(401);

@@ -209,7 +209,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     await expectAllStopped(next.details);
     const late = await paste(me);
     expect(late).toMatchObject({ code: 1, stdout: '' });
-    expect(late.stderr).toContain('The local stack is not running');
+    expect(late.stderr).toContain('No local stack');
   });
 
   // The test finds the process of the application in /proc.
