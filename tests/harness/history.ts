@@ -16,7 +16,7 @@ export interface Call {
   readonly userId: string | undefined;
 }
 
-/** Internal ids of the rows of each identity-provider user. */
+/** For each user, the internal ids of the rows. The keys are the ids of the identity provider. */
 export type Rows = ReadonlyMap<string, readonly string[]>;
 
 const Linked = z.object({ userId: z.string() });
@@ -74,11 +74,11 @@ function violation(calls: readonly Call[], rows: readonly string[], before: stri
 }
 
 /**
- * Checks that the model of the link admits a history of calls, which means that it is linearizable. In such a history, each
- * call can be assigned a moment between its request and its response, so that the calls would have the same responses if they
- * ran one after the other at these moments. The first call for a user creates the id, and every other call returns it. A
- * register call returns 201 if it creates the id, and 200 otherwise. A call without a response or with a 5xx may have taken
- * effect at any time after its request, or never.
+ * Checks that a history of calls is linearizable. In such a history, each call can be assigned a moment between its request and
+ * its response, so that the calls would have the same responses if they ran one after the other at these moments. The model of
+ * the link between a user and an internal id defines these responses. The first call for a user creates the id, and every other
+ * call returns it. A register call returns 201 if it creates the id, and 200 otherwise. A call without a response or with a 5xx
+ * may have taken effect at any time after its request, or never.
  *
  * `rows` contains the rows after all calls, and `before` contains the rows before the first call. Returns a sentence for each
  * user whose calls are not linearizable.
@@ -99,5 +99,5 @@ export function checkHistory(calls: readonly Call[], rows: Rows, before: Rows = 
 /** Returns the line that the endurance commands print about a history. */
 export const describeHistory = (calls: number, violations: readonly string[]): string =>
   violations.length === 0
-    ? `History of ${calls} calls: admitted by the model of the link.`
-    : `History of ${calls} calls: not admitted by the model of the link. ${violations.slice(0, 5).join('. ')}.`;
+    ? `History of ${calls} calls: linearizable.`
+    : `History of ${calls} calls: not linearizable. ${violations.slice(0, 5).join('. ')}.`;

@@ -19,7 +19,7 @@ export interface InProcess {
 }
 
 /**
- * Starts both dependencies for a test file, and configures lib/ to use them. Stops them after the tests.
+ * Starts a database and a KV server for a test file, and configures lib/ to use them. Stops them after the tests.
  *
  * The dependencies are real, but the tests call the functions directly. A test can therefore stop a call between two
  * statements, and does not wait for a process to start.

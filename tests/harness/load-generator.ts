@@ -46,8 +46,9 @@ function randomFrom(seed: number): () => number {
 const SPREAD = 3;
 
 /**
- * Registers every user through guard, register and webhook at about the same time. The order is random, some requests are
- * sent twice, and each request goes to a random process. Checks the history of all calls afterwards.
+ * Registers every user in three ways at about the same time: with a guarded route, which registers the user of the session
+ * token, with the register route and with the webhook. The order is random, some requests are sent twice, and each request
+ * goes to a random process. Checks the history of all calls afterwards.
  */
 export async function generateLoad(
   service: TestService,
@@ -79,7 +80,7 @@ export async function generateLoad(
     inserts += service.database.takeStatements().filter((sql) => sql.startsWith('INSERT')).length;
   };
 
-  // Another user calls register. Otherwise, the guard would register the user before the handler of register runs.
+  // The register route is guarded as well. With the user's own token, the guard would register the user before the handler.
   const caller = tokenFor(service.idp, `user_caller_${seed}`, { exp: now() + 3600 });
   for (const { url } of service.processes) await me(url, caller);
   countInserts();

@@ -49,12 +49,12 @@ export interface TestDependencies {
     /** Returns the commands that reached the KV server since the last call. */
     takeCommands(): string[][];
   };
-  /** The variables that a process is started with. */
+  /** Environment variables of each process of the service. */
   readonly environment: Readonly<Record<string, string>>;
   stop(): Promise<void>;
 }
 
-/** The service with dependencies that only this test file uses. */
+/** The running service and its dependencies. No other test file uses them. */
 export interface TestService extends TestDependencies {
   /** Address of the first process. */
   readonly url: string;
@@ -171,7 +171,7 @@ export interface TestDependenciesOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Server that hosts the database. The default is the server of the test run. */
   readonly server?: DatabaseServer;
-  /** Returns the value of DATABASE_URL, for another role or a pooler. The default is the `url` of the database. */
+  /** Returns the value of DATABASE_URL, which may name another role or a pooler. The default is the `url` of the database. */
   readonly databaseUrl?: (database: TestDatabase) => string | Promise<string>;
   /** Kind of the identity provider's instance. The default is `live` if IDP_KEY_STYLE is `live`, and otherwise `test`. */
   readonly keys?: keyof typeof KEYS;

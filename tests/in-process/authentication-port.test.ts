@@ -28,11 +28,12 @@ describe.each([
     });
   });
 
-  test('The lookup of the user gets the issue time of the token, and a forgotten user is unauthenticated', async () => {
+  test('The lookup of the user gets the issue time of the token, and a request is unauthenticated if the lookup returns undefined', async () => {
     resolveUserId.mockClear();
     const iat = now() - 30;
     expect(await authenticate(bearer(tokenFor(idp, 'user_1', { iat })))).toBeDefined();
     expect(resolveUserId.mock.calls.map(([, issuedAt]) => issuedAt())).toEqual([iat]);
+    // The lookup returns undefined for a user that an operator has deleted.
     const resolveForgotten = async () => undefined;
     const request = new Request('https://app.example.com/any', { headers: bearer(tokenFor(idp, 'user_1')) });
     expect(await authenticateRequest(request, port, resolveForgotten)).toBeUndefined();

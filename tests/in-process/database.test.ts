@@ -20,7 +20,7 @@ afterEach(async () => {
   await closeDatabase();
 });
 
-test('The first query opens the connection pool, attaches it to Vercel and exposes its counts to the metrics', async () => {
+test('The first query opens the connection pool, attaches it to Vercel and makes it available to the metrics', async () => {
   for (let call = 0; call < 2; call += 1) await closeDatabase();
   expect(databasePool.current).toBeUndefined();
   await pingDatabase(1_000);

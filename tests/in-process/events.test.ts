@@ -245,7 +245,7 @@ describe('Ordering', () => {
     expect(await profiles()).toEqual([{ id: 'user_ada', name: '8' }]);
   });
 
-  test('An update from before user.deleted does not restore the profile, and the row in `users` stays', async () => {
+  test('A user.updated event from before user.deleted does not restore the profile, and the row in `users` stays', async () => {
     const now = Date.now();
     await deliver('user.created', user('Ada', now - 3_000));
     await deliver('user.deleted', { id: 'user_ada', object: 'user', deleted: true }, { timestamp: now });

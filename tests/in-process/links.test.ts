@@ -18,6 +18,8 @@ const {
   ...(await import('#lib/linking/links')),
   ...(await import('#lib/register')),
 }));
+// A link is a row of the table `users`. It contains the identity provider's id and the service's id of one user.
+
 /** Returns the first words of the statements since the last call. */
 const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
 

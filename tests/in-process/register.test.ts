@@ -5,7 +5,10 @@ import { allowInserts, DISK_FULL, failInserts, importAsProcess, startInProcess }
 
 const { database } = await startInProcess();
 
-/** Returns the register function as a separate process would load it. The function throws for a forgotten user. */
+/**
+ * Returns the register function as a separate process would load it. The function throws for a forgotten user. A user is
+ * forgotten for some days after an operator has deleted the row. In this time, only a later session token may create it again.
+ */
 const loadRegister = async () => {
   const { registerByIdentityProviderUserId } = await importAsProcess(() => import('#lib/register'));
   return async (user: string) => {

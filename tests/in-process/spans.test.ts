@@ -35,7 +35,7 @@ const telemetry: Telemetry = {
 };
 enableTelemetry(telemetry);
 afterAll(() => {
-  // The next test file of this worker uses the same telemetry, because that is a state of the process.
+  // The next test file of this worker uses the same telemetry, because the process stores it.
   telemetry.withSpan = (_name, work) => work();
 });
 

@@ -11,7 +11,10 @@ const cached = (user: string) => kv.engine.call('GET', key(user));
 /** Returns the names of the commands that reached the cache since the last call. */
 const commands = () => kv.takeCommands().map(([name]) => name);
 
-/** Returns a function that resolves the id of a user as a separate process would, and returns the id and the log fields. */
+/**
+ * Loads the modules of the service again, as a separate process would. Returns a function that resolves the id of a user. The
+ * function returns the id and the log fields.
+ */
 const loadProcess = () =>
   importAsProcess(async () => {
     const [{ withLogFields }, { resolveUserId }] = await Promise.all([

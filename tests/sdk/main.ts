@@ -110,19 +110,19 @@ async function installNewest(
     try {
       await installSdk(folder, versions);
     } catch (error) {
-      say(`Skipped: ${describeVersions(versions)} does not install. ${npmError(error)}`);
+      say(`Skipped: ${describeVersions(versions)} cannot be installed. ${npmError(error)}`);
       continue;
     }
     addService(folder);
     return { folder, versions };
   }
-  say(`Skipped: no version of ${name} that is newer than ${given[name]} installs.`);
+  say(`Skipped: no version of ${name} that is newer than ${given[name]} can be installed.`);
   return undefined;
 }
 
 async function checkContract(folder: string, versions: SdkVersions): Promise<void> {
   const passed = await runTests({ folder, versions, project: 'contract' });
-  expectTrue(passed, `contract with ${describeVersions(versions)}`);
+  expectTrue(passed, `contract tests with ${describeVersions(versions)}`);
 }
 
 /** Returns a copy of the pinned SDK in which one header has another name. */
@@ -137,7 +137,7 @@ async function checkRenamedHeader(versions: SdkVersions): Promise<void> {
   const folder = copyWithRenamedHeader(versions);
   const contract = { project: 'contract', file: 'contract/headers', output: 'ignore' } as const;
   const passed = await runTests({ folder, versions, ...contract });
-  expectTrue(!passed, 'the contract fails if a header is renamed');
+  expectTrue(!passed, 'the contract tests fail if a header is renamed');
   const works = await runTests({ folder, versions, project: 'without-headers' });
   expectTrue(
     works,

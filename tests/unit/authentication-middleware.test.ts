@@ -174,7 +174,7 @@ describe('API paths', () => {
     ],
     ['redirects', () => NextResponse.redirect('https://example.com')],
     ['does not respond', () => new Promise<Response>(() => {})],
-  ])('A request is unauthenticated if the SDK %s for its credential', async (_failure, respond) => {
+  ])('A request is unauthenticated if the SDK %s when it gets the credential', async (_failure, respond) => {
     vi.useFakeTimers();
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) =>
@@ -377,7 +377,7 @@ describe('Pages', () => {
     },
   );
 
-  test('If the SDK fails for the nonce and for the session, the page is served signed out', async () => {
+  test('If the SDK fails for the nonce and for the session, the page request has the status signed-out', async () => {
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) => {
       if (request.cookies.has('__session')) throw new Error('session');
@@ -396,7 +396,7 @@ describe('Pages', () => {
     expect(sdk).toHaveBeenCalledTimes(1);
   });
 
-  test('A page request whose token is for an origin that is not authorized is served signed out', async () => {
+  test('A page request whose token is for an origin that is not authorized has the status signed-out', async () => {
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) =>
       request.cookies.has('__session') ? foreignParty() : accepts(request, event),
@@ -419,7 +419,7 @@ describe('Pages', () => {
   });
 });
 
-test('Requests to the proxy path reach the SDK unchanged in the local stack and are rejected elsewhere', async () => {
+test('A request to /__clerk reaches the SDK unchanged if the service proxies the Frontend API, and does not reach it otherwise', async () => {
   const request = get({ authorization: 'Bearer ak_0123' }, '/__clerk/v1/client?__clerk_redirect_url=x');
   expect((await setUp({ isProxy: true }).pass(request)).seen).toBe(request);
   expect((await setUp().pass(request)).seen).toBeUndefined();
@@ -497,14 +497,14 @@ describe('An SDK without auth state', () => {
   const silent = () => setUp({ sdk: vi.fn<NextMiddleware>(() => NextResponse.next()) });
 
   test.each(['/webhooks/idp/v1/user-created', '/health/ready'])(
-    'An SDK without auth state does not affect %s',
+    'An SDK that supplies no auth state does not affect requests to %s',
     async (path) => {
       const { status, route } = await silent().pass(get({ 'x-clerk-auth-status': 'signed-in' }, path));
       expect({ status, state: route.get('x-clerk-auth-status') }).toEqual({ status: 200, state: null });
     },
   );
 
-  test('An SDK without auth state makes requests to other API paths fail', async () => {
+  test('An SDK that supplies no auth state makes requests to other API paths fail', async () => {
     await expect(silent().pass(get())).rejects.toThrow('The SDK supplied no auth state');
   });
 });
@@ -620,7 +620,7 @@ describe('The auth state of an API request', () => {
     ['', [{ reason: undefined }]],
     ['token-expired', []],
   ])(
-    'A rejection with an unknown reason of the SDK is logged, with the reason only if it is a plain word: %j',
+    'A rejection for an unknown reason of the SDK is logged, and the log contains the reason only if it is a plain word: %j',
     async (word, logged) => {
       const sdk = reporting({ status: 'signed-out' }, { 'x-clerk-auth-reason': word });
       const { pass } = setUp({ sdk });
@@ -669,7 +669,7 @@ describe('The auth state of an API request', () => {
 
 describe('The middleware', () => {
   test.each(['/things/webhooks/x', '/things/cron/x', '/things/health/x', '/webhooksx/a'])(
-    'The middleware reads the session of a path that only resembles a path without sessions: %s',
+    'The middleware verifies the session of a request whose path only resembles a path without sessions: %s',
     async (path) => {
       const token = sessionToken();
       expect((await setUp().pass(get(bearer(token), path))).state).toEqual(signedIn(token));
@@ -706,7 +706,7 @@ describe('The middleware', () => {
     expect((await setUp().pass(get({}, '/unknown'))).headers.has('content-security-policy')).toBe(false);
   });
 
-  test('The middleware continues a page request that the SDK rewrites to the same address', async () => {
+  test('If the SDK rewrites a page request to the same address, the middleware lets the request continue without a rewrite', async () => {
     const sdk = vi.fn<NextMiddleware>(({ url }) => NextResponse.rewrite(url));
     const { headers } = await setUp({ sdk }).pass(get({}, '/account'));
     expect([headers.get('x-middleware-rewrite'), headers.get('x-middleware-next')]).toEqual([null, '1']);
@@ -716,7 +716,7 @@ describe('The middleware', () => {
     ).toBe(false);
   });
 
-  test('The middleware continues a page request if the SDK returns no response', async () => {
+  test('The middleware lets a page request continue if the SDK returns no response', async () => {
     const { status, headers } = await setUp({ sdk: vi.fn<NextMiddleware>(() => undefined) }).pass(
       get({}, '/account'),
     );
@@ -812,11 +812,14 @@ describe('Page requests', () => {
   test.each([
     [2_000, '/account?a='],
     [2_001, '/'],
-  ])('A path of %i characters is passed to the page as a path that starts with %s', async (length, start) => {
-    const path = '/account?a='.padEnd(length, 'x');
-    const { seen } = await setUp().pass(page(path));
-    expect(seen?.headers.get('x-identity-link-path')).toBe(start === '/' ? '/' : path);
-  });
+  ])(
+    'The page receives its path, or a slash instead of a path of more than 2,000 characters: %i characters',
+    async (length, start) => {
+      const path = '/account?a='.padEnd(length, 'x');
+      const { seen } = await setUp().pass(page(path));
+      expect(seen?.headers.get('x-identity-link-path')).toBe(start === '/' ? '/' : path);
+    },
+  );
 
   test.each([
     ['/account?__clerk_handshake_nonce=x', '__session=ey.b.c'],
@@ -839,7 +842,7 @@ describe('Page requests', () => {
     expect(seen?.headers.get('cookie')).toBe('__session=ey.b.c; my__refresh=y');
   });
 
-  test('A failure of the SDK is logged, and the page is served signed out without its query', async () => {
+  test('A failure of the SDK is logged, and the page request continues with the status signed-out and without its query', async () => {
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) => {
       if (request.cookies.has('__session')) throw new TypeError('out of order');

@@ -150,7 +150,7 @@ test('After a failed probe, the next probe starts one reset timeout later', asyn
     await Promise.resolve();
     return probe.mock.calls.length;
   };
-  // The clock advances by 1 ms after each failure, so the last one is at this time.
+  // The clock advances by 1 ms after each failure, so the last failure is at this time.
   const openedAt = FAILURE_THRESHOLD - 1;
   expect(await probesAt(openedAt + RESET_TIMEOUT_MS - 1)).toBe(0);
   const failedAt = openedAt + RESET_TIMEOUT_MS;

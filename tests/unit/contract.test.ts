@@ -31,7 +31,7 @@ test('The section numbers of docs/contract.md are unique', () => {
   expect(new Set(sections).size).toBe(sections.length);
 });
 
-/** Lines of a list that names the tests of sections: `- 5.2, 8.1: tests/…`. */
+/** Lines of the contract that list the tests of one or more sections: `- 5.2, 8.1: tests/…`. */
 const rows = [...contract.matchAll(/^- (\d[\d., ]*): (.*tests\/.*)$/gm)];
 
 test('docs/contract.md lists the tests of every section that has no subsections', () => {

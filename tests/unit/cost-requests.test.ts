@@ -12,8 +12,9 @@ const TOKEN = 'a'.repeat(800);
 /** Limit of Node.js for the request line and the headers together. */
 const MAX_HEAD = 16_384;
 
-// The search for expensive requests enlarges one property of a request at a time, such as the number of its cookies. Each such
-// property is a dimension. A target is an address with the dimensions that apply to it.
+// The search for expensive requests starts with an ordinary request and enlarges one property at a time, such as the number of
+// cookies. Each such property is a dimension. The largest request of a dimension has the maximum size of this property. A
+// target is an address with the dimensions that apply to it.
 const addresses = costAddresses('/_next/static/chunks/a.js');
 /** The empty pattern selects all targets. */
 const targets = costTargets(addresses, TOKEN, /(?:)/);

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { judgeQueryLimit, judgeTransport } from '#lib/doctor/deployed';
 
+// The doctor is the command that checks the configuration of a deployment (`npm run doctor`).
+
 const HEADER = 'max-age=31536000';
 const secure = { status: 308, location: 'https://app.example.com/' };
 

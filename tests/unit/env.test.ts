@@ -269,19 +269,16 @@ describe('The environment', () => {
         'is not a public key in PEM format',
         JSON.stringify({ keys: [publicKey.export({ format: 'jwk' })] }),
       ],
-    ])(
-      'parseEnvironment() rejects %s as IDP_JWT_KEY with instructions and without the value',
-      (_form, words, value) => {
-        const problems = problemsOf({ IDP_JWT_KEY: value });
-        expect(problems).toContain(`  - IDP_JWT_KEY ${words}`);
-        expect(problems).toContain(
-          'set the public key of the instance, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----',
-        );
-        expect(problems.split('\n')).toHaveLength(2);
-        const longWords = value.match(/[\w+/]{20,}/g) ?? [];
-        expect(longWords.filter((word) => problems.includes(word))).toEqual([]);
-      },
-    );
+    ])('The error for %s as IDP_JWT_KEY contains instructions, but not the value', (_form, words, value) => {
+      const problems = problemsOf({ IDP_JWT_KEY: value });
+      expect(problems).toContain(`  - IDP_JWT_KEY ${words}`);
+      expect(problems).toContain(
+        'set the public key of the instance, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----',
+      );
+      expect(problems.split('\n')).toHaveLength(2);
+      const longWords = value.match(/[\w+/]{20,}/g) ?? [];
+      expect(longWords.filter((word) => problems.includes(word))).toEqual([]);
+    });
   });
 
   test.each([

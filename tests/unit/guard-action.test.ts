@@ -34,7 +34,7 @@ beforeEach(() => {
   vi.mocked(requireUser).mockResolvedValue(CONTEXT);
 });
 
-test('The handler of an action gets the parsed input and the context of the user, and its result is the data', async () => {
+test('The handler of an action gets the parsed input and the context of the user, and the action returns the result of the handler as `data`', async () => {
   handler.mockResolvedValueOnce('created');
   expect(await action(undefined, { name: 'garden' })).toEqual({ ok: true, data: 'created' });
   expect(handler).toHaveBeenCalledExactlyOnceWith({ name: 'garden' }, CONTEXT);
@@ -62,7 +62,7 @@ test('An action without a session redirects, and neither its schema nor its hand
   expect([parsed.mock.calls, handler.mock.calls]).toEqual([[], []]);
 });
 
-test('Invalid input of an action has the status 400, and each invalid field has the message of its first issue', async () => {
+test('An action with invalid input returns the status 400 and the message of the first issue of each invalid field', async () => {
   expect(await action(undefined, JSON.parse('{"name":"0","owner":{}}'))).toEqual({
     ok: false,
     status: 400,
@@ -97,7 +97,7 @@ test('An action treats a value that the schema cannot read as invalid input, and
   warn.mockRestore();
 });
 
-test('An HttpError of the handler becomes a result of the action with its status and message', async () => {
+test('If the handler throws an HttpError, the action returns the status and the message of the error', async () => {
   handler.mockRejectedValueOnce(new HttpError(409, 'Already exists'));
   expect(await action(undefined, { name: 'garden' })).toEqual({
     ok: false,

@@ -11,7 +11,7 @@ vi.mock('#lib/log', () => ({ log: { info: vi.fn(), warn: vi.fn() } }));
 
 let readiness: typeof import('#lib/health').readiness;
 let time = 1_000_000;
-/** Advances the clock, by default by the time for which a result is reused. */
+/** Advances the clock. The default is the time for which a readiness result is reused. */
 const later = (milliseconds = 1_000) => {
   time += milliseconds;
 };
@@ -80,7 +80,7 @@ test('The log has one line for the start and one for the end of an outage of the
   expect(vi.mocked(log.info).mock.calls).toEqual([['ready again']]);
 });
 
-test('A database that does not respond makes the process unavailable after 2 s, and gets one query at a time', async () => {
+test('If the database does not respond, readiness() returns an error after 2 s, and the database gets one query at a time', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let respond = () => {};
   vi.mocked(pingDatabase).mockReturnValueOnce(new Promise((resolve) => (respond = resolve)));

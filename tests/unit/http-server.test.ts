@@ -74,7 +74,7 @@ test('drain() waits for an API request whose client has disconnected', async () 
   expect(events).toEqual(['disconnected', 'completed', 'drained']);
 });
 
-test('An idle connection is closed at the second check, because its request may be unread at the first check', async () => {
+test('An idle connection is closed at the second check, because a request may have arrived that is unread at the first check', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
   try {
     const { server } = httpServer(() => Promise.resolve());
@@ -344,7 +344,7 @@ describe('Invalid requests', () => {
     expect(statusesOf(await closed())).toEqual([200]);
   });
 
-  test('Invalid bytes in the body of a request get a 400 before its response, and the log contains the route', async () => {
+  test('If a body contains invalid bytes and the response has not started, the request gets a 400, and the log contains the route', async () => {
     const { handler, open } = await startServer(async (request) => {
       await text(request).catch(() => undefined);
     });

@@ -44,7 +44,7 @@ describe('The route in the log', () => {
     ['/users/v1/alice@example.com', 'GET /users'],
     ['/alice@example.com', 'GET /'],
   ])(
-    'Without a route pattern, the log contains only the API root of a path, or a slash if it has none: %s',
+    'Without a route pattern, the log contains only the API root (such as /users) of a path, or a slash if it has none: %s',
     async (path, name) => {
       await call(
         route(() => json({})),
@@ -72,7 +72,7 @@ describe('The route in the log', () => {
   });
 });
 
-test('A quiet route logs above debug level only if its handler throws', async () => {
+test('A route with the option `quiet` logs above the level debug only if its handler throws', async () => {
   for (const status of [200, 503]) {
     await call(
       route(() => json({}, status), '/x', { quiet: true }),
@@ -93,7 +93,7 @@ const failing = (error: unknown) =>
   })(new NextRequest('http://localhost:3000/x'), routeContext);
 
 describe('Failing handlers', () => {
-  test('A handler that throws an HttpError causes a response with its status and message', async () => {
+  test('A handler that throws an HttpError causes a response with the status and the message of the error', async () => {
     const response = await failing(new HttpError(413, 'Payload too large'));
     expect(response.status).toBe(413);
     expect(await response.json()).toEqual({ message: 'Payload too large' });
@@ -248,7 +248,7 @@ describe('Responses of a route', () => {
     expect(await (await call(routeNotFound, '/x')).json()).toEqual({ message: 'Not found' });
   });
 
-  test('A quiet route logs its requests at the level debug', async () => {
+  test('A route with the option `quiet` logs its requests at the level debug', async () => {
     await call(
       route(() => json({}), '/x', { quiet: true }),
       '/x',

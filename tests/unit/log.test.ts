@@ -173,7 +173,7 @@ test('describeError() returns up to six frames and up to three causes, and a cod
   expect(cause?.cause?.cause).not.toHaveProperty('cause');
 });
 
-test('describeError() quotes a message of up to 100 characters that consists of words', () => {
+test('describeError() returns the message if it consists of words and has at most 100 characters', () => {
   for (const message of ['x'.repeat(100), "Can't connect, try again."])
     expect(describeError(new Error(message)).message).toBe(message);
   for (const message of ['x'.repeat(101), '', 'a=b', '7 rows', 'rows 7'])

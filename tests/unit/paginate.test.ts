@@ -12,7 +12,7 @@ interface Row {
 
 const userOf = ({ id, time }: Row): ProviderUser => ({ id, createdAt: Math.floor(time) });
 
-/** Returns a page as the API describes it: oldest first and in a stable order. Compares `createdAfter` with all decimals. */
+/** Returns a page as the provider's API does: oldest first, in a stable order. Compares `createdAfter` with all decimals. */
 function listOf(rows: readonly Row[], { createdAfter, offset, limit }: ProviderPage): ProviderUser[] {
   return rows
     .filter(({ time }) => createdAfter === undefined || time > createdAfter)
@@ -48,7 +48,7 @@ describe.each([
     rowsWith(fc.integer({ min: 1_000, max: 1_999 }).map((micros) => micros / 1_000)),
   ],
 ])('With creation times in %s', (_resolution, table) => {
-  test('paginate() returns a list that does not change completely, in order, each user once', async () => {
+  test('paginate() returns all users of an unchanged list, in order and each user once', async () => {
     await fc.assert(
       fc.asyncProperty(table, limit, async (rows, limit) => {
         expect(await seenBy((page) => listOf(rows, page), { limit })).toEqual(idsOf(rows));
@@ -57,7 +57,7 @@ describe.each([
     );
   });
 
-  test('paginate() returns users that exist all the time once, even if others sign up or are deleted', async () => {
+  test('paginate() returns each user that exists during the whole run once, even if other users sign up or are deleted', async () => {
     const change = fc.record({ deletes: fc.array(fc.nat(60), { maxLength: 4 }), signUps: fc.nat(2) });
     await fc.assert(
       fc.asyncProperty(table, limit, fc.array(change, { maxLength: 20 }), async (rows, limit, changes) => {
@@ -82,7 +82,7 @@ describe.each([
     );
   });
 
-  test('paginate() returns the remaining users from any cursor, and no user twice', async () => {
+  test('If paginate() continues from any of its cursors, it returns the remaining users, and no user twice', async () => {
     await fc.assert(
       fc.asyncProperty(table, limit, async (rows, limit) => {
         const read = (page: ProviderPage) => listOf(rows, page);
@@ -97,7 +97,7 @@ describe.each([
   });
 });
 
-test('paginate() returns 20,000 users who were created at 100 a second completely, with fewer than 50 requests', async () => {
+test('paginate() returns all of 20,000 users with fewer than 50 requests if 100 users were created each second', async () => {
   const rows = arrivalTimes(20_000, 100).map((time, index) => ({ id: `user_${index}`, time }));
   let requests = 0;
   const read = ({ createdAfter = 0, offset, limit }: ProviderPage) => {

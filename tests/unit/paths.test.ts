@@ -107,7 +107,7 @@ test.each([
   ['/openapi.jsonx', '/'],
   ['/x/openapi.json', '/'],
   ['/openapixjson', '/'],
-])('The path %s has the API root %s, which is a slash for other paths', (pathname, root) => {
+])('The API root of the path %s is %s (a slash if the path is not part of the API)', (pathname, root) => {
   expect(apiRootOf(pathname)).toBe(root);
   expect(isApi(pathname)).toBe(root !== '/');
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { shown } from '../../commands/command';
 import { showProgress } from '../../commands/progress';
 
-/** Returns the output of a run that processes 100 of 3,000 users per second for 12 s. */
+/** Returns the output of a run for 3,000 users. The run processes 100 users a second, and ends after 12 s. */
 function written(isTTY: boolean): string {
   let text = '';
   let time = 0;

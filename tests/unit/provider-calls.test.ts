@@ -17,7 +17,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Makes every call of the provider return this JSON body and status. */
+/** Makes every request to the identity provider return this JSON body and status. */
 const respond = (body: unknown, status = 200) =>
   vi.spyOn(globalThis, 'fetch').mockImplementation(async () => Response.json(body, { status }));
 
@@ -62,7 +62,7 @@ test.each([
   [{ errors: [{ code: 'not a code, but text' }] }, ''],
   ['<html>', ''],
 ])(
-  'The error after a 403 is not a TransientError, and names the status and the code: %j',
+  'The error after a 403 is not a TransientError, and contains the status and, if there is one, the error code: %j',
   async (body, code) => {
     respond(body, 403);
     const error = await countUsers().catch((thrown: unknown) => thrown);
@@ -71,7 +71,7 @@ test.each([
   },
 );
 
-/** Makes every call of the provider return the result of `response`. Returns a function that returns the requests. */
+/** Makes every request to the provider return the result of `response`. Returns a function that lists the requests so far. */
 function respondWith(response: () => Response | Promise<Response>) {
   const fetching = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => response());
   return () => fetching.mock.calls.map(([url, init]) => ({ url: String(url), init }));
@@ -122,13 +122,13 @@ test.each<[string, () => Response | Promise<Response>, string, number | undefine
   ['408', () => new Response('', { status: 408 }), 'responds with status 408', undefined],
   ['429', () => new Response('', { status: 429 }), 'limits the rate of requests', 10],
   [
-    '429 with a pause',
+    '429 with the pause in seconds',
     () => new Response('', { status: 429, headers: { 'retry-after': '3' } }),
     'limits the rate of requests',
     3,
   ],
   [
-    '429 with a date',
+    '429 with a pause that is not a number',
     () => new Response('', { status: 429, headers: { 'retry-after': 'Fri' } }),
     'limits the rate of requests',
     10,
@@ -171,7 +171,7 @@ test('listUsers() requests users by creation time, and returns only their ids an
   ]);
 });
 
-test('listUsersById() requests up to 100 users at a time, and does not exclude a user whose id starts with a minus', async () => {
+test('listUsersById() requests up to 100 users at a time, and adds a plus to each id, because the provider excludes an id that starts with a minus', async () => {
   const requests = respondWith(() => Response.json(users(1)));
   expect(await listUsersById([])).toEqual([]);
   expect(requests()).toEqual([]);
@@ -202,7 +202,7 @@ test('listUsersById() sends long ids in several requests, because servers limit 
   expect(requests()).toHaveLength(3);
 });
 
-test('keysOfPublishableKey() requests the keys from the address in the publishable key, or from CLERK_FAPI_URL', async () => {
+test('keysOfPublishableKey() requests the keys from CLERK_FAPI_URL if it is set, and otherwise from the address in the publishable key', async () => {
   const requests = respondWith(() => Response.json({ keys: [] }));
   await keysOfPublishableKey(1_000);
   vi.stubEnv('CLERK_FAPI_URL', 'http://127.0.0.1:4001/');
@@ -237,7 +237,7 @@ test('keysOfSecretKey() requests the keys from the Backend API', async () => {
   expect(requests()[0]?.url).toBe('https://api.clerk.com/v1/jwks?');
 });
 
-test('In the local stack, the browser SDK uses the proxy, and mailsOnConsole() returns the address of the emails', () => {
+test('If CLERK_FAPI_URL is set, the browser SDK uses the path /__clerk, and mailsOnConsole() returns IDP_CONSOLE_URL', () => {
   const key = BUILD_TIME_VALUES.IDP_PUBLISHABLE_KEY;
   setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_CONSOLE_URL: 'http://127.0.0.1:3900' }));
   expect([browserSettings(), mailsOnConsole()]).toEqual([{ publishableKey: key }, undefined]);
@@ -250,7 +250,7 @@ test('In the local stack, the browser SDK uses the proxy, and mailsOnConsole() r
   setEnvironment(undefined);
 });
 
-test('A call of the Backend API through the SDK has a timeout, and other calls are unchanged', async () => {
+test('A `fetch` call to the Backend API gets a timeout if it has a string URL and no signal, and all other calls are unchanged', async () => {
   const send = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response());
   const { fetch: given } = globalThis;
   vi.resetModules();
@@ -272,7 +272,7 @@ test('A call of the Backend API through the SDK has a timeout, and other calls a
   ]);
 });
 
-test('The SDK gets the keys of the service, and only those that are set', async () => {
+test('A key that is set for the service replaces the variable of the SDK, and a key that is not set leaves it unchanged', async () => {
   const names = ['CLERK_SECRET_KEY', 'NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY'];
   for (const name of [...names, 'CLERK_DISABLE_AUTO_PROXY', 'NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'])
     vi.stubEnv(name, 'old');

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { log } from '#lib/log';
 import { lineLimiter, redactConsole } from '#lib/server/redact-console';
 
-test('A library that prints on each request gets one log line a minute with the number of omitted lines', () => {
+test('A library that often prints at one place causes one log line a minute, which contains the number of omitted lines', () => {
   vi.useFakeTimers();
   vi.stubEnv('NODE_ENV', 'production');
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
@@ -77,7 +77,7 @@ test('An error that a library prints is logged with its name, its frames and its
 });
 
 test.each(['x123', '123x', '123@E', 'alice'])(
-  'A digest that Next.js cannot have made is not logged: %s',
+  'A digest of an error is not logged if it does not have the format of Next.js: %s',
   (digest) => {
     const { calls } = printed((library) => library.error(Object.assign(new Error('a'), { digest })));
     expect(JSON.stringify(calls)).not.toContain('digest');

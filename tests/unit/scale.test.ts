@@ -14,7 +14,7 @@ test('withComputedSections() rejects a page that lacks a computed section', () =
 });
 
 describe('cost model', () => {
-  test('The cost model counts two function calls for a request, because the middleware is a function', () => {
+  test('The cost model counts two function calls for a request, because the middleware is a separate function', () => {
     const { requests, invocations } = usage(1_000);
     expect(requests).toBe(900_300);
     expect(invocations).toBe(1_800_600);
@@ -26,8 +26,8 @@ describe('cost model', () => {
 
   test('The cost model bills the memory of an instance until its idle database connections close', () => {
     const { memory, memoryWithDefaultIdle } = usage(1_000);
-    // 3,020 statements a day for 30 days. Each keeps 2 GB for 5 s longer with an idle time of 10 s instead of 5 s. The unit is
-    // GB-hours.
+    // 3,020 statements a day for 30 days. The model has an idle time of 5 s, and the default is 10 s. With the default, each
+    // statement keeps an instance of 2 GB for 5 s longer. The unit is GB-hours.
     expect(memoryWithDefaultIdle - memory).toBeCloseTo((3_020 * 5 * 30 * 2) / 3_600, 6);
   });
 
@@ -35,11 +35,11 @@ describe('cost model', () => {
     expect(usage(100_000).memory).toBe(24 * 30 * 2);
   });
 
-  test('The cost model chooses the fixed plan of the store for the load of the busiest second', () => {
+  test('The cost model chooses the cheapest fixed plan of the KV store that is sufficient for the busiest second', () => {
     expect(cost(10_000_000).store).toBe(800);
   });
 
-  test('The cost model chooses the pay-as-you-go price of the store if it is cheaper', () => {
+  test('The cost model chooses the pay-as-you-go plan of the KV store if it is cheaper than a fixed plan', () => {
     expect(cost(1_000).store).toBeCloseTo(1.98, 6);
   });
 
@@ -53,7 +53,7 @@ describe('cost model', () => {
     expect(cost(10_000_000).cdn).toBeCloseTo((requests / 1e6) * 2 + gigabytes * 0.15, 4);
   });
 
-  test('The cost model subtracts the credit of the Pro plan, and charges the seat', () => {
+  test('The cost model charges only the price of the Pro seat if that price includes the metered usage', () => {
     expect(cost(1_000).vercel).toBe(20);
   });
 });

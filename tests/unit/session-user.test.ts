@@ -19,7 +19,7 @@ vi.hoisted(() => vi.stubEnv('CLERK_SECRET_KEY', 'sk_test_of_this_test'));
 const require = createRequire(import.meta.url);
 // Node.js cannot load the SDK module that `import` selects, because it is for bundlers. `require` selects the one for Node.js.
 vi.mock('#lib/idp/server', () => require('@clerk/nextjs/server'));
-/** The issue times of the tokens of the users that the guard resolved. */
+/** Issue times of the session tokens, one for each time that the guard looked up a user. */
 const issued = vi.hoisted((): unknown[] => []);
 vi.mock('#lib/user-id', () => ({
   resolveUserId: async (_user: string, issuedAt: () => unknown) => {
@@ -47,7 +47,7 @@ beforeEach(() => {
 const token = (sub: string, claims: Record<string, unknown> = {}, header: Record<string, unknown> = {}) =>
   tokenFor(instance, sub, { azp: 'http://localhost:3000', ...claims }, { header });
 
-/** Sends a request through the middleware with the real SDK and the guard. Returns the user, or the status. */
+/** Sends a request through the middleware with the real SDK, and then through the guard. Returns the user or the status. */
 async function userOf(headers: Record<string, string>) {
   const url = 'http://localhost:3000/users/v1/me';
   const passed = await middleware(new NextRequest(url, { headers }), event);

@@ -7,7 +7,7 @@ const rows = [...readFileSync('docs/telemetry.md', 'utf8').matchAll(/^\| `.*\|$/
   .map(([row]) => row.split(' | '))
   .filter((cells) => cells.length === 6);
 
-/** Prometheus names in the table of docs/telemetry.md. tests/service/telemetry.test.ts compares the table with the metrics. */
+/** Prometheus names in docs/telemetry.md. tests/service/telemetry.test.ts compares this table with the exported metrics. */
 const METRICS = rows.flatMap((cells) => codes(cells[5]));
 const LABELS = ['le', ...rows.flatMap((cells) => codes(cells[3])).map((name) => name.replaceAll('.', '_'))];
 

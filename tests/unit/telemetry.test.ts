@@ -41,7 +41,7 @@ test('A malformed endpoint disables the export of its signal, and the warning do
   warn.mockRestore();
 });
 
-test('withSpan() only runs the work if telemetry is disabled', () => {
+test('If telemetry is disabled, withSpan() returns the promise of the work and does not determine an outcome', () => {
   const work = Promise.resolve('done');
   const outcomeOf = vi.fn();
   expect(withSpan('guard', () => work, outcomeOf)).toBe(work);

@@ -58,7 +58,7 @@ test('The log line of a page contains its duration in whole milliseconds', async
   expect(info.mock.calls[0]?.[0]).toMatchObject({ ms: 42 });
 });
 
-test('A page without a session redirects to the sign-in page, which leads back to the path and the query', async () => {
+test('A page without a session redirects to the sign-in page, with the path and the query of the page in `redirect_url`', async () => {
   visit(SIGNED_OUT);
   expect(await getUser()).toBeUndefined();
   const back = encodeURIComponent('/projects?page=2&a=b');
@@ -77,7 +77,7 @@ test.each([
   expect(info.mock.calls[0]?.[0]).toMatchObject({ requestId: 'req-1', reason });
 });
 
-test('A reason of the SDK does not hide a verified session of a page', async () => {
+test('getUser() in a page returns the verified user even if the SDK also passes a reason for a rejected token', async () => {
   visit(SIGNED_IN, { 'x-clerk-auth-reason': 'session-token-expired' });
   expect(await getUser()).toEqual(CONTEXT);
 });

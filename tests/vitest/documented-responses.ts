@@ -9,7 +9,10 @@ const LIST = '.local/documented-responses.txt';
 
 const folderOf = () => process.env[RESPONSES_FOLDER_VARIABLE] ?? '';
 
-/** Adds a line to the records. Each process writes its own file. */
+/**
+ * Adds a line to the records. `file` records a test file that ran, and `response` records a documented response and the test
+ * that received it. Each process writes its own file of records.
+ */
 export function record(kind: 'file' | 'response', ...fields: readonly string[]): void {
   appendFileSync(path.join(folderOf(), `${process.pid}.tsv`), `${[kind, ...fields].join('\t')}\n`);
 }

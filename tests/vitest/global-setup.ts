@@ -32,11 +32,11 @@ export default async function setUp({ vitest }: TestProject): Promise<(() => Pro
     process.env[SERVER_VARIABLE] = postgres.url('postgres');
   };
   const prepareServices = async () => {
-    // Imported here, because the packages that it loads take longer than a file of in-process tests.
+    // Imported here, because loading its packages takes longer than a file of in-process tests.
     const services = await import('./prepare-services');
     return services.prepareServices(path.join(folder, 'responses'));
   };
-  // Both settle before an error is thrown, so that `tearDown` can stop the server.
+  // Both preparations settle before an error is thrown, so that `tearDown` can stop the server.
   const [database, services] = await Promise.allSettled([
     startDatabase(),
     needsService ? prepareServices() : undefined,

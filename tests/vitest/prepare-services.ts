@@ -9,7 +9,7 @@ import { expectAllDocumentedSeen, RESPONSES_FOLDER_VARIABLE } from './documented
 /**
  * Prepares the tests that start the service. Builds the service unless there is a build of the same sources. Also unpacks the
  * browser and downloads the browser SDK in advance. The tests record the documented responses in `responsesFolder`. Returns
- * the check that follows the tests.
+ * a check to run after the tests.
  */
 export async function prepareServices(responsesFolder: string): Promise<() => void> {
   mkdirSync(responsesFolder);
@@ -20,7 +20,7 @@ export async function prepareServices(responsesFolder: string): Promise<() => vo
     prefetchClerkJs(clerkJsFolder),
   ]);
   for (const result of helpful) {
-    // Most tests run without these. The tests that need them fail with their own message.
+    // Most tests need neither the browser nor the browser SDK. The tests that need them fail with their own message.
     if (result.status === 'rejected') process.stderr.write(`${messageOf(result.reason)}\n`);
   }
   if (build.status === 'rejected') throw build.reason;

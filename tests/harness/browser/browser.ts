@@ -129,7 +129,7 @@ export async function signInWithoutForm(page: Page, email: string, target = '/ac
 
 const Claims = z.looseObject({ iat: z.number(), nbf: z.number(), exp: z.number() });
 
-/** Returns the session cookies of a browser with expired tokens. Their times are an hour before the original times. */
+/** Returns the session cookies of a browser, but with expired tokens. All times in these tokens are an hour earlier. */
 export async function expiredSessionCookies(page: Page, { url, idp }: Pick<TestService, 'url' | 'idp'>) {
   const expired = (token: string) => {
     const claims = Claims.parse(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
@@ -142,7 +142,7 @@ export async function expiredSessionCookies(page: Page, { url, idp }: Pick<TestS
     .map((cookie) => ({ ...cookie, value: expired(cookie.value) }));
 }
 
-/** Returns the two ids of the user and the source of the result that /account shows. */
+/** Returns the values that /account shows: the two ids of the user and the source of the result. */
 export async function shownLink(page: Page) {
   const value = (term: string) => page.locator(`dt:text-is("${term}") + dd`);
   return {

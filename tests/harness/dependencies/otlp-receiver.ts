@@ -64,7 +64,7 @@ interface ReceivedSpan extends z.infer<typeof Span> {
 
 /** An OTLP/HTTP collector that stores the JSON bodies that it receives. */
 export interface OtlpReceiver {
-  /** Value of OTEL_EXPORTER_OTLP_ENDPOINT. */
+  /** Address of this receiver. A service whose OTEL_EXPORTER_OTLP_ENDPOINT has this value sends its telemetry here. */
   readonly url: string;
   /** Returns all bodies, one per line. */
   received(): string;

@@ -52,8 +52,8 @@ async function copyAsStandby(from: string, to: string, primaryUrl: string): Prom
 }
 
 /**
- * Starts both servers with a migrated template database. The primary acknowledges a commit once the standby has it on disk,
- * and waits while there is no standby. The promoted standby therefore has every acknowledged commit.
+ * Starts a primary and a standby with a migrated template database. The primary acknowledges a commit once the standby has it
+ * on disk, and waits while there is no standby. The promoted standby therefore has every acknowledged commit.
  */
 export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-postgres-'));

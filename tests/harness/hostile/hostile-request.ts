@@ -63,7 +63,7 @@ const ADDRESSES = [
   ],
 ];
 
-/** Variants of a path that a server may normalize to the path itself, to another path, or not at all. */
+/** Functions that return a variant of a path. A server may normalize the variant to the path or to another path. */
 const SPELLINGS: ((address: string) => string)[] = [
   (address) => `${address}/`,
   (address) => `/${address}`,
@@ -255,7 +255,7 @@ const BODIES = [
   `\x1b[31m${MARK}\n\nfalse line\n`,
 ];
 
-/** The end of a request: the headers that delimit its body, the empty line and the body. Some are invalid. */
+/** The end of a request: the headers that delimit its body, the empty line and the body. Some of the ends are invalid. */
 const framing = fc.oneof(
   { weight: 6, arbitrary: fc.constant('') },
   {

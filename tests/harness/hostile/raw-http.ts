@@ -66,7 +66,7 @@ export function exchange(serviceUrl: string, request: RawRequest): Promise<RawRe
   });
 }
 
-/** Returns a request line and headers, with the empty line. `Connection: close` is the default. */
+/** Returns a request line, headers and the empty line after them. `Connection: close` is the default. */
 export function requestHead(line: string, headers: Record<string, string> = {}): string {
   const all = { Host: 'localhost', Connection: 'close', ...headers };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);

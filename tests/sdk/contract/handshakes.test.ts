@@ -6,7 +6,7 @@ import { KEYS, loadService, ORIGIN, routeHeaders, type Service, startInstance } 
 // A handshake renews the cookies of a browser whose session token has expired. The SDK redirects the page to the provider. The
 // provider redirects back with the new cookies in a signed token, or with a nonce for which the SDK requests this token.
 
-/** Maximum number of requests of a navigation, which may be a redirect loop. */
+/** Maximum number of requests of one navigation. Ends a redirect loop. */
 const MAX_REQUESTS = 10;
 
 /** Applies `Set-Cookie` headers to the cookies of a browser. */
@@ -22,7 +22,7 @@ function storeCookies(cookies: Map<string, string>, { headers }: Response): void
   }
 }
 
-/** Returns a user, an expired session token of the user, and the cookies of the browser with this token. */
+/** Returns the id of a new user, an expired session token of this user, and browser cookies that contain the token. */
 function expiredBrowser(provider: Emulator) {
   const createdAt = Date.now();
   const { id } = provider.createUser({ email: `user_${provider.store.users.all().length}@example.com` });
@@ -61,7 +61,7 @@ async function navigate(service: Service, provider: Emulator, cookies: Map<strin
   }
 }
 
-/** `azp` (authorized party) is the claim of a session token with the origin that requested it. */
+/** `azp` (authorized party) is a claim of session tokens. It contains the origin for which the token was issued. */
 const CASES = (['nonce', 'token'] as const).flatMap((format) =>
   (['with', 'without'] as const).map((azp) => [format, azp] as const),
 );
@@ -81,7 +81,7 @@ describe.each(['test', 'live'] as const)('With %s keys', (keys) => {
   });
 
   test.each(CASES)(
-    'A handshake by %s sets cookies and ends on the page, signed in, if the session token is %s azp',
+    'If a handshake by %s issues a session token %s azp, it sets cookies and ends on the page with a signed-in user',
     async (format, azp) => {
       provider.setHandshake({ format, azp: azp === 'with' });
       const { expired, cookies } = expiredBrowser(provider);
@@ -97,7 +97,7 @@ describe.each(['test', 'live'] as const)('With %s keys', (keys) => {
     },
   );
 
-  test('A page request with an unknown handshake nonce is served signed out', async () => {
+  test('A page request with an unknown handshake nonce has the status signed-out', async () => {
     const { cookies } = expiredBrowser(provider);
     cookies.set('__clerk_handshake_nonce', 'nonce_unknown');
     const { response, paths } = await navigate(service, provider, cookies);

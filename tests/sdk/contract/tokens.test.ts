@@ -66,7 +66,7 @@ const TOKENS: [name: string, make: () => string, inHeader: Expected, inCookie?: 
   ['A machine token in JWT format', () => token({ sub: 'mch_1' }), reason('malformed')],
 ];
 
-/** Opaque tokens of machines, OAuth and API keys. The SDK would call the Backend API to verify each of them. */
+/** Opaque machine tokens, OAuth tokens and API keys. The SDK would call the Backend API to verify each of them. */
 const OPAQUE = ['mch_0123456789', 'mt_0123456789', 'oat_0123456789', 'ak_0123456789'];
 
 describe('Without authorized parties', () => {

@@ -46,7 +46,7 @@ test('The middleware runs the expected SDK versions, and lib/idp/backend-api.ts 
 });
 
 test('The authentication adapter verifies a session with the expected version of the SDK', async () => {
-  // Loads the SDK again, because the loaded copy has cached the keys. The new copy binds the recording `fetch`.
+  // Loads the SDK again, because the loaded copy has cached the keys. The new copy uses the `fetch` that records the calls.
   vi.resetModules();
   const { createAuthenticationAdapter } = await import('#lib/idp/authentication-adapter');
   const adapter = createAuthenticationAdapter({

@@ -90,9 +90,12 @@ test.each([
   { '0': '["$@1"]', '1': `]${nested(65)}` },
   { '1': JSON.stringify(Array.from({ length: 5_001 }, () => 0)), '2': `[${'0,'.repeat(5_000)}0]` },
   Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`1_${index}`, ''])),
-])('The call of an action with ambiguous, too many or deeply nested parts gets a 400: %#', async (fields) => {
-  expect(await statusOf(form({ '0': '[]', ...fields }), KNOWN)).toBe(400);
-});
+])(
+  'The call of an action whose form fields are ambiguous, too many or too deeply nested gets a 400: %#',
+  async (fields) => {
+    expect(await statusOf(form({ '0': '[]', ...fields }), KNOWN)).toBe(400);
+  },
+);
 
 test.each(['x', '-1', '1:0', ''])(
   'A form that refers to its action by the invalid name %j gets a 400',
