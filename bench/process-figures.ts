@@ -62,8 +62,8 @@ export function memoryGrew(memory: MemoryFigures): boolean {
 /** Returns two lines of a table: the memory of each process in the first and in the last quarter of the samples. */
 export function memoryLines(memory: MemoryFigures): Record<string, string> {
   return {
-    'megabytes, first quarter': memory.map(({ first }) => Math.round(first)).join(', '),
-    'megabytes, last quarter': memory.map(({ last }) => Math.round(last)).join(', '),
+    'megabytes in the first quarter': memory.map(({ first }) => Math.round(first)).join(', '),
+    'megabytes in the last quarter': memory.map(({ last }) => Math.round(last)).join(', '),
   };
 }
 

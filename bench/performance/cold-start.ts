@@ -29,14 +29,14 @@ async function cpuUntilFirstResponse(
 
 /**
  * Measures the CPU time that new processes use until their first response. Each round starts one new process for each pair
- * of target and request, one after the other. The ratios are relative to the first pair, the bare Next.js route.
+ * of target (server) and request, one after the other. The ratios are relative to the first pair, the bare Next.js route.
  */
 export async function measureColdStart(
   fixtures: Fixtures,
   rounds: number,
 ): Promise<NonNullable<Figures['coldStart']>> {
   const [greeting] = hello(1);
-  if (!greeting) throw new Error('No request');
+  if (!greeting) throw new Error('There is no request for the bare Next.js route.');
   const kinds: { target: Target; request: string; send: () => Promise<LoadRequest> }[] = [
     { target: bare, request: 'GET /hello', send: async () => greeting },
     { target: emptyMiddleware, request: 'GET /hello', send: async () => greeting },
@@ -58,7 +58,7 @@ export async function measureColdStart(
         request,
         send: async () => {
           const [first] = await prepare(request);
-          if (!first) throw new Error(`No scenario ${request}`);
+          if (!first) throw new Error(`There is no scenario "${request}".`);
           return first;
         },
       });

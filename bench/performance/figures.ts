@@ -7,12 +7,12 @@ const Spread = z.object({ median: z.number(), least: z.number(), most: z.number(
 /** Median, minimum and maximum of several rounds. */
 export type Spread = z.infer<typeof Spread>;
 
-/** Measurements of one scenario on one target. */
+/** Measurements of one scenario (a kind of request) on one target (a measured server). */
 export interface RequestFigures {
   readonly scenario: string;
   readonly connections: number;
   readonly target: string;
-  /** CPU time per request as a multiple of that of the bare Next.js route in the same round. */
+  /** CPU time per request, divided by the CPU time per request of the bare Next.js route in the same round. */
   readonly ratio: Spread;
   readonly cpuMicroseconds: number;
   readonly p50Milliseconds: number;

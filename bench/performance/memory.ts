@@ -20,8 +20,8 @@ async function send(server: Server, requests: readonly LoadRequest[]): Promise<v
 }
 
 /**
- * Measures the memory of each target after one request. For the service, also measures the memory after one request from
- * each of `users` new users.
+ * Measures the memory of each target (server) after one request. For the service, also measures the memory after one request
+ * from each of `users` new users.
  */
 export async function measureMemory(
   fixtures: Fixtures,

@@ -1,6 +1,6 @@
 import type { Requests } from './figures';
 
-/** Colors of one color scheme. `bars` has the color of each target. */
+/** Colors of one color scheme. `bars` has the color of each measured server (target). */
 interface Scheme {
   readonly ink: string;
   readonly soft: string;

@@ -52,7 +52,7 @@ function readSourceMap(url: string): SourceMap {
   return sourceMap;
 }
 
-/** Returns the table row for a function in a bundle of the build. The source map names the package of the function. */
+/** Returns the name of the table row for a function in a bundle. The source map names the package of the function. */
 function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   const entry = readSourceMap(url).findEntry(lineNumber, columnNumber);
   const source = 'originalSource' in entry ? decodeURIComponent(entry.originalSource) : '';
@@ -110,7 +110,8 @@ async function inspect(port: number): Promise<{ call(method: string, params?: ob
 }
 
 /**
- * Measures the main-thread time per request by owner of the code. Starts and warms up a new process for each measurement.
+ * Measures the main-thread time per request by owner of the code, such as Next.js, Node.js or this project. Starts and warms up
+ * a new process for each measurement.
  */
 export async function measureProfile(
   fixtures: Fixtures,

@@ -6,16 +6,16 @@ import { type Load, type LoadFigures, openLoad } from './load';
 import { greeting, hello, type Scenario, scenariosFor } from './scenarios';
 import { bare, emptyMiddleware, type Target } from './targets';
 
-/** Load of a measurement. */
+/** Load of a measurement. A target is a measured server. A scenario is a kind of request. */
 export interface Level {
   readonly connections: number;
   readonly rounds: number;
   /**
-   * Requests per target and scenario in each round. The bare Next.js route, the reference, gets this number twice, before and
-   * after the targets.
+   * Requests per target and scenario in each round. The bare Next.js route, the reference, gets this number of requests twice:
+   * before the targets and after the targets.
    */
   readonly sample: number;
-  /** Number of samples of each scenario that each target gets before the first round. These samples are not measured. */
+  /** Before the first round, each target gets this number of samples of each scenario. These samples are not measured. */
   readonly warmUpSamples: number;
 }
 
@@ -68,7 +68,7 @@ export async function measureRequests(
     running.push({
       target,
       server: await start(target),
-      // `wanted` selects scenarios of the service. The target `emptyMiddleware` has only `GET /hello`, which is always run.
+      // `wanted` selects scenarios of the service. It does not apply to `emptyMiddleware`, which has only `GET /hello`.
       scenarios: scenarios.filter(({ name }) => target === emptyMiddleware || wanted.test(name)),
     });
   }

@@ -16,7 +16,7 @@ export interface Scenario {
 const KNOWN_USERS = 100;
 const EXISTING_ROWS = 20_000;
 const HOUR_SECONDS = 3_600;
-/** Number of characters at the end of a token that `forge` replaces, which makes the signature invalid. */
+/** `forge` replaces this number of characters at the end of a token. This makes the signature of the token invalid. */
 const SIGNATURE_TAIL = 40;
 
 const statusOf = { get: 200, unauthorized: 401, invalidSignature: 400 } as const;
@@ -43,8 +43,8 @@ export const hello = (count: number): LoadRequest[] =>
 export const greeting: Scenario = { name: 'GET /hello', prepare: async (count) => hello(count) };
 
 /**
- * Returns the scenarios for one target. Each target has its own users and credentials, so the targets do not share cache
- * entries.
+ * Returns the scenarios for one target (a measured server). Each target has its own users and credentials, so the targets do
+ * not share cache entries.
  */
 export async function scenariosFor(
   { name: target, creates }: Pick<Target, 'name' | 'creates'>,

@@ -9,7 +9,7 @@ const CALLS = 500;
 
 /**
  * Statements of a registration. `LOOK_UP` is a short form of the SQL that Prisma generates. `INSERT` is the statement of
- * lib/linking/links.ts for a registration without a session token, which passes NULL as the issue time of the token.
+ * lib/linking/links.ts. It has NULL as the issue time of the session token, as in a registration without a session token.
  */
 export const LOOK_UP =
   'SELECT id, identity_provider_user_id FROM users WHERE identity_provider_user_id IN ($1)';

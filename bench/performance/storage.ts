@@ -16,13 +16,13 @@ type Storage = NonNullable<Figures['storage']>;
 const ROWS_PER_INSERT = 500_000;
 /** Sequential calls of each measured statement. */
 const CALLS = 4_000;
-/** Number of ids that the cache stores for its measurement, and number of concurrent writes. */
+/** Number of ids that are cached to measure the memory per id, and number of concurrent writes of these ids. */
 const CACHED_IDS = 100_000;
 const CACHED_AT_ONCE = 100;
 
 /**
  * Inserts rows. The internal ids are UUIDs v7 of consecutive milliseconds. The provider ids are random and have the length of
- * real ids. Their index has the maximum size, because the rows arrive in random order.
+ * real ids. Their index is larger than an index on ascending ids, because the rows arrive in random order.
  */
 const FILL = `
   INSERT INTO users (id, identity_provider_user_id)

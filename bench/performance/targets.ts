@@ -25,7 +25,7 @@ const baselines = path.join(import.meta.dirname, 'baselines');
 /** Returns the path of the command-line program of Next.js. */
 const nextOf = (folder: string) => path.join(folder, 'node_modules/next/dist/bin/next');
 
-/** Returns the environment variables that the baselines and the Clerk SDK read. */
+/** Returns the environment variables that the baselines (the servers in baselines/) and the Clerk SDK read. */
 function sdkVariables({ keys, idp, databaseUrl, kv, redisUrl }: Fixtures): Record<string, string> {
   return {
     CLERK_SECRET_KEY: keys.secret,
@@ -58,7 +58,7 @@ const nextTarget = (name: string, title: string, hasRoutes: boolean): Target => 
     }),
 });
 
-/** The reference. A ratio is the CPU time of a target divided by the CPU time of this target. */
+/** The reference: each ratio in the report is the CPU time of a target divided by the CPU time of this target. */
 export const bare = nextTarget('bare', 'a bare Next.js route', false);
 export const emptyMiddleware = nextTarget('empty-middleware', 'Next.js with an empty middleware.ts', false);
 export const tutorial = nextTarget('tutorial', 'tutorial design', true);
@@ -105,7 +105,7 @@ export const service: Target = {
 };
 
 /**
- * The service with telemetry, which the collector discards. This target is measured only if the option `--targets` contains
+ * The service with telemetry. The collector discards the data. This target is measured only if the option `--targets` contains
  * its name, as in `--targets service,service-telemetry`.
  */
 export const serviceWithTelemetry: Target = {
@@ -158,7 +158,9 @@ function requireSameVersions(): void {
   );
   for (const [name, version] of Object.entries(baselineVersions ?? {})) {
     if ((serviceVersions?.[name] ?? version) !== version)
-      throw new Error(`The service uses ${name} ${serviceVersions?.[name]}, the baselines use ${version}.`);
+      throw new Error(
+        `The service uses ${name} ${serviceVersions?.[name]}, but the baselines use ${version}. Use one version in both.`,
+      );
   }
 }
 

@@ -6,7 +6,10 @@ const HOUR_SECONDS = 3_600;
 const MONTH_HOURS = DAYS * 24;
 const MILLION = 1_000_000;
 const GIGABYTE = 1e9;
-/** Time that an instance stays awake after the idle timeout, because of `attachDatabasePool` (@vercel/functions). */
+/**
+ * `attachDatabasePool` (@vercel/functions) keeps an instance awake for this time after the idle timeout of its database
+ * connections.
+ */
 const POOL_MARGIN_SECONDS = 0.1;
 /** Lifetime of a cached id. */
 const CACHE_SECONDS = 600;

@@ -15,10 +15,10 @@ import { residentMegabytes } from '../../tests/harness/proc';
 /**
  * `npm run bench:backfill`: creates users in the Clerk emulator (`--users`, default 100,000) and links them with the command
  * `users:backfill`. Two thirds of the users share their creation time with other users. During the run, the Backend API fails
- * with 429s, 500s and connection resets, and users sign up and are deleted. The command is killed when half of the users are
- * linked, and run again. `-- --calm` measures the rate of a single run without failures, sign-ups and deletions. Exits with 1
- * if the command fails, if a user that existed during the whole run is not linked exactly once, or if memory grew by a quarter
- * in a run of more than a minute.
+ * with 429s, 500s and connection resets, and users sign up and are deleted. This tool kills the command when half of the users
+ * are linked, and then runs it again. `-- --calm` measures the rate of a single run without failures, sign-ups and deletions.
+ * Exits with 1 if the command fails, if a user that existed during the whole run is not linked exactly once, or if memory grew
+ * by a quarter in a run of more than a minute.
  */
 const { values } = parseArgs({
   options: { users: { type: 'string', default: '100000' }, calm: { type: 'boolean', default: false } },
@@ -116,8 +116,11 @@ const grew = (last ?? 0) > MAX_GROWTH * (first ?? 0) && finished.seconds > 60;
 console.table({
   users: count,
   failures: values.calm ? 'none: --calm' : 'on every fifth or sixth request',
-  'sign-ups, deletions during the run': `${signedUp.length}, ${deleted.size}`,
-  'responses 429, 500, resets': Object.values(failures).join(', '),
+  'sign-ups during the run': signedUp.length,
+  'deletions during the run': deleted.size,
+  'responses with 429': failures['429'],
+  'responses with 500': failures['500'],
+  'connection resets': failures.reset,
   'rows when killed': killed ? before.length : 'not killed',
   'output of the last run': finished.stdout,
   'exit codes': [killed?.exit, finished.exit].join(', '),
@@ -125,7 +128,9 @@ console.table({
   'users per second in the last run': Math.round((linked.length - before.length) / finished.seconds),
   missed: missed.length,
   duplicates,
-  'megabytes, first and last quarter, maximum': `${Math.round(first ?? 0)}, ${Math.round(last ?? 0)}, ${Math.round(Math.max(...memory))}`,
+  'megabytes in the first quarter': Math.round(first ?? 0),
+  'megabytes in the last quarter': Math.round(last ?? 0),
+  'maximum megabytes': Math.round(Math.max(...memory)),
 });
 if (missed.length + duplicates > 0 || finished.exit !== 0 || grew) process.exitCode = 1;
 await front.stop();

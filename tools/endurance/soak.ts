@@ -69,7 +69,7 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
   const states = new Map<string, Outcome[]>();
   for (const outcome of outcomes) {
     const fault = faults.during(outcome);
-    const state = fault ? `${fault.dependency}: ${fault.treatment}` : 'calm';
+    const state = fault ? `${fault.dependency}: ${fault.treatment}` : 'no injected failure';
     const outcomesOfState = states.get(state);
     if (outcomesOfState) outcomesOfState.push(outcome);
     else states.set(state, [outcome]);
@@ -85,11 +85,11 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
       requests: all.length,
       'p50 ms': Math.round(percentile(durations, 0.5)),
       'p99 ms': Math.round(percentile(durations, 0.99)),
-      'failed, explained': failed.length - unexplainedHere.length,
-      'failed, unexplained': unexplainedHere.length,
+      'explained failures': failed.length - unexplainedHere.length,
+      'unexplained failures': unexplainedHere.length,
     };
     for (const { kind, status } of unexplainedHere.slice(0, 5))
-      console.error(`unexplained: ${kind.name} ${status}`);
+      console.error(`unexplained failure: ${kind.name}: ${status ?? 'no response'}`);
   }
   console.table(table);
   return unexplained;

@@ -13,9 +13,9 @@ import { type ServiceProcess, startServiceProcess, type TestService } from '../.
 
 /**
  * `npm run upgrade`: runs the last release and this checkout together with one database and one cache. While requests arrive,
- * it migrates the database with `npm run db:deploy`, upgrades to this checkout and rolls back to the release. Exits with 1 if
- * a response is not a success, if a user does not have exactly one row and one id, or if one version does not find an id that
- * the other version cached.
+ * this command migrates the database with `npm run db:deploy`, upgrades to this checkout and rolls back to the release. Exits
+ * with 1 if a response is not a success, if a user does not have exactly one row and one id, or if one version does not find an
+ * id that the other version cached.
  *
  * Installs and builds the release in a temporary folder, which takes minutes. Requires the git history back to the
  * release.
@@ -138,16 +138,26 @@ try {
         const current = await during(`requests to ${version} while the checkout starts`, 2, [old], () =>
           start(HERE),
         );
-        await during('requests of new users to both', 3, [old, current], nothing);
-        await during('requests of the same users to both', 3, [current, old], nothing);
-        await during(`requests of the first users of ${version} to both`, 1, [current, old], nothing);
+        await during('requests of new users to both versions', 3, [old, current], nothing);
+        await during('requests of the same users to both versions', 3, [current, old], nothing);
+        await during(
+          `requests of the first users of ${version} to both versions`,
+          1,
+          [current, old],
+          nothing,
+        );
         await checkSharedCache(service, old, current);
         await during(`requests to the checkout while ${version} stops`, 4, [current], () => old.stop());
         const back = await during(`requests to the checkout while ${version} starts`, 5, [current], () =>
           start(release),
         );
-        await during('requests of new users to both', 6, [current, back], nothing);
-        await during('requests of the first users of the checkout to both', 4, [back, current], nothing);
+        await during('requests of new users to both versions', 6, [current, back], nothing);
+        await during(
+          'requests of the first users of the checkout to both versions',
+          4,
+          [back, current],
+          nothing,
+        );
         await checkSharedCache(service, current, back);
         await during(`requests to ${version} while the checkout stops`, 6, [back], () => current.stop());
       } finally {

@@ -1,4 +1,7 @@
-/** A mutant that no test can catch, because it does not change what a caller can observe. */
+/**
+ * A mutant (the code of a file with one change) that no test can catch, because the change does not affect what a caller can
+ * observe.
+ */
 interface Equivalent {
   readonly file: string;
   /** The mutant, as `npm run mutation` prints it. */
@@ -47,12 +50,12 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'lib/crypto/webhook-signature.ts',
     mutant: "const [version, signature = ''] = entry.split(','); | '' → \"Stryker was here!\"",
-    reason: 'Neither text is a signature.',
+    reason: 'Neither the empty text nor its replacement is a signature.',
   },
   {
     file: 'lib/crypto/webhook-signature.ts',
     mutant: `${READ} | '' → "Stryker was here!"`,
-    reason: 'Neither text is a valid id, timestamp or signature.',
+    reason: 'Neither the empty text nor its replacement is a valid id, timestamp or signature.',
   },
   {
     file: 'lib/crypto/webhook-signature.ts',

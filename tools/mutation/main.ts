@@ -15,7 +15,7 @@ import { changedLines, git, isInScope, patternOf, type Scope } from './scope';
 
 // `npm run mutation [-- <file or folder>... | --since <commit>] [--force]`: runs Stryker on lib/. A mutant is the code with a
 // change in one place. A unit test must fail for each mutant. If no unit test fails, an in-process test must fail. Exits with 1
-// if a mutant survives that equivalent.ts does not list. `--since` tests only mutants of the lines that differ from a commit.
+// if a mutant survives and equivalent.ts does not list it. `--since` tests only mutants of the lines that differ from a commit.
 // Without `--since`, updates docs/testing.md. Reuses the results of unchanged code and tests unless `--force` is set.
 
 const FOLDER = import.meta.dirname;
@@ -57,7 +57,7 @@ const chosen = (positionals.length === 0 ? ['lib'] : positionals).map((name) => 
 }));
 const scopes: Scope[] = values.since === undefined ? chosen : changedLines(values.since);
 if (scopes.length === 0) {
-  process.stdout.write('No line of lib/ differs.\n');
+  process.stdout.write(`No line of lib/ differs from ${values.since}.\n`);
   process.exit(0);
 }
 const section = /(<!-- npm run mutation -->\n)[\s\S]*?(<!-- end -->)/;
@@ -93,7 +93,9 @@ process.stdout.write(`\n${scoreTable(results)}\n`);
 if (values.since === undefined) {
   const all = storeResults(RESULTS, results);
   for (const { file, mutant } of staleEntries(all))
-    process.stderr.write(`equivalent.ts lists a mutant that did not survive: ${file}: ${mutant}\n`);
+    process.stderr.write(
+      `equivalent.ts lists a mutant that was caught or no longer exists: ${file}: ${mutant}\n`,
+    );
   const commit = git('describe', '--always', '--dirty').trim();
   const date = new Date().toISOString().slice(0, 10);
   const text = `Measured files at ${commit}, ${date}:\n\n${scoreTable(all)}`;

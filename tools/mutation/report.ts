@@ -13,11 +13,13 @@ const Report = z.object({
   files: z.record(z.string(), z.object({ source: z.string(), mutants: z.array(Mutant) })),
 });
 
-/** Result of a mutant. Mutants that do not compile or that crash the test runner have no result. */
+/**
+ * Result of a mutant (the code with one change). A mutant that does not compile or that crashes the test runner has no result.
+ */
 export interface Result {
   readonly file: string;
   readonly line: number;
-  /** The place of the mutant as Stryker expects it, for example `lib/log.ts:3:5-3:20`. */
+  /** The position of the mutant in the format of Stryker, for example `lib/log.ts:3:5-3:20`. */
   readonly range: string;
   /** The line of the mutant, the replaced code and the replacement. */
   readonly text: string;
@@ -68,7 +70,7 @@ export function readReport(file: string): Result[] {
   });
 }
 
-/** Removes mutants that crashed the test runner from the stored results, so that the next run tries them again. */
+/** Deletes the stored results of mutants that crashed the test runner, so that the next run tests these mutants again. */
 export function dropErrors(file: string): void {
   if (!existsSync(file)) return;
   const report = JSON.parse(readFileSync(file, 'utf8'));
@@ -88,7 +90,7 @@ export function combine(results: readonly Result[], again: readonly Result[]): R
   return results.map((each) => (caught.has(keyOf(each)) ? { ...each, outcome: 'caught' } : each));
 }
 
-/** Replaces the stored results of these files. Returns the results of all files that still exist. */
+/** Replaces the stored results of the files in `results`. Returns the stored results of all files that still exist. */
 export function storeResults(path: string, results: readonly Result[]): Result[] {
   const stored: Result[] = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : [];
   const files = new Set(results.map(({ file }) => file));
@@ -97,7 +99,7 @@ export function storeResults(path: string, results: readonly Result[]): Result[]
   return all;
 }
 
-/** Returns the entries of `EQUIVALENT` for files in `results` whose mutant did not survive or no longer exists. */
+/** Returns the entries of `EQUIVALENT` with a mutant that was caught or no longer exists. Skips files without results. */
 export const staleEntries = (results: readonly Result[]) =>
   EQUIVALENT.filter(({ file, mutant }) => {
     const ofFile = results.filter((each) => each.file === file);

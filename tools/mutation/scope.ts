@@ -4,7 +4,7 @@ import type { Result } from './report';
 /** Runs git and returns its output. */
 export const git = (...args: readonly string[]): string => execFileSync('git', args, { encoding: 'utf8' });
 
-/** Lines whose mutants are tested: all lines of a path, or the lines `from` to `to` of a file. */
+/** Lines in which mutants (the code with one change) are tested: all lines of a path, or the lines `from` to `to` of a file. */
 export interface Scope {
   /** A file, or a folder. */
   readonly path: string;

@@ -19,7 +19,9 @@ const EXCLUDED = [
   'state-file',
 ];
 
-/** Limits for a mutant that never settles. Tests of the unchanged code take far less. */
+/**
+ * Time limits for tests, because a mutant (the code with one change) can hang a test. Without a mutant, tests take far less.
+ */
 const LIMITS = {
   testTimeout: 30_000,
   hookTimeout: 30_000,
@@ -27,8 +29,8 @@ const LIMITS = {
 };
 
 /**
- * Sorts test files: first the file with the name of the changed file, then the others by size, smallest first. The first
- * failure ends a run, so the tests that are likely to fail and the fast tests run first.
+ * Sorts test files: first the test file with the name of the mutated source file, then the other test files by size, smallest
+ * first. The first failure ends a run, so the tests that are likely to fail and the fast tests run first.
  */
 class Sequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

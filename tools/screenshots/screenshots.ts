@@ -6,8 +6,8 @@ import { launchBrowser } from '../../tests/harness/browser/chromium';
 import { createLocalStack, type Details } from '../../tests/harness/stack';
 
 /**
- * `npm run screenshots`: takes a screenshot of each page below in light mode, in dark mode and at a width of 360 pixels, and
- * writes them to docs/screenshots. Starts a separate local stack with the production build and stops it at the end.
+ * `npm run screenshots`: takes a screenshot of each page below in light mode, in dark mode and at a width of 360 pixels. Writes
+ * the screenshots to docs/screenshots. Starts a separate local stack with the production build and stops it at the end.
  * Takes about two minutes.
  */
 const OUTPUT = 'docs/screenshots';

@@ -21,7 +21,7 @@ const readSources = (tree: string, folders: readonly string[]) =>
 
 /**
  * Returns strings that occur only in code that is not deployed. Bundlers keep strings unchanged, so such a string in the
- * output shows that the output contains the code. Uses only string literals with a space and at least 25 further characters.
+ * output shows that the output contains the code. Uses only string literals with a space and at least 25 characters after it.
  * Does not read the tests, because they contain strings of the service.
  */
 function findUndeployedStrings(tree: string): string[] {

@@ -8,7 +8,9 @@ import { addExample } from '../example-files';
 
 const execute = promisify(execFile);
 
-/** Versions of the Vercel CLI and of its dependency `sandbox`. Some registries lack the version that the CLI requests. */
+/**
+ * Versions of the Vercel CLI and of its dependency `sandbox`. Some registries lack the version of `sandbox` that the CLI needs.
+ */
 const VERSIONS = { vercel: '64.0.2', sandbox: '4.5.0' } as const;
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 /** Folder of the CLI (360 MB). All runs share it. */

@@ -15,7 +15,7 @@ const Prerender = z.object({
   initialHeaders: z._default(z.record(z.string(), z.string()), {}),
 });
 
-/** A running build: a router and its functions. */
+/** A running build of the Vercel CLI: a router and the functions of the build. */
 export interface Deployment {
   readonly url: string;
   readonly functions: readonly BuiltFunction[];
@@ -45,7 +45,7 @@ function readTargets(
   const functions = new Map<string, BuiltFunction>();
   const root = path.join(output, 'functions');
   const named = readdirSync(root, { recursive: true, encoding: 'utf8' });
-  // The functions of several paths may be symbolic links to one function.
+  // Several paths may be symbolic links to one function.
   for (const entry of named.filter((name) => name.endsWith('.func'))) {
     const real = realpathSync(path.join(root, entry));
     const name = path.relative(root, real).replace(/\.func$/, '');

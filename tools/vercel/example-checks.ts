@@ -7,11 +7,11 @@ import type { Check } from './report';
 
 /** Text in each invalid request. It must not appear in the log. */
 const MARK = 'mark5b1e';
-/** Valid id of an action that the build does not contain. */
+/** Valid id of a server action that the build does not contain. */
 const UNKNOWN_ID = '7f'.repeat(21);
 const CALL = { 'content-type': 'text/plain;charset=UTF-8', accept: 'text/x-component' };
 
-/** Grants the privileges that the example's migration skips, because the role does not exist during the migration. */
+/** Grants privileges on the tables of the example. Its migration cannot grant them, because the role does not exist yet. */
 export async function grantExampleTables({ database }: TestDependencies, role: string): Promise<void> {
   const tables = 'projects, project_members, project_notes';
   await database.pool.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`);
@@ -105,7 +105,7 @@ export function exampleChecks(
       },
     },
     {
-      title: 'A call of the action from JavaScript creates a project',
+      title: 'A call of the server action from JavaScript creates a project',
       async run() {
         const { id } = await readForm();
         const response = await call(id, argumentsFor(`Called ${name}`));
@@ -135,7 +135,8 @@ export function exampleChecks(
       },
     },
     {
-      title: 'An unknown action gets a 409 with the header that makes the Next.js client reload the page',
+      title:
+        'A request with an unknown action id gets a 409 with the header that makes the Next.js client reload the page',
       async run() {
         const unknown: [string, string] = [`$ACTION_ID_${UNKNOWN_ID}`, ''];
         const responses = await assertRejected(409, [
@@ -164,7 +165,7 @@ export function exampleChecks(
       },
     },
     {
-      title: 'A call with missing or malformed arguments gets a 400',
+      title: 'A call of an action with missing or malformed arguments gets a 400',
       async run() {
         const { id, fields } = await readForm();
         const broken = fields.map(([field, value]) => [field, field.endsWith(':1') ? MARK : value] as const);

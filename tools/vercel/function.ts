@@ -42,7 +42,7 @@ interface Instance {
   waiting(): number;
 }
 
-/** A built function in its own folder. */
+/** A serverless function of the build, in its own folder. */
 export interface BuiltFunction {
   readonly name: string;
   readonly config: z.infer<typeof FunctionConfig>;

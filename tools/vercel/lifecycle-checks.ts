@@ -99,7 +99,7 @@ export function lifecycleChecks(
       },
     },
     {
-      title: `${USERS_AT_ONCE} users get one row and one id each from concurrent guard, register and webhook requests in two instances`,
+      title: `Concurrent requests to the guarded route, the register route and the webhook of two instances give each of ${USERS_AT_ONCE} users one row and one id`,
       async run() {
         // Warms up the processes. A burst could exceed the timeouts of a cold process on a busy machine.
         for (const { url } of deployments) await me(url, tokenFor(dependencies.idp, 'user_known'));

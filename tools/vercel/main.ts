@@ -16,12 +16,12 @@ import { printReport, runChecks } from './report';
 import { responseChecks } from './response-checks';
 
 /**
- * `npm run verify:vercel`: builds the service with the Vercel CLI and runs the functions as the platform does, with
- * PostgreSQL, a KV server and sessions of the local stack. Does not need a Vercel account. Prints the cold start of each
- * function and the result of each check. Exits with 1 if a check failed. Takes four to ten minutes. Linux only.
+ * `npm run verify:vercel`: builds the service with the Vercel CLI and runs the functions as the platform does. The functions
+ * use PostgreSQL, a KV server and the Clerk emulator on this machine. Does not need a Vercel account. Prints the cold start of
+ * each function and the result of each check. Exits with 1 if a check failed. Takes four to ten minutes. Linux only.
  *
- * With `--example`, the build contains examples/projects, and its pages and a server action are checked too. Cold starts are
- * not measured in this case.
+ * With `--example`, the build contains examples/projects. The pages and a server action of the example are then checked, too,
+ * and cold starts are not measured.
  */
 const { example } = parseArgs({ options: { example: { type: 'boolean', default: false } } }).values;
 
@@ -36,7 +36,7 @@ const stop = () => {
 const interrupted = () => void stop().finally(() => process.exit(130));
 process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
 
-/** Returns the SQL of step 2 in docs/deploy.md, which creates the database role of the service, and the name of the role. */
+/** Reads step 2 of docs/deploy.md. Returns the name of the service's database role, and the SQL that creates the role. */
 function readRole(password: string): { readonly username: string; readonly statements: string } {
   const page = readFileSync('docs/deploy.md', 'utf8');
   const [, statements = '', username = ''] = /^```sql\n(CREATE ROLE (\w+) [^`]+)```$/m.exec(page) ?? [];
@@ -57,7 +57,7 @@ async function verify(): Promise<void> {
   const password = randomBytes(24).toString('hex');
   const { username, statements } = readRole(password);
   const dependencies = await startDependencies({
-    // `template1` is an empty database, because the build applies the migrations.
+    // The build applies the migrations, so the database must be empty. `template1` is an empty template.
     server: { ...server, template: 'template1' },
     databaseUrl: ({ url }) => Object.assign(new URL(url), { username, password }).href,
     keys: 'live',
@@ -70,7 +70,7 @@ async function verify(): Promise<void> {
   const local = path.join(tree, '.env.local');
   const built = await runChecks('build', [
     {
-      title: 'The copied project has no .env.local, and the build fails if the file exists',
+      title: 'The copied project has no .env.local, and a build with this file fails',
       async run() {
         assert.ok(!existsSync(local));
         writeFileSync(local, 'IDP_SECRET_KEY=another-key\n');
@@ -81,7 +81,8 @@ async function verify(): Promise<void> {
       },
     },
     {
-      title: 'The build runs `vercel-build`, which migrates the database as its owner and then builds',
+      title:
+        'The build runs `vercel-build`, which migrates the database as the owner of the database and then builds the service',
       async run() {
         const { succeeded, output } = await buildForPlatform(tree, {
           ...production,
@@ -116,7 +117,8 @@ async function verify(): Promise<void> {
     stops.push(deployment.stop);
     return deployment;
   };
-  // Vercel does not document whether its HTTP server runs in the process of a function. Both cases are tested.
+  // Vercel does not document whether its HTTP server runs in the process of a function, where the function can find it. Both
+  // cases are tested.
   const visible = await start('visible', false);
   const hidden = await start('hidden', true);
   const deployWith: DeployWith = (changes) => start('changed', true, changes);
@@ -128,11 +130,11 @@ async function verify(): Promise<void> {
     new URL(dependencies.database.url).password,
   ].filter((value) => value !== undefined);
   await runChecks('build', buildChecks(tree, visible, secrets));
-  await runChecks('server visible', responseChecks('visible', visible, dependencies));
-  await runChecks('server hidden', responseChecks('hidden', hidden, dependencies));
+  await runChecks('visible server', responseChecks('visible', visible, dependencies));
+  await runChecks('hidden server', responseChecks('hidden', hidden, dependencies));
   if (example) {
-    await runChecks('example, server visible', exampleChecks('visible', visible, dependencies));
-    await runChecks('example, server hidden', exampleChecks('hidden', hidden, dependencies));
+    await runChecks('example with visible server', exampleChecks('visible', visible, dependencies));
+    await runChecks('example with hidden server', exampleChecks('hidden', hidden, dependencies));
   }
   await runChecks('', lifecycleChecks([visible, hidden], dependencies, deployWith));
   printReport(example ? [] : await measureFunctions(visible, dependencies));

@@ -190,7 +190,8 @@ export function responseChecks(
       },
     },
     {
-      title: 'The OpenAPI document, health checks, unknown paths and methods get the documented responses',
+      title:
+        'Requests for the OpenAPI document, health checks, unknown paths and unsupported methods get the documented responses',
       async run() {
         const document = JSON.parse(readFileSync('lib/api/openapi.json', 'utf8'));
         expectResponse(await send(`${url}/openapi.json`), { status: 200, body: document });
@@ -255,10 +256,10 @@ export function responseChecks(
           body: { message: 'Internal Server Error' },
         });
         const isUnready = async () => (await send(`${url}/health/ready`)).status === 503;
-        assert.ok(await waitUntil(isUnready, 10_000), 'ready without a database');
+        assert.ok(await waitUntil(isUnready, 10_000), 'the service is ready without a database');
         await dependencies.database.proxy.treat('forward');
         const isReady = async () => (await send(`${url}/health/ready`)).status === 200;
-        assert.ok(await waitUntil(isReady, 10_000), 'not ready after the database recovered');
+        assert.ok(await waitUntil(isReady, 10_000), 'the service is not ready after the database recovered');
         assert.equal(
           (await register(url, token('guard'), { identityProviderUserId: user('later') })).status,
           201,

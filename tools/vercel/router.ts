@@ -86,9 +86,9 @@ function matchRule(
 
 /**
  * Returns true for a rule that only sets a request header. The build has such a rule without `continue` for each server action,
- * before the rule of the middleware (https://github.com/nextjs/adapter-vercel/pull/113). Vercel does not document whether
- * its router continues with the next rule. This router continues. Without this, it would skip the middleware, and the SDK would
- * fail in every server action.
+ * before the rule of the middleware (https://github.com/nextjs/adapter-vercel/pull/113). Vercel does not document whether its
+ * router continues with the next rule. This router continues. Otherwise, it would skip the middleware, and the SDK would fail
+ * in every server action.
  */
 const isAnnotation = ({ dest, status, middlewarePath, headers, transforms }: Rule) =>
   [dest, status, middlewarePath].every((target) => target === undefined) &&

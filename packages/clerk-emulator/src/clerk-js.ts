@@ -29,7 +29,7 @@ const FETCH_TIMEOUT_MILLISECONDS = 120_000;
 /** Prefix of the temporary folder of a download. */
 const UNFINISHED = '.fetching-';
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
-/** By default, npm retries for more than a minute while the network is down, and the page would load for as long. */
+/** By default, npm retries for more than a minute while the network is down. The sign-in page would load for as long. */
 const NPM_OPTIONS = [
   '--ignore-scripts',
   '--loglevel=error',
@@ -77,7 +77,7 @@ export async function prefetchClerkJs(folder: string = DEFAULT_CLERK_JS_FOLDER):
   await Promise.all(fetches);
 }
 
-/** Removes the temporary folders that killed processes left behind more than a day ago. */
+/** Removes temporary folders that are older than a day. A process that is killed during a download leaves such a folder. */
 async function removeStaleDownloads(folder: string): Promise<void> {
   const names = await readdir(folder).catch(() => []);
   for (const name of names.filter((each) => each.startsWith(UNFINISHED))) {
@@ -144,7 +144,7 @@ async function fetchPackage(name: PackageName, folder: string, target: string): 
   }
 }
 
-/** Downloads the tarball with the npm of the user, which applies the user's registry, credentials and proxy. */
+/** Downloads the tarball with the user's npm. It applies the user's registry, credentials and proxy. */
 async function packTarball(name: PackageName, into: string): Promise<string> {
   // A package manager that runs this process sets `npm_execpath` to the path of its own script.
   const npmScript = process.env['npm_execpath'];

@@ -56,13 +56,14 @@ export interface EmulatorOptions {
    */
   readonly clientTrust?: boolean;
   /**
-   * Whether a user must have proved a password or a mailed code within the last ten minutes to change the password, revoke a
-   * session or delete the account. Clerk's default is true. The default of the emulator is false.
+   * Whether a change of the password, the revocation of a session and the deletion of the account require a recent first
+   * factor: the user has proved a password or a mailed code within the last ten minutes. Clerk's default is true. The default
+   * of the emulator is false.
    */
   readonly reverification?: boolean;
   /**
-   * HTTPS URL of a script. If it is set, the browser must run this script before a sign-up, or a sign-in without a ticket,
-   * can complete, as with Clerk Protect. The emulator accepts any result of the script.
+   * HTTPS URL of a script. If it is set, a sign-up or sign-in completes only after the browser has run this script, as with
+   * Clerk Protect. A sign-in with a ticket does not need the script. The emulator accepts any result of the script.
    */
   readonly protectCheckUrl?: string;
   /** File that stores all data of the emulator, including the signing key. Default: in memory. */
@@ -73,7 +74,10 @@ export interface EmulatorOptions {
   readonly console?: { readonly preferredPort: number };
   /** Time and timers. Default: the system clock. */
   readonly clock?: Clock;
-  /** Variant of the handshakes. Default: the nonce format, and an `azp` claim in the session tokens. */
+  /**
+   * Variant of the handshakes, which pass session cookies to the application's server. Default: the nonce format, and an `azp`
+   * claim in the session tokens.
+   */
   readonly handshake?: Partial<HandshakeSettings>;
   /** Called with each response of both APIs before it is sent. */
   readonly onResponse?: (response: SentResponse) => void;

@@ -44,8 +44,8 @@ export function isLoopback(origin: string): boolean {
 const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
 
 /**
- * Throws a 403 unless the `Host` header names this machine. This prevents DNS rebinding: a page whose domain resolves to
- * 127.0.0.1 sends its own domain in the header, so it cannot read a response.
+ * Throws a 403 unless the `Host` header names this machine. This prevents DNS rebinding: an attacker makes the domain of a page
+ * resolve to 127.0.0.1. The `Host` header of a request from that page still contains the domain, so the request gets the 403.
  */
 export const requireLoopbackHost: MiddlewareHandler = ({ req }, next) => {
   if (LOOPBACK_HOST.test(req.header('host') ?? '')) return next();
@@ -126,7 +126,7 @@ async function readBody({ body }: Request): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
-    // Without preventCancel, `break` would cancel the body, which closes the connection before the 413 is sent.
+    // Without preventCancel, `break` would cancel the body. This would close the connection before the 413 is sent.
     for await (const chunk of body?.values({ preventCancel: true }) ?? []) {
       length += chunk.length;
       if (length > BODY_LIMIT_BYTES) break;

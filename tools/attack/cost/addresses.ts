@@ -56,8 +56,8 @@ export function costAddresses(staticFile: string): CostAddress[] {
 }
 
 /**
- * Returns the ordinary request to an address. A dimension (dimensions.ts) enlarges one part of this request. A request to the
- * webhook is unsigned, because an attacker cannot sign a request.
+ * Returns the ordinary request to an address: small, with the expected credential and body. A dimension (dimensions.ts)
+ * enlarges one part of this request. A request to the webhook has no signature, because an attacker cannot sign a request.
  */
 export function ordinaryRequest(
   { path, needsSession, body }: CostAddress,
@@ -75,5 +75,5 @@ export function ordinaryRequest(
   };
 }
 
-/** Returns true for a request to the webhook, which is the only address that verifies signatures. */
+/** Returns true for a request to the webhook, the only address that verifies a webhook signature. */
 export const isWebhook = ({ target }: CostRequest): boolean => target === HOOK;

@@ -11,11 +11,17 @@ export interface Dimension {
   readonly appliesTo: (ordinary: CostRequest) => boolean;
   /** Returns the ordinary request with this part enlarged to the given size. */
   readonly grow: (ordinary: CostRequest, bytes: number) => CostRequest;
-  /** Request of the same size that replaces the ordinary request in the comparison, and the limits of this comparison. */
+  /**
+   * `grow` returns a request with a body of the same size. This request replaces the ordinary request in the comparison.
+   * `limits` apply to this comparison.
+   */
   readonly control?: { readonly grow: Dimension['grow']; readonly limits: CostLimits };
 }
 
-/** Node.js accepts 16 KiB of request line and headers. The remainder is for the session token and the other headers. */
+/**
+ * Maximum size of a part of the request line or of the headers. Node.js accepts 16 KiB in total. The remainder is for the
+ * session token and the other headers.
+ */
 const MAX_HEAD = 15_000;
 /** The webhook and server actions accept a body of up to 1 MiB. Other requests have lower limits. */
 const MAX_BODY = 1_048_576;
@@ -208,7 +214,7 @@ const LISTS: readonly (readonly [name: string, unit: string])[] = [
   ['x-forwarded-for', 'a,'],
 ];
 
-/** All dimensions. `appliesTo` selects the requests of each. */
+/** All dimensions. `appliesTo` selects the requests that a dimension can enlarge. */
 export const DIMENSIONS: readonly Dimension[] = [
   query('one name repeated', () => 'a&'),
   query('different names', (index) => `k${index}&`),

@@ -14,7 +14,7 @@ export interface Finding {
   /** Method and path. */
   readonly address: string;
   readonly dimension: string;
-  /** The size with the highest cost above the reference, which is the cost of an ordinary request. */
+  /** The size with the highest cost above the reference. The reference is the cost of an ordinary (small) request. */
   readonly worst: MeasuredPoint;
   /** 1 for linear growth, 2 for quadratic growth. */
   readonly exponent: number | undefined;
@@ -65,7 +65,7 @@ const BEYOND_DOUBT_MS = 240;
 
 const limitsOf = ({ control }: Dimension): CostLimits => control?.limits ?? ORDINARY_LIMITS;
 
-/** Measures a dimension of an address at growing sizes. */
+/** Measures the cost of requests that grow in one dimension. */
 async function measureSeries(
   server: Server,
   { ordinary }: Target,
@@ -135,8 +135,9 @@ async function findIn(
 }
 
 /**
- * Measures the ordinary request several times and resolves with the lowest cost. This cost is the reference of all dimensions
- * without a control request. If noise increased the reference, findings would be missed.
+ * Measures the ordinary request several times and resolves with the lowest cost. This cost is the reference of a dimension,
+ * unless the dimension has its own reference, a control request (dimensions.ts). If noise increased the reference, findings
+ * would be missed.
  */
 async function ordinaryCost(server: Server, target: Target): Promise<number> {
   const costs: number[] = [];

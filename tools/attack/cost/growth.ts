@@ -1,8 +1,8 @@
-/** Size and cost of one request. */
+/** Size of one request and its cost (CPU time). */
 export interface Point {
   readonly bytes: number;
   readonly milliseconds: number;
-  /** Cost of the reference, which is the request that this request is compared with, in milliseconds. */
+  /** Cost of the reference request in milliseconds. `milliseconds` is compared with this cost. */
   readonly reference: number;
 }
 
@@ -17,8 +17,8 @@ export interface CostLimits {
 }
 
 /**
- * Default limits. The reference is the request before one of its parts grows. The negligible cost is about the cost of a page,
- * because an attacker can request pages as well.
+ * Default limits. The reference is the request before one of its parts grows. An additional cost below the cost of a page is
+ * negligible, because an attacker can request pages as well.
  */
 export const ORDINARY_LIMITS: CostLimits = { factor: 5, ceiling: 60, negligible: 12 };
 
@@ -44,12 +44,12 @@ export function peak<P extends Point>(points: readonly P[]): P | undefined {
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /**
- * Returns the exponent of growth, which is the least-squares slope of log(cost above the reference) over log(size). The points
+ * Returns the exponent of growth: the least-squares slope of log(cost above the reference) over log(size). The points
  * must be sorted by size.
  *
  * The fit uses the point with the highest cost and the points of the next smaller sizes. Larger sizes are excluded, because the
- * server rejects such requests early. If a cost is too small to measure, the fit starts at the largest size with such a
- * cost, which counts as the smallest measurable cost. The result is then a lower bound. Returns undefined if fewer than two
+ * server rejects such requests early. If some costs are too small to measure, the fit starts at the largest size with such a
+ * cost. This cost counts as the smallest measurable cost, so the result is a lower bound. Returns undefined if fewer than two
  * points remain.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {

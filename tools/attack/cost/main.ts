@@ -16,12 +16,15 @@ export interface CostOptions {
 
 /** Maximum median response time of GET /health/ready while one attacker sends requests. */
 const MAX_READY_MS = 250;
-/** A second secret, as during a rotation. The service tries it first, so each verification computes two hashes. */
+/**
+ * A second webhook signing secret, as during a rotation. The service tries this secret first and then the other one, so each
+ * verification computes two hashes.
+ */
 const NEW_SIGNING_SECRET = `whsec_${Buffer.from('a new signing secret for tests..').toString('base64')}`;
 
 /**
- * Prints one row for each dimension (growing part of a request) with a finding. The row contains the address at which the
- * dimension has the highest cost.
+ * Prints one row for each dimension (growing part of a request) that has a finding (a cost above a limit). The row contains the
+ * address at which the dimension has the highest cost.
  */
 function printFindings(findings: readonly Finding[]): void {
   const byCost = findings.toSorted((one, other) => other.worst.milliseconds - one.worst.milliseconds);
@@ -56,8 +59,8 @@ async function countSlowShapes(service: TestService, token: string): Promise<num
 
 /**
  * Sends requests of growing size for each address and dimension. Compares their CPU time on the server with that of an
- * ordinary request to the same address. Sets the exit code to 1 if the CPU time of a dimension grows superlinearly or is too
- * high, or if GET /health/ready is slow while one attacker sends requests.
+ * ordinary (small) request to the same address. Sets the exit code to 1 if the CPU time of a dimension grows superlinearly or
+ * is too high, or if GET /health/ready is slow while one attacker sends requests.
  */
 export async function attackCosts({ only, quick }: CostOptions): Promise<void> {
   const environment = {
@@ -66,7 +69,7 @@ export async function attackCosts({ only, quick }: CostOptions): Promise<void> {
   };
   await withService({ environment }, async (service) => {
     const [server] = service.processes;
-    if (!server) throw new Error('The service has no process');
+    if (!server) throw new Error('The service has no process.');
     const token = tokenFor(service.idp, 'user_cost', { exp: now() + 3_600 });
     const targets = costTargets(costAddresses(largestFile()), token, new RegExp(only ?? '', 'i'));
     const dimensions = new Set(targets.flatMap((target) => target.dimensions));

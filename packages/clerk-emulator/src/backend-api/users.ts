@@ -58,7 +58,7 @@ const ListUsers = z.strictObject({
 });
 type Selection = z.output<typeof CountUsers> & { readonly created_at_after?: number | undefined };
 
-/** Values of `order_by`, each with the sort key of a user. */
+/** Values of `order_by`, each with the function that returns the sort key of a user. */
 const ORDERS = new Map<string, (user: User) => string | number>([
   ['created_at', (user) => user.createdAt],
   ['updated_at', (user) => user.updatedAt],
@@ -68,7 +68,7 @@ const ORDERS = new Map<string, (user: User) => string | number>([
   ['last_sign_in_at', (user) => user.lastSignInAt ?? 0],
 ]);
 
-/** The part of a webhook body that identifies its subject. */
+/** The id in a webhook body: the id of the user, or the id of the session in a session event. */
 const Event = z.object({ data: z.object({ id: z.string() }) });
 
 /** Returns the Backend API routes for users. A request with an unknown parameter gets a 422 that names the parameter. */
@@ -130,7 +130,7 @@ function isAbout({ body }: Delivery, id: string): boolean {
   return Event.safeParse(JSON.parse(body)).data?.data.id === id;
 }
 
-/** Returns the 422 for a new user without a password, which requires `skip_password_requirement`. */
+/** Returns the 422 for a new user who has no password, if the request does not set `skip_password_requirement`. */
 function passwordRequired(): ApiError {
   const message = '["password"] data doesn\'t match user requirements set for this instance';
   return new ApiError(422, 'form_data_missing', message);

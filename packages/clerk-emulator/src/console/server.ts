@@ -18,8 +18,8 @@ export interface Console {
 
 const PAGE_FOLDER = fileURLToPath(new URL('page/', import.meta.url));
 /**
- * Folder of the build of htm and Preact that does not import other modules. The package exports this build only to bundlers,
- * so its path is derived from the main file of the package.
+ * Folder of the standalone build of htm and Preact. This build imports no other modules. The package `htm` exports it only to
+ * bundlers, so the path is derived from the main file of `htm`.
  */
 const PREACT_FOLDER = new URL('../preact/', pathToFileURL(createRequire(import.meta.url).resolve('htm')));
 
@@ -46,7 +46,7 @@ const SECURITY_HEADERS = {
 
 /**
  * Starts the console on 127.0.0.1, on any free port if the preferred port is in use. The console requires no sign-in.
- * Instead, it accepts only requests whose `Host` header names this machine, which prevents DNS rebinding. It accepts
+ * Instead, it accepts only requests whose `Host` header names this machine. This prevents DNS rebinding. It accepts
  * changes only from its own page. Rejects if no port is free.
  */
 export async function startConsole(instance: Instance, preferredPort: number): Promise<Console> {

@@ -51,7 +51,7 @@ export function recognizeBrowser(instance: Instance, request: ApiRequest): Brows
   };
 }
 
-/** Returns true if the origin is on this machine or is that of the application that proxied the request. */
+/** Returns true if the origin is on this machine, or if it is the origin of the application that proxied the request. */
 export function isTrustedOrigin(instance: Instance, request: ApiRequest, origin: string): boolean {
   return isLoopback(origin) || origin === proxyOrigin(instance, request);
 }
@@ -143,8 +143,8 @@ export function requireSignedOut(instance: Instance, client: Client): void {
 }
 
 /**
- * Returns the session in the query parameter `_clerk_session_id`, or the active session of the browser if the parameter is
- * missing, and the user of this session. Throws a 401 or a 404 as `requireOwnSession` does.
+ * Returns a session and its user. The query parameter `_clerk_session_id` contains the id of the session. Without the
+ * parameter, the function returns the active session of the browser. Throws a 401 or a 404 as `requireOwnSession` does.
  */
 export function requireSignedIn(
   instance: Instance,
@@ -170,7 +170,7 @@ function readClientToken(instance: Instance, { url, headers }: ApiRequest): stri
   return undefined;
 }
 
-/** Returns the origin of the application that proxied the request. Throws a 401 if the proxy sends another secret key. */
+/** Returns the origin of the application that proxied the request. Throws a 401 for a wrong secret key. */
 function proxyOrigin(instance: Instance, { headers }: ApiRequest): string | undefined {
   const proxyUrl = headers.get('clerk-proxy-url');
   const secretKey = headers.get('clerk-secret-key');

@@ -16,13 +16,13 @@ import {
 } from './browser';
 
 /**
- * Serves a handshake: redirects a browser back to its page and passes the session cookies to the application's server, which
- * sets them. The redirect contains a signed token with the cookies. If the SDK requests a nonce and the settings allow it, the
- * redirect contains a nonce instead, which the server exchanges for the cookies through the Backend API. A production instance
- * sends the token or the nonce in a cookie, and a development instance sends it in the query.
+ * Serves a handshake: redirects a browser back to its page and passes session cookies to the application's server. The server
+ * sets these cookies in the browser. The redirect contains a signed token with the cookies. If the SDK requests a nonce and the
+ * settings allow it, the redirect contains a nonce instead. The server exchanges the nonce for the cookies through the Backend
+ * API. A production instance sends the token or the nonce in a cookie, and a development instance sends it in the query.
  *
- * Throws a 400 unless the page is on this machine or belongs to the application that proxies the API, because the redirect
- * gives access to the session.
+ * Throws a 400 unless the page is on this machine or belongs to the application that proxies the API. The redirect gives the
+ * page access to the session, so it must not lead to another site.
  */
 export function handshake(instance: Instance, request: BrowserRequest): ApiResponse {
   const { browser, url } = request;

@@ -45,8 +45,8 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       const { user, session } = requireSignedIn(instance, request);
       const change = parse(PasswordChange, request.body);
       requireRecentFirstFactor(instance, session);
-      // With `reverification`, the line above has required a recent first factor. The form of the SDK then does not ask for
-      // the current password.
+      // If the instance has the setting `reverification`, the line above has required a recent first factor. The form of the
+      // SDK then does not ask for the current password.
       const asksForPassword = user.password !== null && !instance.reverification;
       if (asksForPassword && !passwordMatches(change.current_password ?? '', user.password)) {
         const message = 'Password is incorrect. Try again, or use another method.';

@@ -12,7 +12,10 @@ import { type Browser, type BrowserRequest, requireOwnSession } from './browser'
 
 type Resource = Record<string, unknown> | null;
 
-/** Returns the routes that read the client of a browser, record the activity of its sessions and end sessions. */
+/**
+ * Returns the routes that read the client of a browser (Clerk's record of the browser), record the activity of its sessions and
+ * end sessions.
+ */
 export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resource> {
   const { clients, sessions } = instance.store;
   const end = (status: 'ended' | 'removed') => (request: BrowserRequest) => {

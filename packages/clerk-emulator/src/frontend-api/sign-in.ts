@@ -123,7 +123,7 @@ function userByIdentifier(instance: Instance, identifier: string | undefined): U
   throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
 }
 
-/** Signs in the user of a sign-in token. The ticket replaces all factors and the protect check. */
+/** Signs in the user of a sign-in token. The ticket replaces all factors and the check by Clerk Protect. */
 function acceptTicket(instance: Instance, client: Client, ticket: string): SignIn {
   const token = requireSignInToken(instance, ticket);
   const user = requireUser(instance, token.userId);
@@ -190,7 +190,8 @@ function openSignIn(instance: Instance, request: BrowserRequest): { signIn: Sign
 }
 
 /**
- * Returns the sign-in and its user. Throws unless the sign-in needs a mailed code because the browser is new to the user.
+ * Returns the sign-in and its user. Throws unless the status of the sign-in is `needs_client_trust`: the browser is new to the
+ * user, so a mailed code is required in addition to the password.
  */
 function untrustedSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
   const open = openSignIn(instance, request);

@@ -47,7 +47,7 @@ const Client = z.object({
   updatedAt: Time,
 });
 
-/** A session of a user on a client. After `expireAt`, the status is `active` until a request reads the session. */
+/** A session of a user on a client. After `expireAt`, the status stays `active` until a request reads the session. */
 const Session = z.object({
   id: z.string(),
   userId: z.string(),
@@ -55,7 +55,7 @@ const Session = z.object({
   status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
   lastActiveAt: Time,
   expireAt: Time,
-  /** Time of the last reverification. */
+  /** Time of the last reverification: the signed-in user has proved the password or a mailed code again. */
   reverifiedAt: Time.nullable().default(null),
   /** The last reverification. Its verification is null until a code is mailed or a password is entered. */
   reverification: z.object({ verification: Verification.nullable() }).nullable().default(null),

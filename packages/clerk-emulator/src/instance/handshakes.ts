@@ -1,7 +1,10 @@
 import type { Clock } from './clock';
 import { newId } from './ids';
 
-/** Variant of the handshakes (../frontend-api/handshake.ts). Clerk's instances use all variants. */
+/**
+ * Variant of the handshakes. A handshake passes the session cookies to the application's server (../frontend-api/handshake.ts).
+ * Clerk's instances use all variants.
+ */
 export interface HandshakeSettings {
   /** `nonce`: a nonce if the SDK requests one, else a token. `token`: always a token, as before the SDK supported nonces. */
   readonly format: 'nonce' | 'token';

@@ -6,7 +6,7 @@ import type { Instance } from './instance';
 
 const CHECK_LIFE = 10 * 60 * 1000;
 
-/** The result of the script of a protect check, which the browser runs and sends. The emulator accepts any token. */
+/** The result of a protect check (Clerk Protect). The browser runs a script and sends its result. Any token is accepted. */
 export const Proof = z.object({ proof_token: z.string().min(1) });
 
 /** Returns the check of a new sign-in or sign-up, or null if the instance does not use Clerk Protect. */
@@ -15,13 +15,13 @@ export function startProtectCheck({ protectCheckUrl, clock }: Instance): Protect
   return { token: newId('protect'), scriptUrl: protectCheckUrl, expireAt: clock.now() + CHECK_LIFE };
 }
 
-/** Throws Clerk's error unless a check is open. */
+/** Throws Clerk's error if the browser has already passed the check, or if there is no check. */
 export function requireOpenCheck(check: ProtectCheck | null): void {
   if (check !== null) return;
   throw new ApiError(400, 'protect_check_already_resolved', 'This check is already resolved.');
 }
 
-/** Throws Clerk's error while a check is open. */
+/** Throws Clerk's error until the browser has passed the check. */
 export function requirePassedCheck(check: ProtectCheck | null): void {
   if (check === null) return;
   throw new ApiError(

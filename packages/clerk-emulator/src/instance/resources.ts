@@ -128,7 +128,7 @@ export function sessionResource(session: Session): Resource {
   };
 }
 
-/** A sign-in token, with its ticket in each response, as in Clerk. */
+/** A sign-in token. As in Clerk, each response contains its ticket, the secret that signs the user in. */
 export function signInTokenResource(token: SignInToken): Resource {
   return {
     object: 'sign_in_token',

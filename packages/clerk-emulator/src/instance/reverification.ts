@@ -11,8 +11,8 @@ export function firstFactorVerifiedAt({ createdAt, reverifiedAt }: Session): num
 }
 
 /**
- * Throws a 403 if the instance requires a recent first factor and that of the session is too old. The SDK then prompts the
- * user for the first factor.
+ * Throws a 403 if the instance requires a recent proof of the first factor and the last proof in this session is too old. The
+ * SDK then prompts the user for the first factor.
  */
 export function requireRecentFirstFactor(instance: Instance, session: Session): void {
   const age = instance.clock.now() - firstFactorVerifiedAt(session);

@@ -39,14 +39,14 @@ export interface Store {
   readonly deliveries: Table<Delivery>;
   /** Calls the listener after changes, at most once per event loop iteration. The returned function removes the listener. */
   onChange(listener: () => void): () => void;
-  /** Calls the listeners for a change outside of the tables. */
+  /** Calls the listeners of `onChange` after a change outside of the tables, such as a new webhook endpoint. */
   announce(): void;
   /** Writes the last changes to the data file and stops writing. Rejects if the file is not writable. */
   close(): Promise<void>;
 }
 
 const WRITE_DELAY_MILLISECONDS = 200;
-/** Maximum fraction of the time that is spent on writing. A large store is therefore written less often. */
+/** The store spends at most this fraction of the time on writing. A large store is therefore written less often. */
 const WRITE_SHARE = 0.1;
 
 /**

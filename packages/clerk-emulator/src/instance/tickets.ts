@@ -4,7 +4,10 @@ import type { Instance } from './instance';
 
 const invalid = () => new ApiError(400, 'ticket_invalid_code', 'This ticket is invalid.', 'ticket');
 
-/** Returns the sign-in token of a ticket. Throws Clerk's error if the ticket is unknown, used, revoked or expired. */
+/**
+ * Returns the sign-in token of a ticket. A ticket is the secret string of a sign-in token or of an invitation. Throws Clerk's
+ * error if the ticket is unknown, used, revoked or expired.
+ */
 export function requireSignInToken(instance: Instance, ticket: string): SignInToken {
   const token = instance.store.signInTokens.find((each) => each.ticket === ticket);
   if (token === undefined) throw invalid();

@@ -7,7 +7,7 @@ export interface Signing {
   readonly privateKeyPem?: string;
 }
 
-/** Generates a key pair in PEM. The emulator does not have this key, so an application must reject its signatures. */
+/** Generates a key pair in PEM. The key is not a key of the emulator, so an application must reject signatures by this key. */
 export const foreignKeys = () =>
   generateKeyPairSync('rsa', {
     modulusLength: 2048,

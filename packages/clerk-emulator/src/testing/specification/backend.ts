@@ -3,8 +3,8 @@ import { resource } from './differences';
 import { BackendUser, DeletedObject, metadata, text, time } from './resources';
 
 /*
- * Resources of the Backend API, as in Clerk's OpenAPI document of version 2026-05-12, and webhook payloads, as in the
- * document of version 2025-04-15 (see resources.ts).
+ * Resources of the Backend API and webhook payloads. The resources are those of Clerk's OpenAPI document of version 2026-05-12.
+ * The payloads are those of the document of version 2025-04-15 (see resources.ts).
  */
 
 const sessionFields = {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Fields in which the emulator differs on purpose from the specification, which is Clerk's OpenAPI documents. */
+/** Fields in which the emulator differs on purpose from the specification. The specification is Clerk's OpenAPI documents. */
 interface Difference {
   /** Name of the resource, as passed to `resource`. */
   readonly resource: string;

@@ -29,7 +29,7 @@ const reverification = withClient(Reverification);
 const client = withClient(Client);
 const user = withClient(BrowserUser);
 
-/** Schemas for the body of a successful response, by operation of the specification. */
+/** Schemas for the body of a successful response, by operation of the specification (Clerk's OpenAPI documents). */
 const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
   'GET /.well-known/jwks.json': JsonWebKeySet,
   'GET /v1/environment': Environment,
