@@ -3,7 +3,7 @@ import { HttpError } from '../http/error';
 
 const ConstraintError = z.object({ code: z.enum(['P2002', 'P2003', 'P2025']) });
 
-/** Public messages of the two responses. */
+/** Messages of the 409 and 404 responses that replace Prisma errors. Clients can read the messages. */
 export interface ConstraintMessages {
   /** Message of the 409 if the unique key already exists (P2002). */
   readonly conflict?: string;
