@@ -20,8 +20,8 @@ function options() {
 }
 
 /**
- * Options without the authorized parties, which are the origins that may send session tokens. With this option, the SDK would
- * also reject a token without an origin (`azp`). The handler for pages below rejects only tokens of other origins.
+ * Options for pages. They omit `authorizedParties`, the origins that may send session tokens. With that option, the SDK would
+ * also reject a token without an origin (`azp`). The handler for pages below rejects only tokens that name another origin.
  */
 const pageOptions = () => ({ ...options(), ...(isProxy() ? { frontendApiProxy: { enabled: true } } : {}) });
 
@@ -39,8 +39,8 @@ const nextWithPolicy = (headers: Headers) =>
   });
 
 /**
- * Passes the auth state, the result of the SDK's check of the session, to every route (docs/contract.md, 5.1). The guard of a
- * route rejects requests without a session.
+ * Passes the auth state to every route (docs/contract.md, 5.1). The auth state is the result of the SDK's session check. The
+ * guard of a route rejects requests without a session.
  */
 export default authenticationMiddleware({
   pages: clerkMiddleware(async (auth, request) => {

@@ -28,7 +28,8 @@ const config: NextConfig = {
     // If this is true, an API request with a header of the Next.js client gets a redirect
     // (https://github.com/vercel/next.js/pull/82119).
     validateRSCRequestHeaders: false,
-    // Maximum part of a body that Next.js buffers for the middleware. It exceeds the 1 MiB of a webhook. The default is 10 MB.
+    // Maximum part of a body that Next.js buffers for the middleware. It exceeds 1 MiB, the limit of a webhook body. The
+    // default is 10 MB.
     proxyClientMaxBodySize: '2mb',
     // After a restart of `next dev`, a stale entry of this cache can make a page reload in a loop.
     turbopackFileSystemCacheForDev: false,

@@ -3,7 +3,9 @@
 import './globals.css';
 import { Failure } from './_ui/failure';
 
-/** Replaces the whole document when the root layout fails. Does not use the layout's providers, which failed with it. */
+/**
+ * Replaces the whole document when the root layout fails. Does not use the layout's React providers, because they failed too.
+ */
 export default function GlobalError({ error }: { error: Error & { digest?: string } }) {
   return (
     <html lang="en">

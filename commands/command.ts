@@ -15,7 +15,10 @@ const isUsageError = (error: unknown) =>
   error instanceof UsageError ||
   (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
 
-/** The classes, without subclasses, of the errors that this project throws. Their messages do not contain secrets. */
+/**
+ * Classes of the errors that this project throws. Their messages do not contain secrets. Errors of their subclasses are not
+ * included.
+ */
 const SAFE_ERRORS: readonly unknown[] = [Error, TransientError, InvalidEnvironmentError];
 
 /** Returns the message of an error of this project. Redacts the message of any other error, which may contain a secret. */
@@ -27,8 +30,9 @@ export function safeMessage(error: unknown): string {
 }
 
 /**
- * Runs a command of package.json for operators and sets the exit code. Prints an error to standard error without its stack
- * and without secrets. Loads `.env.local` as the application does. A variable that is already set keeps its value.
+ * Runs one of the operator commands in package.json and sets the exit code. If the command fails, prints the error message to
+ * standard error, without the stack and without secrets. Loads `.env.local` as the application does. A variable that is already
+ * set keeps its value.
  */
 export async function runCommand(usage: string, command: () => Promise<ExitCode>): Promise<void> {
   try {
@@ -44,8 +48,8 @@ export async function runCommand(usage: string, command: () => Promise<ExitCode>
 }
 
 /**
- * Returns an id that is safe to print. A client can register almost any id, and a terminal interprets control characters. An
- * id with unusual characters is therefore quoted, and each character outside printable ASCII becomes `?`.
+ * Returns the id in a form that is safe to print. A client can register almost any id, and a terminal interprets control
+ * characters. An id with unusual characters is therefore quoted, and each character outside printable ASCII becomes `?`.
  */
 export const shown = (id: string): string =>
   /^[\w.:@|-]+$/.test(id) ? id : JSON.stringify(id).replace(/[^\x20-\x7e]/g, '?');

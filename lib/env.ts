@@ -81,7 +81,10 @@ const parsedBy = <T>(read: (value: string) => ParseResult<T>) =>
     }),
   );
 
-/** The variables of this service. `.env.example` explains them. Next.js, OpenTelemetry and the platform read others. */
+/**
+ * The variables of this service. `.env.example` explains them. Next.js, OpenTelemetry and the hosting platform read other
+ * variables.
+ */
 export const variables = z.object({
   IDP_SECRET_KEY: required.check(
     z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, 'must be a secret key (sk_test_… or sk_live_…)'),
@@ -107,7 +110,7 @@ export const variables = z.object({
   IDP_CONSOLE_URL: z.optional(loopbackUrl),
 });
 
-/** Schema of all these variables. It also rejects a test key (`sk_test_`, `pk_test_`) next to a live key. */
+/** Schema of all these variables. It also rejects the combination of a test key (`sk_test_`, `pk_test_`) and a live key. */
 export const environmentSchema = variables.check(
   z.refine(
     // Compares the `test_` or `live_` of the keys.
@@ -154,8 +157,9 @@ export function parseEnvironment(source: Source): Environment {
 }
 
 /**
- * Parses the variables in `schema`, a part of `variables`, from the environment of this process. Throws an
- * InvalidEnvironmentError only for problems of these variables, because an operator's command does not need the others.
+ * Parses only the variables in `schema` from the environment of this process. The schema is a part of `variables`. Throws an
+ * InvalidEnvironmentError that lists the problems of these variables. The other variables may be invalid, because the
+ * operator's commands do not need them.
  */
 export function parseEnvironmentSubset<T>(schema: z.ZodMiniType<T>): T {
   return parseWith(schema, process.env);

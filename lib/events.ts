@@ -7,7 +7,7 @@ import type { Transaction } from './storage/database';
 /** Public message of the 400 for a verified body that is not a valid event. */
 export const INVALID_EVENT = 'Invalid webhook event';
 
-/** A verified delivery of an event. */
+/** A delivery of an event, after its signature was verified. */
 export interface Delivery {
   /** The message id, which is the same in each delivery of a message. */
   readonly messageId: string;
@@ -20,12 +20,13 @@ export interface EventContext extends Delivery {
   /** The transaction that stores the message id. The handler's writes are therefore committed only together with that id. */
   readonly transaction: Transaction;
   /**
-   * Returns false if a handler has applied a newer event to this subject, an id that the handler chooses, such as a user id.
-   * Otherwise, stores `time` as the time of the newest event and returns true. A handler that gets false must not write,
-   * because the event is outdated. Events may arrive in any order.
+   * Returns false if a handler has already applied a newer event to `subject`. Otherwise, stores `time` as the time of the
+   * newest event of `subject` and returns true. A handler that gets false must not write, because its event is outdated. Events
+   * may arrive in any order.
    *
-   * `time` is in milliseconds since 1970, such as `data.updated_at`. The default is the time of the event. Concurrent events
-   * of the same subject wait for each other. The stored time is kept for 30 days after the last applied event.
+   * `subject` is an id that the handler chooses, such as a user id. `time` is in milliseconds since 1970, such as
+   * `data.updated_at`. The default is the time of the event. Concurrent events of the same subject wait for each other. The
+   * stored time is kept for 30 days after the last applied event.
    */
   isNewest(subject: string, time?: number): Promise<boolean>;
 }
@@ -37,12 +38,13 @@ export type EventHandler = (data: unknown) => (context: EventContext) => Promise
 export type EventHandlers = Readonly<Record<string, EventHandler>>;
 
 /**
- * Defines the handler of an event whose `data` matches a schema. Other data gets a 400, like an invalid `user.created`. The
- * identity provider shows the failed delivery and repeats it.
+ * Defines the handler of an event whose `data` matches a schema. A delivery with other data gets a 400, as an invalid
+ * `user.created` event does. The identity provider shows the failed delivery and repeats it.
  *
- * The handler runs in a transaction, once per message. If it throws, nothing is committed, and the sender repeats the
- * delivery. The handler must be idempotent, because the stored message ids are deleted after 30 days, and a message may be
- * sent again later. It must not call other services, because a retry repeats the call and the transaction ends after 4 s.
+ * The handler runs in a transaction, once per message. If it throws, nothing is committed, and the sender repeats the delivery.
+ * The handler must be idempotent, because the stored message ids are deleted after 30 days. The handler runs again for a
+ * message that is sent again after that time. The handler must not call other services, because a retry repeats the call and
+ * the transaction ends after 4 s.
  */
 export function defineEvent<T>(
   schema: z.core.$ZodType<T>,
@@ -87,8 +89,8 @@ async function storeSubject(transaction: Transaction, subject: string, time: num
 }
 
 /**
- * Deletes rows that are older than 30 days, up to ten from each table. The tables stay small, because a message usually adds
- * at most one row to each of them. Skips rows that another transaction is deleting.
+ * Deletes rows that are older than 30 days, up to ten from each table. Each message usually adds at most one row to each table
+ * and deletes up to ten, so the tables stay small. Skips rows that another transaction is deleting.
  */
 const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
   WITH messages AS (

@@ -18,7 +18,10 @@ const STOPPING: Readiness = { errors: { process: 'stopping' } };
 const DATABASE_TIMEOUT_MS = 2_000;
 const MAX_AGE_MS = 1_000;
 
-/** Runs one query at a time, even after its caller has timed out. An outage thus blocks only one connection. */
+/**
+ * Runs one query at a time, even if the caller of that query has timed out. Health checks thus block only one connection in an
+ * outage.
+ */
 const pingDatabaseOnce = singleFlight(() => pingDatabase(DATABASE_TIMEOUT_MS));
 
 let latest: { readonly readiness: Readiness; readonly at: number } | undefined;

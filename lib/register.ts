@@ -13,7 +13,7 @@ export interface Registration {
   readonly created: boolean;
 }
 
-/** Returns the result of a registration for the log. */
+/** Returns the result of a registration for the log. The link of a `forgotten` user was deleted by an operator. */
 export const outcomeOf = (registration: Registration | undefined): 'created' | 'existing' | 'forgotten' => {
   if (registration === undefined) return 'forgotten';
   return registration.created ? 'created' : 'existing';
@@ -52,13 +52,14 @@ const sharedLink = singleFlight(link);
 
 /**
  * Links an identity-provider user to an internal user exactly once and returns the link. Returns undefined for a forgotten
- * user, whom an operator has deleted (docs/contract.md, 3). `issuedAt` is the time of the user's own session token,
- * in seconds since 1970. A token that was issued after the deletion links the user again. A call without `issuedAt` does not.
+ * user, whom an operator has deleted (docs/contract.md, 3). `issuedAt` is the time at which the user's own session token was
+ * issued, in seconds since 1970. A token that was issued after the deletion links the user again. A call without `issuedAt`
+ * does not link the user again.
  *
- * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement
- * for an existing user, two for a new user, three if it loses a race, and four if the user is forgotten. Concurrent calls
- * for a user in one process share the result or the error. Under load, one statement looks up many users. Rejects after 8 s
- * or with the error of the database. A rejected call can be repeated, because each statement is atomic.
+ * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement for
+ * an existing user, two for a new user, three if it loses a race, and four if the user is forgotten. Concurrent calls for a
+ * user in one process share the result or the error. Under load, one statement looks up many users. Rejects after 8 s or with
+ * the error of the database. A rejected call can be repeated, because each statement is atomic.
  */
 export function registerByIdentityProviderUserId(
   identityProviderUserId: string,

@@ -8,9 +8,7 @@ import { withSpan } from './telemetry/with-span';
 
 const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
 
-/**
- * Error of a Redis store if the key holds another type than a string. The store responded, so this is a miss, not a failure.
- */
+/** Error of a Redis store if the value of the key is not a string. The store responded, so this is a miss, not a failure. */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
 
 /** Result of a cache read. After an `error`, the caller should not use the cache again for the same request. */
@@ -97,9 +95,10 @@ const sharedReadOrRegister = singleFlight(readOrRegister);
 
 /**
  * Returns the internal id of an identity-provider user from the cache or from a registration. The registration links a user
- * that is not linked yet (docs/contract.md, 5.2, rule 3). Returns undefined for a forgotten user, whom an operator
- * has deleted, if the session token was issued before the deletion. `issuedAt` returns the time of the token. Concurrent calls
- * for a user in one process share the result or the error. Passes database errors through. A cache error is never passed on.
+ * that is not linked yet (docs/contract.md, 5.2, rule 3). Returns undefined for a forgotten user, whom an operator has deleted,
+ * if the session token was issued before the deletion. `issuedAt` returns the time at which the token was issued. Concurrent
+ * calls for a user in one process share the result or the error. Passes database errors through. A cache error is never passed
+ * on.
  */
 export async function resolveUserId(
   identityProviderUserId: string,

@@ -7,7 +7,7 @@ import styles from './sign-in-frame.module.css';
 const isCodeStep = () => window.location.pathname.includes('/verify');
 
 /**
- * Calls back after each navigation. The provider's form changes the address in a way that Next.js does not notice. In a
+ * Calls `callback` after each navigation. The provider's form changes the address in a way that Next.js does not notice. In a
  * browser without the Navigation API, the banner keeps its first text.
  */
 function onNavigation(callback: () => void): () => void {

@@ -14,7 +14,7 @@ const meanings: Readonly<Record<number, string>> = {
   500: 'The service failed. It is safe to send the request again.',
 };
 
-/** The response headers that the page shows. The browser's developer tools show the others. */
+/** The response headers that the page shows. The browser's developer tools show all headers. */
 const SHOWN_HEADERS = ['content-type', 'cache-control', 'server-timing', 'x-request-id'];
 
 function requestText({ method, path, body }: ApiRequest): string {

@@ -130,7 +130,10 @@ function Down({
   );
 }
 
-/** Shows both ids of the signed-in user and where the service found them, or an error and what to do about it. */
+/**
+ * Shows both ids of the signed-in user (the identity provider's and the internal one) and where the service found them. After a
+ * failure, shows the error and what to do about it.
+ */
 export function LinkPanel() {
   const { state, busy, check } = useLink(useAuth());
   return (

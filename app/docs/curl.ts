@@ -3,8 +3,8 @@ import { type Operation, securitySchemes } from './document';
 const quote = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 /**
- * Returns commands that sign a body like the provider (Standard Webhooks): HMAC-SHA256 of id, timestamp and body with the
- * decoded secret.
+ * Returns shell commands that compute the webhook signature of a body, as the provider does (Standard Webhooks). The signature
+ * is the HMAC-SHA256 of the id, the timestamp and the body. Its key is the decoded secret.
  */
 const sign = (body: string) => `BODY=${quote(body)}
 ID=msg_$(openssl rand -hex 12) NOW=$(date +%s)

@@ -17,7 +17,7 @@ import {
 
 export const metadata: Metadata = {
   title: 'API',
-  description: 'Every operation of the service with its credentials, its request and its responses.',
+  description: 'The credentials, the request and the responses of each operation of the service.',
 };
 
 const section = ({ id, title, content }: { id: string; title: string; content: ReactNode }) => (
@@ -108,8 +108,8 @@ const contentsLink = ({ id, title }: { id: string; title: ReactNode }) => (
 );
 
 /**
- * Marks the contents link of the section in view, in browsers that support `:target-current`. This rule is not in the CSS
- * file, because the CSS compiler of Next.js does not know that selector and would print a warning.
+ * Highlights the link to the visible section in the table of contents. Browsers without `:target-current` ignore this rule. The
+ * rule is not in the CSS file, because the CSS compiler of Next.js does not know that selector and would print a warning.
  */
 const currentLink = `nav a:target-current {
   border-inline-start-color: var(--brand);

@@ -2,8 +2,8 @@ import { Redis } from 'ioredis';
 import { CommandError, type KvEngine } from './server';
 
 /**
- * Returns an engine that forwards every command to the Redis server at `url`. It connects on the first command and
- * reconnects when the connection is lost. A command rejects if Redis does not respond within 2 s.
+ * Returns a KvEngine that forwards every command to the Redis server at `url`. It connects on the first command and reconnects
+ * when the connection is lost. A command rejects if Redis does not respond within 2 s.
  */
 export function redisEngine(url: string): KvEngine {
   const redis = new Redis(url, {

@@ -107,7 +107,8 @@ function copyForService(native: string): string {
 /**
  * Creates a folder that other users may traverse but not list or write to.
  *
- * Throws if the path belongs to another user, because any user may create a folder in the temporary folder.
+ * Throws if the folder belongs to another user, because that user could replace its files. Any user may create folders in the
+ * temporary folder.
  */
 export function makePrivateFolder(folder: string): void {
   mkdirSync(folder, { recursive: true });

@@ -44,7 +44,7 @@ export interface PostgresOptions {
   readonly folder: string;
   /** Default: any free port. */
   readonly port?: number;
-  /** False disables fsync, which is faster, but the data does not survive a system crash. For tests. */
+  /** False disables fsync, for tests. The server is then faster, but its data does not survive a system crash. */
   readonly durable: boolean;
   /** Cancels the start. The promise then rejects with the signal's reason, and no server keeps running. */
   readonly signal?: AbortSignal;
@@ -79,7 +79,7 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
   const server = running ?? (await launch(cluster, options));
   // Registers an adopted server with the watchdog process. A server from `launch` is already registered.
   const release = killOnExit(server.pid, 'SIGINT');
-  // Marks the folder as used by this process, for `findRunning` in another process.
+  // Marks the folder as used by this process. `findRunning` in another process reads this file.
   writeFileSync(path.join(cluster.folder, 'owner'), String(process.pid));
 
   const url = (database: string) => connectionString(cluster, server.port, database);
@@ -135,8 +135,8 @@ function locateCluster(wanted: string): Cluster {
 }
 
 /**
- * Returns the account that runs PostgreSQL instead of root, because PostgreSQL does not run as root: the owner of the cluster,
- * or `nobody` (65534) for a new cluster.
+ * Returns the account that runs PostgreSQL if this process runs as root. PostgreSQL itself does not run as root. The account is
+ * the owner of the cluster, or `nobody` (65534) for a new cluster.
  */
 function serviceUser(data: string): ServiceUser {
   const owner = existsSync(data) ? statSync(data) : undefined;
@@ -160,7 +160,10 @@ function othersMayPass(folder: string): boolean {
   return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || othersMayPass(parent));
 }
 
-/** Creates a folder in the temporary folder that replaces the wanted folder. Its name is a hash of the wanted path. */
+/**
+ * Creates a folder in place of the wanted folder. The new folder is in the temporary folder, and its name is a hash of the
+ * wanted path.
+ */
 function substituteFolder(wanted: string): string {
   const name = createHash('sha256').update(wanted).digest('hex').slice(0, 16);
   const folder = path.join(realpathSync(os.tmpdir()), `embedded-postgres-${name}`);

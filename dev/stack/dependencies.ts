@@ -23,7 +23,9 @@ export interface Dependency {
 }
 
 const databaseName = 'identity_link';
-/** Preferred port of the emulator's console. A fixed port lets an open browser tab reconnect after a restart. */
+/**
+ * Preferred port of the console, a web page of the emulator. A fixed port lets an open browser tab reconnect after a restart.
+ */
 const consolePort = 3900;
 
 /**

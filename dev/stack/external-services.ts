@@ -34,7 +34,7 @@ export async function requireStore(url: string, token = ''): Promise<void> {
   if (status !== 200) throw unusableError(names, url, `it responds to a GET command with ${status}`);
 }
 
-/** Returns an engine that uses the user's own Redis server. Rejects within 3 s if Redis does not respond to PING. */
+/** Returns a KvEngine that uses the user's own Redis server. Rejects within 3 s if Redis does not respond to PING. */
 export async function connectToRedis(url: string): Promise<KvEngine> {
   const engine = redisEngine(url);
   try {

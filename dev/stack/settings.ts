@@ -31,7 +31,7 @@ const Settings = z.object({
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'not a postgresql:// URL' }).optional(),
   KV_REST_API_URL: z.url({ protocol: /^https?$/, error: 'not an http:// or https:// URL' }).optional(),
   KV_REST_API_TOKEN: z.string().optional(),
-  /** Redis server in which the embedded KV server stores its data. Default: in memory. */
+  /** URL of the Redis server in which the embedded KV server stores its data. Default: the data stays in memory. */
   REDIS_URL: z.url({ protocol: /^rediss?$/, error: 'not a redis:// URL' }).optional(),
   IDP_SECRET_KEY: z.string().optional(),
   /** Key prefix of the emulator: `test` for a development instance, `live` for a production instance. */

@@ -84,7 +84,10 @@ function stackFile(folder: string): string {
   return path.join(folder, 'stack.json');
 }
 
-/** Creates the file, which must not exist. Replaces the file of a stack that no longer runs. */
+/**
+ * Creates the file. Rejects if it already exists and belongs to a running stack. Replaces the file of a stack that no longer
+ * runs.
+ */
 async function create(file: string, content: string): Promise<void> {
   for (let attempt = 0; attempt < 3; attempt += 1) {
     try {

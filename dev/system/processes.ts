@@ -50,8 +50,8 @@ export function commandLine(pid: number): string | undefined {
 }
 
 /**
- * Polls `condition`. Resolves to true when it holds, or to false after `milliseconds`.
- * Rejects if `condition` throws, and with the signal's reason if the signal is aborted.
+ * Polls `condition`. Resolves to true when `condition` returns true, or to false after `milliseconds`. Rejects if `condition`
+ * throws, and with the signal's reason if the signal is aborted.
  */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
@@ -68,8 +68,8 @@ export async function waitUntil(
 }
 
 /**
- * Terminates a process, or a process group if the id is negative. Sends each signal in turn and waits for the time that
- * belongs to it, then sends SIGKILL. Resolves when the process, or every process of the group, has ended.
+ * Terminates a process, or a process group if the id is negative. Sends the signal of each step and waits for at most the
+ * `milliseconds` of that step. Then sends SIGKILL. Resolves when the process, or every process of the group, has ended.
  */
 export async function endProcess(
   pid: number,

@@ -1,6 +1,6 @@
-// Runs as a separate process, which processes.ts starts. Each line of standard input adds a process to terminate
-// (`+ pid signal`) or removes it (`- pid`). Standard input closes when the parent process ends. This program then terminates
-// the processes. It is plain JavaScript, so that it starts quickly and has no dependencies.
+// Runs as a separate process, which processes.ts starts. Each line of standard input adds a process to the list (`+ pid
+// signal`) or removes it from the list (`- pid`). Standard input closes when the parent process ends. This program then
+// terminates the processes in the list. It is plain JavaScript, so that it starts quickly and has no dependencies.
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 

@@ -44,7 +44,7 @@ for (const [id, description] of Object.entries(DESCRIPTIONS)) {
 
 const plainRequestId = z.string().check(z.regex(/^[A-Za-z0-9_.:-]{1,64}$/));
 const noStore = z.literal('no-store');
-/** Pattern of two entries of a `server-timing` header. After a cache hit, there is no `caller`. */
+/** Pattern of the entries `cache` and `caller` of a `server-timing` header. After a cache hit, the header has no `caller`. */
 const cacheAndCaller = 'cache;desc=(hit|((miss|bypass), caller;desc=(created|existing)))';
 const registered = (outcomes: string) => `registered;desc=(${outcomes})`;
 /** Returns the schema of a `server-timing` header whose value matches a pattern. */
@@ -85,7 +85,10 @@ const json = (schema: z.ZodMiniType, examples: Readonly<Record<string, unknown>>
   },
 });
 
-/** Describes an error response. `messages` is its only message, or the messages by the name of their example. */
+/**
+ * Describes an error response. `messages` is the only message of the response, or an object that maps the name of each example
+ * to its message.
+ */
 function failure(
   id: string,
   description: string,
@@ -247,7 +250,7 @@ const deliveryResponses: ZodOpenApiResponsesObject = {
 
 const sessions = [{ bearer: [] }, { cookie: [] }];
 
-/** Describes an operation for monitoring and developers, which needs no session. */
+/** Describes an operation that needs no session. Such operations are for monitoring and for developers. */
 const serviceOperation = (
   operation: Pick<ZodOpenApiOperationObject, 'operationId' | 'summary' | 'description'>,
   responses: ZodOpenApiResponsesObject,
@@ -266,7 +269,7 @@ const ownResponse = (
   further: Record<string, z.ZodMiniType> = {},
 ): ZodOpenApiResponseObject => ({ description, headers: headers(further), content });
 
-/** Returns an entry of `x-elsewhere`, which refers to a response by its id. */
+/** Returns an entry of `x-elsewhere`. The entry refers to a response by its id. */
 const elsewhere = (status: number, id: string) => ({
   status,
   response: { $ref: `#/components/responses/${id}` },

@@ -9,7 +9,7 @@ import { text } from './text';
 /** The identity provider's id of a user: at most 255 code points, case-sensitive and not trimmed. */
 export const IdentityProviderUserId = text('identityProviderUserId', 255);
 
-/** An internal user id as the database returns it. New ids have UUID version 7. Imported rows may have another. */
+/** An internal user id as the database returns it. New ids have UUID version 7. Imported rows may have another version. */
 export const InternalUserId = z
   .string()
   .check(z.regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/));

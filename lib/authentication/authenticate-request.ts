@@ -3,7 +3,7 @@ import type { AuthenticationPort } from './port';
 
 /**
  * Returns the internal id of an identity-provider user, or undefined if the user may not authenticate. `issuedAt` returns the
- * time of the credential in seconds since 1970. `resolveUserId` in lib/user-id.ts has this type.
+ * time at which the credential was issued, in seconds since 1970. `resolveUserId` in lib/user-id.ts has this type.
  */
 export type ResolveUserId = (
   identityProviderUserId: string,

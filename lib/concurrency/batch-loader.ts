@@ -13,11 +13,11 @@ interface Batch<V> {
 const nextIteration = () => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Returns a function that looks up one key. Concurrent calls share one `lookUp` of up to 100 keys, because a lookup of many
- * keys costs little more than a lookup of one.
+ * Returns a function that looks up one key. Concurrent calls share one call of `lookUp` with up to 100 keys, because a lookup
+ * of many keys costs little more than a lookup of one.
  *
- * A batch collects keys until the previous lookup settles, for at most 5 ms. If no lookup is in flight, the batch collects
- * the keys of one event loop iteration. If a lookup fails, the calls for all its keys reject.
+ * A batch collects keys until the previous lookup settles, for at most 5 ms. If no lookup is in flight, the batch collects the
+ * keys of one event loop iteration. If a lookup fails, the calls for all its keys reject.
  */
 export function batchLoader<V>(
   lookUp: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>,

@@ -1,4 +1,4 @@
-/** Thresholds of a circuit breaker and how it checks its dependency. */
+/** Thresholds and callbacks of a circuit breaker. */
 export interface BreakerOptions {
   /** Number of consecutive failures that opens the breaker. Failures of concurrent calls count as one. */
   readonly failureThreshold: number;

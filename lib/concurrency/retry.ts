@@ -15,7 +15,7 @@ export class TransientError extends Error {
 
 /** Limits and callbacks of `retry`. */
 export interface RetryOptions {
-  /** Maximum time until the last attempt starts, without the pauses that the server requested. */
+  /** Maximum time until the last attempt starts. The pauses that the server requested do not count. */
   readonly seconds: number;
   /** Called before each delay with the message of the error and the length of the delay. */
   readonly onWait?: (reason: string, seconds: number) => void;
@@ -32,8 +32,8 @@ const MAX_PAUSES = 60;
 const MAX_PAUSE_SECONDS = 300;
 
 /**
- * Calls `work` and retries it when it throws a TransientError. The delay is the one that the server requested. Without such a
- * request, the delay starts at 0.5 s and doubles up to 15 s.
+ * Calls `work` and retries it when it throws a TransientError. If the error has `retryAfterSeconds`, the delay has that length.
+ * Otherwise, the delay starts at 0.5 s and doubles up to 15 s.
  *
  * Throws the last error when the next delay would exceed the time limit, and when the server requests too many or too long
  * pauses. Throws any other error immediately.

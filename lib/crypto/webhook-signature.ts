@@ -68,9 +68,10 @@ export function decodeSigningSecret(secret: string): KeyObject {
 /**
  * Verifies a Standard Webhooks signature (`v1`) and returns the signed headers, or undefined if the signature is invalid.
  *
- * `payload` is the exact text of the body. The signature is valid if one of its entries matches one of the keys. Malformed
- * headers are rejected before a hash is computed. Otherwise the cost is at most one HMAC per key, independent of the number of
- * signatures. Signatures are compared as text in constant time, so another base64 encoding of the same bytes does not match.
+ * `payload` is the exact text of the body. The signature is valid if one entry of the signature header matches one of the keys.
+ * Malformed headers are rejected before an HMAC is computed. For other headers, the function computes at most one HMAC per key,
+ * independent of the number of entries. Signatures are compared as text in constant time, so another base64 encoding of the
+ * same bytes does not match.
  */
 export function verifyWebhookSignature(
   payload: string,

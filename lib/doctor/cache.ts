@@ -22,8 +22,9 @@ import { ENV_GROUPS, tryParse } from './variables';
 const KEY_TTL_SECONDS = 60;
 const ROUNDS = 5;
 
-/** Maximum time for a write to reach the replica that serves reads, and the pause between two reads. */
+/** Maximum time until a replica returns a written value. */
 const REPLICATION_MS = 2_000;
+/** Pause between two reads of that value. */
 const READ_PAUSE_MS = 100;
 
 /** Error codes of a Redis store if the token may not run a command. */

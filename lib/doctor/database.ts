@@ -235,8 +235,8 @@ const checkRole = ({ privileges }: Facts): CheckResult =>
       );
 
 /**
- * Detects a connection pooler. When a connection is opened, a pooler sends another process id than that of the database
- * backend. A pooler that pools by transaction also assigns a backend to several connections in turn.
+ * Detects a connection pooler. When a connection is opened, PostgreSQL sends the process id of its backend, but a pooler sends
+ * a different id. A pooler that pools by transaction also assigns a backend to several connections in turn.
  */
 async function checkPooler({ announcedProcess, process, maxConnections }: Facts): Promise<CheckResult> {
   if (announcedProcess !== undefined && announcedProcess === process)

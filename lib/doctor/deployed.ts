@@ -19,9 +19,12 @@ import {
 } from './check';
 import { ENV_GROUPS, tryParse } from './variables';
 
-/** Also the timeout of the provider's webhook sender. The first response of a serverless function may take seconds. */
+/**
+ * Timeout of one call. It equals the timeout of the provider's webhook sender. A serverless function may need seconds for its
+ * first response.
+ */
 const CALL_TIMEOUT_MS = 15_000;
-/** The development server compiles a route on its first request. */
+/** Timeout of one call to the local stack. Its development server compiles a route on the first request. */
 const LOCAL_CALL_TIMEOUT_MS = 60_000;
 const ROUNDS = 5;
 const WEBHOOK = '/webhooks/idp/v1/user-created';
@@ -117,7 +120,10 @@ async function checkReady(site: Site): Promise<CheckResult> {
   const { status, errors } = bodyOf(response);
   if (status === 'ok') return ok('ready');
   if (errors?.['database'])
-    return failure('its database does not respond', 'Compare DATABASE_URL of the deployment with this one');
+    return failure(
+      'its database does not respond',
+      'Compare DATABASE_URL of the deployment with the value in this environment',
+    );
   return (
     failureOfOtherServer(response) ??
     failure(
@@ -140,7 +146,7 @@ async function checkGuard(site: Site): Promise<CheckResult> {
   );
 }
 
-/** Sends an event with a signature of the text `signed`. In a forged event, this text differs from `payload`. */
+/** Sends `payload` as an event, with the signature of `signed`. The two texts are equal, except in a forged event. */
 function deliver(site: Site, secret: string, payload: string, signed = payload): Promise<SiteResponse> {
   const id = `msg_doctor_${randomUUID()}`;
   const sentAt = new Date();
@@ -252,7 +258,7 @@ async function checkHeaders(site: Site): Promise<CheckResult> {
     ? ok('the response to a rejected session has no internal headers')
     : warning(
         `the response to a rejected session has internal headers: ${internal.join(', ')}`,
-        'Deploy this version, and remove middleware in front of it that adds them. If they remain, report a bug',
+        'Deploy this version. If a proxy in front of it adds the headers, remove them there. If they remain, report a bug',
       );
 }
 
@@ -260,7 +266,7 @@ async function checkHeaders(site: Site): Promise<CheckResult> {
 const TOO_MANY_PARAMETERS = 101;
 const LONG_QUERY = Array.from({ length: TOO_MANY_PARAMETERS }, (_, index) => `p${index}=1`).join('&');
 
-/** Judges the response to a request with too many query parameters. On a serverless platform, it may reach Next.js. */
+/** Judges the response to a request with too many query parameters. On a serverless platform, the request may reach Next.js. */
 export function judgeQueryLimit({ status, body }: Pick<SiteResponse, 'status' | 'body'>): CheckResult {
   if (status >= 500)
     return failure(
@@ -269,7 +275,7 @@ export function judgeQueryLimit({ status, body }: Pick<SiteResponse, 'status' | 
     );
   if (status < 400)
     return ok(
-      `${TOO_MANY_PARAMETERS} query parameters reach Next.js. docs/deploy.md has a firewall rule against more`,
+      `${TOO_MANY_PARAMETERS} query parameters reach Next.js. docs/deploy.md has a firewall rule that blocks such requests`,
     );
   const layer = status === 400 && body !== undefined ? 'the service' : 'a layer in front of the service';
   return ok(`${layer} rejects ${TOO_MANY_PARAMETERS} query parameters (${status})`);

@@ -63,7 +63,7 @@ function checkBothKeys(secret: KeysResult, publishable: KeysResult): CheckResult
       );
 }
 
-/** Compares IDP_JWT_KEY with the keys of the instance. Finds them by the publishable key if the secret key fails. */
+/** Compares IDP_JWT_KEY with the keys of the instance. If the secret key fails, finds the keys with the publishable key. */
 function checkJwtKey(secret: KeysResult, publishable: KeysResult): CheckResult {
   const variables = tryParse(ENV_GROUPS.jwtKey);
   if (!variables) return skipped('IDP_JWT_KEY is invalid');

@@ -6,11 +6,11 @@ import { checkProvider } from './provider';
 import { checkVariables } from './variables';
 
 export interface CheckOptions {
-  /** Origin of a deployed service, which is then checked too. */
+  /** Origin of a deployed service. If it is set, that service is checked too. */
   readonly origin?: string | undefined;
   /** True on the local stack. Its database has one role, and its first responses are slow. */
   readonly isLocal: boolean;
-  /** True if the folder events/ has handlers of webhook events, which need further database privileges. */
+  /** True if the folder events/ has handlers of webhook events. These handlers need further database privileges. */
   readonly handlesEvents: boolean;
 }
 

@@ -3,7 +3,7 @@ import { NextResponse } from 'next/server';
 
 interface Sources {
   readonly nonce: string;
-  /** Origin of the instance's Frontend API. */
+  /** Origin of the Frontend API of the identity provider's instance. */
   readonly frontendApi: string;
   /** True on the local stack, where the service proxies the Frontend API on its own origin and pages use no other host. */
   readonly sameOrigin: boolean;
@@ -23,9 +23,9 @@ const IMAGES = 'https://img.clerk.com';
 const BOT_PROTECTION = 'https://challenges.cloudflare.com';
 
 /**
- * Returns the policy of one response. It allows scripts with the nonce and the scripts that they load, and only hosts that the
- * provider's instance needs. The SDK's own `contentSecurityPolicy` option is not used, because it always adds payment, map and
- * telemetry hosts. A unit test compares this policy with that of the SDK.
+ * Returns the policy of one response. It allows scripts with the nonce, and the scripts that those scripts load. It allows only
+ * hosts that the provider's instance needs. The SDK's own `contentSecurityPolicy` option is not used, because it always adds
+ * payment, map and telemetry hosts. A unit test compares this policy with that of the SDK.
  */
 export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, development }: Sources): string {
   const provider = sameOrigin
@@ -54,7 +54,9 @@ export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, developm
     .join('; ');
 }
 
-/** Passes a request on to its page with these headers, a new nonce in `x-nonce`, and the policy for that nonce. */
+/**
+ * Passes a request on to its page. The page gets the given headers, a new nonce in `x-nonce`, and the policy for that nonce.
+ */
 export function nextForDocument(given: Headers, sources: Omit<Sources, 'nonce'>): NextResponse {
   const nonce = randomBytes(16).toString('base64');
   const policy = contentSecurityPolicy({ ...sources, nonce });

@@ -40,12 +40,12 @@ function serverTiming({ cache, caller, registered }: RequestLogFields): string {
 
 /**
  * Creates a route from a handler. An error of the handler becomes a JSON response. Every response has an `x-request-id` and
- * `cache-control: no-store`, and every request has one log line. This does not apply if the handler calls `redirect()` or
- * `notFound()`, because Next.js creates their responses.
+ * `cache-control: no-store`, and every request has one log line. If the handler calls `redirect()` or `notFound()`, Next.js
+ * creates the response, without these headers and without the log line.
  *
- * The log line contains `path`, the folder of the route, for example `/notes/v1/[noteId]`. Without `path`, it contains only
- * the API root (the first segment of the URL path), because other segments may be personal data. With `quiet`, the log line
- * has the level `debug` unless the handler throws. Health checks use this option.
+ * The log line contains `path`, the folder of the route, for example `/notes/v1/[noteId]`. Without `path`, it contains only the
+ * API root (the first segment of the URL path), because other segments may be personal data. With `quiet`, the log line has the
+ * level `debug` unless the handler throws. Health checks use this option.
  */
 export function route<C extends RouteContext>(
   handler: RouteHandler<C>,

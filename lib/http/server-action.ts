@@ -7,12 +7,15 @@ const build = processState('server-actions', (): { ids?: ReadonlySet<string> } =
 
 const Manifest = z.object({ node: z.record(z.string(), z.unknown()) });
 
-/** Sets the ids of the server actions in the build, which are the keys of the manifest that Next.js writes. */
+/** Sets the ids of the server actions in the build. The ids are the keys of the manifest that Next.js writes. */
 export function setServerActions(manifest: unknown): void {
   build.ids = new Set(Object.keys(Manifest.parse(manifest).node));
 }
 
-/** Response to an action that is not in the build, for example after a deployment. The header makes the client reload. */
+/**
+ * Response to an action that is not in the build, for example an action of an earlier deployment. The header makes the client
+ * reload.
+ */
 const UNKNOWN_ACTION: Rejection = { ...NOT_FOUND, headers: { 'x-nextjs-action-not-found': '1' } };
 
 /**
@@ -28,7 +31,7 @@ const MAX_VALUES = 10_000;
 const MAX_FIELDS = 1_000;
 /** Maximum size of the headers of a field. */
 const MAX_HEAD_BYTES = 2_000;
-/** The limit of Next.js (`SERVER_ACTION_ARGS_LIMIT`). */
+/** Maximum number of arguments of an action. Next.js has the same limit (`SERVER_ACTION_ARGS_LIMIT`). */
 const MAX_ARGUMENTS = 1_000;
 
 /** Throws an error if JSON texts have too many values or are nested too deeply. Scans strings, brackets and commas. */
@@ -63,8 +66,8 @@ const Reference = z.string().check(z.regex(/^\d{1,9}$/));
 const BoundAction = z.object({ id: z.string(), bound: z.unknown() });
 
 /**
- * Returns the ids of the actions that a form contains. The field `$ACTION_ID_<id>` names an action without bound arguments.
- * For a field `$ACTION_REF_<n>`, the fields `$ACTION_<n>:…` contain the id and the bound arguments. Rejects if these are
+ * Returns the ids of the actions that a form contains. The field `$ACTION_ID_<id>` names an action without bound arguments. For
+ * a field `$ACTION_REF_<n>`, the fields `$ACTION_<n>:…` contain the id and the bound arguments. Rejects if these fields are
  * invalid.
  */
 async function actionsOf(form: FormData): Promise<string[]> {
@@ -113,9 +116,10 @@ async function fieldsOf(request: NextRequest): Promise<FormData> {
 }
 
 /**
- * Returns the rejection of a server action, or undefined if Next.js may run it. lib/routing/server-action.ts has checked its
- * headers. An action that the build does not contain gets a 404. Arguments that exceed the limits or that Next.js cannot
- * decode get a 400. Without this check, Next.js would respond to such arguments with a 500 and print parts of them.
+ * Returns the rejection of a server action, or undefined if Next.js may run it. lib/routing/server-action.ts has already
+ * checked the headers of the action. An action that the build does not contain gets a 404. Arguments that exceed the limits or
+ * that Next.js cannot decode get a 400. Without this check, Next.js would respond to such arguments with a 500 and print parts
+ * of them.
  */
 export async function rejectionForServerAction(request: NextRequest): Promise<Rejection | undefined> {
   const id = request.headers.get('next-action');

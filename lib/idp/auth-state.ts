@@ -7,8 +7,8 @@ import { reasonOfSdk } from './sdk-reasons';
 import type { Verdict } from './session-user';
 
 /**
- * The auth state of an API request. The middleware passes it to the route in request headers. The SDK's `auth()` reads
- * `status`, `token` and `signature`. The guard reads the user or the reason.
+ * The auth state of an API request, which is the result of the SDK's session check. The middleware passes it to the route in
+ * request headers. The SDK's `auth()` reads `status`, `token` and `signature`. lib/guard.ts reads the user or the reason.
  */
 export interface AuthState {
   readonly status: string;
@@ -29,9 +29,9 @@ const sdkHeader = (part: (typeof SDK_PARTS)[number]) => `x-clerk-auth-${part}`;
 const SDK_REASON = 'x-clerk-auth-reason';
 const REASON = 'x-identity-link-reason';
 const USER = 'x-identity-link-user';
-/** Proves that the middleware of this service, and not the client, set the user. */
+/** Header that proves that the middleware of this service, and not the client, set the user. */
 const PROOF = 'x-identity-link-proof';
-/** Next.js turns a response header of the middleware with this prefix into a request header of the route. */
+/** If the middleware sets a response header with this prefix, Next.js turns it into a request header of the route. */
 const REQUEST_PREFIX = 'x-middleware-request-';
 
 const knownReason = (word: string | null): UnauthenticatedReason | undefined =>
@@ -39,7 +39,7 @@ const knownReason = (word: string | null): UnauthenticatedReason | undefined =>
 
 /**
  * Returns the response of the handler inside the SDK's middleware. The response lets the request continue and contains the
- * verdict: the user, or the reason why there is none. `readSdkAuthState` reads it.
+ * verdict: the user, or the reason why there is no user. `readSdkAuthState` reads the verdict.
  */
 export function nextWithVerdict(verdict: Verdict): NextResponse {
   const response = NextResponse.next();
@@ -90,8 +90,8 @@ export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthS
 }
 
 /**
- * Returns the user of the verified session of a request, or the reason why there is none. Ignores a user without a valid proof
- * of the middleware, because a client can set these headers on a path that the middleware does not handle.
+ * Returns the user of the verified session of a request, or the reason why there is no such user. Ignores a user without a
+ * valid proof of the middleware, because a client can set these headers on a path that the middleware does not handle.
  */
 export function readVerdict(headers: Pick<Headers, 'get' | 'has'>): Verdict {
   const encodedUser = headers.get(USER);

@@ -22,7 +22,9 @@ export async function runSdk(
   return (await withTimeout(milliseconds, Promise.resolve(sdk(request, event)))) ?? NextResponse.next();
 }
 
-/** Returns the auth state of an API request with this credential. */
+/**
+ * Authenticates an API request with this credential. Returns the auth state, which is the result of the SDK's session check.
+ */
 export type Authenticate = (
   request: NextRequest,
   event: NextFetchEvent,
@@ -32,9 +34,9 @@ export type Authenticate = (
 /**
  * Creates the function that authenticates API requests with the SDK's middleware, and caches verified sessions.
  *
- * If the SDK fails to process a credential, the request gets the auth state of a request without a credential, with the reason
- * `not-verified`. The SDK creates the state without a credential once. The state is then reused, because it depends only on
- * the secret key. The function rejects if the SDK cannot supply the state without a credential.
+ * If the SDK fails to process a credential, the function returns the auth state of a request without a credential, but with the
+ * reason `not-verified`. The SDK creates the state without a credential once. The state is then reused, because it depends only
+ * on the secret key. The function rejects if the SDK cannot supply the state without a credential.
  */
 export function authenticator(sdk: NextMiddleware, warn: (fields: object) => void): Authenticate {
   const sessions = sessionCache();

@@ -3,11 +3,11 @@ import type { AuthenticationPort } from '../authentication/port';
 import { sessionUserOf } from './session-user';
 
 /**
- * Implements the authentication port with the provider's Backend SDK. DISABLED: the service does not import this file (section
- * 5.1 of docs/contract.md).
+ * Creates an AuthenticationPort that uses the provider's Backend SDK. DISABLED: the service does not import this file
+ * (docs/contract.md, 5.1).
  *
  * To use it in a host without `clerkMiddleware`, such as a queue worker or another web framework, create it once from
- * `environment()` and call `authenticateRequest(request, adapter, resolveUserId)` instead of the guard. In this Next.js
+ * `environment()` and call `authenticateRequest(request, adapter, resolveUserId)` instead of `guard`. In this Next.js
  * application, remove `clerkMiddleware` from middleware.ts as well, because otherwise it would verify each request a second
  * time.
  */

@@ -23,7 +23,10 @@ const SESSIONLESS = /^\/(?:webhooks|cron|health)\//;
 /** Paths where the scheduler sends its own bearer token, which the route checks (docs/users.md). */
 const OWN_BEARER = /^\/cron\//;
 
-/** Returns the headers that the route receives, including the auth state, which a client cannot forge. */
+/**
+ * Returns the headers that the route receives. They include the auth state, the result of the SDK's session check. A client
+ * cannot forge the auth state.
+ */
 async function headersForRoute(
   authenticate: Authenticate,
   request: NextRequest,
@@ -50,7 +53,9 @@ async function headersForRoute(
   return headers;
 }
 
-/** Returns true if a response completes a handshake, which sets more cookies than the SDK's counter of redirects. */
+/**
+ * Returns true if a response completes a handshake. Such a response sets other cookies besides the SDK's counter of redirects.
+ */
 const completesHandshake = ({ headers }: Response): boolean =>
   headers.getSetCookie().some((cookie) => !cookie.startsWith('__clerk_redirect_count='));
 
@@ -88,9 +93,9 @@ async function respondToPage(
 }
 
 /**
- * Removes headers from the SDK's response to a page request that contain the query or describe the session. The SDK rewrites
- * each page request to its own address (`x-middleware-rewrite`) in order to pass request headers on. Next.js also passes them
- * on with `x-middleware-next`, which contains no address.
+ * Removes headers from the SDK's response to a page request. These headers contain the query or describe the session. The SDK
+ * rewrites each page request to its own address (`x-middleware-rewrite`) in order to pass request headers on. With
+ * `x-middleware-next`, Next.js also passes them on, and that header contains no address.
  */
 function withoutInternalHeaders(response: Response): Response {
   const { headers } = response;
@@ -102,7 +107,7 @@ function withoutInternalHeaders(response: Response): Response {
   return response;
 }
 
-/** Next.js sets this header for a request to `/_next/data/…`, an alias of a route, and removes it from any other. */
+/** Next.js sets this header for a request to `/_next/data/…`, an alias of a route, and removes it from all other requests. */
 const DATA_ALIAS = 'x-nextjs-data';
 
 /** Content security policy of an API response. It forbids everything if a browser opens the response as a document. */

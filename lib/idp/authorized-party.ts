@@ -8,10 +8,13 @@ import { NextResponse } from 'next/server';
 export const namesForeignParty = (azp: unknown, authorizedParties: readonly string[] | undefined): boolean =>
   authorizedParties !== undefined && azp !== undefined && !authorizedParties.some((party) => party === azp);
 
-/** Marks the response of the page handler in middleware.ts to such a token. A client never receives this response. */
+/**
+ * Response header that reports a token of an origin that is not authorized. Only the page handler in middleware.ts sets it. A
+ * client never receives the response.
+ */
 const FOREIGN_PARTY = 'x-foreign-party';
 
-/** Returns a response that reports a token for a foreign party, an origin that is not authorized, to `isForeignParty`. */
+/** Returns a response that reports a token of a foreign party, which is an origin that is not authorized. */
 export const foreignParty = (): NextResponse => NextResponse.next({ headers: { [FOREIGN_PARTY]: '1' } });
 
 export const isForeignParty = ({ headers }: Response): boolean => headers.has(FOREIGN_PARTY);

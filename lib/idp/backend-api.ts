@@ -18,8 +18,9 @@ export interface ProviderPage {
   readonly limit: number;
 }
 
-/** Maximum number of users in one response, and of ids in one request. */
+/** Maximum number of users in one response. */
 export const MAX_USERS = 500;
+/** Maximum number of ids in one request. */
 const MAX_IDS = 100;
 /** Maximum length of a query string. Servers reject URLs that are much longer. */
 const MAX_QUERY_LENGTH = 6_000;
@@ -108,7 +109,7 @@ export async function countUsers(): Promise<number> {
   return (await backendApiGet(Count, 'users/count', new URLSearchParams())).total_count;
 }
 
-/** The API excludes the users of ids with a leading `-`. A leading `+` before each id prevents that. */
+/** If an id in the query starts with `-`, the API excludes the user with that id. A `+` before each id prevents this. */
 const idsQuery = (ids: readonly string[]) =>
   new URLSearchParams([['limit', String(MAX_IDS)], ...ids.map((id) => ['user_id', `+${id}`])]);
 

@@ -18,7 +18,10 @@ export type Credential =
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
 /** A bearer token. The word `Bearer` is optional, as in the SDK. */
 const BEARER = /^(?:Bearer +)?(\S+) *$/i;
-/** A header with another scheme, for example for a proxy. It is ignored, because the request may have a session cookie. */
+/**
+ * An Authorization header with another scheme, for example for a proxy. It is ignored, because the request may have a session
+ * cookie.
+ */
 const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
 
 interface Cookie {
@@ -71,7 +74,10 @@ const isSession = ({ name }: Cookie) => /^__session(?:_|$)/.test(name);
 export const isMalformedSessionCookie = (cookie: Cookie): boolean =>
   isSession(cookie) && !JWT.test(cookie.value);
 
-/** Returns the session token of an Authorization header, `absent` without a header or for another scheme, or `malformed`. */
+/**
+ * Returns the session token of an Authorization header. Returns `absent` if there is no such header or if it has another
+ * scheme. Returns `malformed` for any other value.
+ */
 function parseBearer(authorization: string | null): { token: string } | 'absent' | 'malformed' {
   if (authorization === null || OTHER_SCHEME.test(authorization)) return 'absent';
   const token = BEARER.exec(authorization)?.[1] ?? '';
@@ -121,7 +127,7 @@ function sessionCookies(headers: Headers): Credential {
 /**
  * Returns the credential of an API request. If the credential is not allowed, returns the reason instead. Without a credential
  * in the request, returns neither. A bearer token takes precedence over cookies, even if it is malformed. Treats API keys and
- * machine tokens as malformed, because the SDK would call the provider's API with the secret key to verify one.
+ * machine tokens as malformed, because the SDK would call the provider's API with the secret key to verify them.
  */
 export function extractCredential(
   { method, headers }: Pick<Request, 'method' | 'headers'>,

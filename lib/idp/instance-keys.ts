@@ -46,7 +46,7 @@ export async function keysOfPublishableKey(milliseconds: number): Promise<readon
   return keys.data.keys;
 }
 
-/** Returns true if a public key in PEM format has the modulus of this key. */
+/** Returns true if a public key in PEM format and an InstanceKey have the same modulus. */
 export function isKey(pem: string, { n }: InstanceKey): boolean {
   return createPublicKey(pem).export({ format: 'jwk' }).n === n;
 }

@@ -34,8 +34,8 @@ const markFailedAsRolledBack =
 const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', import.meta.url));
 
 /**
- * Applies every pending migration, each in its own transaction, and returns their names. Uses the table, the checksums and
- * the lock of `prisma migrate deploy`, which then has no migration to apply.
+ * Applies every pending migration, each in its own transaction, and returns their names. Uses the table, the checksums and the
+ * lock of `prisma migrate deploy`. That command then finds no pending migration.
  *
  * Rejects if
  * - a migration fails. Earlier migrations stay applied, and the failure is recorded in the format of Prisma;
@@ -43,7 +43,7 @@ const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', imp
  * - a migration was edited after it was applied;
  * - another process holds the lock for longer than a minute.
  *
- * If no migration is pending, a role needs only the privilege to read `_prisma_migrations`.
+ * If no migration is pending, the database role needs only the privilege to read `_prisma_migrations`.
  *
  * Several processes may call this function at the same time. Only one of them applies a given migration. The lock and the
  * migration belong to one transaction, so the function works with a transaction pooler. A migration therefore cannot contain
@@ -97,7 +97,10 @@ interface MigrationState {
   readonly edited: readonly string[];
 }
 
-/** Compares the rows of `_prisma_migrations` that were not rolled back with the migrations in the repository. */
+/**
+ * Compares rows of `_prisma_migrations` with the migrations in the repository. `rows` must not contain rows of rolled-back
+ * migrations.
+ */
 export function migrationState(
   rows: readonly MigrationRow[],
   migrations: readonly Migration[] = readMigrations(committedMigrations),
@@ -222,7 +225,7 @@ function firstPending(
   for (const name of failed) throw new Error(`Migration ${name} failed earlier. ${howToResolve({ name })}`);
   for (const name of edited) {
     throw new Error(
-      `Migration ${name} was edited after it was applied. Restore it and put the change in a new one.`,
+      `Migration ${name} was edited after it was applied. Restore it and put the change in a new migration.`,
     );
   }
   return migrations.find(({ name }) => name === pending[0]);
@@ -232,7 +235,7 @@ function checksum(sql: string): string {
   return createHash('sha256').update(sql).digest('hex');
 }
 
-/** Returns true if a recorded checksum matches a migration. Ignores the kind of line endings, like Prisma. */
+/** Returns true if a recorded checksum matches a migration. Ignores the difference between LF and CRLF, as Prisma does. */
 function matches(sql: string, recorded: string): boolean {
   const unix = sql.replaceAll('\r\n', '\n');
   return [sql, unix, unix.replaceAll('\n', '\r\n')].some((text) => checksum(text) === recorded);

@@ -14,7 +14,7 @@ const patternOf = (route: string): string =>
     .replace(/\[[^\]]+\]/g, '[^/]+');
 const anyOf = (routes: readonly string[]): string => `(?:${routes.map(patternOf).join('|')})`;
 
-/** Paths at or below the first segment of an API route. The group is that segment, the API root. */
+/** Paths at or below the first segment of an API route. The capture group is that segment, the API root. */
 const API = new RegExp(`^(/(?:${API_ROOTS.join('|')}))(?:/|$)`);
 const API_ROUTE = new RegExp(`^${anyOf(API_ROUTES)}$`);
 const PAGE = new RegExp(`^${anyOf(PAGES)}/?$`);
@@ -22,9 +22,9 @@ const PAGE = new RegExp(`^${anyOf(PAGES)}/?$`);
 const DOCUMENT = /^\/openapi\.json$/;
 
 /**
- * Returns true if the path is a page. Only on pages may the SDK redirect a browser to the identity provider to renew its
- * session. The middleware authenticates requests to any other path like API requests, so a new path is protected by default. A
- * path that matches both a page and an API route is the API route.
+ * Returns true if the path is a page. The SDK may redirect a browser to the identity provider only on pages, in order to renew
+ * the session. The middleware authenticates requests to any other path like API requests, so a new path is protected by
+ * default. A path that matches both a page and an API route counts as the API route.
  */
 export const isPage = (pathname: string): boolean => PAGE.test(pathname) && !API_ROUTE.test(pathname);
 
@@ -74,7 +74,7 @@ const ALL = [...READ, 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
  */
 const PAGE_METHODS = [...READ, 'POST', 'OPTIONS'] as const;
 
-/** Methods by path. The first match applies. A path without a match is not served, such as an internal path of Next.js. */
+/** Methods by path. The first match applies. A path without a match, such as an internal path of Next.js, is not served. */
 const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[] }[] = [
   // A path with a trailing slash is not served, because an API route has only one path.
   { at: new RegExp(`${API.source}.*/$`), methods: [] },

@@ -24,7 +24,10 @@ const IDLE_MS = 1_000;
 const ARRIVAL_MS = 100;
 /** Maximum time for accepting the connections that clients opened before a shutdown. */
 const ACCEPT_MS = 5_500;
-/** A body may have 1,024 chunks, and one more for every 64 bytes. More are rejected, because Next.js copies each chunk. */
+/**
+ * A body may have 1,024 chunks, and one more for every 64 bytes. A body with more chunks is rejected, because Next.js copies
+ * each chunk.
+ */
 const MAX_SMALL_CHUNKS = 1_024;
 const MIN_CHUNK_BYTES = 64;
 
@@ -44,7 +47,8 @@ class LimitedRequest extends IncomingMessage {
   discardBody(): boolean {
     const { 'transfer-encoding': encoding, 'content-length': length } = this.headers;
     if (encoding === undefined && Number(length ?? 0) === 0) return false;
-    // If the request is incomplete, Node.js closes its connection before it sends the response.
+    // Marks the request as complete, because Node.js closes the connection of an incomplete request before it sends the
+    // response.
     this.complete = true;
     this.push(null);
     this.#isDiscarded = true;
@@ -86,8 +90,9 @@ interface Connection {
    * before the next call, so only a later call may close the connection.
    */
   idleSince?: number | undefined;
-  /** Number of bytes that the socket has sent, and the last time when that number increased or no bytes were left. */
+  /** Number of bytes that the socket has sent. */
   bytesRead: number;
+  /** Last time when `bytesRead` increased or when all bytes had been sent. */
   readAt: number;
 }
 
@@ -147,7 +152,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
 
   /**
    * Handles an error of a connection or of a request body. Closes the connection after the response in flight, or after a
-   * rejection. If neither can be sent, closes the connection immediately.
+   * rejection. If neither a response nor a rejection can be sent, closes the connection immediately.
    */
   function closeAfterResponse(error: Error & { code?: string }, socket: unknown): void {
     if (!(socket instanceof Socket)) return;

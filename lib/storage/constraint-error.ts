@@ -6,7 +6,7 @@ import { HttpError } from '../http/error';
 const EXCLUSION_VIOLATION = '23P01';
 const ConstraintError = z.object({ code: z.enum(['P2002', 'P2003', 'P2025']) });
 
-/** Public messages of the two responses. */
+/** Messages of the 409 and 404 responses that replace Prisma errors. Clients can read the messages. */
 export interface ConstraintMessages {
   /** Message of the 409 if a unique key exists (P2002) or an exclusion constraint is violated. */
   readonly conflict?: string;

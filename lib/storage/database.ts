@@ -70,7 +70,10 @@ export async function pingDatabase(milliseconds: number): Promise<void> {
 
 /** One connection, for statements that must run on the same connection. */
 interface Connection {
-  /** The process id that the server sent when the connection was opened. A pooler sends another id than PostgreSQL. */
+  /**
+   * The process id that the server sent when the connection was opened. The id that a pooler sends is not that of the
+   * PostgreSQL process.
+   */
   readonly announcedProcess: number | undefined;
   rows(statement: string): Promise<unknown[]>;
 }

@@ -115,8 +115,8 @@ interface Call {
 }
 
 /**
- * Returns a transport for the KV client with keep-alive connections and one request for all commands of an event loop
- * iteration. Node.js `fetch`, the client's default, takes several times the CPU time.
+ * Returns a transport for the KV client. It uses keep-alive connections and sends all commands of an event loop iteration in
+ * one request. Node.js `fetch`, the client's default, takes several times the CPU time.
  *
  * A command rejects if the store is unreachable, rejects the request, sends more than 1 MiB or does not respond within
  * `timeoutMs`. A command is sent again only if the store closed a reused connection before it responded.

@@ -15,7 +15,7 @@ import type { Telemetry } from './with-span';
 
 /** Time limit of one export. */
 const EXPORT_MS = 5_000;
-/** Maximum delay that a flush adds before a function is suspended or a process exits. */
+/** Maximum delay that a flush adds before a Vercel function is suspended or a process exits. */
 const FLUSH_MS = 1_500;
 
 /** Logs failed exports at most once a minute. Omits the message, which may contain a URL or a header. */

@@ -42,8 +42,8 @@ const matching =
     pattern.test(value) ? value : undefined;
 
 /**
- * The text attributes that are exported from all spans. `OUTGOING` lists further ones of outgoing calls. All other text
- * attributes are removed, such as URLs, query strings, headers and messages.
+ * The text attributes that are exported from all spans. Spans of outgoing calls also keep the attributes in `OUTGOING`. All
+ * other text attributes, such as URLs, query strings, headers and messages, are removed.
  */
 const TEXTS: Readonly<Record<string, Check>> = {
   'http.method': methodOf,
@@ -54,7 +54,10 @@ const TEXTS: Readonly<Record<string, Check>> = {
   'identity_link.outcome': matching(WORD),
 };
 const NUMBERS = new Set(['http.status_code', 'http.response_time']);
-/** Attributes of outgoing calls only. In an incoming request, the client chooses the host. */
+/**
+ * Attributes that are exported only from spans of outgoing calls. In an incoming request, the client chooses the host, so the
+ * span does not keep it.
+ */
 const OUTGOING: Readonly<Record<string, Check>> = {
   'net.peer.name': matching(HOST),
   'net.peer.port': matching(/^\d{1,5}$/),

@@ -28,7 +28,7 @@ export interface Telemetry {
     outcomeOf: (result: T) => SpanOutcomes[S],
   ): Promise<T>;
   recordRequest(request: CompletedRequest): void;
-  /** Records the registration by a page or a server action, if there was one. */
+  /** Records the registration of a user by a page or a server action, if `fields` contain one. */
   recordPageUser(fields: RequestLogFields): void;
   /** Records the age of a verified event. `sentAt` is in milliseconds since 1970. */
   recordEvent(sentAt: number): void;
