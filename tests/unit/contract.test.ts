@@ -11,10 +11,16 @@ const sources = ['app', 'lib', 'tests'].flatMap((folder) =>
     .map((file) => path.join(folder, file)),
 );
 
-/** Returns the sections that a text refers to. A reference has one or more sections, and may contain a line break. */
+/** References such as "contract 5.2, 5.3" and "sections 4.2 and 6.1 of docs/contract.md". They may contain line breaks of comments. */
+const REFERENCES = [
+  /\bcontract[\s*/]+(\d+(?:\.\d+)*(?:,[\s*/]+\d+(?:\.\d+)*)*)/gi,
+  /\bsections?[\s*/]+(\d+(?:\.\d+)*(?:[\s*/]+and[\s*/]+\d+(?:\.\d+)*)?)[\s*/]+(?:of|in)[\s*/]+docs\/contract\.md/gi,
+];
+
+/** Returns the sections that a text refers to. */
 function referredTo(text: string): string[] {
-  const references = text.matchAll(/\bcontract[\s*/]+(\d+(?:\.\d+)*(?:,[\s*/]+\d+(?:\.\d+)*)*)/gi);
-  return [...references].flatMap(([, numbers = '']) => numbers.match(/\d+(?:\.\d+)*/g) ?? []);
+  const references = REFERENCES.flatMap((pattern) => [...text.matchAll(pattern)]);
+  return references.flatMap(([, numbers = '']) => numbers.match(/\d+(?:\.\d+)*/g) ?? []);
 }
 
 test('The contract has every section that the code refers to', () => {

@@ -33,6 +33,7 @@ export interface EmulatorOptions {
   readonly port?: number;
   /** `pk_test_…` or `pk_live_…`. Contains the issuer and selects how the Frontend API recognizes a browser. */
   readonly publishableKey: string;
+  /** Authenticates requests to the Backend API. */
   readonly secretKey: string;
   /**
    * Private key for an instance whose data file does not exist yet. Default: a new key. Its generation takes about a
@@ -43,6 +44,7 @@ export interface EmulatorOptions {
   readonly webhook?: { readonly url: string; readonly secret: string } | undefined;
   /** Factor for the delays of the provider's retry schedule. Default: 1. */
   readonly retryScale?: number;
+  /** Lifetime of a session token. Default: 60. */
   readonly sessionTokenSeconds?: number;
   /** Whether a user must enter an emailed code before a sign-up completes. Default: true, as at the provider. */
   readonly verifyEmailAtSignUp?: boolean;
