@@ -9,7 +9,8 @@ import { type ExitCode, runCommand, UsageError } from './command';
 const USAGE = `npm run doctor -- [--url <https URL>] [--json] [--local]
 
   Checks the environment that it runs in: the variables, the identity provider's keys, the database and the cache.
-  Does not change anything, and does not print secrets. On the local stack, run: npm run -s local doctor
+  Writes one key to the cache and deletes it. Changes nothing else, and does not print secrets. On the local stack, run:
+  npm run -s local doctor
   --url     also checks the deployed service at this URL, and sends it test events that do not create users
   --json    prints only the results, as JSON
   --local   accepts the single database role and the slow first responses of the local stack

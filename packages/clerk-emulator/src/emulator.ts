@@ -36,6 +36,7 @@ export interface EmulatorOptions {
    * base64. The Frontend API recognizes a browser by a query parameter or by a cookie, respectively.
    */
   readonly publishableKey: string;
+  /** Authenticates requests to the Backend API. */
   readonly secretKey: string;
   /**
    * RSA private key in PEM. Ignored if the data file exists, because that file contains the key. Default: a new key, which
