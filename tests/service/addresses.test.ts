@@ -41,7 +41,7 @@ const aliases = (address: string) => [
 ];
 
 describe('Aliases of a route', () => {
-  /** A body with the fields of both routes. It registers the user at either of them. */
+  /** A body that is valid for the register route and for the webhook. Each of these routes registers the same user for it. */
   const body = JSON.stringify({ ...JSON.parse(userCreated(ALIASED)), identityProviderUserId: ALIASED });
   const post = (address: string) => {
     const headers = { ...bearer(token), ...signatureHeaders(body), 'Content-Length': String(body.length) };

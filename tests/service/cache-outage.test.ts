@@ -54,11 +54,11 @@ describe('A failing cache', () => {
     ['responds 401', replaceStore(json(401, '{"error":"WRONGPASS invalid or missing auth token"}'))],
     ['responds 429', replaceStore(json(429, '{"error":"ERR max requests limit exceeded"}'))],
     [
-      'reports an exhausted quota in a pipeline',
+      'reports an exhausted quota for a command of a pipeline',
       replaceStore(json(200, '[{"error":"ERR max requests limit exceeded. Limit: 500000, Usage: 500000"}]')),
     ],
     [
-      'reports an exhausted quota instead of a pipeline',
+      'reports an exhausted quota for a whole pipeline',
       replaceStore(json(200, '{"error":"ERR max requests limit exceeded"}')),
     ],
     ['responds 500', replaceStore(json(500, 'internal error'))],

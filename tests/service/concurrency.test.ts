@@ -57,7 +57,7 @@ test('Concurrent registrations succeed in a database whose default isolation lev
       register(url(index), token, { identityProviderUserId }),
     );
     expect(await row.waiting(2)).toBe(true);
-    // Each waiting insert now loses the race, in a transaction that began before this commit.
+    // The lock has inserted the row, so each waiting insert now loses the race. Its transaction began before this commit.
     await row.commit();
     expect(new Set((await Promise.all(responses)).map(({ status }) => status))).toEqual(new Set([200]));
   }

@@ -22,10 +22,18 @@ const site = (value: string) => ({ 'sec-fetch-site': value });
 const cases: [string, () => Record<string, string>, { GET: boolean; POST: boolean }][] = [
   ['a client that is not a browser', () => ({}), { GET: true, POST: true }],
   ['the same origin', () => ({ ...site('same-origin'), origin: service.url }), { GET: true, POST: true }],
-  ['the same origin, by Origin alone', () => ({ origin: service.url }), { GET: true, POST: true }],
+  [
+    'the same origin, with Origin as the only header',
+    () => ({ origin: service.url }),
+    { GET: true, POST: true },
+  ],
   ['the address bar', () => site('none'), { GET: true, POST: true }],
   ['an authorized party', () => ({ ...site('same-site'), origin: FRONTEND }), { GET: true, POST: true }],
-  ['an authorized party, by Origin alone', () => ({ origin: FRONTEND }), { GET: true, POST: true }],
+  [
+    'an authorized party, with Origin as the only header',
+    () => ({ origin: FRONTEND }),
+    { GET: true, POST: true },
+  ],
   [
     'a sibling subdomain',
     () => ({ ...site('same-site'), origin: 'https://blog.example.com' }),
@@ -38,7 +46,11 @@ const cases: [string, () => Record<string, string>, { GET: boolean; POST: boolea
     { GET: false, POST: false },
   ],
   ['another site without Origin', () => site('cross-site'), { GET: false, POST: false }],
-  ['another site, by Origin alone', () => ({ origin: 'https://evil.example' }), { GET: false, POST: false }],
+  [
+    'another site, with Origin as the only header',
+    () => ({ origin: 'https://evil.example' }),
+    { GET: false, POST: false },
+  ],
   ['an opaque origin', () => ({ origin: 'null' }), { GET: false, POST: false }],
   ['an invalid origin', () => ({ origin: 'evil' }), { GET: false, POST: false }],
   [
@@ -61,7 +73,7 @@ test.each([
 
 describe('Requests of other pages', () => {
   test.each(cases)(
-    'The origin of a request decides whether its session cookie is accepted, also a cached one: %s',
+    'Whether a new or a cached session cookie is accepted depends on the origin of the request: %s',
     async (_source, headers, expected) => {
       const cached = cookie(token());
       expect((await call('GET', cached, site('same-origin'))).status).toBe(200);

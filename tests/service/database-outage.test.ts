@@ -8,8 +8,8 @@ import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 /**
- * Maximum duration of a request in the log of the service. The timeouts of the service add up to 8.5 s, which are 0.5 s for
- * the cache and 8 s for the database. On a busy machine, a client waits longer, so the clients of this file wait up to 30 s.
+ * Maximum duration of a request in the log of the service. The timeouts of the service add up to 8.5 s: 0.5 s for the cache
+ * and 8 s for the database. On a busy machine, a client waits longer than that, so the clients of this file wait up to 30 s.
  */
 const LIMIT_MS = 9_000;
 const ROLE = 'service_role';
@@ -86,7 +86,7 @@ describe('A failing database', () => {
       }),
     ],
   ])(
-    'If the database %s, cached users are served, other requests get a 500, and events are delivered later',
+    'If the database %s, cached users are served, other requests get a 500, and events are delivered after the outage',
     async (what, outage) => {
       const { fail, heal } = outage();
       const id = (kind: string) => `user_${kind}_${what.replaceAll(' ', '_')}`;
@@ -136,7 +136,7 @@ describe('A failing database', () => {
 });
 
 test.each([1, 3, 6])(
-  'Requests succeed when the database wakes up and responds after %i s',
+  'Requests succeed if the database is suspended and responds after %i s',
   async (seconds) => {
     const id = (kind: string) => `user_${kind}_${seconds}`;
     await deliver(service.url, userCreated(id('caller')));
@@ -161,7 +161,7 @@ test('A registration that waits for a connection and then for a statement ends a
   const before = timeouts();
   await service.database.proxy.treat('hold');
   const late = deliver(service.url, userCreated('user_late'));
-  // These 6 s and the query timeout of 3 s, which the blocked insert would reach, exceed the deadline of 8 s.
+  // The insert is blocked and would reach its query timeout of 3 s. Together with these 6 s, that exceeds the deadline of 8 s.
   await pause(6_000);
   await service.database.proxy.treat('forward');
   expect(statusAndBody(await late)).toEqual(internalError);
@@ -169,7 +169,7 @@ test('A registration that waits for a connection and then for a statement ends a
   await expect.poll(timeouts, { message: 'the deadline of the registration ended it' }).toBe(before + 1);
 });
 
-test('If PostgreSQL closes a connection, only a request whose query was running gets a 500', async () => {
+test('If PostgreSQL closes the connections, only requests whose queries were running get a 500', async () => {
   const row = await lockRow(service.database, 'user_ended');
   const inFlight = me(service.url, token('user_ended'));
   expect(await row.waiting(1)).toBe(true);
@@ -184,7 +184,7 @@ test('If PostgreSQL closes a connection, only a request whose query was running 
   expect((await me(service.url, token('user_ended_idle'))).status).toBe(200);
 });
 
-test('While the database is read-only, known users are served, new users get a 500, and events are delivered later', async () => {
+test('While the database is read-only, users that have a row are served, new users get a 500, and events are delivered later', async () => {
   const cached = await me(service.url, token('user_read_cached'));
   await deliver(service.url, userCreated('user_read_known'));
   const readOnly = async (on: boolean) => {

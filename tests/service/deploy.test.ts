@@ -81,7 +81,7 @@ function runScript(databaseUrl: string | undefined, variables: Record<string, st
   });
 }
 
-test('A deployment applies the committed migrations once and writes the same rows as Prisma', async () => {
+test('A deployment applies the committed migrations once and writes the same rows to _prisma_migrations as Prisma', async () => {
   const url = await newDatabase();
   const names = readdirSync(committed, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   const expected = names.map(({ name }) => name).sort();
@@ -241,7 +241,7 @@ test.each<[string, string]>([
   expect(await deployMigrations(url, folder)).toEqual([]);
 });
 
-test('A Vercel preview deployment migrates only with MIGRATE_PREVIEW_DATABASE, and never the database of MIGRATION_DATABASE_URL', async () => {
+test('A Vercel preview deployment migrates a database only if MIGRATE_PREVIEW_DATABASE is set, and never that of MIGRATION_DATABASE_URL', async () => {
   const url = await newDatabase();
   const preview = { VERCEL_ENV: 'preview' };
   const skipped = await runScript(url, preview);
@@ -272,7 +272,7 @@ test('A deployment of an older version ignores migrations that a newer version a
   expect(await deployMigrations(url, older)).toEqual([]);
 });
 
-test('pendingMigrations() returns the pending migrations without a write, or undefined if the role may not read applied migrations', async () => {
+test('pendingMigrations() writes nothing and returns the pending migrations, or undefined if the role may not read the applied ones', async () => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_good': 'CREATE TABLE note (id INT)', '2_bad': 'SELECT 1/0' });
   expect(await pendingMigrations(url, folder)).toEqual(['1_good', '2_bad']);
@@ -348,7 +348,7 @@ describe('The restricted role of docs/deploy.md', async () => {
     expect((await runScript('not looked at', owners)).stdout).toContain('up to date');
   });
 
-  test('With the restricted role of the docs, the db:deploy command succeeds only if no migration is pending', async () => {
+  test('With the restricted role of docs/deploy.md, the db:deploy command succeeds only if no migration is pending', async () => {
     expect(await runScript(ofTheService)).toEqual({
       status: 0,
       stdout: 'nothing to apply: the database is up to date\n',
@@ -363,7 +363,7 @@ describe('The restricted role of docs/deploy.md', async () => {
     await query(owner, 'UPDATE _prisma_migrations SET rolled_back_at = NULL');
   });
 
-  test('The restricted role of the docs cannot change existing users, tables, applied migrations or roles', async () => {
+  test('The restricted role of docs/deploy.md cannot change existing users, tables, applied migrations or roles', async () => {
     for (const statement of [
       'UPDATE users SET id = id',
       'DELETE FROM users',
@@ -379,7 +379,7 @@ describe('The restricted role of docs/deploy.md', async () => {
       );
   });
 
-  test('Guard, register and webhook work with the restricted role of the docs', async () => {
+  test('Guard, register and webhook work with the restricted role of docs/deploy.md', async () => {
     const service = await startTestService({
       server: { url: server.url('postgres'), template: new URL(owner).pathname.slice(1) },
       databaseUrl: () => ofTheService,

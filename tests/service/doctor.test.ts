@@ -17,6 +17,8 @@ import { SIGNING_SECRET } from '../harness/keys';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
+// `npm run doctor` checks the variables, the database, the cache, the identity provider and, with `--url`, a deployed service.
+
 type Variables = Readonly<Record<string, string>>;
 type Problem = readonly ['failure' | 'warning', name: string, message: string];
 
@@ -115,7 +117,7 @@ const otherKey = generateKeyPairSync('rsa', { modulusLength: 2048 })
   .publicKey.export({ type: 'spki', format: 'pem' })
   .toString();
 
-/** Starts a KV store in which `respond` replaces the matching commands. Its argument runs the original command. */
+/** Starts a KV store. `respond` returns the reply to each command that matches. Its argument runs the original command. */
 async function storeWhere(
   commands: RegExp,
   respond: (call: () => Promise<unknown>) => unknown,
@@ -249,7 +251,7 @@ test('The doctor finds no problem in a valid environment and leaves no data behi
   expect(await service.kv.engine.call('EXISTS', ...keys)).toBe(0);
 });
 
-test('The doctor reports a failure if the database role may not execute forgotten_until(), which finds deleted users', async () => {
+test('The doctor reports a failure if the function forgotten_until() is missing or the database role may not execute it', async () => {
   const without = await databaseWith('DROP FUNCTION forgotten_until');
   const closed = await databaseWith('REVOKE EXECUTE ON FUNCTION forgotten_until FROM PUBLIC');
   for (const damaged of [without, closed]) {
@@ -513,7 +515,7 @@ const cases: readonly Case[] = [
     [['failure', 'cache write', 'a written value cannot be read within 2 s']],
   ],
   [
-    'the cache has slow read regions',
+    'the read regions of the cache lag behind',
     laggingStore,
     [['warning', 'cache write', 'a written value cannot be read immediately: the store has read regions']],
   ],
@@ -529,13 +531,14 @@ const cases: readonly Case[] = [
   ],
   ['the cache is full', fullStore, [['failure', 'cache write', "the quota of the store's plan is used up"]]],
   [
-    'the cache returns another error',
+    'the cache responds to PING with an error',
     oddStore,
     [['failure', 'cache', 'the store returns an error (LOADING)']],
   ],
   [
     'the host of the cache does not exist, for example because the store was archived',
-    // A DNS label has at most 63 characters. Without DNS, the lookup of a valid name could fail with another error.
+    // This DNS label is longer than 63 characters, so the lookup always fails with ENOTFOUND. On a machine without DNS, the
+    // lookup of a valid name could fail with another error.
     { KV_REST_API_URL: `https://${'a'.repeat(64)}.invalid` },
     [['failure', 'cache', 'the host of KV_REST_API_URL does not exist (ENOTFOUND)']],
   ],

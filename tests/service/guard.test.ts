@@ -35,7 +35,7 @@ describe('An authenticated request', () => {
     });
   });
 
-  test('The guard accepts the session token of a real session', async () => {
+  test('The guard accepts a session token that the identity provider has issued', async () => {
     const user = service.idp.createUser({ email: 'ada@example.com', password: 'correct horse battery' });
     const { status, body } = await me(
       service.url,
@@ -87,7 +87,7 @@ describe('An authenticated request', () => {
     expect((await me(service.url, token('user_cached'))).body).toMatchObject({ userId: cached });
   });
 
-  test('The guard caches the id of an imported row, which is not a UUIDv7', async () => {
+  test('The guard caches the internal id of an imported user even if it is not a UUIDv7', async () => {
     const imported = '5f0c9a7e-1b2d-4c3e-8f90-a1b2c3d4e5f6';
     await service.database.pool.query('INSERT INTO users (id, identity_provider_user_id) VALUES ($1, $2)', [
       imported,
@@ -298,7 +298,7 @@ test.each(['/', '/account', '/sign-in'])(
   },
 );
 
-test('A page request with a machine token does not call the provider, and a broken handshake does not cause a 5xx', async () => {
+test('The service does not call the provider for a page request with a machine token, and a broken handshake does not cause a 5xx', async () => {
   for (const authorization of ['Bearer ak_0123456789', 'Bearer mt_0123456789', 'Bearer oat_0123456789']) {
     await send(`${service.url}/`, { headers: { authorization } });
   }
@@ -325,13 +325,13 @@ test('A request cannot make the service log a session token or a forged line', a
   expect(service.output()).not.toMatch(/clerk debug|forged/);
 });
 
-test('The guard accepts a token that expired within the clock skew, and a token whose issuer is the URL of a proxy', async () => {
+test('The guard accepts a token that expired 1 s ago, because it allows for clock skew, and a token whose issuer is the URL of a proxy', async () => {
   expect((await me(service.url, token('user_skew', { exp: now() - 1 }))).status).toBe(200);
   const iss = 'https://app.example.com/__clerk';
   expect((await me(service.url, token('user_of_proxy', { iss }))).status).toBe(200);
 });
 
-test('The route gets the body of an API request whose query contains a parameter like those of the SDK', async () => {
+test('The register route receives the body of a request whose query contains a parameter that starts with __clerk', async () => {
   const response = await send(`${service.url}/auth/v1/register?__clerk_x=1&a=b`, {
     method: 'POST',
     headers: bearer(token('user_query')),

@@ -91,13 +91,16 @@ describe('Pipelined requests', () => {
   test.each([
     ['an unknown expectation', { Expect: 'a miracle' }, 417],
     ['no Host', { Host: 'none' }, 400],
-  ])('A request with %s gets an error in JSON with a request id', async (_what, headers, status) => {
-    const head = requestHead(`GET ${ME} HTTP/1.1`, headers);
-    const { statuses, text } = await sendRaw(head.replace('Host: none\r\n', ''));
-    expect(statuses).toEqual([status]);
-    expect(text).toMatch(/x-request-id/i);
-    expect(text).toMatch(/"message":/);
-  });
+  ])(
+    'A request with %s gets an error response in JSON that has a request id',
+    async (_what, headers, status) => {
+      const head = requestHead(`GET ${ME} HTTP/1.1`, headers);
+      const { statuses, text } = await sendRaw(head.replace('Host: none\r\n', ''));
+      expect(statuses).toEqual([status]);
+      expect(text).toMatch(/x-request-id/i);
+      expect(text).toMatch(/"message":/);
+    },
+  );
 
   test('A request with a deeply nested router state of Next.js gets a 400', async () => {
     const state = encodeURI(`${'["a",{"b":'.repeat(150)}["",{}]${'}]'.repeat(150)}`);
@@ -109,7 +112,7 @@ describe('Pipelined requests', () => {
 });
 
 test('The head and the body of a response arrive in one chunk', async () => {
-  // Repeated, because two writes sometimes arrive as one chunk.
+  // Repeated, because two separate writes can also arrive as one chunk.
   for (let times = 0; times < 20; times += 1) {
     const { statuses, pieces } = await sendRaw(requestHead(`GET ${ME} HTTP/1.1`, bearer(token)));
     expect({ statuses, pieces }).toEqual({ statuses: [200], pieces: 1 });

@@ -116,15 +116,17 @@ describe('Generated bodies of register', () => {
     );
   });
 
-  test('Register accepts exactly the ids of 1 to 255 characters without NUL, and returns them unchanged', async () => {
-    const Id = fc.oneof(fc.string({ unit: 'binary', maxLength: 300 }), fc.jsonValue());
+  test('Register accepts exactly the well-formed ids of 1 to 255 code points without NUL, and returns them unchanged', async () => {
+    const Id = fc.oneof(fc.string({ unit: 'binary', maxLength: 300, size: 'max' }), fc.jsonValue());
     await fc.assert(
       fc.asyncProperty(Id, fc.jsonValue(), async (identityProviderUserId, other) => {
         const { status, body } = await check(JSON.stringify({ other, identityProviderUserId }));
         if (status < 300) expect(body).toMatchObject({ identityProviderUserId });
         const fits =
-          typeof identityProviderUserId === 'string' && /^[^\0]{1,255}$/su.test(identityProviderUserId);
-        expect(status < 300).toBe(fits && identityProviderUserId.length <= 255);
+          typeof identityProviderUserId === 'string' &&
+          identityProviderUserId.isWellFormed() &&
+          /^[^\0]{1,255}$/su.test(identityProviderUserId);
+        expect(status < 300).toBe(fits);
       }),
       runs(100),
     );
@@ -140,9 +142,9 @@ describe('Generated bodies of register', () => {
   });
 
   test.each([
-    ['deep arrays', '['.repeat(8000)],
-    ['deep arrays, closed', '['.repeat(8000) + ']'.repeat(8000)],
-    ['deep objects', '{"a":'.repeat(3000)],
+    ['8,000 nested arrays that are not closed', '['.repeat(8000)],
+    ['8,000 nested arrays', '['.repeat(8000) + ']'.repeat(8000)],
+    ['3,000 nested objects that are not closed', '{"a":'.repeat(3000)],
     ['many keys', `{${Array.from({ length: 1500 }, (_, key) => `"k${key}":0`).join(',')}}`],
     ['a huge number', `{"identityProviderUserId":${'9'.repeat(16_000)}}`],
     ['a duplicate key', '{"identityProviderUserId":1,"identityProviderUserId":[]}'],
@@ -174,7 +176,7 @@ interface GeneratedRequest {
   readonly body?: string;
 }
 
-/** Sends a request without `fetch`, which does not send some headers, such as another Host. */
+/** Sends a request with `node:http`, because `fetch` does not let a caller set some headers, such as `Host`. */
 function sendRequest({
   method,
   path,
@@ -386,7 +388,7 @@ describe('Generated headers', () => {
     },
   );
 
-  test('A request gets a 431 if its headers exceed the size limit, but not for 900 short headers or 1,000 cookies', async () => {
+  test('A request with a header of 20,000 characters gets a 431, and a request with 900 short headers or 1,000 cookies does not', async () => {
     const huge = await sendRequest({ method: 'GET', path: ME, headers: { 'x-huge': 'a'.repeat(20_000) } });
     expect(huge.status).toBe(431);
     const many = Object.fromEntries(Array.from({ length: 900 }, (_, index) => [`x-${index}`, 'a']));
@@ -396,7 +398,7 @@ describe('Generated headers', () => {
   });
 });
 
-test('The service works after hostile input, and its log has no server error', async () => {
+test('The service works after the hostile requests of this file, and its log contains no 5xx', async () => {
   expect((await me(service.url, token)).status).toBe(200);
   expect(service.linesWith('"msg":"request"').length).toBeGreaterThan(500);
   expect(service.linesWith('"status":5')).toEqual([]);
@@ -406,7 +408,7 @@ test('The service works after hostile input, and its log has no server error', a
 const SEED = 20_261_121;
 
 test('Hostile requests cause no 5xx, log no client input, leave no connection open and register no user', async () => {
-  // Without CLERK_FAPI_URL, the service does not proxy to the emulator, as in production.
+  // As in production, CLERK_FAPI_URL is not set, so the service does not proxy requests to the Clerk emulator.
   const production = stopAfterTest(await startTestService({ environment: { CLERK_FAPI_URL: '' } }));
   expect(await attack(production, hostileRequests(1_000, SEED))).toEqual([]);
 }, 240_000);

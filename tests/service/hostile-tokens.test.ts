@@ -33,14 +33,14 @@ describe('Keys of session tokens', () => {
     tokenFor(service.idp, 'user_confused', claims, { header, ...(privateKeyPem ? { privateKeyPem } : {}) });
   const ourKid = () => service.idp.signingKey.kid;
 
-  test('A token that the key of this instance signed is accepted, whether the service fetches the key or reads it from a variable', async () => {
+  test('A token that the key of the provider signed is accepted, whether the service fetches the key or reads it from a variable', async () => {
     for (const url of [service.url, fetchingKeys.url]) {
       expect((await me(url, signed({ kid: ourKid() }))).status).toBe(200);
     }
   });
 
   test.each<[string, () => Record<string, unknown>]>([
-    ['the kid of our key', () => ({ kid: ourKid() })],
+    ["the kid of the provider's key", () => ({ kid: ourKid() })],
     ['an unknown kid', () => ({ kid: 'theirs' })],
     ['no kid', () => ({ kid: undefined })],
     ['an empty kid', () => ({ kid: '' })],
@@ -70,8 +70,8 @@ describe('Keys of session tokens', () => {
       {},
     ],
     ['A token of a custom JWT template', { email: 'user@example.com', sts: undefined, v: undefined }, {}],
-    ['A token in the category of session tokens', {}, { cat: 'cl_B7d4PD111AAA' }],
-  ])('%s that this instance signed', (what, claims, header) => {
+    ['A token whose header has the category of a session token', {}, { cat: 'cl_B7d4PD111AAA' }],
+  ])('%s that the provider signed', (what, claims, header) => {
     test.each<[string, unknown]>([
       ['no sid', undefined],
       ['an empty sid', ''],
@@ -103,7 +103,7 @@ describe('Keys of session tokens', () => {
     clock.unfreeze();
   });
 
-  test('With fetched keys, a token with an unknown kid gets a 401 even if the key of this instance signed it', async () => {
+  test('With fetched keys, a token with an unknown kid gets a 401 even if the key of the provider signed it', async () => {
     for (const kid of ['theirs', '', '../../etc/passwd', '__proto__']) {
       expect((await me(fetchingKeys.url, signed({ kid }))).status).toBe(401);
     }

@@ -29,7 +29,7 @@ const cases = await Promise.all(
 );
 
 test.each(cases)(
-  'Requests get a 401 and log one warning if the provider returns $what instead of keys',
+  'Requests get a 401, and the service logs one warning, if the identity provider returns $what instead of its keys',
   async ({ service, responses }) => {
     expect(responses).toHaveLength(2);
     for (const response of responses) {

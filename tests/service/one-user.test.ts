@@ -22,12 +22,15 @@ async function visit(id: string): Promise<string> {
   expect(status).toBe(200);
   return String(Object(body).userId);
 }
-/** Moves the time of each deletion into the past, so that the tokens of later visits are newer. */
+/**
+ * Sets the time of each deletion back by 10 s, so that a new session token can link the user. A user that the forget command
+ * has deleted is forgotten: only a session token that is more than 5 s newer than the deletion links the user again.
+ */
 const ageDeletions = () =>
   database.pool.query(`UPDATE forgotten_users SET forgotten_at = forgotten_at - interval '10 seconds'`);
 /**
  * Runs the deletion of the forget command in this process. Calls `meanwhile` instead of the pause between the deletion of the
- * row and the last deletion of the cached id. The user stays forgotten for 30 days.
+ * row and the last deletion of the cached id. Stores for 30 days that the user is forgotten.
  */
 async function forgetWith(
   id: string,
@@ -125,7 +128,7 @@ test('A request that reads the row of a user before its deletion leaves no cache
 
 function soleProcess() {
   const [process] = service.processes;
-  if (process === undefined) throw new Error('A service has a process');
+  if (process === undefined) throw new Error('The service has no process.');
   return process;
 }
 
@@ -180,7 +183,7 @@ test('A foreign key with ON DELETE RESTRICT prevents the deletion of a user, and
   await database.pool.query('DROP TABLE notes_kept, notes_gone');
 });
 
-test('The forget command does not delete a user without a confirmation, without a cache, or with two ids', async () => {
+test('The forget command deletes nothing if it is not confirmed, if it gets two ids or if the cache does not respond', async () => {
   const id = 'user_who_stays';
   const userId = await visit(id);
   const unconfirmed = await command('forget', id);
@@ -197,7 +200,7 @@ test('The forget command does not delete a user without a confirmation, without 
   expect(await database.rowsOf(id)).toMatchObject([{ id: userId }]);
 });
 
-test('The forget command rejects an id that is the internal id of one user and the identity-provider id of another', async () => {
+test('The forget command rejects an id that is the internal id of one user and the identity-provider id of another user', async () => {
   const userId = await visit('user_first_of_two');
   await register(service.url, tokenFor(idp, 'user_caller'), { identityProviderUserId: userId });
   const { exit, stderr } = await forget(userId, '--yes');
@@ -208,7 +211,7 @@ test('The forget command rejects an id that is the internal id of one user and t
   expect(await database.rowsOf(userId)).toHaveLength(1);
 });
 
-test('A forgotten user is not linked by an older token, register or an event until the remember command runs', async () => {
+test('An older token, the register route or an event does not link a forgotten user before the remember command runs', async () => {
   const id = 'user_to_stay_forgotten';
   const before = tokenFor(idp, id, { iat: now() - 30 });
   const caller = tokenFor(idp, 'user_calling');
@@ -238,7 +241,7 @@ test('A forgotten user is not linked by an older token, register or an event unt
   expect(await database.rowsOf(id)).toHaveLength(1);
 });
 
-test('The export command prints the data of a user for the internal id and for the provider id', async () => {
+test('The export command prints the same data of a user for the internal id and for the provider id', async () => {
   const { id } = signUp('exported');
   const userId = await visit(id);
   await database.pool.query('INSERT INTO webhook_subjects (id, applied_time) VALUES ($1, 1000), ($2, 1)', [
@@ -266,7 +269,7 @@ test('The export command prints the data of a user for the internal id and for t
   expect(await command('export')).toMatchObject({ exit: 2, stderr: expect.stringContaining('Pass one id') });
 });
 
-test('The export of a user contains the rows that the given function reads from the tables of the team', async () => {
+test('The export of a user contains the rows that the passed function returns from tables of the application', async () => {
   const { exportUser } = await import('#lib/users/export');
   const userId = await visit('user_with_tables');
   const user = { userId, identityProviderUserId: 'user_with_tables' };

@@ -30,7 +30,7 @@ async function sendRaw(bytes: string): Promise<Received> {
   return { status: response.status, headers: response.headers, body: JSON.parse(response.text) };
 }
 
-/** Requests that are rejected before routing, by the name of the example of their response. */
+/** Functions that send a request that is rejected before routing. A key is the name of the example of the response. */
 const rejections: Record<string, (line: string) => Promise<Received>> = {
   badRequest: (line) => sendRaw(`${line}\r\nConnection: close\r\n\r\n`),
   requestTimeout: (line) => sendRaw(`${line}\r\nHost: localhost\r\nX-Never-`),
@@ -43,13 +43,13 @@ async function withoutDatabase(sendRequest: () => Promise<Received>): Promise<Re
   return sendRequest().finally(() => proxy.treat('forward'));
 }
 
-/** Registers as a caller that is cached, so that only the registration itself needs the database. */
+/** Registers with the token of a caller whose id is cached, so that only the registration itself needs the database. */
 const submit = (body: unknown) => register(service.url, token('user_caller'), body);
 const submitId = (id: unknown) => submit({ identityProviderUserId: id });
 const get = (path: string) => send(`${service.url}${path}`);
 const event = (value: unknown) => deliver(service.url, JSON.stringify(value));
 
-/** Creates the row of the examples. Its internal id would otherwise be random. */
+/** Inserts the user of the documented examples. The service itself would give the user a random internal id. */
 async function insertExampleUser(): Promise<void> {
   await pool.query('DELETE FROM users WHERE id = $1 OR identity_provider_user_id = $2', [
     userId,

@@ -23,8 +23,8 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
   const token = (claims: object = {}) =>
     tokenFor(service.idp, 'user_of_a_page', { azp: FRONTEND, ...claims });
   /**
-   * Cookies of an expired session. The SDK renews such a session with a handshake, a redirect through the provider that passes
-   * the new cookies to the page by a nonce.
+   * Cookies of an expired session. The SDK renews such a session with a handshake: it redirects the browser to the identity
+   * provider, which redirects back with a nonce. The SDK then exchanges the nonce for new cookies at the Backend API.
    */
   const expired = () => cookie(token({ iat: now() - 3600, nbf: now() - 3610, exp: now() - 3000 }));
   const SIGN_IN = /\/sign-in\?redirect_url=%2Faccount$/;
@@ -59,12 +59,12 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     expect((await visit(signIn('/account'), { cookie: '' })).status).toBe(200);
   });
 
-  test('The API rejects a session cookie without azp, which a page accepts', async () => {
+  test('The API rejects a session cookie without azp, although a page accepts such a cookie', async () => {
     const { status } = await send(`${service.url}${ME}`, { headers: cookie(token({ azp: undefined })) });
     expect(status).toBe(401);
   });
 
-  test('With an unknown handshake nonce, a page is served signed out and does not start another handshake', async () => {
+  test('If the handshake nonce is unknown, the service treats the user as signed out and does not start another handshake', async () => {
     const page = await visit(`${service.url}/?__clerk_handshake_nonce=nonce_unknown`, expired());
     expect({ status: page.status, location: page.headers.get('location') }).toEqual({
       status: 200,
@@ -88,7 +88,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     }
   });
 
-  test('A handshake nonce does not sign in a session of another party', async () => {
+  test('A handshake nonce does not sign the user in if the session token of the handshake belongs to another party', async () => {
     const foreign = token({ azp: 'https://blog.example.com' });
     backendApi.handler = (_request, response) => {
       const directives = [`__session=${foreign}; Path=/`, '__client_uat=1; Path=/'];
@@ -102,7 +102,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
   });
 
   test.each(['does not respond', 'closes the connection', 'responds with status 500'])(
-    'A page with a handshake nonce is served signed out if the Backend API %s',
+    'The service treats the user of a handshake nonce as signed out if the Backend API %s',
     async (failure) => {
       let isClosed = false;
       backendApi.handler = (request, response) => {

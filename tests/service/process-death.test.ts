@@ -39,7 +39,7 @@ async function start(environment: Record<string, string> = {}): Promise<ServiceP
 const caller = () => tokenFor(service.idp, 'user_caller');
 const hook = (url: string) => `${url}${HOOK}`;
 
-test('After SIGKILL during a burst, every acknowledged user exists, and redelivery registers the user of each event', async () => {
+test('After SIGKILL under load, every user whose registration got a 2xx exists, and redelivery registers the user of each event', async () => {
   const victim = await start();
   const { webhooks, store } = service.idp;
   webhooks.setEndpoint({ url: hook(victim.url), secrets: webhooks.endpoint?.secrets ?? [] });
@@ -245,7 +245,7 @@ test('A request that ends shortly before the shutdown deadline of 9 s gets its r
   const client = await connected(stopping.url);
   const body = userCreated('user_late_response');
   const headers = { ...signatureHeaders(body), 'Content-Length': String(body.length) };
-  // With this treatment, a connection attempt to the database fails after 7 s.
+  // With `hold`, the proxy accepts connections but PostgreSQL does not respond. A connection attempt fails after 7 s.
   await service.database.proxy.treat('hold');
   onTestFinished(() => service.database.proxy.treat('forward'));
   process.kill(stopping.pid, 'SIGTERM');

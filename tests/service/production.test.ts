@@ -17,7 +17,7 @@ describe.each(['test', 'live'] as const)('A production service with %s keys', as
   };
   const service = stopAfterAll(await startTestService({ keys, environment }));
 
-  test(`A service with ${keys} keys proxies no request, and its pages load the browser SDK from the instance`, async () => {
+  test(`A service with ${keys} keys proxies no request, and its pages load the browser SDK from the Clerk instance`, async () => {
     for (const path of ['/__clerk', '/__clerk/v1/environment', '/__clerk/npm/@clerk/clerk-js']) {
       expect((await send(`${service.url}${path}`)).status).toBe(404);
     }

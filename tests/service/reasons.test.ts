@@ -14,12 +14,13 @@ const fetchingKeys = stopAfterAll(await startServiceProcess({ ...service.environ
 const foreignKey = foreignKeys().privateKey;
 const token = (claims: Record<string, unknown> = {}, signing: Signing = {}) =>
   tokenFor(service.idp, 'user_of_a_reason', { azp: FRONTEND, ...claims }, signing);
-/** Returns complete session cookies except the named one. */
+/** Returns the cookies of a session without the named one. */
 const cookiesWithout = (name: string) => {
   const complete = cookie(token()).cookie;
   return { cookie: complete.replace(new RegExp(`${name}=[^;]*(?:; )?`), '') };
 };
 
+// An operator has deleted this user with the forget command. Only a session token that is issued later links the user again.
 const FORGOTTEN = 'user_who_is_forgotten';
 await service.database.pool.query(
   `INSERT INTO forgotten_users VALUES (forgotten_user_hash($1), now() + interval '1 hour', now() + interval '1 day')`,
@@ -28,45 +29,57 @@ await service.database.pool.query(
 
 type Credential = () => Record<string, string>;
 const cases: [reason: string, description: string, Credential][] = [
-  ['no-credential', 'no header', () => ({})],
-  ['no-credential', 'another scheme', () => ({ authorization: 'Basic dXNlcjpwYXNz' })],
-  ['no-credential', 'unrelated cookies', () => ({ cookie: 'theme=dark; __client_uat=1' })],
-  ['foreign-cookie', 'another site', () => ({ ...cookie(token()), 'sec-fetch-site': 'cross-site' })],
+  ['no-credential', 'none', () => ({})],
+  ['no-credential', 'a header with the scheme Basic', () => ({ authorization: 'Basic dXNlcjpwYXNz' })],
+  ['no-credential', 'cookies without a session', () => ({ cookie: 'theme=dark; __client_uat=1' })],
+  [
+    'foreign-cookie',
+    'session cookies in a request from another site',
+    () => ({ ...cookie(token()), 'sec-fetch-site': 'cross-site' }),
+  ],
   [
     'incomplete-cookies',
-    'no cookie __client_uat, the time of the sign-in',
+    'session cookies without __client_uat, the time of the sign-in',
     () => cookiesWithout('__client_uat'),
   ],
   ['malformed', 'a bearer that is not a token', () => bearer('hello')],
   ['malformed', 'an API key', () => bearer('ak_0123456789abcdef')],
   ['malformed', 'an OAuth token', () => bearer(token({}, { header: { typ: 'at+jwt' } }))],
-  ['malformed', 'the subject of a machine', () => bearer(token({ sub: 'mch_machine' }))],
-  ['malformed', 'algorithm none', () => bearer(token({}, { header: { alg: 'none' } }))],
-  ['malformed', 'another algorithm', () => bearer(token({}, { header: { alg: 'HS256' } }))],
-  ['malformed', 'no sub', () => bearer(token({ sub: undefined }))],
-  ['malformed', 'no sid', () => bearer(token({ sid: undefined }))],
-  ['malformed', 'no sid, as a cookie', () => cookie(token({ sid: undefined }))],
-  ['malformed', 'no exp', () => bearer(token({ exp: undefined }))],
-  ['expired', 'as a bearer', () => bearer(token({ exp: now() - 6 }))],
-  ['expired', 'as a cookie', () => cookie(token({ exp: now() - 6 }))],
+  ['malformed', 'a token whose subject is a machine', () => bearer(token({ sub: 'mch_machine' }))],
+  ['malformed', 'a token with the algorithm none', () => bearer(token({}, { header: { alg: 'none' } }))],
+  ['malformed', 'a token with the algorithm HS256', () => bearer(token({}, { header: { alg: 'HS256' } }))],
+  ['malformed', 'a token without sub', () => bearer(token({ sub: undefined }))],
+  ['malformed', 'a token without sid', () => bearer(token({ sid: undefined }))],
+  ['malformed', 'a cookie without sid', () => cookie(token({ sid: undefined }))],
+  ['malformed', 'a token without exp', () => bearer(token({ exp: undefined }))],
+  ['expired', 'an expired bearer token', () => bearer(token({ exp: now() - 6 }))],
+  ['expired', 'an expired session cookie', () => cookie(token({ exp: now() - 6 }))],
   [
     'expired',
-    'a cookie from before the last sign-in',
+    'a session cookie that is older than the last sign-in',
     () => ({ cookie: cookie(token()).cookie.replace('uat=1', `uat=${now() + 60}`) }),
   ],
-  ['not-yet-valid', 'by nbf', () => bearer(token({ nbf: now() + 60 }))],
-  ['not-yet-valid', 'by iat, as a cookie', () => cookie(token({ iat: now() + 60 }))],
-  ['wrong-key', 'as a bearer', () => bearer(token({}, { privateKeyPem: foreignKey }))],
-  ['wrong-key', 'as a cookie', () => cookie(token({}, { privateKeyPem: foreignKey }))],
-  ['wrong-party', 'another frontend', () => bearer(token({ azp: 'https://blog.example.com' }))],
-  ['wrong-party', 'no azp', () => bearer(token({ azp: undefined }))],
-  ['wrong-party', 'no azp, as a cookie', () => cookie(token({ azp: undefined }))],
-  ['pending-session', 'as a bearer', () => bearer(token({ sts: 'pending' }))],
-  ['pending-session', 'as a cookie', () => cookie(token({ sts: 'pending' }))],
-  ['no-user-id', 'an empty sub', () => bearer(token({ sub: '' }))],
-  ['no-user-id', 'a sub that is too long', () => bearer(token({ sub: 'u'.repeat(256) }))],
-  ['forgotten', 'as a bearer', () => bearer(token({ sub: FORGOTTEN }))],
-  ['forgotten', 'as a cookie', () => cookie(token({ sub: FORGOTTEN }))],
+  ['not-yet-valid', 'a token whose nbf is in the future', () => bearer(token({ nbf: now() + 60 }))],
+  ['not-yet-valid', 'a session cookie whose iat is in the future', () => cookie(token({ iat: now() + 60 }))],
+  [
+    'wrong-key',
+    'a bearer token that another key signed',
+    () => bearer(token({}, { privateKeyPem: foreignKey })),
+  ],
+  [
+    'wrong-key',
+    'a session cookie that another key signed',
+    () => cookie(token({}, { privateKeyPem: foreignKey })),
+  ],
+  ['wrong-party', 'a token of another frontend', () => bearer(token({ azp: 'https://blog.example.com' }))],
+  ['wrong-party', 'a token without azp', () => bearer(token({ azp: undefined }))],
+  ['wrong-party', 'a session cookie without azp', () => cookie(token({ azp: undefined }))],
+  ['pending-session', 'the bearer token of a pending session', () => bearer(token({ sts: 'pending' }))],
+  ['pending-session', 'the cookie of a pending session', () => cookie(token({ sts: 'pending' }))],
+  ['no-user-id', 'a token with an empty sub', () => bearer(token({ sub: '' }))],
+  ['no-user-id', 'a token with a sub that is too long', () => bearer(token({ sub: 'u'.repeat(256) }))],
+  ['forgotten', 'the bearer token of a forgotten user', () => bearer(token({ sub: FORGOTTEN }))],
+  ['forgotten', 'the cookie of a forgotten user', () => cookie(token({ sub: FORGOTTEN }))],
 ];
 
 let requests = 0;

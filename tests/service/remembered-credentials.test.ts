@@ -5,11 +5,12 @@ import { bearer, cookie, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-// Tests the cache of verified credentials with the real SDK. An entry belongs to one credential and expires with it.
+// A process of the service caches verified session tokens and cookies. These tests use the real SDK. They check that a cache
+// entry is used only for its own credential and expires with it.
 const clock = stopAfterAll(adjustableClock());
 const service = stopAfterAll(await startTestService({ environment: clock.environment }));
 
-/** Sends a request. Returns the provider id of its user, or the status if the request is rejected. */
+/** Sends a request. Returns the identity-provider id of its user, or the status if the request is rejected. */
 const userOf = async (headers: Record<string, string>, url = service.url) => {
   const { status, body } = await send(`${url}/users/v1/me`, { headers });
   return status === 200 ? Object(body).identityProviderUserId : status;
@@ -82,7 +83,7 @@ test('A cached token gets a 401 once it has expired by more than the clock skew 
   }
 });
 
-test('A process that is started with a new key of the instance rejects tokens that the old key signed', async () => {
+test('A process that is started with another IDP_JWT_KEY rejects tokens that the previous key signed', async () => {
   const token = tokenFor(service.idp, 'user_rotated');
   expect(await userOf(bearer(token))).toBe('user_rotated');
   const { publicKey } = foreignKeys();

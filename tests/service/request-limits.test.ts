@@ -46,7 +46,7 @@ test.each(['/', '/docs', '/unknown'])(
   },
 );
 
-test('A page serves a browser with 1,900 cookies', async () => {
+test('A page request with 1,900 cookies gets a 200', async () => {
   const cookie = Array.from({ length: 1_900 }, (_, index) => `c${index}=`).join('; ');
   const { statuses } = await sendRaw(requestHead('GET / HTTP/1.1', { Cookie: cookie }));
   expect(statuses).toEqual([200]);
@@ -102,7 +102,7 @@ describe('The number of chunks of a body is limited', () => {
     expect((await sendRaw(`${head}${chunks}0\r\n\r\n`)).statuses).toEqual([201]);
   });
 
-  test('A webhook body in 1,023 chunks of 1 KiB is not rejected for the number of its chunks', async () => {
+  test('A webhook body in 1,023 chunks of 1 KiB is not rejected because of the number of its chunks', async () => {
     // The size of a chunk is hexadecimal.
     const chunk = `400\r\n${'x'.repeat(1_024)}\r\n`;
     const head = requestHead(`POST ${HOOK} HTTP/1.1`, CHUNKED);

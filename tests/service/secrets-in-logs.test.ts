@@ -9,7 +9,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 
-/** Private values of the requests below and of the database. Only `path` may appear in the output, a few times. */
+/** Private values in the requests below and in the database. The output must not contain them, except `path` a few times. */
 const MARKS = {
   email: `${mark('ada')}@example.com`,
   firstName: mark('Ada'),
@@ -24,7 +24,7 @@ const MARKS = {
   databasePassword: mark('password'),
 } as const;
 
-/** Id of the valid deliveries. The log contains this id, so that operators can find the delivery in the sender's log. */
+/** Message id of the valid webhook deliveries. Operators search for it in the log of the service and in that of the sender. */
 const MESSAGE_ID = 'msg_of_the_valid_delivery';
 
 /** Responses to the hostile traffic, with their headers. */
@@ -151,7 +151,7 @@ describe('After hostile traffic with and without cache and database', () => {
     msg: z.literal('request'),
   });
 
-  test('A request line of the log is JSON with only the request id, route, status, duration and outcomes', () => {
+  test('The log line of a request is a JSON object that contains only known fields', () => {
     const lines = service.linesWith('"msg":"request"').map((line) => Line.parse(JSON.parse(line)));
     expect(lines.length).toBeGreaterThan(60);
     const outcomes = new Set(

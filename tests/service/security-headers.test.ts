@@ -66,7 +66,7 @@ test('The Content-Security-Policy of the local stack allows only the origin of t
   expect(policy).not.toContain('unsafe-eval');
 });
 
-test('The Content-Security-Policy with a real instance allows only the hosts of the provider and of the captcha', () => {
+test('The Content-Security-Policy of a service with a real Clerk instance allows only the hosts of Clerk and of the captcha', () => {
   const policy = contentSecurityPolicy({ ...sources, sameOrigin: false });
   expect(foreign(policy)).toEqual([
     'https://clerk.example.com',

@@ -105,7 +105,7 @@ test('A request whose body is incomplete at the timeout gets a 408, and the conn
     expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
 });
 
-test('After an early response, the server closes the connection even if the client keeps sending its body', async () => {
+test('After a response to an incomplete request, the server closes the connection even if the client keeps sending the body', async () => {
   for (const { statuses, closed } of await slowClients.unreadBodies) {
     expect({ responses: statuses.length, closed }).toEqual({ responses: 1, closed: true });
   }

@@ -39,7 +39,7 @@ describe('Start of the service', () => {
     },
   );
 
-  test('The service exits with 1 and names a malformed variable without its value', async () => {
+  test('The service exits with 1 and prints the name of a malformed variable, but not its value', async () => {
     const secret = 'whsec_c2hvcnQtYnV0LXNlY3JldA==';
     const { status, output } = await start({ ...BUILD_TIME_VALUES, IDP_WEBHOOK_SIGNING_SECRET: secret });
     expect(status).toBe(1);
@@ -66,7 +66,7 @@ test.each([
   ['live keys with authorized parties', 'live', { IDP_AUTHORIZED_PARTIES: 'https://app.example.com' }, 0],
   ['test keys', 'test', {}, 0],
 ] as const)(
-  'The service recommends authorized parties only for live keys without them: %s',
+  'The service recommends IDP_AUTHORIZED_PARTIES only if its keys are live keys and the variable is not set: %s',
   async (_what, keys, environment, times) => {
     const service = await startTestService({ keys, environment });
     onTestFinished(() => service.stop());
@@ -98,7 +98,7 @@ describe('Build output', () => {
       .filter((file) => file.endsWith('.nft.json'))
       .flatMap((file) => readFileSync(file, 'utf8').match(/[^"]*\/(?:dev|packages)\/[^"]*/g) ?? []);
     expect(traced.filter((file) => sources.some((source) => file.endsWith(source)))).toEqual([]);
-    // A message of the emulator.
+    // An error message of the Clerk emulator, which belongs to the local stack.
     const marker = 'The emulator failed';
     expect(files.filter((file) => readFileSync(file, 'latin1').includes(marker))).toEqual([]);
   });

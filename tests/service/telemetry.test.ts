@@ -358,7 +358,7 @@ test('The service does not forward the trace headers of a caller to the KV store
   proxy.onClientData = (chunk) => {
     sent += chunk.toString();
   };
-  // By default, @vercel/otel forwards trace headers to this host name.
+  // By default, @vercel/otel forwards trace headers to the host name `localhost`.
   const calling = await startProcess({ KV_REST_API_URL: `http://localhost:${proxy.port}` });
   const headers = { ...bearer(token), ...TRACE };
   expect(await send(`${calling.url}/users/v1/me`, { headers })).toMatchObject({ status: 200 });
@@ -381,7 +381,7 @@ test.each(['hang', 'fail'] as const)(
   },
 );
 
-test('A telemetry receiver that is down affects neither responses nor the shutdown, and is logged only once', async () => {
+test('A telemetry receiver that is down affects neither responses nor the shutdown, and the failure is logged only once', async () => {
   const own = await startOtlpReceiver();
   await own.stop();
   const running = await startProcess(otelVariables(own));
@@ -421,7 +421,7 @@ test('With telemetry off, the service does not load the OpenTelemetry SDK', asyn
   expect(sdkFiles.filter((file) => loaded.includes(file))).toEqual([]);
 });
 
-// Shows that the test before this one would detect a loaded SDK.
+// Shows that the test above would detect a loaded SDK.
 test('With telemetry on, the service loads the OpenTelemetry SDK', async () => {
   const loaded = await loadedBy({});
   expect(sdkFiles.length).toBeGreaterThan(0);

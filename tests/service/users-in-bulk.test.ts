@@ -15,6 +15,9 @@ import { SECRET_KEY } from '../harness/keys';
 import { runCommandInProcess } from '../vitest/run-command-in-process';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
+// `npm run users:backfill` registers all users of the identity provider. `npm run users:check` compares the users of the
+// provider with the rows of the database. A forgotten user is one that an operator has deleted with `npm run users:forget`.
+
 const folder = temporaryFolder();
 const USERS = 2_000;
 /** Sign-up time of the initial users. Users that a test adds are newer. */
@@ -22,7 +25,7 @@ const LONG_AGO = Date.parse('2026-01-01');
 
 let database: TestDatabase;
 let provider: Emulator;
-/** A proxy in front of the provider that simulates failures. */
+/** A proxy in front of the identity provider. The tests make it fail. */
 let front: StubServer;
 let state: string;
 
@@ -133,7 +136,7 @@ test('A backfill registers each user with a valid id despite a rate limit, error
   });
 });
 
-test('A backfill that was killed continues after its last committed page and skips no user', async () => {
+test('The run after a killed backfill continues after the last committed page and skips no user', async () => {
   const ids = signUp(USERS);
   const locks: RowLock[] = [];
   front.handler = async (request, response) => {
@@ -193,7 +196,7 @@ test('A backfill waits for a database that is temporarily unavailable', async ()
   expect(stderr).toMatch(/The database failed \(\w+\)\. Retry in/);
 });
 
-test('A backfill registers all 20,000 users of an import with 100 users per second', async () => {
+test('A backfill registers all 20,000 users of an import that created 100 users per second', async () => {
   const template = userTemplate();
   const ids = arrivalTimes(20_000, 100).map((createdAt, index) => {
     const id = `user_${index}`;

@@ -39,7 +39,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
 
   test.each([
     ['another type', { type: 'test.updated', data: { id: 'user_other' } }],
-    ['a type in another case', { type: 'User.Created', data: { id: 'user_other' } }],
+    ['a type with different upper and lower case', { type: 'User.Created', data: { id: 'user_other' } }],
     ['a deletion', { type: 'test.deleted', data: { id: 'user_other', deleted: true } }],
     ['an empty type', { type: '', data: { id: 'user_other' } }],
     ['no data', { type: 'user.created' }],
@@ -68,12 +68,9 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     ['an id with NUL', userCreated('a\0b')],
     ['an id with a lone surrogate', String.raw`{"type":"user.created","data":{"id":"a\udfff"}}`],
     ['an id of 256 characters', userCreated('u'.repeat(256))],
-  ])(
-    'A webhook body with a valid signature that is not a valid event gets a 400: %s',
-    async (_what, body) => {
-      expect(await deliver(service.url, body)).toMatchObject(invalidEvent);
-    },
-  );
+  ])('A correctly signed webhook body that is not a valid event gets a 400: %s', async (_what, body) => {
+    expect(await deliver(service.url, body)).toMatchObject(invalidEvent);
+  });
 
   test('A delivery without a body gets a 400 "Missing body", with or without a signature', async () => {
     const missing = { status: 400, body: { message: 'Missing body' } };
@@ -127,18 +124,18 @@ describe('POST /webhooks/idp/v1/user-created', () => {
       ['no signature', () => without('svix-signature')],
       ['an empty id', () => ({ ...valid(), 'svix-id': '' })],
       ['a signature of another body', () => signatureHeaders(userCreated('user_else'))],
-      ['another id', () => ({ ...valid(), 'svix-id': 'msg_else' })],
+      ['an id that was not signed', () => ({ ...valid(), 'svix-id': 'msg_else' })],
       ['an id with a dot', () => signatureHeaders(body, { id: 'msg.signed' })],
       [
         'a signature by an unknown secret',
         () => signatureHeaders(body, { secret: `whsec_${Buffer.alloc(32).toString('base64')}` }),
       ],
       [
-        'another version',
+        'a signature of version v2',
         () => ({ ...valid(), 'svix-signature': (valid()['svix-signature'] ?? '').replace('v1,', 'v2,') }),
       ],
       [
-        'no version',
+        'a signature without a version',
         () => ({ ...valid(), 'svix-signature': (valid()['svix-signature'] ?? '').replace('v1,', '') }),
       ],
       ['a version without a signature', () => ({ ...valid(), 'svix-signature': 'v1' })],
@@ -163,7 +160,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     test.each([
       ['the Standard Webhooks names', () => signatureHeaders(body, { names: 'webhook' })],
       [
-        'both kinds of names',
+        'a mix of svix and Standard Webhooks names',
         () => {
           const { 'svix-id': id = '', ...rest } = valid();
           return { ...rest, 'webhook-id': id };

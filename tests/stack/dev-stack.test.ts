@@ -65,10 +65,10 @@ async function expectAllStopped({ app, databaseUrl, kv, identityProvider }: Deta
 describe('Without environment variables, and with port 3000 in use', async () => {
   const occupied = createServer();
   afterAll(() => void occupied.close());
-  await listen(occupied, 3000).catch(() => {}); // Another process already uses the port.
+  await listen(occupied, 3000).catch(() => {}); // Rejects if another process already uses the port.
   const stack = await startStack();
 
-  test('The local stack starts without configuration, and the printed commands work', async () => {
+  test('The local stack starts without configuration, and the commands that it prints work', async () => {
     expect(stack.commands).toHaveLength(3);
     const [createUser, token, me] = stack.commands;
 
@@ -129,7 +129,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
       expect(unknown.stderr).toContain(name);
   });
 
-  test('A new user of the local stack signs up at the printed URLs and sees both ids and the webhook delivery', async () => {
+  test('A new user of the local stack signs up at the printed URL, and the pages show the ids of the user and the webhook delivery', async () => {
     const browser = await launchBrowser();
     onTestFinished(() => browser.close());
     const printedUrl = (name: string) =>
@@ -228,7 +228,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
   );
 });
 
-test('The local stack warns about a user-provided database without migrations, and ends with its parent process', async () => {
+test('The local stack warns if the database of DATABASE_URL is not migrated, and ends when its parent process ends', async () => {
   const database = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
   onTestFinished(() => database.drop());
   const own = { DATABASE_URL: database.url };
@@ -274,7 +274,7 @@ test.each([
   },
 );
 
-test('The checks of a user-provided database and store reject within seconds if the server never responds', async () => {
+test('The checks of a database and a store that the user provides reject within seconds if the server does not respond', async () => {
   const silent = createServer((socket) => void socket.on('error', () => {}));
   onTestFinished(() => void silent.close());
   const place = `127.0.0.1:${await listen(silent)}`;
@@ -320,7 +320,7 @@ test('The local stack exits and names the missing variable if the environment is
   expect(written.stderr).not.toContain('hidden');
 });
 
-test('The local stack does not start anything if PORT is in use', async () => {
+test('The local stack does not start anything if the port in PORT is in use', async () => {
   const occupied = createServer();
   onTestFinished(() => void occupied.close());
   const port = String(await listen(occupied));

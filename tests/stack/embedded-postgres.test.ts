@@ -39,7 +39,7 @@ function serverProcess(server: { readonly dataFolder: string }): number {
   return Number(readFileSync(path.join(server.dataFolder, 'postmaster.pid'), 'utf8').split('\n')[0]);
 }
 
-/** Starts a process that runs `before`, starts a PostgreSQL server in the folder and waits until it is killed. */
+/** Starts a Node.js process that runs `before`, starts a PostgreSQL server in the folder and then waits to be killed. */
 async function startInAnotherProcess(folder: string, before = '') {
   const program = path.join(root, `holder-${folders}.mts`);
   const module = fileURLToPath(new URL('../../dev/postgres/server.ts', import.meta.url));
@@ -121,7 +121,8 @@ test('The embedded PostgreSQL ends when the process that started it is killed, a
 
 test('startPostgres() adopts a server that an earlier process left running, and stop() terminates it', async () => {
   const folder = newFolder();
-  // The watchdog, a process that ends the server after its parent, cannot start without a program. The server keeps running.
+  // A watchdog process normally stops the server when the process that started the server ends. With this `execPath`, the
+  // watchdog cannot start, so the server keeps running.
   const { child, pid } = await startInAnotherProcess(folder, `process.execPath = '/nowhere';`);
   await kill(child);
   expect(isAlive(pid)).toBe(true);
@@ -137,7 +138,8 @@ test('The embedded PostgreSQL starts even if postmaster.pid contains the process
   const first = await start(folder);
   await first.createDatabase('kept');
   await first.stop();
-  // PostgreSQL mistakes any running process of its own user for a server.
+  // If a process of its own operating-system user has the id in postmaster.pid, PostgreSQL assumes that a server is running
+  // and does not start.
   const { uid, gid } = statSync(first.dataFolder);
   const other = spawn('sleep', ['600'], {
     cwd: '/',

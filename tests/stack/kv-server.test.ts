@@ -222,7 +222,7 @@ describe('The HTTP interface of the KV server', () => {
     ['the token and one more character', `Bearer ${token}x`],
     ['another scheme', `Basic ${token}`],
   ])(
-    'A request to the KV server with %s gets a 401 and runs no command on any path',
+    'A request to the KV server with %s gets a 401 on each path, and no command runs',
     async (_name, authorization) => {
       const seen = vi.fn();
       const server = await serve(memoryEngine(), seen);

@@ -20,7 +20,9 @@ async function failure(call: Promise<unknown>) {
     (reason: unknown) => reason,
   );
   if (!isClerkAPIResponseError(error))
-    throw new Error('The call succeeded, or its error is not an error of the API', { cause: error });
+    throw new Error('The call succeeded, or it failed without an error response of the API.', {
+      cause: error,
+    });
   return { status: error.status, code: error.errors[0]?.code, parameter: error.errors[0]?.meta?.paramName };
 }
 
@@ -98,7 +100,7 @@ test('The list of users filters by creation time and by ids to include or exclud
   expect(await listedAfter(1_000_002)).toEqual([]);
 });
 
-test('The list of users filters and sorts creation times by microseconds, and returns milliseconds', async () => {
+test('The list of users is filtered and sorted by creation times in microseconds, and returns creation times in milliseconds', async () => {
   const ids = ['a', 'b', 'c'].map((name) => {
     const { id, createdAt } = provider.createUser({ email: `${name}@microsecond.example` });
     expect(Number.isInteger(createdAt)).toBe(false);
@@ -124,7 +126,7 @@ test.each([
   [`${'user_id=user_1&'.repeat(101)}`, 'form_param_format_invalid', 'user_id'],
   ['created_after=1', 'form_param_unknown', 'created_after'],
 ])(
-  'A list of users with an invalid query gets a 422 that names the parameter: %.30s',
+  'A request for the list of users with an invalid query gets a 422 that names the parameter: %.30s',
   async (query, code, name) => {
     const response = await fetch(`${provider.url}/v1/users?${query}`, { headers: bearer(SECRET_KEY) });
     expect(response.status).toBe(422);

@@ -29,7 +29,7 @@ async function fakeNpm(name: string, code: string): Promise<void> {
 /** Requests a path without normalizing it and returns the status. */
 const rawStatus = (path: string) => statusOfRawPath(provider.url, path);
 
-test('The emulator serves the clerk-js scripts for any version, and only files with a version in their name as immutable', async () => {
+test('The emulator serves the same clerk-js scripts for each requested version, and marks only files with a version in their name as immutable', async () => {
   for (const version of ['6', '6.34.1', '6.0.0-canary.1']) {
     const entry = await fetch(`${provider.url}/npm/@clerk/clerk-js@${version}/dist/clerk.browser.js`);
     expect(await entry.text()).toBe('script()');
@@ -61,7 +61,7 @@ test('A malformed request path gets a 4xx response, and the emulator keeps runni
   expect(await rawStatus('/v1/users')).toBe(401);
 });
 
-test('prefetchClerkJs() rejects and removes a tarball with another checksum', async () => {
+test('prefetchClerkJs() rejects and removes a tarball whose checksum is not the pinned one', async () => {
   const target = join(folder, 'tampered');
   await fakeNpm(
     'tampered',
@@ -71,7 +71,7 @@ test('prefetchClerkJs() rejects and removes a tarball with another checksum', as
   expect(await readdir(target)).toEqual([]);
 });
 
-test('prefetchClerkJs() rejects with one line if a download fails, and the next call tries again', async () => {
+test('prefetchClerkJs() rejects with a message of one line if a download fails, and the next call tries again', async () => {
   const target = join(folder, 'offline');
   await fakeNpm(
     'offline',

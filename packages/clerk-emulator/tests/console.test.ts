@@ -17,11 +17,14 @@ const provider = stopAfterAll(await start());
 const url = consoleOf(provider);
 
 function consoleOf({ consoleUrl }: Emulator): string {
-  if (consoleUrl === undefined) throw new Error('There is no console');
+  if (consoleUrl === undefined) throw new Error('The emulator has no console.');
   return consoleUrl;
 }
 
-/** Sends a request like the console page. `headers` overrides the default headers and may set Host, unlike with `fetch`. */
+/**
+ * Sends a request like the console, which is the web page of the emulator. `headers` overrides the default headers and, unlike
+ * with `fetch`, may contain Host.
+ */
 async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
   const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
   const content = method === 'GET' ? '' : text;
@@ -175,7 +178,7 @@ test('A console request for a missing resource gets a 404 whose message contains
   }
 });
 
-test('An open page receives the changes when the console pauses, breaks the signature, sends, redelivers or clears', async () => {
+test('An open page receives the changes when deliveries are paused, sent, signed incorrectly, redelivered or cleared on the console', async () => {
   const received: (string | null)[] = [];
   const handler = ({ headers }: Request) => {
     received.push(headers.get('svix-id'));
@@ -232,7 +235,7 @@ test('The sample event user.created describes a new user, and other samples desc
   expect(Id.parse(await sample('user.created')).id).not.toBe(id);
 });
 
-test('A console request with another Host gets a 403, which prevents DNS rebinding', async () => {
+test('To prevent DNS rebinding, the console responds 403 to a Host that is not this machine', async () => {
   const { port } = new URL(url);
   for (const path of ['/', '/main.js', '/api/live', '/api/sample-events/user.created']) {
     for (const host of [
@@ -317,7 +320,7 @@ test('The APIs do not serve the paths of the console, and the console does not s
   expect((await send('GET', '/v1/client')).status).toBe(404);
 });
 
-test('The console starts only with its option, on the preferred port or, if that port is in use, on another port', async () => {
+test('The console starts only if its option is set, and uses another port if the preferred port is in use', async () => {
   const first = await start();
   const preferredPort = Number(new URL(consoleOf(first)).port);
   const second = stopAfterTest(await start({ console: { preferredPort } }));
@@ -328,7 +331,7 @@ test('The console starts only with its option, on the preferred port or, if that
   expect(stopAfterTest(await startProvider()).consoleUrl).toBeUndefined();
 });
 
-test('Stopping the emulator ends the streams of open pages', async () => {
+test('Stopping the emulator ends the event streams of open console pages', async () => {
   const own = await start();
   const { next } = await connect(consoleOf(own));
   await next();

@@ -252,12 +252,12 @@ test('A Frontend API request for a feature that the emulator lacks gets an error
 });
 
 test.each(['/v1/environment', '/v1/dev_browser', '/v1/users'])(
-  'A request to the emulator with another Host gets a 403, which prevents DNS rebinding: %s',
+  'To prevent DNS rebinding, the emulator responds 403 to a Host that is not this machine: %s',
   async (path) => {
     const provider = await start();
     const { port } = new URL(provider.url);
     const codeFor = async (host: string) => {
-      // `fetch` cannot send another Host.
+      // `fetch` cannot set the Host header.
       const sent = request(provider.url + path, { headers: { host } }).end();
       const [response] = await once(sent, 'response');
       return [response.statusCode, BrowserResponse.safeParse(await json(response)).data?.errors?.[0]?.code];

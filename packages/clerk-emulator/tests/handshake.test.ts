@@ -7,6 +7,9 @@ import type { Emulator, EmulatorOptions } from '../src/emulator';
 import { SECRET_KEY, startProvider } from './helpers/emulator';
 import { stopAfterTest } from './helpers/stop';
 
+// A handshake is a redirect of the browser through the emulator. It gives the application new session cookies, either in a
+// token or in exchange for a nonce.
+
 const PAGE = 'http://localhost:3000/account';
 const PRODUCTION = { publishableKey: `pk_live_${Buffer.from('clerk.local.example$').toString('base64')}` };
 

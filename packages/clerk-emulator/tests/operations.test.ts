@@ -207,7 +207,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     backend('POST', `/v1/invitations/${(await invite()).id}/revoke`),
 };
 
-/** Settings of the instance that operations need. */
+/** Options of the emulator that some operations need. */
 const OPTIONS: Readonly<Record<string, Partial<EmulatorOptions>>> = {
   'PATCH /v1/client/sign_ins/:id/protect_check': { protectCheckUrl: 'https://protect.example/check.js' },
   'PATCH /v1/client/sign_ups/:id/protect_check': { protectCheckUrl: 'https://protect.example/check.js' },

@@ -18,7 +18,7 @@ async function start(options: Partial<EmulatorOptions> = {}) {
   return { provider, user, browser, mailedCode };
 }
 
-test('An instance with client trust requires an emailed code in a browser that is new to the user, and only once', async () => {
+test('An instance with client trust requires an emailed code only at the first sign-in of a user in a browser', async () => {
   const { provider, user, browser, mailedCode } = await start({ clientTrust: true });
   const begun = await browser.signIn(EMAIL, { password: PASSWORD });
   expect(begun.body).toMatchObject({
@@ -239,7 +239,7 @@ test('A sign-up that changes the invited address needs an emailed code and does 
   expect(provider.store.invitations.all().map(({ status }) => status)).toEqual(['pending']);
 });
 
-test('An invitation link without a redirect URL or with one of another machine gets a 400, and a revoked link gets an error', async () => {
+test('An invitation link without a redirect URL to this machine gets a 400, and the link of a revoked invitation gets an error', async () => {
   const { provider } = await start();
   const { invitations } = clerkFor(provider);
   const pages = ['https://evil.example/', 'http://localhost@evil.example/'];
@@ -253,7 +253,7 @@ test('An invitation link without a redirect URL or with one of another machine g
   }
 });
 
-test('With a protect check, a sign-in continues and a sign-up completes only after a proof was sent', async () => {
+test('If the instance requires a protect check, sign-ins continue and sign-ups complete only after the browser has sent a proof', async () => {
   const protectCheckUrl = 'https://protect.example/check.js';
   const { browser } = await start({ protectCheckUrl, verifyEmailAtSignUp: false });
   const check = { status: 'pending', sdk_url: protectCheckUrl };

@@ -47,11 +47,11 @@ test('Only the owner has permissions on the data file', async () => {
   const file = join(folder, 'secret.json');
   const store = await openStore(file);
   await store.close();
-  // The bits of the group and of other users.
+  // The permission bits of the group and of other users.
   expect((await stat(file)).mode & 0o077).toBe(0);
 });
 
-test('An invalid data file causes an error with its path and is not changed', async () => {
+test('An invalid data file causes an error that contains its path, and the file is not changed', async () => {
   const cases = { 'broken.json': '{"version":1,', 'other.json': '{"version":2}', 'empty.json': '' };
   for (const [name, text] of Object.entries(cases)) {
     const file = join(folder, name);
@@ -65,7 +65,7 @@ test('An unreadable data file causes an error instead of an empty store', async 
   await expect(openStore(folder)).rejects.toThrow(/EISDIR/);
 });
 
-test('A store calls a listener once for all changes of one event loop iteration, and not after it unsubscribes', async () => {
+test('A store calls a listener once for all changes of one event loop iteration, until the listener unsubscribes', async () => {
   const store = await openStore(undefined);
   let calls = 0;
   const next = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -18,7 +18,7 @@ interface Received {
   readonly body: string;
 }
 
-/** Starts an endpoint that responds with the given statuses in order, and then with 200. A 302 redirects to this server. */
+/** Starts an endpoint that responds with the given statuses in order, and then with 200. A 302 redirects to the same server. */
 async function receiver(...statuses: number[]) {
   const received: Received[] = [];
   const server = await startHttpServer(async (request) => {
@@ -43,7 +43,7 @@ function verifies(secret: string, { headers, body }: Received): boolean {
   }
 }
 
-test('The creation and end of a user or session send an event whose signature the svix library verifies', async () => {
+test('The emulator sends an event when a user or a session is created or ends, and the svix library verifies its signature', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   const user = provider.createUser({ email: 'ada@example.com', firstName: 'Ada' });
@@ -126,7 +126,7 @@ test('A paused webhook endpoint gets no events until it is resumed', async () =>
   provider.webhooks.pause();
   const first = provider.webhooks.send('a.first', {});
   const second = provider.webhooks.send('a.second', {});
-  // No delivery is in flight, because a delivery sets the timer of its timeout.
+  // No timer is set, so no delivery is in flight: each delivery attempt sets a timer for its timeout.
   expect(() => clock.advance()).toThrow('No timer is set');
   provider.webhooks.resume();
   await provider.webhooks.settled(first.id);
@@ -224,7 +224,7 @@ test('The emulator keeps the latest 1,000 finished deliveries', async () => {
   expect(types.at(-1)).toBe('n.1000');
 });
 
-test('After a restart, pending deliveries continue, and users, sessions and the signing key are unchanged', async () => {
+test('After a restart of the emulator, pending deliveries continue, and users, sessions and the signing key are unchanged', async () => {
   const dataFile = join(folder, 'sub', 'provider.json');
   const { url, received } = await receiver();
 

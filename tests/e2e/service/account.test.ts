@@ -17,7 +17,7 @@ import { stopAfterAll } from '../../vitest/stop-after-all';
 const service = stopAfterAll(await startTestService());
 const browser = stopAfterAll(await launchBrowser());
 
-/** Signs in a new user while webhook deliveries are paused, so that the service does not know the user. Returns the id. */
+/** Signs in a new user while webhook deliveries are paused, so that no event registers the user. Returns the provider's id. */
 async function signInUnknownUser(page: Page, email: string): Promise<string> {
   service.idp.webhooks.pause();
   const { id } = service.idp.createUser({ email, password: PASSWORD });

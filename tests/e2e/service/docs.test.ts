@@ -50,7 +50,7 @@ const open = async (page: Page, path = '/docs') => {
   await page.getByRole('heading', { name: 'The API' }).waitFor();
 };
 
-test('The docs page shows every operation and response of the OpenAPI document with an anchor', () =>
+test('Every operation and response of the OpenAPI document has an anchor on the docs page', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
     const found = await page

@@ -19,7 +19,11 @@ import { stopAfterAll } from '../../vitest/stop-after-all';
 
 const browser = stopAfterAll(await launchBrowser());
 
-/** Each combination of authorized parties of the service, format of the handshake and `azp` claim in its session token. */
+/**
+ * A handshake redirects the browser through the identity provider to get a new session token for the service. The cases combine
+ * three settings: whether the service has authorized parties, whether the provider passes the session token by a nonce or in a
+ * handshake token, and whether the session token has an `azp` claim.
+ */
 const CASES = (['without', 'with'] as const).flatMap((parties) =>
   (['nonce', 'token'] as const).flatMap((format) =>
     (['with', 'without'] as const).map((azp) => [parties, format, azp] as const),

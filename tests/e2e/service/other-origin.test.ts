@@ -17,7 +17,7 @@ const page = () =>
 const frontend = stopAfterAll(await startFetchServer(page));
 /** A frontend that the service does not allow. */
 const stranger = stopAfterAll(await startFetchServer(page));
-/** Returns an origin on another site than the service. For browsers, `127.0.0.1` and `localhost` are different sites. */
+/** Returns an origin that is cross-site to the service. For browsers, `127.0.0.1` and `localhost` are different sites. */
 const originAt = ({ port }: { port: number }) => `http://127.0.0.1:${port}`;
 const FRONTEND = originAt(frontend);
 
@@ -27,7 +27,7 @@ const Recipe = z.object({
   headers: z.array(z.object({ key: z.string(), value: z.string() })),
 });
 
-/** Reads the CORS recipe from docs/clients.md and replaces its origin with the frontend of this test. */
+/** Reads the recipe, the CORS headers that docs/clients.md recommends. Replaces the origin with that of `frontend`. */
 function readRecipe(): Header {
   const [, text = ''] = /```json\n(.*?)```/s.exec(readFileSync('docs/clients.md', 'utf8')) ?? [];
   const { origin } = new URL(FRONTEND);

@@ -5,7 +5,8 @@ import { launchBrowser } from '../../harness/browser/chromium';
 import { startTestService } from '../../harness/service';
 import { stopAfterAll } from '../../vitest/stop-after-all';
 
-// With this variable, the pages also show the instructions for the local stack.
+// Address of the console, which is the web page of the Clerk emulator. With this variable, the pages of the service also show
+// the instructions for the local stack.
 const environment = { IDP_CONSOLE_URL: 'http://127.0.0.1:3900' };
 const service = stopAfterAll(await startTestService({ environment }));
 const browser = stopAfterAll(await launchBrowser());

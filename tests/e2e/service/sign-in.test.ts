@@ -103,7 +103,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       await expect.poll(() => shownLink(page)).toEqual({ ...before, origin: 'Read from the cache.' });
     }));
 
-  test('A session token that expired while the browser was away is renewed before the page loads', () =>
+  test('A session token that expired while the browser showed another site is renewed before the account page loads', () =>
     visit(browser, service, {}, async (page) => {
       const email = `return@${keys}.example`;
       service.idp.createUser({ email, password: PASSWORD });

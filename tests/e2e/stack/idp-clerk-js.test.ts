@@ -69,7 +69,8 @@ async function typeCode(tab: Page, code: string): Promise<void> {
 const signedOut = (tab: Page) =>
   tab.waitForFunction(() => document.querySelector('#browser')?.textContent === 'nobody');
 
-// The form grows when the password field loses the focus. The button then moves away from a mouse click.
+// Presses Enter instead of clicking. The form grows when the password field loses the focus, so the button moves away from
+// the mouse pointer.
 const submit = (tab: Page) => tab.locator('.cl-formButtonPrimary').press('Enter');
 
 async function signedInAs(tab: Page): Promise<string | null> {
@@ -92,14 +93,14 @@ async function arriveSignedIn(tab: Page, email: string): Promise<string | null> 
   return signedInAs(tab);
 }
 
-/** Starts an emulator and an application that uses it. Returns both and the functions for tabs. */
+/** Starts an emulator and an application that uses it. Returns both and functions that use browser tabs. */
 async function startInstance(publishableKey: string, options: Partial<EmulatorOptions> = {}) {
   const provider = stopAfterAll(await startProvider({ publishableKey, sessionTokenSeconds: 20, ...options }));
   const application = stopAfterAll(await startApplication(provider, publishableKey));
   return {
     provider,
     application,
-    /** Opens a tab in the given or a new browser profile. Records errors and requests to hosts other than the application. */
+    /** Opens a tab in `context` or in a new browser profile. Records errors, and requests that do not go to the application. */
     async newTab(context?: BrowserContext) {
       const options = { baseURL: application.url, reducedMotion: 'reduce' } as const;
       const profile = context ?? (await chrome.newContext(options));
@@ -137,7 +138,7 @@ describe.each([development, production])(
   async ({ publishableKey, style }) => {
     const { provider, application, newTab } = await startInstance(publishableKey);
 
-    test(`A sign-out in one tab signs every tab out from a ${style} instance`, async () => {
+    test(`With a ${style} instance, a sign-out in one tab signs out every tab`, async () => {
       provider.createUser({ email: 'tabs@example.com', password: PASSWORD });
       const { tab: first, profile } = await newTab();
       await arriveSignedIn(first, 'tabs@example.com');
@@ -151,7 +152,7 @@ describe.each([development, production])(
       expect(await first.locator('#server').textContent()).toBe('nobody');
     });
 
-    test(`A sign-in form that was open before another tab signed in joins the session of that tab at a ${style} instance`, async () => {
+    test(`With a ${style} instance, a sign-in form that was opened before another tab signed in uses the session of that tab`, async () => {
       const user = provider.createUser({ email: 'join@example.com', password: PASSWORD });
       const { tab: first, profile } = await newTab();
       await first.goto('/sign-in');
@@ -210,7 +211,7 @@ describe.each([development, production])(
       await signedOut(tab);
     });
 
-    test(`A browser whose cookies are from a deleted database of a ${style} instance is signed out and can sign in again`, async () => {
+    test(`A browser with cookies from a deleted database of a ${style} instance is signed out and can sign in again`, async () => {
       const user = provider.createUser({ email: 'stale@example.com', password: PASSWORD });
       const deleted = stopAfterTest(
         await startProvider({ publishableKey, signingKeyPem: generateSigningKeyPem() }),
@@ -242,7 +243,7 @@ describe.each([development, production])(
   },
 );
 
-// The forms behave the same with development and production instances.
+// The forms behave the same with development and production instances, so one instance is enough.
 describe('Forms', async () => {
   const { provider, newTab, awaitCode } = await startInstance(development.publishableKey);
 
@@ -368,7 +369,7 @@ describe('The forms of an instance with client trust and reverification', async 
     expect(await signIn(tab, 'device@example.com')).toBe(user.id);
   });
 
-  test('With reverification, the profile component requests the password again before a session of 20 minutes deletes the account', async () => {
+  test('With reverification, the profile component requests the password before it deletes an account in a session that is 20 minutes old', async () => {
     const user = provider.createUser({ email: 'again@example.com', password: PASSWORD });
     const { tab } = await newTab();
     await tab.goto('/sign-in');

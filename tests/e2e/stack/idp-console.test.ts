@@ -37,7 +37,7 @@ beforeEach(async () => {
 });
 afterEach(() => provider.stop());
 
-/** Opens the console. The test fails if the page is loaded a second time. */
+/** Opens the console, which is the web page of the Clerk emulator. The test fails if the page is loaded a second time. */
 async function open(
   options: Parameters<typeof visit>[2],
   body: (page: Page) => Promise<void>,
@@ -65,7 +65,7 @@ const deliveries = (page: Page) => page.locator('.deliveries > li');
 const mailTo = (to: string, code: string) =>
   provider.store.mails.put({ id: `ema_${code}`, to, code, purpose: 'sign-up', sentAt: Date.now() });
 
-test('The console lists a user that was created on it, and the acknowledged delivery of user.created', () =>
+test('The console lists a user that its form created, and the acknowledged delivery of user.created', () =>
   open({}, async (page) => {
     await page.getByText('No users yet.').waitFor();
     await page.getByText('No deliveries yet.').waitFor();
@@ -141,7 +141,7 @@ test('The console shows the sample event that was selected last, even if an earl
     expect(await page.getByLabel('Type').inputValue()).toBe('user.deleted');
   }));
 
-test('The console shows the error response to a broken signature, and a redelivery with a valid signature succeeds', () =>
+test('The console shows the error response to an invalid signature, and a redelivery with a valid signature succeeds', () =>
   open({}, async (page) => {
     const broken = page.getByRole('switch', { name: 'Break signatures' });
     await broken.click();
@@ -384,7 +384,7 @@ test('The console reports that the local stack does not respond, and reconnects 
   }));
 
 test.each([1280, 360])(
-  'The console has no axe violations and no horizontal overflow at %i px, empty or full',
+  'The console has no axe violations and no horizontal overflow at %i px, without data and with data',
   (width) =>
     open({ viewport: { width, height: 900 } }, async (page) => {
       const check = async () => {

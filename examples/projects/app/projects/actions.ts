@@ -9,7 +9,7 @@ import * as projects from '#lib/tables/projects';
 /** Id of a project in a hidden field. A client can send any id, so the functions of `projects` check the user's role. */
 const ProjectId = z.object({ projectId: z.uuid('Unknown project') });
 
-/** Creates a project and shows it. Works without JavaScript. */
+/** Creates a project and redirects to its page. Works without JavaScript. */
 export const createProject = guardAction(
   projects.ProjectName,
   async ({ name }, { userId }): Promise<null> => {

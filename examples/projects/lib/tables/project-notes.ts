@@ -13,10 +13,13 @@ export const NoteText = z.object({ text: text('text', 1000) }, 'Expected a JSON 
 const setUser = (transaction: Transaction, userId: string) =>
   transaction.$executeRaw`SELECT set_config('app.user_id', ${userId}, true)`;
 
-/** Maximum wait for a connection in milliseconds, as for a statement without a transaction. Prisma's default is 2 s. */
+/**
+ * Maximum wait for a connection in milliseconds. Statements without a transaction have the same limit. Prisma's default is
+ * 2 s.
+ */
 const TRANSACTION = { maxWait: 7_000 };
 
-/** Runs statements in a transaction. The policy limits them to the notes of this user. */
+/** Runs statements in a transaction. The policy `own_notes` limits them to the notes of this user. */
 function asUser<T>(userId: string, run: (transaction: Transaction) => Promise<T>): Promise<T> {
   return database().$transaction(async (transaction) => {
     await setUser(transaction, userId);
@@ -27,7 +30,7 @@ function asUser<T>(userId: string, run: (transaction: Transaction) => Promise<T>
 /** Returns the user's note about a project, or null. */
 export async function readNote(userId: string, projectId: string): Promise<string | null> {
   await getProject(userId, projectId);
-  // Names the user, because the policy does not apply to a superuser, such as the database role of the local stack.
+  // The condition contains the user as well, because the policy does not apply to a superuser, and the local stack uses one.
   const where = { projectId_userId: { projectId, userId } };
   const note = await asUser(userId, (transaction) => transaction.projectNote.findUnique({ where }));
   return note?.text ?? null;

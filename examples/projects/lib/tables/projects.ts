@@ -128,7 +128,7 @@ export async function addMember(userId: string, projectId: string, eitherId: str
 
 /**
  * Deletes the memberships of a user whom the identity provider has deleted. Also deletes each project that had no other
- * member. An unknown user has no effect. The row of the user in `users` stays.
+ * member. Does nothing if the user is unknown. Does not delete the row of the user in `users`.
  */
 export async function deleteMemberships(
   transaction: Transaction,

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 export const MARK = 'mark7c2d';
 
 export interface HostileAction {
-  /** Name that the handler writes to the database if it runs. Each request has another name. */
+  /** Name that the handler writes to the database if it runs. Each request has a different name. */
   readonly name: string;
   readonly session:
     | 'owner'
@@ -59,7 +59,7 @@ const valid: HostileBody[] = [
   { isForm: true, isValid: true, fields: { $ACTION_ID_$ID: '', ...FIELDS } },
 ];
 
-/** In React's serialization of arguments, a string with `$` and a letter or digit is a reference or a special value. */
+/** Arguments as React serializes them. A string like `$F1` or `$undefined` is a reference or a special value. */
 const invalidInputs = [
   ...['null', '7', 'true', '"$NAME"', '[]', '{}', '{"name":7}', '{"name":null}', '{"name":{"$NAME":1}}'],
   ...[

@@ -98,8 +98,8 @@ export const callAction = ({ url }: TestService, { id, input, token, page = '/pr
   });
 
 /**
- * Requests a page. The destination is the header `sec-fetch-dest`. Its value is `document` in a browser navigation, the only
- * kind of request for which the SDK renews a session by a redirect.
+ * Requests a page. `destination` is the value of the header `sec-fetch-dest`. A browser sends `document` when it navigates to
+ * a page. The SDK renews a session by a redirect only if the value is `document`.
  */
 export const openPage = ({ url }: TestService, page: string, token?: string, destination = 'empty') =>
   send(`${url}${page}`, {

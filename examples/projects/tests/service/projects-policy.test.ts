@@ -47,7 +47,7 @@ test('Users of the same project read and change only their own note', async () =
   expect(await note('user_ada', 'GET')).toMatchObject({ status: 200, body: { text: 'Of Ada' } });
 });
 
-test('The row-level security policy limits a statement without a WHERE clause to the notes of the user that the transaction sets', async () => {
+test('The row-level security policy limits a statement without a WHERE clause to the notes of the user in app.user_id', async () => {
   const client = await connectAsService();
   expect(await asUser(client, adaId, ALL)).toEqual([{ text: 'Of Ada' }]);
   expect(await asUser(client, bobId, ALL)).toEqual([{ text: 'Of Bob' }]);
@@ -55,7 +55,7 @@ test('The row-level security policy limits a statement without a WHERE clause to
   expect(await asUser(client, adaId, ALL)).toEqual([{ text: 'Of Ada' }]);
 });
 
-test('A statement outside a transaction that sets a user finds no note, even after such a transaction', async () => {
+test('A statement without app.user_id finds no note, even if an earlier transaction on the connection has set app.user_id', async () => {
   const client = await connectAsService();
   expect((await client.query(ALL)).rows).toEqual([]);
   await asUser(client, adaId, ALL);
@@ -69,7 +69,7 @@ test('A user cannot insert a note of another user', async () => {
   await expect(asUser(client, adaId, insert)).rejects.toMatchObject({ code: '42501' });
 });
 
-test('Two users who send concurrent requests over shared connections read only their own notes', async () => {
+test('Two users that send concurrent requests over shared connections read only their own notes', async () => {
   const reads = Array.from({ length: 30 }, async (_, n) => {
     const user = n % 2 === 0 ? 'user_ada' : 'user_bob';
     const { body } = await note(user, 'GET');
@@ -92,7 +92,7 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
         return client;
       }),
     );
-    // PgBouncer has only the superuser of the tests, so each transaction switches to the service's role.
+    // PgBouncer connects only as the superuser of the tests, so each transaction switches to the service's role.
     const readAs = async (client: Client, userId: string) => {
       await client.query('BEGIN');
       await client.query(`SET LOCAL ROLE ${service.role}`);

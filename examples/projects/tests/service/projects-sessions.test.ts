@@ -49,7 +49,7 @@ describe.each(WITHOUT_SESSION)('Requests with %s', (session, create) => {
     expect(body).not.toContain(userId);
   });
 
-  test(`With ${session}, a page that calls requireUser redirects to the sign-in page, which leads back`, async () => {
+  test(`With ${session}, a page that calls requireUser redirects to the sign-in page, which leads back to the page`, async () => {
     const { status, headers, body } = await openPage(service, page, create());
     expect({ status, location: headers.get('location') }).toEqual({ status: 307, location: SIGN_IN });
     expect(body).not.toContain('Apollo');
@@ -81,7 +81,7 @@ describe('The session of another user', () => {
     expect(body).not.toContain('Apollo');
   });
 
-  test('An action returns a 404 to a user without a membership, and a 403 to a member', async () => {
+  test('An action returns a 404 to a user without a membership, and a 403 to a member that is not an owner', async () => {
     for (const [user, status] of [
       ['user_eve', 404],
       ['user_bob', 403],
@@ -146,7 +146,7 @@ describe('The cost of a page whose components call getUser', () => {
     };
   };
 
-  test('A page whose components call getUser runs GET for a cached user, and GET, SET and one SQL statement otherwise', async () => {
+  test('A page whose components call getUser takes one cache GET for a cached user, and a GET, a SET and one SQL statement for an uncached user', async () => {
     const user = 'user_cost';
     await userIdOf(service, user);
     expect(await costOf(user)).toEqual({ commands: ['get'], statements: 0 });

@@ -97,7 +97,7 @@ test('An owner adds a colleague by internal or identity-provider id, and gets a 
   }
 });
 
-test('Concurrent requests to add the same member succeed once, and the others get a 409', async () => {
+test('One of several concurrent requests to add the same member succeeds, and the others get a 409', async () => {
   const id = await createProject(service, 'user_ada');
   await userIdOf(service, 'user_bob');
   const added = Array.from({ length: 8 }, () => ada('POST', `/${id}/members`, { user: 'user_bob' }));

@@ -1,6 +1,6 @@
 /**
- * The operations of the provider's specification that an instance with email addresses and passwords uses, as method
- * and path, with `:id` for every parameter. Source: Clerk's OpenAPI documents of API version 2026-05-12
+ * The operations of Clerk's APIs that an instance with email addresses and passwords uses. An operation is a method and a
+ * path, with `:id` for each parameter. Source: Clerk's OpenAPI documents of API version 2026-05-12
  * (github.com/clerk/openapi-specs, state of 14 August 2026).
  */
 const SPECIFICATION: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
@@ -139,7 +139,7 @@ const SPECIFICATION: Readonly<Record<string, Readonly<Record<string, readonly st
   },
 };
 
-/** Numbers of operations of the same documents that `SPECIFICATION` leaves out, by feature. */
+/** Features of Clerk's OpenAPI documents that `SPECIFICATION` leaves out, with the number of operations of each feature. */
 const OTHER_FEATURES: readonly (readonly [feature: string, operations: number])[] = [
   ['Billing', 33],
   ['Enterprise connections and directories', 44],
@@ -181,7 +181,7 @@ export function operationsTable(routes: readonly string[]): string {
   ].join('\n\n')}\n`;
 }
 
-/** Lists the methods of each covered path, and counts the operations of each area that are not covered. */
+/** Lists the methods of each path that the emulator covers. For each area, counts the operations that are missing. */
 function section(
   api: string,
   areas: Readonly<Record<string, readonly string[]>>,
