@@ -253,7 +253,7 @@ test('The role must be able to execute forgotten_until(), which checks whether a
 });
 
 test('The role needs privileges on the webhook tables only if there are event handlers', async () => {
-  const tables = 'webhook_messages, webhook_subjects';
+  const tables = 'webhook_messages, webhook_subjects, pending_deletions';
   const more = (role: string) => [`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`];
   expect((await runChecksHere({}, undefined, true)).problems).toEqual(
     matching([['failure', 'database rights', 'the role may not write the tables of webhook events']]),
