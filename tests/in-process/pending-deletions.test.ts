@@ -238,13 +238,15 @@ test('An event that arrives during the deletion keeps the user pending for anoth
   expect(await run()).toEqual({});
 });
 
-test('More users than one batch are forgotten, each page with one request to the provider', async () => {
+test('More users than one batch are processed once, each batch with one request to the provider, also if all stay pending', async () => {
   const ids = Array.from({ length: 45 }, (_, index) => `user_${String(index).padStart(2, '0')}`);
   await pool.query(`INSERT INTO pending_deletions SELECT unnest($1::text[]), now() - interval '1 minute'`, [
     ids,
   ]);
+  await run(() => Promise.reject(new Error('interrupted')));
+  expect(await pending()).toEqual(ids);
   expect(Object.keys(await run())).toEqual(ids);
-  expect(requests.map((each) => each.length)).toEqual([20, 20, 5]);
+  expect(requests.map((each) => each.length)).toEqual([20, 20, 5, 20, 20, 5]);
   expect(await pending()).toEqual([]);
 });
 
