@@ -296,16 +296,16 @@ test('The forget command with --due forgets the users whose deletion is due, and
     expect.stringMatching(new RegExp(`^20\\S+Z [0-9a-f]{16} \\(${goneId}\\) forgotten$`)),
   );
   expect(lines).toContainEqual(
-    expect.stringMatching(new RegExp(`^20\\S+Z [0-9a-f]{16} \\(${restoredId}\\) not deleted, because`)),
+    expect.stringMatching(new RegExp(`^20\\S+Z [0-9a-f]{16} \\(${restoredId}\\) kept, because`)),
   );
-  expect(lines.at(-1)).toBe('2 due, 1 forgotten, 1 restored at the provider, 0 still pending');
+  expect(lines.at(-1)).toBe('2 due, 1 forgotten, 1 kept, 0 pending');
   for (const { id } of [gone, restored]) expect(stdout).not.toContain(id);
   expect([await database.rowsOf(gone.id), await cached(gone.id)]).toEqual([[], null]);
   expect(await database.rowsOf(restored.id)).toHaveLength(1);
   expect(await pendingDeletions()).toEqual(['user_not_due']);
   expect(await forget('--due')).toMatchObject({
     exit: 0,
-    stdout: '0 due, 0 forgotten, 0 restored at the provider, 0 still pending\n',
+    stdout: '0 due, 0 forgotten, 0 kept, 0 pending\n',
   });
 });
 
@@ -334,7 +334,7 @@ test('The forget command with --due reports a user that another table refers to,
     exit: 1,
     stdout: expect.stringMatching(
       new RegExp(
-        ` \\(${userId}\\) pending, because a foreign key .*\n1 due, 0 forgotten, 0 restored at the provider, 1 still pending\n$`,
+        ` \\(${userId}\\) pending, because a foreign key .*\n1 due, 0 forgotten, 0 kept, 1 pending\n$`,
       ),
     ),
   });

@@ -120,7 +120,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     });
     expect(await paste('npm run -s local -- users:forget --due')).toMatchObject({
       code: 0,
-      stdout: '0 due, 0 forgotten, 0 restored at the provider, 0 still pending\n',
+      stdout: '0 due, 0 forgotten, 0 kept, 0 pending\n',
     });
     expect(await paste('npm run -s local -- users:show nobody --shout')).toMatchObject({
       code: 2,
