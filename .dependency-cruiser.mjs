@@ -1,16 +1,19 @@
-/** Import rules: a layer imports only lower layers, and only one folder imports each external package. */
-const only = (name, packages, homes) => ({
+/** Returns a rule: only the modules whose path matches one of `importers` may import these npm packages. */
+const only = (name, packages, importers) => ({
   name,
   severity: 'error',
-  from: { path: '^(app|lib|events|commands|middleware|instrumentation)', pathNot: homes },
+  from: { path: '^(app|lib|events|commands|middleware|instrumentation)', pathNot: importers },
   to: { path: packages.map((each) => `node_modules/${each}(/|$)`) },
 });
 
-/** Modules that every other module may import. All other modules at the top level of lib are entry points for routes. */
+/**
+ * Regular expressions for the modules at the top level of lib. BASE matches env.ts, log.ts and process-state.ts, which most
+ * other modules may import. ENTRY_POINTS matches the other modules, which routes import.
+ */
 const BASE = '[^/]+(?<=/(?:env|log|process-state))\\.ts$';
 const ENTRY_POINTS = '[^/]+(?<!/(?:env|log|process-state))\\.ts$';
 
-/** The layers of lib, from the top down. A module imports from its own layer and from those below. */
+/** The layers of lib, from the top down. A module imports only from its own layer and from lower layers. */
 const layers = [
   ['server/', 'doctor/'],
   [ENTRY_POINTS, 'users/'],
@@ -156,8 +159,8 @@ export default {
   ],
   options: {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },
-    // This parser does not read the JSX of pages. biome.json restricts their imports.
-    // The baselines of the benchmark have their own builds.
+    // Excludes pages, because the parser `swc` does not read their JSX. biome.json restricts their imports.
+    // Excludes the baselines of the benchmark, because they have their own builds.
     exclude: { path: ['\\.tsx$', '^bench/performance/baselines/'] },
     tsPreCompilationDeps: true,
     parser: 'swc',

@@ -6,6 +6,7 @@ import { foreignParty, namesForeignParty } from './lib/idp/authorized-party';
 import { clerkMiddleware } from './lib/idp/server';
 import { sessionUserOf } from './lib/idp/session-user';
 
+/** Returns true if the service proxies the provider's Frontend API, as on the local stack. */
 const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
 
 function options() {
@@ -19,8 +20,8 @@ function options() {
 }
 
 /**
- * Options without the authorized parties. With them, the SDK would reject a token without an origin (`azp`). The page
- * handler below rejects only a token whose origin is not authorized.
+ * Options for pages. They omit `authorizedParties`, the origins that may send session tokens. With that option, the SDK would
+ * also reject a token without an origin (`azp`). The handler for pages below rejects only tokens that name another origin.
  */
 const pageOptions = () => ({ ...options(), ...(isProxy() ? { frontendApiProxy: { enabled: true } } : {}) });
 
@@ -29,6 +30,7 @@ function apiOptions() {
   return { ...options(), ...(IDP_AUTHORIZED_PARTIES ? { authorizedParties: IDP_AUTHORIZED_PARTIES } : {}) };
 }
 
+/** Continues a request, and adds the Content-Security-Policy to its response. */
 const nextWithPolicy = (headers: Headers) =>
   nextForDocument(headers, {
     frontendApi: environment().IDP_PUBLISHABLE_KEY.frontendApi,
@@ -36,7 +38,10 @@ const nextWithPolicy = (headers: Headers) =>
     development: process.env.NODE_ENV === 'development',
   });
 
-/** Supplies the provider's auth state to every route (contract 1, 5.1). The guard rejects requests without a session. */
+/**
+ * Passes the auth state to every route (docs/contract.md, 5.1). The auth state is the result of the SDK's session check. The
+ * guard of a route rejects requests without a session.
+ */
 export default authenticationMiddleware({
   pages: clerkMiddleware(async (auth, request) => {
     // A page may accept pending sessions, so their tokens are checked too.

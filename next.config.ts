@@ -18,25 +18,26 @@ const securityHeaders = {
 const config: NextConfig = {
   poweredByHeader: false,
   reactStrictMode: true,
-  // Disables the image optimizer, because its endpoint fetches and logs any URL. No page uses the optimizer.
+  // Disables the image optimizer, because its endpoint fetches and logs any URL that a client sends. No page uses it.
   images: { unoptimized: true },
   // A path with a trailing slash gets a 404 instead of a redirect, because a webhook sender treats a redirect as a failure.
   skipTrailingSlashRedirect: true,
   experimental: {
     // Loads a route on its first request, because most processes never serve a page.
     preloadEntriesOnStart: false,
-    // Otherwise an API path responds with a redirect if a request has a header of the Next.js client
+    // If this is true, an API request with a header of the Next.js client gets a redirect
     // (https://github.com/vercel/next.js/pull/82119).
     validateRSCRequestHeaders: false,
-    // Maximum part of a body that Next.js buffers for the middleware. A webhook may have 1 MiB. The default is 10 MB.
+    // Maximum part of a body that Next.js buffers for the middleware. It exceeds 1 MiB, the limit of a webhook body. The
+    // default is 10 MB.
     proxyClientMaxBodySize: '2mb',
     // After a restart of `next dev`, a stale entry of this cache can make a page reload in a loop.
     turbopackFileSystemCacheForDev: false,
   },
-  // A type error in a test must not fail the build. `npm run check` finds it.
+  // Excludes tests, because a type error in a test must not fail the build. `npm run check` reports it.
   typescript: { tsconfigPath: 'tsconfig.build.json' },
   ...(process.env['NEXT_DIST_DIR'] ? { distDir: process.env['NEXT_DIST_DIR'] } : {}),
-  // An unknown API path gets a 404 in JSON.
+  // Sends an unknown API path to the route app/api-not-found, which responds with a 404 in JSON.
   rewrites: async () => ({
     beforeFiles: [],
     afterFiles: [],

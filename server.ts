@@ -28,10 +28,10 @@ if (!/^\d+$/.test(values.port) || port > MAX_PORT) {
   process.exit(1);
 }
 const projectFolder = path.dirname(import.meta.dirname);
-/** NEXT_DIST_DIR selects another build, as it does for Next.js. */
+/** Folder of the build, which contains this compiled file. NEXT_DIST_DIR selects another build, as it does for Next.js. */
 const buildFolder = path.resolve(process.env['NEXT_DIST_DIR'] ?? import.meta.dirname);
 
-/** Maximum duration of a shutdown. Platforms send SIGKILL 10 s after SIGTERM. */
+/** Maximum duration of a shutdown. It is below 10 s, after which platforms send SIGKILL. */
 const SHUTDOWN_MS = 9_000;
 /** Maximum time to complete the requests in flight: 8 s for a registration (lib/register.ts) and 500 ms for a cache call. */
 const DRAIN_MS = 8_500;
@@ -41,8 +41,8 @@ const readBuildFile = (name: string) => JSON.parse(readFileSync(path.join(buildF
 process.title = 'identity-link';
 Object.assign(process.env, { NODE_ENV: 'production' });
 nextEnv.loadEnvConfig(projectFolder);
-// Next.js reads the configuration of the build from this variable, as in its standalone output. Without it, Next.js would
-// load a compiler at every start to read next.config.ts.
+// Next.js reads the configuration of the build from this variable, as in its standalone output. Without this variable, Next.js
+// would load a compiler at every start to read next.config.ts.
 process.env['__NEXT_PRIVATE_STANDALONE_CONFIG'] = JSON.stringify({
   ...readBuildFile('required-server-files.json').config,
   distDir: path.relative(projectFolder, buildFolder),

@@ -4,7 +4,7 @@ const common = {
   setupFiles: ['tests/vitest/no-console-errors.ts'],
   pool: 'forks' as const,
   execArgv: ['--import', './tests/vitest/exit-with-vitest.mjs'],
-  // Test files of a worker share the loaded packages.
+  // Loads each package once per worker process, not once per test file.
   isolate: false,
   // Long timeouts, because the machine may be slow. No test depends on its duration.
   testTimeout: 180_000,
@@ -13,11 +13,17 @@ const common = {
   teardownTimeout: 30_000,
 };
 
-/** Workers for two cores. Browser tests use the processor all the time. Service tests mostly wait for other processes. */
+/**
+ * Number of worker processes for a machine with two cores. Browser tests use the processor all the time. Service tests mostly
+ * wait for other processes. The two groups run one after the other.
+ */
 const CPU_BOUND = { maxWorkers: 2, sequence: { groupOrder: 0 } };
 const IO_BOUND = { maxWorkers: 3, sequence: { groupOrder: 1 } };
 
-/** Vitest compiles the sources of the emulator. Without this export condition, tsx would compile them for each test file. */
+/**
+ * Export conditions of packages. The first selects the TypeScript sources of the emulator, so that Vitest compiles them once.
+ * Otherwise tsx would compile them for each test file.
+ */
 const ssr = { resolve: { conditions: ['clerk-emulator-source', 'node', 'development|production'] } };
 
 export default defineConfig({

@@ -3,7 +3,9 @@
 import './globals.css';
 import { Failure } from './_ui/failure';
 
-/** Replaces the whole document when the root layout fails. It uses no provider and no router of the layout. */
+/**
+ * Replaces the whole document when the root layout fails. Does not use the layout's React providers, because they failed too.
+ */
 export default function GlobalError({ error }: { error: Error & { digest?: string } }) {
   return (
     <html lang="en">

@@ -24,7 +24,7 @@ export const viewport: Viewport = {
   ],
 };
 
-/** Makes every page dynamic, because the provider's keys and the nonce are known only at run time. */
+/** Renders every page per request, because the provider's keys and the CSP nonce are unknown at build time. */
 export default async function RootLayout({ children }: { children: ReactNode }) {
   const nonce = (await headers()).get('x-nonce') ?? '';
   return (

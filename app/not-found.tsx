@@ -4,7 +4,7 @@ import styles from './_ui/ui.module.css';
 
 export const metadata: Metadata = { title: 'Page not found', robots: { index: false } };
 
-/** Shown for an unknown path. Unknown paths below an API root get a JSON response instead. */
+/** Shown for an unknown path. Unknown paths of the API, for example below `/users`, get a JSON response instead. */
 export default function NotFound() {
   return (
     <div className={`shell ${styles['statement']}`}>

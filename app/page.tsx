@@ -27,7 +27,7 @@ function Actions() {
 }
 
 /** Draws how a first request and a webhook lead to the same link. */
-function TwoWays() {
+function LinkDiagram() {
   return (
     <figure className={styles['ways']}>
       <ol>
@@ -46,7 +46,7 @@ function TwoWays() {
           </span>
         </li>
       </ol>
-      <figcaption>The order does not matter. Repeated arrivals find the same link.</figcaption>
+      <figcaption>The order does not matter. Later requests and webhooks find the same link.</figcaption>
     </figure>
   );
 }
@@ -57,11 +57,11 @@ const steps = [
     text: 'The identity provider stores the password and the sessions. Your own data refers only to the internal id.',
   },
   {
-    title: 'The first arrival creates the id',
-    text: 'This is either the first request with a valid session or the signed webhook.',
+    title: 'The first message creates the id',
+    text: 'This is either a request with a valid session or the signed webhook.',
   },
   {
-    title: 'Later arrivals find the same id',
+    title: 'Later messages find the same id',
     text: 'The cache has it for ten minutes, and the database keeps it. Repeated webhooks do not change it.',
   },
 ] as const;
@@ -101,7 +101,7 @@ export default function HomePage() {
           </p>
           <Actions />
         </div>
-        <TwoWays />
+        <LinkDiagram />
       </section>
       <section aria-labelledby="how">
         <h2 id="how">How it works</h2>

@@ -23,7 +23,7 @@ function processTree(root: number): number[] {
   return below(root);
 }
 
-/** Returns the CPU time that the current threads of a process have used, in user and system mode. */
+/** Returns the CPU time (user and system) that the current threads of a process have used. */
 export const processCpuMilliseconds = (pid: number): number =>
   readdirSync(`/proc/${pid}/task`)
     .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
@@ -41,11 +41,12 @@ export function percentile(values: readonly number[], share: number): number {
 }
 
 /**
- * Environment of processes whose memory is measured. It limits the heap. In a heap of many gigabytes, uncollected
- * garbage looks like a leak.
+ * Environment variables of processes whose memory is measured. They limit the heap (in MiB), because uncollected garbage
+ * in a heap of many gigabytes looks like a leak.
  */
 export const limitedHeap = { NODE_OPTIONS: '--max-old-space-size=192' } as const;
 
+/** Interval between two samples of the memory. */
 const SAMPLE_MILLISECONDS = 500;
 
 /** Median memory of each process in the first and in the last quarter of the samples, in megabytes. */
@@ -58,11 +59,11 @@ export function memoryGrew(memory: MemoryFigures): boolean {
   return memory.some(({ first, last }) => last > MAX_MEMORY_GROWTH * first);
 }
 
-/** Returns two lines of a table, with the memory of each process in the first and in the last quarter. */
+/** Returns two lines of a table: the memory of each process in the first and in the last quarter of the samples. */
 export function memoryLines(memory: MemoryFigures): Record<string, string> {
   return {
-    'megabytes, first quarter': memory.map(({ first }) => Math.round(first)).join(', '),
-    'megabytes, last quarter': memory.map(({ last }) => Math.round(last)).join(', '),
+    'megabytes in the first quarter': memory.map(({ first }) => Math.round(first)).join(', '),
+    'megabytes in the last quarter': memory.map(({ last }) => Math.round(last)).join(', '),
   };
 }
 

@@ -8,8 +8,8 @@ interface StartedServer extends DatabaseServer {
 }
 
 /**
- * Builds the service, starts its dependencies and the service, and calls `work`. Stops everything when `work` settles or the
- * process is interrupted. Tests use the same build folder, so do not run tests at the same time.
+ * Builds the service, starts a database server and the service, and calls `work`. Stops the service and the database server
+ * when `work` settles or the process is interrupted. Do not run tests at the same time, because they use the same build folder.
  */
 export async function withServiceOver<S extends StartedServer>(
   startServer: () => Promise<S>,
@@ -41,7 +41,7 @@ export async function withServiceOver<S extends StartedServer>(
   }
 }
 
-/** Calls `withServiceOver` with a PostgreSQL server that has no standby. */
+/** Calls `withServiceOver` with a single PostgreSQL server, without replication. */
 export const withService = (
   options: TestServiceOptions,
   work: (service: TestService) => Promise<void>,

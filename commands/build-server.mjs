@@ -1,7 +1,7 @@
 import { env } from 'node:process';
 import { build } from 'esbuild';
 
-// `npm run build` compiles server.ts, so that `npm start` does not need a compiler.
+// Compiles server.ts during `npm run build`, so that `npm start` does not need a compiler.
 await build({
   entryPoints: ['server.ts'],
   outfile: `${env['NEXT_DIST_DIR'] ?? '.next'}/server.mjs`,

@@ -15,11 +15,14 @@ const isUsageError = (error: unknown) =>
   error instanceof UsageError ||
   (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
 
-/** Classes of the errors that this project throws. The messages of these errors do not contain secrets. */
+/**
+ * Classes of the errors that this project throws. Their messages do not contain secrets. Errors of their subclasses are not
+ * included.
+ */
 const SAFE_ERRORS: readonly unknown[] = [Error, TransientError, InvalidEnvironmentError];
 
 /** Returns the message of an error of this project. Redacts the message of any other error, which may contain a secret. */
-export function inWords(error: unknown): string {
+export function safeMessage(error: unknown): string {
   if (error instanceof Error && (SAFE_ERRORS.includes(error.constructor) || isUsageError(error)))
     return error.message;
   const { name, code = '', message = '' } = describeError(error);
@@ -27,8 +30,9 @@ export function inWords(error: unknown): string {
 }
 
 /**
- * Runs an operator's command and sets the exit code. A failure is printed to standard error without a stack and without
- * secrets. Loads `.env.local` as the application does. A variable that is already set keeps its value.
+ * Runs one of the operator commands in package.json and sets the exit code. If the command fails, prints the error message to
+ * standard error, without the stack and without secrets. Loads `.env.local` as the application does. A variable that is already
+ * set keeps its value.
  */
 export async function runCommand(usage: string, command: () => Promise<ExitCode>): Promise<void> {
   try {
@@ -36,14 +40,17 @@ export async function runCommand(usage: string, command: () => Promise<ExitCode>
     process.exitCode = await command();
   } catch (error) {
     const isInvalidCall = isUsageError(error) || error instanceof InvalidEnvironmentError;
-    process.stderr.write(`${inWords(error)}\n${isUsageError(error) ? `\n${usage}\n` : ''}`);
+    process.stderr.write(`${safeMessage(error)}\n${isUsageError(error) ? `\n${usage}\n` : ''}`);
     process.exitCode = isInvalidCall ? 2 : 1;
   } finally {
     await closeDatabase();
   }
 }
 
-/** Returns an id without control characters, which a terminal would interpret. A client can register almost any id. */
+/**
+ * Returns the id in a form that is safe to print. A client can register almost any id, and a terminal interprets control
+ * characters. An id with unusual characters is therefore quoted, and each character outside printable ASCII becomes `?`.
+ */
 export const shown = (id: string): string =>
   /^[\w.:@|-]+$/.test(id) ? id : JSON.stringify(id).replace(/[^\x20-\x7e]/g, '?');
 

@@ -2,12 +2,15 @@ import { existsSync } from 'node:fs';
 import { DatabaseError } from 'pg';
 import { deployMigrations, messageOfError } from '../lib/migrations/deploy';
 
-/** Returns true if the role lacks a privilege on Prisma's table of migrations. A failed migration throws another error. */
+/**
+ * Returns true if the role lacks a privilege on Prisma's table of migrations. Returns false for the error of a failed
+ * migration, because deployMigrations() throws a plain Error for it.
+ */
 function isPrivilegeError(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '42501';
 }
 
-/** Returns true in a Vercel build that is not for production. Such a build must not migrate the production database. */
+/** Returns true in a Vercel build that is not for production. This build must not migrate the production database. */
 function isPreview(): boolean {
   const { VERCEL_ENV } = process.env;
   return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production';
@@ -28,8 +31,8 @@ async function main(): Promise<void> {
   }
   // The application loads the same file. A variable that is already set keeps its value.
   if (existsSync('.env.local')) process.loadEnvFile('.env.local');
-  // MIGRATION_DATABASE_URL is for the owner of the tables. The service does not read this variable, because its role has
-  // fewer privileges. A preview ignores the variable, because Vercel's dashboard sets a variable for previews by default,
+  // MIGRATION_DATABASE_URL is for the role that owns the tables. The service uses a role with fewer privileges and does not
+  // read this variable. A preview ignores the variable, because Vercel's dashboard sets a variable for previews by default,
   // even if it is meant for production.
   const hasOwner = !isPreview() && process.env['MIGRATION_DATABASE_URL']?.trim();
   const variable = hasOwner ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL';

@@ -9,17 +9,19 @@ import { type ExitCode, runCommand, UsageError } from './command';
 const USAGE = `npm run doctor -- [--url <https URL>] [--json] [--local]
 
   Checks the environment that it runs in: the variables, the identity provider's keys, the database and the cache.
-  Does not change anything, and does not print secrets. On the local stack, run: npm run -s local doctor
+  Writes one key to the cache and deletes it. Changes nothing else, and does not print secrets. On the local stack, run:
+  npm run -s local doctor
   --url     also checks the deployed service at this URL, and sends it test events that do not create users
   --json    prints only the results, as JSON
   --local   accepts the single database role and the slow first responses of the local stack
 
   Exit code: 0 if no check failed, 1 if a check failed, 2 if the options are invalid.`;
 
-/** Maximum time that open connections have to close before the process exits. */
+/** Maximum time from the output to the exit of the process, even if connections are still open. */
 const EXIT_TIMEOUT_MS = 2_000;
 
-const COLOURS = { ok: 32, skipped: 90, warning: 33, failure: 31 } as const;
+/** ANSI codes of the text colors. */
+const COLORS = { ok: 32, skipped: 90, warning: 33, failure: 31 } as const;
 
 /** Returns the origin of the `--url` option. */
 function parseOrigin(url: string): string {
@@ -36,11 +38,11 @@ function parseOrigin(url: string): string {
 }
 
 /** Formats one line for each check, and a second line with the remedy of a warning or failure. */
-function formatTable(checks: readonly NamedCheck[], isColoured: boolean): string {
+function formatTable(checks: readonly NamedCheck[], isColored: boolean): string {
   const width = Math.max(...checks.map(({ name }) => name.length));
   const formatStatus = ({ status }: NamedCheck) => {
     const padded = (status === 'failure' ? 'FAILURE' : status).padEnd(7);
-    return isColoured ? `\x1b[${COLOURS[status]}m${padded}\x1b[0m` : padded;
+    return isColored ? `\x1b[${COLORS[status]}m${padded}\x1b[0m` : padded;
   };
   return checks
     .map((check) => {
@@ -59,7 +61,7 @@ async function main(): Promise<ExitCode> {
     },
   });
   const origin = values.url === undefined ? undefined : parseOrigin(values.url);
-  // The log would mix with the results on standard output.
+  // Disables the log, because it would mix with the results on standard output.
   log.level = 'silent';
   const checks = await runChecks({
     origin,
@@ -69,11 +71,11 @@ async function main(): Promise<ExitCode> {
   const count = (status: NamedCheck['status']) => checks.filter((check) => check.status === status).length;
   const failures = count('failure');
   const warnings = count('warning');
-  const isColoured = process.stdout.isTTY === true && !process.env['NO_COLOR'];
+  const isColored = process.stdout.isTTY === true && !process.env['NO_COLOR'];
   process.stdout.write(
     values.json
       ? `${JSON.stringify({ status: failures === 0 ? 'ok' : 'failure', checks }, null, 2)}\n`
-      : `${formatTable(checks, isColoured)}\n${count('ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} failed, ${count('skipped')} skipped\n`,
+      : `${formatTable(checks, isColored)}\n${count('ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} failed, ${count('skipped')} skipped\n`,
   );
   setTimeout(() => process.exit(), EXIT_TIMEOUT_MS).unref();
   return failures === 0 ? 0 : 1;

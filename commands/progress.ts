@@ -8,7 +8,7 @@ function formatTimeLeft(seconds: number): string {
   return seconds < 5_400 ? `${Math.round(seconds / 60)} min left` : `${(seconds / 3_600).toFixed(1)} h left`;
 }
 
-/** Shows the progress of a command. A terminal has one line, which is updated. Any other stream gets at most one in 5 s. */
+/** Shows the progress of a command. Updates one line on a terminal. Prints at most one line in 5 s to any other stream. */
 export interface Progress {
   /** Sets the total number of users of this run. */
   expect(users: number): void;
@@ -20,7 +20,7 @@ export interface Progress {
   end(): void;
 }
 
-/** Creates a progress display. The rate is measured from this call on. */
+/** Creates a progress display. The rate, in users a second, counts from this call. */
 export function showProgress(
   stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
   now = () => performance.now(),

@@ -1,4 +1,6 @@
 import type { ExportUser } from '#lib/users/export';
 
-/** Returns the rows of a user in your own tables for `npm run users:export`, for example `{ notes: [...] }`. */
+/**
+ * Returns the user's rows in your own tables, for example `{ notes: [...] }`. The command `npm run users:export` prints them.
+ */
 export const exportOwnTables: ExportUser = async () => ({});

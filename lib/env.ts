@@ -5,14 +5,14 @@ import { processState } from './process-state';
 const MIN_SIGNING_SECRET_BYTES = 24;
 const MAX_SIGNING_SECRET_BYTES = 64;
 
-/** Characters that a header value may contain. */
+/** Printable ASCII without spaces. The value is sent in an HTTP header. */
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
 const required = z.string({ error: 'is missing' }).check(z.trim(), z.minLength(1, 'is empty'));
 
 /**
- * Parses a publishable key, which contains the host of the provider's Frontend API. That API also serves the provider's
- * browser SDK.
+ * Parses a publishable key. It contains the host of the provider's Frontend API and a final `$`, encoded in base64. That API
+ * also serves the provider's browser SDK.
  */
 function readPublishableKey(key: string): ParseResult<{ key: string; frontendApi: string }> {
   const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1] ?? '';
@@ -46,7 +46,7 @@ const url = (protocols: RegExp, problem: string) =>
 export const isLoopback = (hostname: string): boolean =>
   /^(?:127\.0\.0\.1|localhost|\[::1\])$/.test(hostname);
 
-/** URL of an emulator of the local stack. */
+/** URL of an emulator on the local stack (dev/). */
 const loopbackUrl = required.check(
   z.refine((value) => {
     if (!URL.canParse(value)) return false;
@@ -81,7 +81,10 @@ const parsedBy = <T>(read: (value: string) => ParseResult<T>) =>
     }),
   );
 
-/** The variables of this service. `.env.example` lists them. Next.js, OpenTelemetry and the platform have further ones. */
+/**
+ * The variables of this service. `.env.example` explains them. Next.js, OpenTelemetry and the hosting platform read other
+ * variables.
+ */
 export const variables = z.object({
   IDP_SECRET_KEY: required.check(
     z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, 'must be a secret key (sk_test_… or sk_live_…)'),
@@ -107,9 +110,10 @@ export const variables = z.object({
   IDP_CONSOLE_URL: z.optional(loopbackUrl),
 });
 
-/** Schema of all these variables. It rejects a test key next to a live key. */
+/** Schema of all these variables. It also rejects the combination of a test key (`sk_test_`, `pk_test_`) and a live key. */
 export const environmentSchema = variables.check(
   z.refine(
+    // Compares the `test_` or `live_` of the keys.
     ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }) =>
       IDP_SECRET_KEY.slice(3, 8) === IDP_PUBLISHABLE_KEY.key.slice(3, 8),
     {
@@ -123,7 +127,7 @@ export const environmentSchema = variables.check(
 /** A valid environment with parsed values. */
 export type Environment = z.infer<typeof environmentSchema>;
 
-/** Lists every problem of an environment by variable name. The message does not contain values of variables. */
+/** Lists every problem of the environment variables. The message contains their names but not their values. */
 export class InvalidEnvironmentError extends Error {
   /** Each problem starts with the name of its variable. */
   readonly problems: readonly string[];
@@ -137,7 +141,7 @@ export class InvalidEnvironmentError extends Error {
 
 type Source = Readonly<Record<string, string | undefined>>;
 
-/** Treats an empty variable as unset, because hosting dashboards and `.env` files create empty variables. */
+/** Parses variables. Treats an empty one as unset, because hosting dashboards and `.env` files create empty variables. */
 function parseWith<T>(schema: z.ZodMiniType<T>, source: Source): T {
   const set = Object.fromEntries(Object.entries(source).filter(([, value]) => value?.trim()));
   const parsed = schema.safeParse(set);
@@ -153,8 +157,9 @@ export function parseEnvironment(source: Source): Environment {
 }
 
 /**
- * Parses the variables of a part of the schema from the environment of this process. Throws an InvalidEnvironmentError only
- * for a problem of these variables, because an operator's command does not need all of them.
+ * Parses only the variables in `schema` from the environment of this process. The schema is a part of `variables`. Throws an
+ * InvalidEnvironmentError that lists the problems of these variables. The other variables may be invalid, because the
+ * operator's commands do not need them.
  */
 export function parseEnvironmentSubset<T>(schema: z.ZodMiniType<T>): T {
   return parseWith(schema, process.env);
@@ -162,7 +167,7 @@ export function parseEnvironmentSubset<T>(schema: z.ZodMiniType<T>): T {
 
 const state = processState('environment', (): { current?: Environment | undefined } => ({}));
 
-/** Returns the environment of this process. It is parsed on first use and does not change afterwards (contract 8.2). */
+/** Returns the environment of this process. It is parsed on first use and does not change afterwards. */
 export function environment(): Environment {
   state.current ??= parseEnvironment(process.env);
   return state.current;

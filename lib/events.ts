@@ -7,7 +7,7 @@ import type { Transaction } from './storage/database';
 /** Public message of the 400 for a verified body that is not a valid event. */
 export const INVALID_EVENT = 'Invalid webhook event';
 
-/** A verified delivery of an event. */
+/** A delivery of an event, after its signature was verified. */
 export interface Delivery {
   /** The message id, which is the same in each delivery of a message. */
   readonly messageId: string;
@@ -17,14 +17,16 @@ export interface Delivery {
 
 /** The transaction of a handler and the delivery that it handles. */
 export interface EventContext extends Delivery {
-  /** The handler's writes and the message id are committed together, or not at all. */
+  /** The transaction that stores the message id. The handler's writes are therefore committed only together with that id. */
   readonly transaction: Transaction;
   /**
-   * Returns false if a handler has applied a newer event to this subject. Otherwise, stores `time` as the time of the newest
-   * event and returns true. A handler that gets false must not write, because events may arrive in any order.
+   * Returns false if a handler has already applied a newer event to `subject`. Otherwise, stores `time` as the time of the
+   * newest event of `subject` and returns true. A handler that gets false must not write, because its event is outdated. Events
+   * may arrive in any order.
    *
-   * `time` is in milliseconds since 1970, such as `data.updated_at`. The default is the time of the event. Concurrent events
-   * of a subject wait for each other. The stored time is kept for 30 days after the last applied event.
+   * `subject` is an id that the handler chooses, such as a user id. `time` is in milliseconds since 1970, such as
+   * `data.updated_at`. The default is the time of the event. Concurrent events of the same subject wait for each other. The
+   * stored time is kept for 30 days after the last applied event.
    */
   isNewest(subject: string, time?: number): Promise<boolean>;
 }
@@ -36,12 +38,13 @@ export type EventHandler = (data: unknown) => (context: EventContext) => Promise
 export type EventHandlers = Readonly<Record<string, EventHandler>>;
 
 /**
- * Defines the handler of an event whose `data` matches a schema. Other data gets a 400, like an invalid `user.created`. The
- * provider shows the failed delivery and repeats it.
+ * Defines the handler of an event whose `data` matches a schema. A delivery with other data gets a 400, as an invalid
+ * `user.created` event does. The identity provider shows the failed delivery and repeats it.
  *
- * The handler runs in a transaction, once per message. If it throws, nothing is committed, and the sender repeats the
- * delivery. The handler must be idempotent, because a message may be sent again after 30 days. It must not call other
- * services, because a retry repeats the call and the transaction ends after 4 s.
+ * The handler runs in a transaction, once per message. If it throws, nothing is committed, and the sender repeats the delivery.
+ * The handler must be idempotent, because the stored message ids are deleted after 30 days. The handler runs again for a
+ * message that is sent again after that time. The handler must not call other services, because a retry repeats the call and
+ * the transaction ends after 4 s.
  */
 export function defineEvent<T>(
   schema: z.core.$ZodType<T>,
@@ -55,8 +58,9 @@ export function defineEvent<T>(
 }
 
 /**
- * Time limits of the wait for a connection, of one transaction, and (`DEADLINE_MS`) of all attempts of the transaction.
- * `DEADLINE_MS` and the 8 s of a registration together are below the 15 s after which the sender stops waiting.
+ * Time limits in milliseconds. `maxWait` limits the wait for a connection, `timeout` one transaction, and `DEADLINE_MS` all
+ * attempts of the transaction. `DEADLINE_MS` and the 8 s of a registration (lib/register.ts) are together below the 15 s after
+ * which the sender stops waiting.
  */
 const TRANSACTION = { maxWait: 2_000, timeout: 4_000 };
 const DEADLINE_MS = 6_000;
@@ -64,8 +68,8 @@ const DEADLINE_MS = 6_000;
 /**
  * Stores the id of a message. Returns false if it was already stored. Waits while another transaction stores the same id.
  *
- * If this process stops in the middle of the transaction, for example in a suspended function, PostgreSQL ends the
- * transaction after 8 s, so that the next delivery does not wait for it.
+ * This process may stop in the middle of the transaction, for example in a suspended function. PostgreSQL then ends the
+ * transaction after 8 s (`idle_in_transaction_session_timeout`), so that the next delivery does not wait longer.
  */
 async function storeMessage(transaction: Transaction, messageId: string): Promise<boolean> {
   const stored = await transaction.$executeRaw`
@@ -85,8 +89,8 @@ async function storeSubject(transaction: Transaction, subject: string, time: num
 }
 
 /**
- * Deletes rows that are older than 30 days, up to ten from each table. The tables stay small, because a message usually adds
- * at most one row to each of them. Skips rows that another transaction is deleting.
+ * Deletes rows that are older than 30 days, up to ten from each table. Each message usually adds at most one row to each table
+ * and deletes up to ten, so the tables stay small. Skips rows that another transaction is deleting.
  */
 const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
   WITH messages AS (
@@ -102,8 +106,8 @@ const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
  * the message id is already stored. Concurrent deliveries of a message run the work once.
  *
  * Repeats a transaction that lost a race against another transaction. Rejects with the error of the work or the database, or
- * after 6 s. After such an error, either all writes are committed or none of them. In both cases, the next delivery
- * completes the event.
+ * after 6 s. After a rejection, either all writes are committed or none of them. The next delivery completes the event in both
+ * cases.
  */
 export async function handleEvent(
   work: (context: EventContext) => Promise<unknown>,

@@ -10,10 +10,10 @@ export type ActionResult<T> =
   | { readonly ok: true; readonly data: T }
   | {
       readonly ok: false;
-      /** The status that a route would respond with: 400 for invalid input, or the status of the HttpError. */
+      /** HTTP status that a route would return: 400 for invalid input, otherwise the status of the HttpError. */
       readonly status: number;
       readonly message: string;
-      /** Messages of invalid input by field. */
+      /** Messages by the name of the invalid field. */
       readonly fields: Readonly<Record<string, string>>;
     };
 
@@ -31,8 +31,8 @@ function valuesOf(form: FormData): Record<string, unknown> {
 const warn = rateLimitedWarning('the schema of a server action failed');
 
 /**
- * Parses the input of an action. Returns undefined if the schema throws. React replaces a value that a client cannot
- * serialize, such as an event, with one whose properties throw when a schema reads them.
+ * Parses the input of an action. Returns undefined if the schema throws. React replaces an argument that cannot be serialized,
+ * such as a browser event, with an object whose properties throw when the schema reads them.
  */
 function parse<S extends z.ZodMiniType>(schema: S, input: unknown) {
   try {
@@ -45,6 +45,7 @@ function parse<S extends z.ZodMiniType>(schema: S, input: unknown) {
 
 /** Returns the result for invalid input. Each field has the message of its first issue. */
 function invalid({ issues }: z.core.$ZodError): ActionResult<never> {
+  // The last entry of a field wins, so the issues are reversed.
   const fields = Object.fromEntries(
     issues.toReversed().map(({ path, message }) => [path.join('.'), message]),
   );
@@ -55,9 +56,10 @@ function invalid({ issues }: z.core.$ZodError): ActionResult<never> {
  * Creates a server action whose handler runs only with a verified session and valid input. Without a session, the browser is
  * redirected to the sign-in page.
  *
- * The last argument of the action is the input: the form, or any value that the schema accepts. Invalid input and an
- * HttpError of the handler become a result with `ok: false`. Passes every other error through, so that the page shows its
- * error boundary. `redirect()` and `notFound()` work in the handler.
+ * The last argument of the action is the input: the form, or any value that the schema accepts. Before it, `useActionState`
+ * passes the previous result. Invalid input and an HttpError of the handler become a result with `ok: false`. The action
+ * passes every other error through, so that the page shows its error boundary. `redirect()` and `notFound()` work in the
+ * handler.
  */
 export function guardAction<S extends z.ZodMiniType, T>(
   schema: S,

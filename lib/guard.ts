@@ -7,14 +7,18 @@ import { addLogFields } from './log';
 import { withSpan } from './telemetry/with-span';
 import { resolveUserId } from './user-id';
 
-/** Handler of a request with a verified session. `route` turns the errors of the handler into responses (contract 7). */
+/** Handler of a request with a verified session. `route` (lib/http/route.ts) turns its errors into responses. */
 export type GuardedHandler<C extends RouteContext> = (
   request: NextRequest,
   context: AuthenticatedContext,
   routeContext: C,
 ) => Promise<Response> | Response;
 
-/** Returns the authenticated context of a user (contract 5.2, rules 2 to 4), or undefined without a verified session. */
+/**
+ * Returns the authenticated context, which has the internal id and the identity provider's id of the user. The verdict contains
+ * either the user of the session or the reason why there is no user. Returns undefined if there is no user or if an operator
+ * has deleted ("forgotten") the user, and adds the reason to the log line. Implements docs/contract.md, 5.2, rules 2 to 4.
+ */
 export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undefined> {
   return withSpan(
     'guard',
@@ -35,14 +39,14 @@ export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | unde
 }
 
 /**
- * Creates a route whose handler runs only for a verified session. The handler gets the authenticated context of contract 2.2
- * and the route's context with the dynamic params.
+ * Creates a route whose handler runs only for a verified session. The handler gets the authenticated context with both ids of
+ * the user. It also gets the context that Next.js passes to the route, which has the dynamic params.
  *
- * Without a session, the response is 401 `{"message": "Unauthorized"}`, without a call to the cache or the database. The
- * token of a forgotten user gets the same 401 if it was issued before the deletion. A database failure is a 500. A cache
- * failure has no effect on the response. An OPTIONS request is not guarded (contract 5.2, rule 1). It gets a 204, and the
- * handler does not run. A route that handles preflight requests itself exports OPTIONS. The log names the route by `path`,
- * the path of its folder.
+ * Without a session, the response is 401 `{"message": "Unauthorized"}`, without a call to the cache or the database. A user
+ * whom an operator has deleted ("forgotten") gets the same 401 if the token was issued before the deletion. A database failure
+ * is a 500. A cache failure has no effect on the response. An OPTIONS request is not guarded (docs/contract.md, 5.2). It gets a
+ * 204, and the handler does not run. A route that has to handle preflight requests exports its own OPTIONS handler. The log
+ * names the route by `path`, the path of its folder.
  */
 export function guard<C extends RouteContext>(handler: GuardedHandler<C>, path?: string): RouteHandler<C> {
   return route(async (request, routeContext) => {

@@ -7,7 +7,7 @@ import { log } from './log';
 import { pingDatabase } from './storage/database';
 import { withKv } from './storage/kv';
 
-/** Whether a load balancer should send requests to this process. Contains no internal details. */
+/** States whether a load balancer should send requests to this process. Contains no internal details. */
 export type Readiness = Ready | NotReady;
 
 const OK: Readiness = { status: 'ok' };
@@ -18,7 +18,10 @@ const STOPPING: Readiness = { errors: { process: 'stopping' } };
 const DATABASE_TIMEOUT_MS = 2_000;
 const MAX_AGE_MS = 1_000;
 
-/** Runs one query at a time, even if its caller has timed out. Probes thus use only one connection during an outage. */
+/**
+ * Runs one query at a time, even if the caller of that query has timed out. Health checks thus block only one connection in an
+ * outage.
+ */
 const pingDatabaseOnce = singleFlight(() => pingDatabase(DATABASE_TIMEOUT_MS));
 
 let latest: { readonly readiness: Readiness; readonly at: number } | undefined;
@@ -35,7 +38,7 @@ const checkReadiness = singleFlight(async () => {
     result = await cache;
     if (wasDown) log.info('ready again');
   } catch (error) {
-    // Health checks are not logged at this level, so these two messages mark the start and the end of an outage.
+    // Requests for health checks are logged only at the level `debug`. `not ready` and `ready again` mark an outage.
     if (!wasDown) log.warn({ error: describeError(error) }, 'not ready');
   }
   latest = { readiness: result, at: performance.now() };
@@ -45,9 +48,9 @@ const checkReadiness = singleFlight(async () => {
 /**
  * Returns whether this process can serve requests. Does not throw.
  *
- * The query of the database has a timeout of 2 s, and the cache call has the timeout of every cache call. A result is reused
- * for 1 s, even if it is a failure, and concurrent calls share one check. The load on the database and the cache is
- * therefore independent of the number of probes.
+ * The database query has a timeout of 2 s, and the cache call has the timeout of every cache call (lib/storage/kv.ts). A
+ * result is reused for 1 s, even if it is a failure, and concurrent calls share one check. The load on the database and the
+ * cache is therefore independent of the number of health checks.
  */
 export async function readiness(): Promise<Readiness> {
   if (isShuttingDown()) return STOPPING;

@@ -6,7 +6,7 @@ import { processState } from './process-state';
 
 const trace = processState('trace', (): { spanIds?: () => object | undefined } => ({}));
 
-/** Sets the function that returns the ids of the current span. Log lines then contain these ids. */
+/** Sets the function that returns the ids of the current trace and span. Log lines then contain these ids. */
 export function setSpanIds(spanIds: () => object | undefined): void {
   trace.spanIds = spanIds;
 }
@@ -16,7 +16,6 @@ export const log = pino({
   base: null,
   timestamp: pino.stdTimeFunctions.isoTime,
   formatters: { level: (level) => ({ level }) },
-  // Connects a log line with its trace.
   mixin: () => trace.spanIds?.() ?? {},
 });
 
@@ -37,19 +36,22 @@ export function rateLimitedWarning(message: string): (fields?: object) => void {
 
 const SAFE_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
 
-/** Returns the id of a request for the response and the log: the client's `x-request-id` if it is safe, else a new UUID. */
+/** Returns the id of a request: the client's `x-request-id` if it matches SAFE_REQUEST_ID, otherwise a new UUID. */
 export const requestIdOf = (header: unknown): string =>
   typeof header === 'string' && SAFE_REQUEST_ID.test(header) ? header : randomUUID();
 
-/** Further fields of a request's log line, after id, route, status and duration. */
+/** Fields of a request's log line besides id, route, status and duration. */
 export interface RequestLogFields {
-  /** Result of the guard's cache lookup. `bypass` means that the cache call failed. */
+  /** Result of the cache lookup by lib/guard.ts. `bypass` means that the cache call failed. */
   cache?: 'hit' | 'miss' | 'bypass';
-  /** Result of the guard's registration of the caller. Absent if the cache contained the caller's id. */
+  /** Result of the registration of the caller by lib/guard.ts. Absent if the cache contained the caller's id. */
   caller?: 'created' | 'existing';
-  /** Result of a registration by `POST /auth/v1/register` or by a webhook. `forgotten` means that it had no effect. */
+  /**
+   * Result of a registration by `POST /auth/v1/register` or by a webhook. `forgotten`: it had no effect, because an operator
+   * has deleted the user.
+   */
   registered?: 'created' | 'existing' | 'forgotten';
-  /** Why the guard found no verified session. */
+  /** Why the request has no authenticated user. */
   reason?: UnauthenticatedReason;
   /** Result of the event handler in events/. `repeated` means that an earlier delivery ran the handler. */
   handler?: 'completed' | 'repeated';
@@ -64,7 +66,7 @@ export function withLogFields<T>(fields: RequestLogFields, work: () => Promise<T
   return currentFields.run(fields, work);
 }
 
-/** Returns true during a call of `withLogFields`, for example while a route runs. The route then logs the fields. */
+/** Returns true during a call of `withLogFields`, for example while a route runs. The route logs the fields at its end. */
 export const isInRoute = (): boolean => currentFields.getStore() !== undefined;
 
 /** Adds fields to the log line of the current request. Has no effect outside of a request. */

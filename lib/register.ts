@@ -9,23 +9,24 @@ import { withSpan } from './telemetry/with-span';
 export interface Registration {
   /** The internal user id, a UUID v7. */
   readonly userId: string;
-  /** True if this call created the link. At most one call in all processes ever returns true for a user. */
+  /** True if this call created the link. At most one call in all processes creates a given link. */
   readonly created: boolean;
 }
 
-/** Returns the result of a registration for the log. */
+/** Returns the result of a registration for the log. The link of a `forgotten` user was deleted by an operator. */
 export const outcomeOf = (registration: Registration | undefined): 'created' | 'existing' | 'forgotten' => {
   if (registration === undefined) return 'forgotten';
   return registration.created ? 'created' : 'existing';
 };
 
 /**
- * Time limit of a whole registration, because each of its statements may wait for a connection and for the response. The
- * deadline leaves time for a database that has to wake up. Together with the 500 ms of a cache call, it is below the 9 s
- * that a shutdown may take and the 15 s after which the sender of a webhook stops waiting.
+ * Time limit of a whole registration. The timeouts of its statements are not enough, because they add up. The deadline leaves
+ * time for a database that has to wake up. Together with the 500 ms of a cache call, it is below the 9 s that a shutdown may
+ * take and the 15 s after which the sender of a webhook stops waiting.
  */
 const DEADLINE_MS = 8_000;
 
+/** Finds the internal id of a linked user. Concurrent calls share a statement. */
 const findUserId = batchLoader(linkedUserIds);
 
 async function findOrCreate(
@@ -50,14 +51,15 @@ const link = (identityProviderUserId: string, issuedAt: number | undefined) =>
 const sharedLink = singleFlight(link);
 
 /**
- * Links an identity-provider user to an internal user exactly once and returns the link (contract 4.1, 5.2, 6.1). Returns
- * undefined if an operator has forgotten the user. `issuedAt` is the time of the user's own session token, in seconds since
- * 1970. A token from after the deletion links the user again. A call without `issuedAt` does not.
+ * Links an identity-provider user to an internal user exactly once and returns the link. Returns undefined for a forgotten
+ * user, whom an operator has deleted (docs/contract.md, 3). `issuedAt` is the time at which the user's own session token was
+ * issued, in seconds since 1970. A token that was issued after the deletion links the user again. A call without `issuedAt`
+ * does not link the user again.
  *
- * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement
- * for an existing user, two for a new user, three if it loses a race, and four if the user is forgotten. Concurrent calls
- * for a user in one process share the result or the error. Under load, one statement looks up many users. Rejects after 8 s
- * or with the error of the database. A rejected call can be repeated, because each statement is atomic.
+ * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement for
+ * an existing user, two for a new user, three if it loses a race, and four if the user is forgotten. Concurrent calls for a
+ * user in one process share the result or the error. Under load, one statement looks up many users. Rejects after 8 s or with
+ * the error of the database. A rejected call can be repeated, because each statement is atomic.
  */
 export function registerByIdentityProviderUserId(
   identityProviderUserId: string,
@@ -67,7 +69,7 @@ export function registerByIdentityProviderUserId(
     'register',
     async () => {
       const { result, isLeader } = await sharedLink(identityProviderUserId, issuedAt);
-      // The call that started the registration may have had an older token, or none.
+      // The call that started the registration may have had an older token, or none. This call tries its own token.
       if (result === undefined && !isLeader && issuedAt !== undefined)
         return link(identityProviderUserId, issuedAt);
       return result && { userId: result.userId, created: result.created && isLeader };

@@ -8,18 +8,16 @@ import { withSpan } from './telemetry/with-span';
 
 const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
 
-/**
- * Error of the store if the key holds another type, such as a list. The store responded, so this is a miss, not a failure.
- */
+/** Error of a Redis store if the value of the key is not a string. The store responded, so this is a miss, not a failure. */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
 
-/** Result of a cache read. After an `error`, the caller should not use the cache again for this request. */
+/** Result of a cache read. After an `error`, the caller should not use the cache again for the same request. */
 export type CacheResult =
   | { readonly outcome: 'hit'; readonly userId: string }
   | { readonly outcome: 'miss' | 'error' };
 
 /**
- * Reads the internal id of an identity-provider user. Never rejects (contract 5.2).
+ * Reads the internal id of an identity-provider user from the cache. Never rejects (docs/contract.md, 5.2).
  *
  * A value that this service cannot have stored is a miss, and the next write replaces it. Takes one round trip and at most
  * 500 ms.
@@ -42,14 +40,14 @@ export async function readCachedUserId(identityProviderUserId: string): Promise<
 /**
  * Deletes the cached id of an identity-provider user. Rejects if the store does not confirm the deletion.
  *
- * A lookup in flight can store the id again. lib/users/forget.ts waits until no such lookup is left.
+ * A lookup in flight can store the id again. lib/users/forget.ts waits for the end of such lookups.
  */
 export async function deleteCachedUserId(identityProviderUserId: string): Promise<void> {
   await withKv((kv) => kv.del(cacheKey(identityProviderUserId)));
 }
 
 /**
- * Stores the internal id for 10 minutes, or for USER_ID_CACHE_TTL_SECONDS (contract 5.2, 8.1). Never rejects.
+ * Stores the internal id for USER_ID_CACHE_TTL_SECONDS, by default 10 minutes. Never rejects.
  *
  * Takes one round trip and at most 500 ms. After an error, the entry may be missing.
  */
@@ -66,7 +64,7 @@ export async function cacheUserId(
 
 interface ResolvedUserId {
   readonly userId: string;
-  readonly facts: Pick<RequestLogFields, 'cache' | 'caller'>;
+  readonly logFields: Pick<RequestLogFields, 'cache' | 'caller'>;
 }
 
 async function readOrRegister(
@@ -78,40 +76,45 @@ async function readOrRegister(
     () => readCachedUserId(identityProviderUserId),
     ({ outcome }) => outcome,
   );
-  if (cached.outcome === 'hit') return { userId: cached.userId, facts: { cache: 'hit' } };
+  if (cached.outcome === 'hit') return { userId: cached.userId, logFields: { cache: 'hit' } };
   const registration = await registerByIdentityProviderUserId(identityProviderUserId, issuedAt());
   if (registration === undefined) return undefined;
   const { userId, created } = registration;
   const caller = created ? 'created' : 'existing';
   // Writing to a cache that has just failed would make this request wait a second time.
-  if (cached.outcome === 'error') return { userId, facts: { cache: 'bypass', caller } };
+  if (cached.outcome === 'error') return { userId, logFields: { cache: 'bypass', caller } };
   await withSpan(
     'cache write',
     () => cacheUserId(identityProviderUserId, userId),
     (outcome) => outcome,
   );
-  return { userId, facts: { cache: 'miss', caller } };
+  return { userId, logFields: { cache: 'miss', caller } };
 }
 
 const sharedReadOrRegister = singleFlight(readOrRegister);
 
 /**
- * Returns the internal id of an identity-provider user from the cache, or from a registration, which creates the link on
- * first sight (contract 5.2, rule 3). Returns undefined for a forgotten user whose session token is from before the deletion.
- * `issuedAt` returns the time of the token. Concurrent calls for a user in one process share the result or the error. Passes
- * database errors through. A cache error is never passed on.
+ * Returns the internal id of an identity-provider user from the cache or from a registration. The registration links a user
+ * that is not linked yet (docs/contract.md, 5.2, rule 3). Returns undefined for a forgotten user, whom an operator has deleted,
+ * if the session token was issued before the deletion. `issuedAt` returns the time at which the token was issued. Concurrent
+ * calls for a user in one process share the result or the error. Passes database errors through. A cache error is never passed
+ * on.
  */
 export async function resolveUserId(
   identityProviderUserId: string,
   issuedAt: () => number | undefined,
 ): Promise<string | undefined> {
   const { result, isLeader } = await sharedReadOrRegister(identityProviderUserId, issuedAt);
-  // The call that started the lookup may have had an older token.
-  const isAlone = result === undefined && !isLeader;
-  const resolved = isAlone ? await readOrRegister(identityProviderUserId, issuedAt) : result;
+  // The call that started the lookup may have had an older token. This call then tries its own token.
+  const usesOwnToken = result === undefined && !isLeader;
+  const resolved = usesOwnToken ? await readOrRegister(identityProviderUserId, issuedAt) : result;
   if (resolved === undefined) return undefined;
-  const { userId, facts } = resolved;
+  const { userId, logFields } = resolved;
   // If several requests share a registration, only one of them is logged as the one that created the user.
-  addLogFields(isLeader || isAlone || facts.caller === undefined ? facts : { ...facts, caller: 'existing' });
+  addLogFields(
+    isLeader || usesOwnToken || logFields.caller === undefined
+      ? logFields
+      : { ...logFields, caller: 'existing' },
+  );
   return userId;
 }

@@ -12,12 +12,13 @@ import { telemetry } from './telemetry/with-span';
 const readUser = async () => contextOf(await verdictOf(await headers()));
 
 /**
- * Returns the authenticated context of the present request (contract 2.2), or undefined without a verified session. It is
- * for server components, layouts, server actions and route handlers.
+ * Returns the authenticated context of the current request: the internal id and the identity provider's id of the user. Returns
+ * undefined without a verified session. Use this function in server components, layouts, server actions and route handlers.
  *
- * The internal id comes from the cache or from a registration on first sight, as in `guard`. The components and layouts of a
- * page share one result. Passes database errors through, and a page then shows its error boundary. A cache failure has no
- * effect. For a page and a server action, a separate log line contains the fields of a guarded request.
+ * As in `guard` (lib/guard.ts), the internal id comes from the cache or from a registration, which links a new user. The
+ * components and layouts of a page share one result. Passes database errors through, and a page then shows its error boundary.
+ * A cache failure has no effect. For a page or a server action, writes a log line with the same fields as that of a guarded
+ * route.
  */
 export const getUser = cache(async (): Promise<AuthenticatedContext | undefined> => {
   if (isInRoute()) return readUser();
@@ -33,8 +34,8 @@ export const getUser = cache(async (): Promise<AuthenticatedContext | undefined>
 });
 
 /**
- * Returns the authenticated context like `getUser`. Without a verified session, a page and a server action redirect to the
- * sign-in page, which leads back to the page. A route responds with 401 `{"message": "Unauthorized"}`.
+ * Returns the same as `getUser`, but never undefined. Without a verified session, a page or a server action redirects to the
+ * sign-in page. After the sign-in, the browser returns to the page. A route responds with 401 `{"message": "Unauthorized"}`.
  */
 export async function requireUser(): Promise<AuthenticatedContext> {
   const user = await getUser();

@@ -10,7 +10,7 @@ import { addLogFields } from './log';
 import { outcomeOf, registerByIdentityProviderUserId } from './register';
 import { telemetry, withSpan } from './telemetry/with-span';
 
-/** Public message for every signature error. It does not tell the client which check failed (contract 7). */
+/** Public message for every signature error. It does not state which check failed. */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';
 
 let decodedKeys: readonly KeyObject[] | undefined;
@@ -35,12 +35,13 @@ function userToRegister({ type, data }: WebhookEvent): string | undefined {
 }
 
 /**
- * Verifies a delivery, registers the user of a `user.created` event, runs the handler that events/ defines for the event, if
- * any, and returns the acknowledgment (contract 4.2, 6.1). A `user.created` of a forgotten user has no effect.
+ * Verifies a delivery, registers the user of a `user.created` event, runs the handler of the event if `handlers` has one, and
+ * returns the acknowledgment (docs/contract.md, 4.2 and 6.1). A `user.created` of a forgotten user, whom an
+ * operator has deleted, has no effect.
  *
  * `payload` must be the exact text of the request body. Deliveries may arrive late, repeatedly and in any order. An existing
- * registration stays unchanged. Throws HttpError 400 for an absent body, an invalid signature, or a verified body that is
- * not an event. Passes database errors through, so that the sender retries the delivery.
+ * link stays unchanged. Throws an HttpError 400 for an absent body, an invalid signature, or a verified body that is not a
+ * valid event. Passes database errors through, so that the sender retries the delivery.
  */
 export async function receiveWebhook(
   payload: string,
@@ -61,7 +62,7 @@ export async function receiveWebhook(
   const { type } = event.data;
   addLogFields({ eventType: type.slice(0, 64) });
   const identityProviderUserId = userToRegister(event.data);
-  // A `user.created` without an id or of a forgotten user has no effect (contract 6.1).
+  // A `user.created` without an id or of a forgotten user has no effect, so its handler does not run.
   let isHandled = type !== 'user.created';
   if (identityProviderUserId !== undefined) {
     const registration = await registerByIdentityProviderUserId(identityProviderUserId);

@@ -3,17 +3,17 @@ import path from 'node:path';
 
 export const EXAMPLE = 'examples/projects';
 
-/** Prisma requires both sides of a relation. These lines create no columns. */
+/** Relation fields for the Prisma model User, because Prisma requires both sides of a relation. They create no columns. */
 const RELATIONS = `  projectMembers ProjectMember[]
   projectNotes   ProjectNote[]
 `;
 
-/** Adds the files of the example to a copy of the checkout, and the relations to the model User. */
+/** Copies the files of the example into a copy of the checkout. Adds `RELATIONS` to the model User in the Prisma schema. */
 export function addExample(folder: string): void {
   cpSync(EXAMPLE, folder, { recursive: true });
   const schema = path.join(folder, 'prisma/schema.prisma');
   const present = readFileSync(schema, 'utf8');
   const changed = present.replace('\n  @@map("users")', `${RELATIONS}\n  @@map("users")`);
-  if (changed === present) throw new Error('prisma/schema.prisma has no model with @@map("users")');
+  if (changed === present) throw new Error('prisma/schema.prisma has no model with @@map("users").');
   writeFileSync(schema, changed);
 }

@@ -17,8 +17,9 @@ import { removeStaleFiles } from '../dev/system/stale-files';
 import { addExample, EXAMPLE } from './example-files';
 
 /**
- * `npm run example`: adds the files of examples/projects to a copy of this checkout, and runs its checks, its build and the
- * tests of the example there. Exits with 1 if a step fails. Removes the copy at the end, also after Ctrl-C.
+ * `npm run example`: adds the files of examples/projects to a copy of this checkout. Runs the checks and the build of the
+ * project and the tests of the example in this copy. Exits with 1 if a step fails. Removes the copy at the end, also after
+ * Ctrl-C.
  */
 const PREFIX = 'identity-link-example-';
 
@@ -56,7 +57,7 @@ const TESTS = readdirSync(path.join(EXAMPLE, 'tests'), { recursive: true, encodi
   .filter((file) => file.endsWith('.test.ts'))
   .map((file) => path.join('tests', file));
 
-/** The steps of a team that adds these files. The tests build the project, which fails if the list of routes is old. */
+/** The steps after adding the files. The tests build the project, and the build fails without `npm run routes`. */
 const STEPS = [
   ['npx', 'prisma', 'generate'],
   ['npm', 'run', '--silent', 'routes'],
@@ -66,6 +67,7 @@ const STEPS = [
   ['npx', 'vitest', 'run', ...TESTS],
 ] as const;
 
+/** Id of the process group of the running step, negative as `process.kill` expects it. */
 let running: number | undefined;
 
 /** Runs a command in a new process group, so that all its processes can be stopped. Resolves with the exit code. */

@@ -1,4 +1,4 @@
-/** Turns of phrase that have to be read twice or that replace a standard term, each with the plain alternative. */
+/** Phrases that readers must read twice or that replace a standard term, each with the plain alternative. */
 const RULES: readonly (readonly [pattern: RegExp, write: string])[] = [
   [
     /(?<=(?:^|[.!?:])\s*)(?:What|Who|Whoever|Whatever|Whose|How (?!to\b))\b[^.!?]*(?=[.!]|$)(?!\.\w)/g,
@@ -32,6 +32,7 @@ interface Block {
 
 const lineBreaks = (text: string) => text.replace(/[^\n]/g, '');
 const lineAt = (text: string, index: number) => lineBreaks(text.slice(0, index)).length + 1;
+/** Replaces inline code by `X` and removes the targets of links. */
 const withoutCode = (text: string) =>
   text.replace(/`[^`]*`/g, (code) => `X${lineBreaks(code)}`).replace(/\]\([^)\s]*\)|https?:\/\/\S+/g, ']');
 
@@ -56,7 +57,7 @@ function commentBlocks(text: string): Block[] {
   }));
 }
 
-/** Returns the rejected turns of phrase of a file. */
+/** Returns the phrases of a file that match a rule. */
 export function findProse(file: string, text: string): { line: number; found: string; write: string }[] {
   const blocks = file.endsWith('.md') ? markdownBlocks(text) : commentBlocks(text);
   return blocks.flatMap((block) =>

@@ -4,7 +4,7 @@ import Link from 'next/link';
 import { UserButton, useAuth } from '#lib/idp/browser';
 import styles from './ui.module.css';
 
-/** Shows links to sign in and to sign up. With a session, shows a link to the account instead. */
+/** Shows links to sign in and to sign up. A visitor with a session gets a link to the account and the user button instead. */
 export function AccountMenu() {
   const { userId } = useAuth();
   if (!userId) {

@@ -1,5 +1,5 @@
-// The outline of fields in the provider's components has too little contrast (WCAG 1.4.11). The selectors need high
-// specificity to override it.
+// The input fields of the provider's components have an outline with too little contrast (WCAG 1.4.11). `&&` repeats the
+// class in the selector, so that the rule has a higher specificity than the component's own rule.
 const field = {
   '&&[data-variant]': { boxShadow: '0 0 0 1px var(--line-strong)' },
   '&&[data-variant]:focus': { boxShadow: '0 0 0 2px var(--brand)' },
@@ -7,7 +7,7 @@ const field = {
   '&&[data-variant][aria-invalid="true"]': { boxShadow: '0 0 0 2px var(--danger)' },
 };
 
-/** A flat color like that of the site's own buttons. */
+/** Removes the shadow and the gradient of the provider's button, so that it looks like the site's own buttons. */
 const primaryButton = {
   minHeight: '2.5rem',
   '&&[data-variant]': { boxShadow: 'none', '@media (forced-colors: active)': { border: '1px solid' } },
@@ -15,8 +15,9 @@ const primaryButton = {
 };
 
 /**
- * Applies the site's color variables, which follow the color scheme, to the provider's components. The components define
- * variables such as `--accent` on their own elements, so the site's variables must have other names.
+ * Applies the site's color variables to the provider's components. The variables follow the light or dark color scheme. The
+ * components define variables such as `--accent` on their own elements. The site's variables must have other names, because
+ * the components would override them.
  */
 export const clerkAppearance = {
   variables: {
@@ -45,7 +46,7 @@ export const clerkAppearance = {
   },
 };
 
-/** Makes a form fill its container instead of the window. */
+/** Makes a form as wide as its container. By default, the width of the window limits the width of the form. */
 export const fillingAppearance = {
   elements: { rootBox: { width: '100%' }, cardBox: { width: '100%', maxWidth: '100%' } },
 };

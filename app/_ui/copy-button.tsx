@@ -3,16 +3,16 @@
 import { useEffect, useState } from 'react';
 import styles from './ui.module.css';
 
-const SHOWN_MS = 2_500;
+const RESULT_SHOWN_MS = 2_500;
 const labels = { idle: 'Copy', copied: 'Copied', failed: 'Not copied' } as const;
 
-/** Copies a value and announces whether the browser allowed it. The styles hide it where scripts are disabled. */
+/** Copies a value and announces whether the browser allowed it. The CSS hides the button where scripts are disabled. */
 export function CopyButton({ value, name }: { value: string; name: string }) {
   const [result, setResult] = useState<keyof typeof labels>('idle');
 
   useEffect(() => {
     if (result === 'idle') return;
-    const timer = setTimeout(() => setResult('idle'), SHOWN_MS);
+    const timer = setTimeout(() => setResult('idle'), RESULT_SHOWN_MS);
     return () => clearTimeout(timer);
   }, [result]);
 

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import styles from './ui.module.css';
 
-/** Replaces a page that failed. Shows the digest as a reference, because the server's log has the error with that digest. */
+/** Replaces a page that failed. Shows Next.js's digest of the error, because the server logs the error with that digest. */
 export function Failure({
   title,
   digest,

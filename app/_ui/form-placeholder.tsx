@@ -7,7 +7,7 @@ import styles from './sign-in-frame.module.css';
 const SLOW_AFTER_MS = 6_000;
 
 /**
- * Reserves the place of a form of the identity provider. After six seconds, says that loading is slow and offers a reload.
+ * Reserves space while the identity provider's form loads. After six seconds, says that loading is slow and offers a reload.
  */
 export function FormPlaceholder({ title }: { title: string }) {
   const [late, setLate] = useState(false);

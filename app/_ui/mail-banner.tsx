@@ -3,10 +3,11 @@
 import { useSyncExternalStore } from 'react';
 import styles from './sign-in-frame.module.css';
 
+/** Returns true while the provider's form requires a verification code. */
 const isCodeStep = () => window.location.pathname.includes('/verify');
 
 /**
- * Calls back after each navigation. The provider's form changes the address in a way that Next.js does not notice. In a
+ * Calls `callback` after each navigation. The provider's form changes the address in a way that Next.js does not notice. In a
  * browser without the Navigation API, the banner keeps its first text.
  */
 function onNavigation(callback: () => void): () => void {
@@ -18,7 +19,7 @@ function onNavigation(callback: () => void): () => void {
   return () => navigation.removeEventListener('currententrychange', onChange);
 }
 
-/** Says where to find the codes on the local stack, which does not send mail. */
+/** Says where to find verification codes. The local stack does not send mail. The console of its emulator shows the codes. */
 export function MailBanner({ consoleAddress }: { consoleAddress: string }) {
   const needsCode = useSyncExternalStore(onNavigation, isCodeStep, () => false);
   return (

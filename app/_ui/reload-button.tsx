@@ -1,6 +1,6 @@
 'use client';
 
-/** Reloads the page. The browser does not request failed scripts again without a reload. */
+/** Reloads the page, because only a reload makes the browser request a failed script again. */
 export function ReloadButton() {
   return (
     <button className="button" type="button" onClick={() => window.location.reload()}>

@@ -4,7 +4,7 @@ import { AccountMenu } from './account-menu';
 import { Mark } from './mark';
 import styles from './ui.module.css';
 
-/** The header in the root layout. Only the local stack has a console to link to. */
+/** The header in the root layout. On the local stack, it links to the console of the identity provider's emulator. */
 export function SiteHeader() {
   const consoleAddress = mailsOnConsole();
   return (

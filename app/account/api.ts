@@ -57,7 +57,7 @@ export interface Session {
  * 401, renews the token and sends the request once more. A second 401 usually means that the session has ended.
  */
 export async function callApi(request: ApiRequest, { isLoaded, getToken }: Session): Promise<Exchange> {
-  // The first call does not wait for the SDK, because the server has just received a valid cookie.
+  // While the SDK loads, sends the request at once, because the cookie was valid when the server rendered this page.
   if (isLoaded) await settled(getToken(), REFRESH_TIMEOUT_MS);
   const response = await send(request);
   if (response?.status !== 401) return { request, response };

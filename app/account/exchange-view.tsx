@@ -2,7 +2,7 @@
 
 import type { ApiRequest, ApiResponse, Exchange } from './api';
 import styles from './console.module.css';
-import { isFirstSight } from './provenance';
+import { createdCallerLink } from './provenance';
 
 const meanings: Readonly<Record<number, string>> = {
   200: 'The link already existed.',
@@ -14,7 +14,7 @@ const meanings: Readonly<Record<number, string>> = {
   500: 'The service failed. It is safe to send the request again.',
 };
 
-/** The response headers that the page shows. The browser's developer tools show the others. */
+/** The response headers that the page shows. The browser's developer tools show all headers. */
 const SHOWN_HEADERS = ['content-type', 'cache-control', 'server-timing', 'x-request-id'];
 
 function requestText({ method, path, body }: ApiRequest): string {
@@ -56,7 +56,7 @@ function Message({ title, text }: { title: string; text: string }) {
 function Outcome({ request, response }: Exchange) {
   if (!response) return 'There was no response. Check your connection and send the request again.';
   const { status, statusText, headers, milliseconds } = response;
-  const isNewLink = status === 200 && request.method === 'GET' && isFirstSight(headers);
+  const isNewLink = status === 200 && request.method === 'GET' && createdCallerLink(headers);
   const meaning = isNewLink ? 'This request created the link.' : (meanings[status] ?? statusText);
   return (
     <>

@@ -18,7 +18,7 @@ const Skeleton = () => <span aria-hidden="true" className={styles['skeleton']} /
 
 const day = new Intl.DateTimeFormat('en', { dateStyle: 'long' });
 
-/** The person as the identity provider knows them. */
+/** Shows the user's e-mail address and the date of the sign-up, as stored by the identity provider. */
 function Person() {
   const { user } = useUser();
   return (
@@ -130,7 +130,10 @@ function Down({
   );
 }
 
-/** Shows both ids of the signed-in user and where the service found them, or an error and what to do about it. */
+/**
+ * Shows both ids of the signed-in user (the identity provider's and the internal one) and where the service found them. After a
+ * failure, shows the error and what to do about it.
+ */
 export function LinkPanel() {
   const { state, busy, check } = useLink(useAuth());
   return (

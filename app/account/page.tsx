@@ -7,7 +7,8 @@ import { LinkPanel } from './link-panel';
 
 export const metadata: Metadata = {
   title: 'Account',
-  description: 'Your e-mail address, both of your ids, and a form to call the API.',
+  description:
+    'Your e-mail address, your id at the identity provider, your internal id, and a form to call the API.',
   robots: { index: false },
 };
 

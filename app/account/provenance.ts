@@ -4,17 +4,18 @@ export interface Provenance {
   readonly text: string;
 }
 
+/** Returns the description of an entry of the `server-timing` header, such as `hit` for `cache;desc="hit"`. */
 const entry = (headers: Headers, name: string) =>
   new RegExp(`(?:^|,)\\s*${name}\\s*;\\s*desc="?(\\w+)`).exec(headers.get('server-timing') ?? '')?.[1];
 
 /** Returns true for the response to the request that created the caller's link. */
-export function isFirstSight(headers: Headers): boolean {
+export function createdCallerLink(headers: Headers): boolean {
   return entry(headers, 'caller') === 'created';
 }
 
 /** Returns where the service found the link, according to the `server-timing` header of the response. */
 export function provenance(headers: Headers): Provenance {
-  if (isFirstSight(headers)) {
+  if (createdCallerLink(headers)) {
     return {
       title: 'Registered by this request',
       text: 'It arrived before the webhook, which will find this link.',

@@ -19,8 +19,8 @@ export type LinkState =
   | { readonly status: 'down'; readonly response: ApiResponse | undefined };
 
 /**
- * Parses the response of GET /users/v1/me. It does not use zod, because zod tests whether `eval` is available and the
- * page's Content-Security-Policy reports that.
+ * Parses the response of GET /users/v1/me. Does not use zod, because zod tries `eval`, which violates the page's
+ * Content-Security-Policy.
  */
 function readLink(text: string): UserLink | undefined {
   const body: unknown = JSON.parse(text);
@@ -43,7 +43,7 @@ function linkState(response: ApiResponse | undefined): LinkState {
 }
 
 const FIRST_RETRY_MS = 2_000;
-const LAST_RETRY_MS = 30_000;
+const MAX_RETRY_MS = 30_000;
 
 /**
  * Loads the signed-in user's link. While the service is down, it retries after increasing delays. It retries immediately
@@ -78,7 +78,7 @@ export function useLink(session: Session): { state: LinkState; busy: boolean; ch
       failures.current = 0;
       return;
     }
-    const timer = setTimeout(check, Math.min(FIRST_RETRY_MS * 2 ** failures.current, LAST_RETRY_MS));
+    const timer = setTimeout(check, Math.min(FIRST_RETRY_MS * 2 ** failures.current, MAX_RETRY_MS));
     failures.current += 1;
     window.addEventListener('online', check);
     return () => {

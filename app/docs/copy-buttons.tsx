@@ -4,7 +4,7 @@ import { useEffect, useState } from 'react';
 import { createPortal } from 'react-dom';
 import { CopyButton } from '../_ui/copy-button';
 
-/** Adds a copy button to each command of the page, which is static HTML. */
+/** Adds a copy button to the caption of each command. Uses portals, because the commands are static HTML. */
 export function CopyButtons() {
   const [commands, setCommands] = useState<readonly HTMLElement[]>([]);
 

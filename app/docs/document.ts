@@ -95,7 +95,7 @@ const document = z
 export const { info, tags } = document;
 export const { schemas, securitySchemes } = document.components;
 
-/** Returns a URL fragment: `post-auth-v1-register` for `POST /auth/v1/register`. */
+/** Returns the URL fragment of a heading: `post-auth-v1-register` for `POST /auth/v1/register`. */
 export const fragment = (name: string): string =>
   name
     .replace(/([a-z])([A-Z])/g, '$1-$2')
@@ -130,7 +130,7 @@ export const elsewhere: readonly Response[] = document['x-elsewhere'].map(({ sta
 
 const calls = operations.filter(({ kind }) => kind === 'path');
 const responses = calls.flatMap((operation) => operation.responses);
-/** Responses that several operations have, each described once. */
+/** The responses that several operations share, each listed once. */
 export const shared: readonly Response[] = responses
   .filter((response) => {
     const uses = responses.filter(({ ref }) => ref !== undefined && ref === response.ref);
@@ -143,12 +143,12 @@ export const shared: readonly Response[] = responses
 export const anchorOf = ({ id, ref }: Response): string =>
   (ref && [...shared, ...responses].find((other) => other.ref === ref)?.id) || id;
 
-/** The request parameters. Every operation has the same ones. */
+/** The request parameters, which are the same for every operation. */
 export const parameters = calls[0]?.parameters ?? [];
 
 const headers = [...responses, ...elsewhere].flatMap((response) => Object.entries(response.headers));
 
-/** The response headers. A header has one schema for each pattern that the document gives for it. */
+/** The response headers. If responses specify different patterns for a header, `schemas` has one schema for each pattern. */
 export const responseHeaders = [...new Set(headers.map(([name]) => name))].map((name) => {
   const uses = headers.flatMap(([other, header]) => (other === name ? [header] : []));
   return {

@@ -17,7 +17,7 @@ import {
 
 export const metadata: Metadata = {
   title: 'API',
-  description: 'Every operation of the service with its credentials, its request and its responses.',
+  description: 'The credentials, the request and the responses of each operation of the service.',
 };
 
 const section = ({ id, title, content }: { id: string; title: string; content: ReactNode }) => (
@@ -43,7 +43,7 @@ const firstCall = {
       {command('Prepare the shell', PREPARATION)}
       {command('Call the API', 'curl -i "$API/users/v1/me" -H "authorization: Bearer $TOKEN"')}
       <p>
-        All commands on this page use these variables. In your own pages, <code>await getToken()</code> from{' '}
+        The commands on this page use these variables. In your own pages, <code>await getToken()</code> from{' '}
         <code>useAuth()</code> returns a token. The webhook command also needs the endpoint’s signing secret:
       </p>
       {command('Get the signing secret of the local stack', SECRET)}
@@ -88,7 +88,7 @@ const responseHeaders = api.responseHeaders.map(({ name, description, isEverywhe
   text: valueText(description, schemas),
 }));
 
-/** The first paragraph introduces the API. The others are rules, which a reader needs later. */
+/** The first paragraph of the description introduces the API. The other paragraphs are rules for the end of the page. */
 const [summary, ...rules] = api.info.description.split('\n\n');
 
 const reference = [
@@ -108,8 +108,8 @@ const contentsLink = ({ id, title }: { id: string; title: ReactNode }) => (
 );
 
 /**
- * Marks the contents link of the section in view, in browsers that support it. This rule is not in the CSS file, because
- * the CSS compiler of Next.js does not know `:target-current` and would print a warning.
+ * Highlights the link to the visible section in the table of contents. Browsers without `:target-current` ignore this rule. The
+ * rule is not in the CSS file, because the CSS compiler of Next.js does not know that selector and would print a warning.
  */
 const currentLink = `nav a:target-current {
   border-inline-start-color: var(--brand);
@@ -148,8 +148,8 @@ const content = (
 const { renderToStaticMarkup } = await import('react-dom/server');
 
 /**
- * The page as HTML. It depends only on the document and not on the visitor, so it is made once per process. React elements
- * would be serialized for every request, once as HTML and once as data for the browser.
+ * The page as HTML. All visitors get the same page, so it is rendered once per process. Next.js would serialize React
+ * elements for every request, once as HTML and once as data for the browser.
  */
 const html = renderToStaticMarkup(content);
 

@@ -84,7 +84,7 @@ export const anchor = (kind: Kind, name: string) => fragment(`${kind} ${name}`);
 
 type Field = readonly [name: string, schema: Schema, isRequired: boolean];
 
-/** Lists the fields of a body. A nested field has both names: `errors.database`. */
+/** Lists the fields of a body. The name of a nested field starts with that of its parent, for example `errors.database`. */
 function fieldsOf({ properties, required, anyOf }: Schema, prefix = ''): Field[] {
   const own = Object.entries(properties).flatMap(([key, field]): Field[] => [
     [prefix + key, field, required.includes(key)],
@@ -143,7 +143,10 @@ function responseView(response: Response, level: 'h3' | 'h4') {
   );
 }
 
-/** Returns the responses that are described here, and links to those that are described elsewhere on the page. */
+/**
+ * Returns the descriptions of the responses that have their anchor in this list. Adds links to the descriptions of the other
+ * responses.
+ */
 export function responseList(responses: readonly Response[], level: 'h3' | 'h4') {
   const here = responses.filter((response) => anchorOf(response) === response.id);
   const others = responses.filter((response) => !here.includes(response));

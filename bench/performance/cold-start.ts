@@ -5,6 +5,7 @@ import { type LoadRequest, openLoad } from './load';
 import { hello, scenariosFor } from './scenarios';
 import { bare, emptyMiddleware, service, type Target, tutorial } from './targets';
 
+/** Names of scenarios (scenarios.ts). */
 const HIT = 'hit, bearer, known credential';
 const NO_CREDENTIAL = '401, no credential';
 const WEBHOOK = 'webhook, duplicate';
@@ -27,20 +28,21 @@ async function cpuUntilFirstResponse(
 }
 
 /**
- * Measures the CPU time that new processes use until their first response. Each round starts one new process for each
- * kind of request, one after the other.
+ * Measures the CPU time that new processes use until their first response. Each round starts one new process for each pair
+ * of target (server) and request, one after the other. The ratios are relative to the first pair, the bare Next.js route.
  */
 export async function measureColdStart(
   fixtures: Fixtures,
   rounds: number,
 ): Promise<NonNullable<Figures['coldStart']>> {
   const [greeting] = hello(1);
-  if (!greeting) throw new Error('No request');
+  if (!greeting) throw new Error('There is no request for the bare Next.js route.');
   const kinds: { target: Target; request: string; send: () => Promise<LoadRequest> }[] = [
     { target: bare, request: 'GET /hello', send: async () => greeting },
     { target: emptyMiddleware, request: 'GET /hello', send: async () => greeting },
   ];
   for (const target of [tutorial, service]) {
+    // User ids contain the name of the target. The suffix keeps them apart from the users of other sections.
     const scenarios = await scenariosFor({ ...target, name: `${target.name}_cold` }, fixtures);
     const prepare = async (name: string, count = 1) =>
       (await scenarios.find((scenario) => scenario.name === name)?.prepare(count)) ?? [];
@@ -56,7 +58,7 @@ export async function measureColdStart(
         request,
         send: async () => {
           const [first] = await prepare(request);
-          if (!first) throw new Error(`No scenario ${request}`);
+          if (!first) throw new Error(`There is no scenario "${request}".`);
           return first;
         },
       });

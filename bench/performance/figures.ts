@@ -7,12 +7,12 @@ const Spread = z.object({ median: z.number(), least: z.number(), most: z.number(
 /** Median, minimum and maximum of several rounds. */
 export type Spread = z.infer<typeof Spread>;
 
-/** Measurements of one scenario on one target. */
+/** Measurements of one scenario (a kind of request) on one target (a measured server). */
 export interface RequestFigures {
   readonly scenario: string;
   readonly connections: number;
   readonly target: string;
-  /** CPU time per request as a multiple of the bare route in the same round. */
+  /** CPU time per request, divided by the CPU time per request of the bare Next.js route in the same round. */
   readonly ratio: Spread;
   readonly cpuMicroseconds: number;
   readonly p50Milliseconds: number;
@@ -34,7 +34,7 @@ const Latency = z.object({
   p99Milliseconds: z.number(),
 });
 const Requests = z.object({
-  /** Minimum and maximum CPU time of the bare route. */
+  /** Minimum and maximum CPU time per request of the bare route. */
   bareMicroseconds: z.object({ least: z.number(), most: z.number() }),
   cpu: z.array(Cpu),
   latency: z.array(Latency),
@@ -53,11 +53,13 @@ const Memory = z.object({
   /** Memory after one request from each of many new users. Measured only for the service. */
   afterMegabytes: z.number().optional(),
 });
+/** Client CPU time of one statement through the pg pool and through Prisma. */
 const Statement = z.object({
   statement: z.string(),
   poolMicroseconds: z.number(),
   prismaMicroseconds: z.number(),
 });
+/** CPU time of the database process and median latency of one statement. */
 const Cost = z.object({ serverMicroseconds: z.number(), milliseconds: z.number() });
 const Table = z.object({
   users: z.number(),
@@ -66,6 +68,7 @@ const Table = z.object({
   lookUp: Cost,
   insert: Cost,
 });
+/** Bytes that one cache request sends and receives. */
 const Exchange = z.object({ sent: z.number(), received: z.number() });
 const Profiled = z.object({
   target: z.string(),
@@ -77,6 +80,7 @@ const Page = z.object({
   path: z.string(),
   scripts: z.number(),
   kilobytes: z.number(),
+  /** Number of scripts that the identity provider serves. */
   ofTheProvider: z.number(),
 });
 
@@ -121,7 +125,7 @@ export const spreadOf = (values: readonly number[]): Spread => ({
   most: Math.max(...values),
 });
 
-/** Returns the part of the measurements that the report contains. */
+/** Returns the values for the report: the CPU time with MAIN_CONNECTIONS connections, and the latency of the service. */
 export function summarizeRequests(figures: readonly RequestFigures[]): Requests {
   const main = figures.filter(({ connections }) => connections === MAIN_CONNECTIONS);
   const bare = main

@@ -5,13 +5,13 @@ import { startDedicatedPostgres } from '../../tests/harness/dependencies/dedicat
 import { hasRedis, startRedis } from '../../tests/harness/dependencies/redis';
 import { launch } from './launch';
 
-/** Dependencies that the targets share: one database, one cache and one identity provider. */
+/** Dependencies that all measured servers (targets) share: one database, one cache and one identity provider. */
 export interface Fixtures {
   readonly databaseUrl: string;
   readonly pool: Pool;
   /** URL of the cache for the Redis protocol. */
   readonly redisUrl: string;
-  /** The same cache for the REST protocol of the KV client. */
+  /** URL and token of the same cache for the REST protocol of the KV client. */
   readonly kv: { readonly url: string; readonly token: string };
   readonly idp: Emulator;
   readonly keys: { readonly secret: string; readonly publishable: string; readonly signing: string };

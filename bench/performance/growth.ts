@@ -4,7 +4,8 @@ import type { Server } from './launch';
 import { type Level, measureRequests } from './requests';
 import { bare, service, type Target } from './targets';
 
-const CHUNK = 500_000;
+/** Rows per INSERT statement. */
+const ROWS_PER_INSERT = 500_000;
 /** Scenarios that read or write the table `users`. */
 const SCENARIOS = /cache miss|first request|register|webhook, (?:new|duplicate)/;
 
@@ -18,12 +19,12 @@ export async function measureGrowth(
   const growth: NonNullable<Figures['growth']> = [];
   let rows = 0;
   for (const users of sizes) {
-    for (; rows < users; rows += CHUNK) {
+    for (; rows < users; rows += ROWS_PER_INSERT) {
       await pool.query(
         `INSERT INTO users (id, identity_provider_user_id)
          SELECT gen_random_uuid(), 'user_row_' || n FROM generate_series($1::bigint, $2::bigint) AS n
          ON CONFLICT DO NOTHING`,
-        [rows + 1, Math.min(rows + CHUNK, users)],
+        [rows + 1, Math.min(rows + ROWS_PER_INSERT, users)],
       );
     }
     rows = users;
@@ -32,6 +33,7 @@ export async function measureGrowth(
     const figures = await measureRequests(fixtures, {
       ...options,
       wanted: SCENARIOS,
+      // User ids contain the name of the target. Each size gets its own new users.
       targets: [{ ...service, name: `${service.name}_${users}` }],
       rows: { count: users, name: (index) => `user_row_${index + 1}` },
     });

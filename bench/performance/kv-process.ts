@@ -1,4 +1,4 @@
-// Runs the KV server in a separate process, so that its CPU time is not part of the measurements.
+// Runs the cache, a KV server, in a separate process, so that its CPU time is not part of the measurements.
 
 import { z } from 'zod';
 import { redisEngine } from '../../dev/kv/redis';

@@ -12,7 +12,7 @@ export interface Server {
 }
 
 export interface LaunchOptions {
-  /** Arguments of `node`. The server reads its port from the variable PORT. */
+  /** Arguments of `node`. The server must read its port from the variable PORT. */
   readonly args: readonly string[];
   readonly cwd?: string;
   readonly environment?: Readonly<Record<string, string>>;
@@ -25,7 +25,7 @@ const isListening = (port: number) =>
   });
 
 /**
- * Starts a server. Resolves when the server accepts connections, before it receives a request. Rejects with the output
+ * Starts a server. Resolves when the server accepts connections. Does not send a request. Rejects with the output
  * of the server if it does not start.
  */
 export async function launch({ args, cwd, environment = {} }: LaunchOptions): Promise<Server> {

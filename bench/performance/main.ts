@@ -27,7 +27,7 @@ import {
 /**
  * `npm run bench`: compares the service with a bare Next.js route, Next.js with an empty middleware, the design of common
  * tutorials, and Fastify. The service, the tutorial design and Fastify share one database and one cache. Takes over an
- * hour and writes docs/performance.md. The work tree must be clean, because that page names the measured commit.
+ * hour and writes docs/performance.md. The Git work tree must be clean, because that page names the measured commit.
  * `-- --quick` takes less than four minutes and only prints the results. `-- --sections requests,coldStart` measures these
  * two sections again and keeps the stored figures of the other sections. `-- --report` writes the page from the stored
  * figures. Requires Linux and redis-server.
@@ -45,16 +45,14 @@ const SECTIONS = [
 type Section = (typeof SECTIONS)[number];
 /** Sections that do not need a build. */
 const WITHOUT_BUILD: readonly Section[] = ['statements', 'storage'];
+/** Sizes of the table `users` in the sections `storage` and `growth`. */
 const ROWS = [1_000, 1_000_000, 20_000_000];
 
 const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     sections: { type: 'string' },
-    /**
-     * Pattern for the names of scenarios. With `quick`, `only`, `targets` or `no-build`, the results are printed but not
-     * written.
-     */
+    /** Pattern for the names of the scenarios to measure. */
     only: { type: 'string' },
     targets: { type: 'string' },
     connections: { type: 'string', default: '32,1' },
@@ -65,6 +63,7 @@ const { values } = parseArgs({
   },
 });
 const quick = values.quick;
+/** True if the results are printed but not stored. */
 const isPartial = quick || values.only !== undefined || values.targets !== undefined || values['no-build'];
 const wantedSections = z
   .array(z.enum(SECTIONS))
@@ -86,11 +85,12 @@ function measurements(
   fixtures: Fixtures,
   start: (target: Target) => Promise<Server>,
 ): Record<Section, () => Promise<Partial<Figures>>> {
+  // Requests per round, target and scenario.
   const sample = quick ? 100 : 1_200;
   // Enough requests for V8 to optimize the code before the first measurement.
   const warmUp = quick ? 2_000 : 13_000;
-  // The page shows CPU ratios only for MAIN_CONNECTIONS. The other numbers of connections need fewer rounds, because the
-  // page shows only their latencies.
+  // The page shows CPU ratios only for MAIN_CONNECTIONS. A run with another number of connections needs fewer rounds,
+  // because the page shows only its latencies.
   const level = (connections: number): Level =>
     connections === MAIN_CONNECTIONS
       ? { connections, rounds, sample, warmUpSamples: quick ? 4 : 12 }

@@ -12,7 +12,7 @@ const CONNECTIONS = 32;
 /** Time for the garbage collector to free memory after a burst. */
 const SETTLE_MILLISECONDS = 10_000;
 
-/** Sends the requests over new connections, because the server closes connections that are idle between two calls. */
+/** Sends a batch of requests over new connections, because the server closes connections that are idle between batches. */
 async function send(server: Server, requests: readonly LoadRequest[]): Promise<void> {
   const load = openLoad(server, CONNECTIONS);
   await load.send(requests);
@@ -20,8 +20,8 @@ async function send(server: Server, requests: readonly LoadRequest[]): Promise<v
 }
 
 /**
- * Measures the memory of each target after one request. For the service, also measures the memory after one request from
- * each of `users` new users.
+ * Measures the memory of each target (server) after one request. For the service, also measures the memory after one request
+ * from each of `users` new users.
  */
 export async function measureMemory(
   fixtures: Fixtures,
@@ -31,6 +31,7 @@ export async function measureMemory(
   const targets: NonNullable<Figures['memory']>['targets'] = [];
   for (const target of [bare, tutorial, service]) {
     const server = await start(target);
+    // User ids contain the name of the target. The suffix keeps them apart from the users of other sections.
     const scenarios = target.hasRoutes
       ? await scenariosFor({ ...target, name: `${target.name}_memory` }, fixtures)
       : [];

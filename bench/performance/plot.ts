@@ -1,5 +1,6 @@
 import type { Requests } from './figures';
 
+/** Colors of one color scheme. `bars` has the color of each measured server (target). */
 interface Scheme {
   readonly ink: string;
   readonly soft: string;
@@ -23,11 +24,12 @@ export const SCHEMES: Readonly<Record<'light' | 'dark', Scheme>> = {
   },
 };
 
-const LABELS = 250;
+/** Sizes in units of the SVG. A scenario has a group of three bars, one for each target. */
+const LABEL_WIDTH = 250;
 const WIDTH = 860;
-const BAR = 13;
-const GROUP = 3 * BAR + 14;
-const TOP = 54;
+const BAR_HEIGHT = 13;
+const GROUP_HEIGHT = 3 * BAR_HEIGHT + 14;
+const LEGEND_HEIGHT = 54;
 
 /** Returns an SVG bar chart with the CPU time of each scenario as a multiple of a bare Next.js route. */
 export function plot(cpu: Requests['cpu'], titles: ReadonlyMap<string, string>, scheme: Scheme): string {
@@ -36,15 +38,15 @@ export function plot(cpu: Requests['cpu'], titles: ReadonlyMap<string, string>, 
   const highest = Math.ceil(
     Math.max(...cpu.flatMap(({ ratios }) => Object.values(ratios).map(({ median }) => median))),
   );
-  const x = (ratio: number) => LABELS + (ratio / highest) * (WIDTH - LABELS - 50);
-  const height = TOP + names.length * GROUP + 30;
+  const x = (ratio: number) => LABEL_WIDTH + (ratio / highest) * (WIDTH - LABEL_WIDTH - 50);
+  const height = LEGEND_HEIGHT + names.length * GROUP_HEIGHT + 30;
   const text = (left: number, top: number, content: string, rest = '') =>
     `<text x="${left.toFixed(1)}" y="${top.toFixed(1)}" ${rest}>${content}</text>`;
   const ticks = Array.from({ length: highest + 1 }, (_, ratio) => ratio);
   const lines = [
     ...ticks.map(
       (ratio) =>
-        `<line x1="${x(ratio).toFixed(1)}" x2="${x(ratio).toFixed(1)}" y1="${TOP - 8}" y2="${height - 26}" stroke="${
+        `<line x1="${x(ratio).toFixed(1)}" x2="${x(ratio).toFixed(1)}" y1="${LEGEND_HEIGHT - 8}" y2="${height - 26}" stroke="${
           ratio === 1 ? scheme.soft : scheme.line
         }" ${ratio === 1 ? 'stroke-dasharray="4 3"' : ''}/>`,
     ),
@@ -52,24 +54,24 @@ export function plot(cpu: Requests['cpu'], titles: ReadonlyMap<string, string>, 
       text(x(ratio), height - 10, `${ratio}×`, `fill="${scheme.soft}" text-anchor="middle"`),
     ),
     ...targets.map((target, index) => {
-      const left = LABELS + index * 200;
+      const left = LABEL_WIDTH + index * 200;
       return (
         `<rect x="${left}" y="14" width="12" height="12" fill="${scheme.bars[target]}"/>` +
         text(left + 18, 24, titles.get(target) ?? target, `fill="${scheme.ink}"`)
       );
     }),
     ...names.flatMap((name, group) => {
-      const top = TOP + group * GROUP;
+      const top = LEGEND_HEIGHT + group * GROUP_HEIGHT;
       return [
-        text(LABELS - 10, top + 1.5 * BAR + 4, name, `fill="${scheme.ink}" text-anchor="end"`),
+        text(LABEL_WIDTH - 10, top + 1.5 * BAR_HEIGHT + 4, name, `fill="${scheme.ink}" text-anchor="end"`),
         ...targets.map((target, index) => {
           const ratio = cpu.find(({ scenario }) => scenario === name)?.ratios[target];
           if (!ratio) return '';
           const { median } = ratio;
-          const y = top + index * BAR;
+          const y = top + index * BAR_HEIGHT;
           return (
-            `<rect x="${LABELS}" y="${y}" width="${(x(median) - LABELS).toFixed(1)}" height="${BAR - 2}" fill="${scheme.bars[target]}"/>` +
-            text(x(median) + 5, y + BAR - 4, median.toFixed(1), `fill="${scheme.soft}" font-size="10"`)
+            `<rect x="${LABEL_WIDTH}" y="${y}" width="${(x(median) - LABEL_WIDTH).toFixed(1)}" height="${BAR_HEIGHT - 2}" fill="${scheme.bars[target]}"/>` +
+            text(x(median) + 5, y + BAR_HEIGHT - 4, median.toFixed(1), `fill="${scheme.soft}" font-size="10"`)
           );
         }),
       ];

@@ -12,10 +12,12 @@ import { greeting, scenariosFor } from './scenarios';
 import { bare, emptyMiddleware, service, type Target } from './targets';
 
 const CONNECTIONS = 32;
-const WARM_UP = 20_000;
-const SAMPLE = 3_000;
+const WARM_UP_REQUESTS = 20_000;
+const SAMPLE_REQUESTS = 3_000;
+/** Interval between two samples of the profiler. */
 const INTERVAL_MICROSECONDS = 200;
 
+/** Scenarios of the service that this section measures. */
 const SCENARIOS = ['hit, bearer, known credential', 'hit, bearer, each credential new'];
 
 const Profile = z.object({
@@ -50,7 +52,7 @@ function readSourceMap(url: string): SourceMap {
   return sourceMap;
 }
 
-/** Returns the row label for a bundled function. The source map names the package that contains the function. */
+/** Returns the name of the table row for a function in a bundle. The source map names the package of the function. */
 function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   const entry = readSourceMap(url).findEntry(lineNumber, columnNumber);
   const source = 'originalSource' in entry ? decodeURIComponent(entry.originalSource) : '';
@@ -62,7 +64,7 @@ function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   return isOwn ? 'bundles: this project' : 'bundles: other';
 }
 
-/** Returns the row label for the code of a stack frame. */
+/** Returns the name of the table row that counts the time of a stack frame. */
 function findOwner(frame: Frame): string {
   const { functionName, url } = frame;
   if (functionName === '(idle)') return 'idle';
@@ -75,7 +77,7 @@ function findOwner(frame: Frame): string {
   return 'Node.js: other, and the system';
 }
 
-/** Returns the busy time of the main thread in milliseconds, by row label. */
+/** Returns the busy time of the main thread in milliseconds, by the name of the table row. */
 function sumByOwner({ nodes, samples, timeDeltas }: z.infer<typeof Profile>): Map<string, number> {
   const owners = new Map(nodes.map(({ id, callFrame }) => [id, findOwner(callFrame)]));
   const times = new Map<string, number>();
@@ -87,7 +89,7 @@ function sumByOwner({ nodes, samples, timeDeltas }: z.infer<typeof Profile>): Ma
   return times;
 }
 
-/** Connects to the inspector of a process. */
+/** Connects to the inspector of a Node.js process (Chrome DevTools Protocol). */
 async function inspect(port: number): Promise<{ call(method: string, params?: object): Promise<unknown> }> {
   const [inspected] = Inspected.parse(await (await fetch(`http://127.0.0.1:${port}/json`)).json());
   const socket = new WebSocket(inspected?.webSocketDebuggerUrl ?? '');
@@ -108,7 +110,8 @@ async function inspect(port: number): Promise<{ call(method: string, params?: ob
 }
 
 /**
- * Measures the main-thread time per request by owner of the code. Starts and warms up a new process for each measurement.
+ * Measures the main-thread time per request by owner of the code, such as Next.js, Node.js or this project. Starts and warms up
+ * a new process for each measurement.
  */
 export async function measureProfile(
   fixtures: Fixtures,
@@ -132,17 +135,20 @@ export async function measureProfile(
     const server = await start(target).finally(() => delete process.env['NODE_OPTIONS']);
     const { call } = await inspect(port);
     const warmUp = openLoad(server, CONNECTIONS);
-    await warmUp.send(await prepare(WARM_UP));
+    await warmUp.send(await prepare(WARM_UP_REQUESTS));
     await warmUp.close();
     const load = openLoad(server, CONNECTIONS);
-    const requests = await prepare(SAMPLE);
+    const requests = await prepare(SAMPLE_REQUESTS);
     await call('Profiler.enable');
     await call('Profiler.setSamplingInterval', { interval: INTERVAL_MICROSECONDS });
     await call('Profiler.start');
     await load.send(requests);
     const { profile } = z.object({ profile: Profile }).parse(await call('Profiler.stop'));
     const microseconds = Object.fromEntries(
-      [...sumByOwner(profile)].map(([owner, milliseconds]) => [owner, (milliseconds / SAMPLE) * 1000]),
+      [...sumByOwner(profile)].map(([owner, milliseconds]) => [
+        owner,
+        (milliseconds / SAMPLE_REQUESTS) * 1000,
+      ]),
     );
     figures.push({ target: target.name, scenario: name, microseconds });
     await load.close();

@@ -177,9 +177,10 @@ function sections(figures: Figures, major: string): string[] {
   ];
 }
 
+/** Returns the path of the stored figures for a Node.js release line. */
 const fileOf = (major: string) => path.join(FOLDER, `node-${major}.json`);
 
-/** Returns the stored figures for this Node.js release line. */
+/** Returns the stored figures for a Node.js release line, such as 24. */
 export function readFigures(major: string): Partial<Figures> {
   const file = fileOf(major);
   return existsSync(file) ? Figures.parse(JSON.parse(readFileSync(file, 'utf8'))) : {};
@@ -206,7 +207,7 @@ function formatFigures(figures: Figures): string {
   return `${format(figures, '')}\n`;
 }
 
-/** Updates the text between the markers in the README. */
+/** Replaces the text between the comments `npm run bench` and `end` in the README. */
 function updateReadme({ cpu }: Requests, { node, measured }: Figures): void {
   const figure = (name: string) =>
     cpu.find(({ scenario }) => scenario === name)?.ratios['service']?.median.toFixed(1);
@@ -227,7 +228,7 @@ export function storeFigures(figures: Figures): void {
   writeFileSync(fileOf(majorOf(figures.node)), formatFigures(figures));
 }
 
-/** Writes the page, its plots and the text in the README from the stored figures. */
+/** Writes docs/performance.md, its plots and the text in the README from the stored figures. */
 export function writeReport(): void {
   const all = readdirSync(FOLDER)
     .filter((name) => name.endsWith('.json'))
@@ -254,7 +255,7 @@ export function writeReport(): void {
   if (newest?.requests) updateReadme(newest.requests, newest);
 }
 
-/** Prints the given figures in the format of the page. */
+/** Prints figures in the format of docs/performance.md. */
 export function printFigures(figures: Figures): void {
   process.stdout.write(
     `${[`${figures.machine}.`, ...sections(figures, majorOf(figures.node))].join('\n\n')}\n`,

@@ -6,15 +6,16 @@ import { type Load, type LoadFigures, openLoad } from './load';
 import { greeting, hello, type Scenario, scenariosFor } from './scenarios';
 import { bare, emptyMiddleware, type Target } from './targets';
 
-/** Number of connections and requests of a measurement. */
+/** Load of a measurement. A target is a measured server. A scenario is a kind of request. */
 export interface Level {
   readonly connections: number;
   readonly rounds: number;
   /**
-   * Requests per target and scenario in each round. The reference gets this number twice, before and after the targets.
+   * Requests per target and scenario in each round. The bare Next.js route, the reference, gets this number of requests twice:
+   * before the targets and after the targets.
    */
   readonly sample: number;
-  /** Number of samples of each scenario that each target gets before the first round. These samples are not measured. */
+  /** Before the first round, each target gets this number of samples of each scenario. These samples are not measured. */
   readonly warmUpSamples: number;
 }
 
@@ -25,7 +26,7 @@ export interface RequestOptions {
   readonly warmUp: number;
   /** Pattern for the names of the scenarios. Default: all scenarios. */
   readonly wanted?: RegExp;
-  /** Existing users. Default: new users are created. */
+  /** Users that already have a row. Default: `scenariosFor` creates them. */
   readonly rows?: Parameters<typeof scenariosFor>[2];
   readonly start: (target: Target) => Promise<Server>;
 }
@@ -38,10 +39,10 @@ interface Running {
 
 const WARM_UP_CONNECTIONS = 32;
 /**
- * Size of the unmeasured sample before each measured sample, as a fraction of the measured one. An idle process is slow
- * at first.
+ * Size of the unmeasured sample before each measured sample, as a fraction of the measured sample. It is necessary because
+ * an idle process is slow at first.
  */
-const WAKE_UP = 1 / 6;
+const WAKE_UP_SHARE = 1 / 6;
 
 const merge = (all: readonly LoadFigures[]): LoadFigures => ({
   requests: all.reduce((total, { requests }) => total + requests, 0),
@@ -53,8 +54,8 @@ const merge = (all: readonly LoadFigures[]): LoadFigures => ({
 const cpuPerRequest = ({ cpuMilliseconds, requests }: LoadFigures) => cpuMilliseconds / requests;
 
 /**
- * Measures CPU time and latency of each scenario on the targets that have it. Each round measures the reference, then the
- * targets, then the reference again. Other load on the machine therefore affects the reference and the targets about equally.
+ * Measures CPU time and latency of each scenario on the targets that have the scenario. Each round measures the reference,
+ * the targets, and the reference again. Other load on the machine therefore affects reference and targets about equally.
  */
 export async function measureRequests(
   fixtures: Fixtures,
@@ -67,7 +68,7 @@ export async function measureRequests(
     running.push({
       target,
       server: await start(target),
-      // `wanted` selects scenarios of the service. The empty middleware does not have these, so it always gets `GET /hello`.
+      // `wanted` selects scenarios of the service. It does not apply to `emptyMiddleware`, which has only `GET /hello`.
       scenarios: scenarios.filter(({ name }) => target === emptyMiddleware || wanted.test(name)),
     });
   }
@@ -86,7 +87,7 @@ export async function measureRequests(
 
   const figures: RequestFigures[] = [];
   for (const { connections, rounds, sample, warmUpSamples } of levels) {
-    const wakeUp = Math.ceil(sample * WAKE_UP);
+    const wakeUp = Math.ceil(sample * WAKE_UP_SHARE);
     const base = openLoad(reference, connections);
     const loads = new Map<Target, Load>(
       running.map(({ target, server }) => [target, openLoad(server, connections)]),

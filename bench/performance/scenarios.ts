@@ -7,7 +7,7 @@ import type { Target } from './targets';
 /** Creates the requests of one sample, and the users that they need. */
 type Prepare = (count: number) => Promise<LoadRequest[]>;
 
-/** A kind of request. */
+/** A kind of request, such as a cache hit. */
 export interface Scenario {
   readonly name: string;
   readonly prepare: Prepare;
@@ -16,7 +16,7 @@ export interface Scenario {
 const KNOWN_USERS = 100;
 const EXISTING_ROWS = 20_000;
 const HOUR_SECONDS = 3_600;
-/** Number of characters that `forge` replaces at the end of a signature. */
+/** `forge` replaces this number of characters at the end of a token. This makes the signature of the token invalid. */
 const SIGNATURE_TAIL = 40;
 
 const statusOf = { get: 200, unauthorized: 401, invalidSignature: 400 } as const;
@@ -24,7 +24,7 @@ const statusOf = { get: 200, unauthorized: 401, invalidSignature: 400 } as const
 const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
-/** Returns the cookies of a browser that is signed in to a production instance. */
+/** Returns the cookies of a browser that is signed in to a production instance of the provider. */
 const cookie = (token: string) => ({
   cookie: `__client_uat=${Math.floor(Date.now() / 1000) - HOUR_SECONDS}; __session=${token}`,
 });
@@ -43,13 +43,13 @@ export const hello = (count: number): LoadRequest[] =>
 export const greeting: Scenario = { name: 'GET /hello', prepare: async (count) => hello(count) };
 
 /**
- * Returns the scenarios for one target. Each target has its own users and credentials, so the targets do not share cache
- * entries.
+ * Returns the scenarios for one target (a measured server). Each target has its own users and credentials, so the targets do
+ * not share cache entries.
  */
 export async function scenariosFor(
   { name: target, creates }: Pick<Target, 'name' | 'creates'>,
   { idp, pool, keys }: Fixtures,
-  /** Existing users. Default: this function creates them. */
+  /** Users that already have a row. Default: this function inserts them. */
   rows?: { readonly count: number; readonly name: (index: number) => string },
 ): Promise<Scenario[]> {
   const expires = { exp: Math.floor(Date.now() / 1000) + 6 * HOUR_SECONDS };

@@ -28,7 +28,7 @@ function serverBytes(folder: string): number {
     .reduce((total, file) => total + bytesOf(file), 0);
 }
 
-/** Returns the size of a file and its traced dependencies, which a platform packs into the function. */
+/** Returns the size of a file and its traced dependencies. A platform deploys these files as one serverless function. */
 function functionBytes(file: string): number {
   const { files } = Trace.parse(JSON.parse(readFileSync(`${file}.nft.json`, 'utf8')));
   return [...files.map((each) => path.resolve(path.dirname(file), each)), file].reduce(
@@ -37,7 +37,7 @@ function functionBytes(file: string): number {
   );
 }
 
-/** Counts the scripts of a page. Measures the compressed size of the scripts that the service serves. */
+/** Counts the scripts of a page that the service and the provider serve. Measures the gzip size of the service's scripts. */
 async function measurePageScripts(url: string, page: string) {
   const html = await (await fetch(url + page)).text();
   const sources = [...html.matchAll(/<script\b[^>]*\bsrc="([^"]+)"/g)].map(([, source = '']) => source);

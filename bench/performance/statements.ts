@@ -4,11 +4,12 @@ import { PrismaClient } from '#lib/generated/prisma/client';
 import { type Figures, spreadOf } from './figures';
 import type { Fixtures } from './fixtures';
 
+/** Sequential calls of a statement in one round. */
 const CALLS = 500;
 
 /**
- * Statements of a registration. `LOOK_UP` is a short form of the SQL that Prisma generates. `INSERT` is from
- * lib/linking/links.ts.
+ * Statements of a registration. `LOOK_UP` is a short form of the SQL that Prisma generates. `INSERT` is the statement of
+ * lib/linking/links.ts. It has NULL as the issue time of the session token, as in a registration without a session token.
  */
 export const LOOK_UP =
   'SELECT id, identity_provider_user_id FROM users WHERE identity_provider_user_id IN ($1)';
@@ -30,7 +31,8 @@ async function cpuMicrosecondsPerCall(call: (index: number) => Promise<unknown>)
 }
 
 /**
- * Compares Prisma with the pg pool for the statements of a registration, and for the insert statement that Prisma generates.
+ * Measures the client CPU time of the statements of a registration and of the insert statement that Prisma generates. Runs
+ * each of them through the pg pool and through Prisma.
  */
 export async function measureStatements(
   { databaseUrl }: Fixtures,
@@ -76,6 +78,7 @@ export async function measureStatements(
   ];
   try {
     const figures: NonNullable<Figures['statements']> = [];
+    // Reverses the order, because the lookup reads users that the other statements insert.
     for (const { statement, ...by } of statements.reverse()) {
       const pooled: number[] = [];
       const prismas: number[] = [];

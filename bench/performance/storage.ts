@@ -13,12 +13,17 @@ import { serviceVariables } from './targets';
 
 type Storage = NonNullable<Figures['storage']>;
 
-const CHUNK = 500_000;
+const ROWS_PER_INSERT = 500_000;
+/** Sequential calls of each measured statement. */
 const CALLS = 4_000;
+/** Number of ids that are cached to measure the memory per id, and number of concurrent writes of these ids. */
 const CACHED_IDS = 100_000;
 const CACHED_AT_ONCE = 100;
 
-/** Inserts rows with random provider ids of realistic length. Random order is the worst case for the size of their index. */
+/**
+ * Inserts rows. The internal ids are UUIDs v7 of consecutive milliseconds. The provider ids are random and have the length of
+ * real ids. Their index is larger than an index on ascending ids, because the rows arrive in random order.
+ */
 const FILL = `
   INSERT INTO users (id, identity_provider_user_id)
   SELECT (lpad(to_hex(1760000000000 + n), 12, '0') || '7' || left(hash, 3) || '8' || substr(hash, 4, 15))::uuid,
@@ -30,6 +35,7 @@ const Sizes = z.tuple([
 ]);
 const Names = z.array(z.object({ name: z.string() })).transform((rows) => rows.map(({ name }) => name));
 const Backend = z.tuple([z.object({ pid: z.number() })]).transform(([{ pid }]) => pid);
+/** Reads the number of pages from the output of EXPLAIN. */
 const Plan = z
   .tuple([
     z.object({
@@ -61,7 +67,7 @@ async function measureCost(pid: number, call: (index: number) => Promise<unknown
   };
 }
 
-/** Measures the size of the table and the cost of the statements of a registration. */
+/** Measures the size of the table `users` and the cost of the statements of a registration. */
 async function measureTable(client: PoolClient, users: number): Promise<Storage['tables'][number]> {
   await client.query('VACUUM ANALYZE users');
   const [bytes] = Sizes.parse(
@@ -72,6 +78,7 @@ async function measureTable(client: PoolClient, users: number): Promise<Storage[
       )
     ).rows,
   );
+  // Samples about two times `CALLS` rows, because the size of a BERNOULLI sample varies.
   const names = Names.parse(
     (
       await client.query(
@@ -144,8 +151,8 @@ async function measureCache(fixtures: Fixtures): Promise<Storage['cache']> {
 }
 
 /**
- * Measures the storage per user while the number of rows increases. Each measurement inserts some thousand more rows. Empties
- * the table before and afterwards.
+ * Measures the storage per user while the number of rows increases. Each measurement of the insert statement adds `CALLS`
+ * rows. Empties the table before and afterwards.
  */
 export async function measureStorage(fixtures: Fixtures, sizes: readonly number[]): Promise<Storage> {
   const cache = await measureCache(fixtures);
@@ -155,8 +162,8 @@ export async function measureStorage(fixtures: Fixtures, sizes: readonly number[
     const tables: Storage['tables'] = [];
     let rows = 0;
     for (const users of sizes) {
-      for (; rows < users; rows = Math.min(rows + CHUNK, users)) {
-        await client.query(FILL, [rows + 1, Math.min(rows + CHUNK, users)]);
+      for (; rows < users; rows = Math.min(rows + ROWS_PER_INSERT, users)) {
+        await client.query(FILL, [rows + 1, Math.min(rows + ROWS_PER_INSERT, users)]);
       }
       process.stdout.write(`measuring with ${users} users\n`);
       tables.push(await measureTable(client, users));

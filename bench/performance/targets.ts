@@ -15,16 +15,17 @@ export interface Target {
   readonly title: string;
   /** True if the target has the routes of the service. Otherwise it has only `GET /hello`. */
   readonly hasRoutes: boolean;
-  /** The status of a registration that creates a user. */
+  /** Status of the response to a registration that creates a user. */
   readonly creates: 200 | 201;
   start(fixtures: Fixtures): Promise<Server>;
 }
 
 const project = path.resolve(import.meta.dirname, '../..');
 const baselines = path.join(import.meta.dirname, 'baselines');
+/** Returns the path of the command-line program of Next.js. */
 const nextOf = (folder: string) => path.join(folder, 'node_modules/next/dist/bin/next');
 
-/** Returns the environment variables that the baselines and the Clerk SDK read. */
+/** Returns the environment variables that the baselines (the servers in baselines/) and the Clerk SDK read. */
 function sdkVariables({ keys, idp, databaseUrl, kv, redisUrl }: Fixtures): Record<string, string> {
   return {
     CLERK_SECRET_KEY: keys.secret,
@@ -57,7 +58,7 @@ const nextTarget = (name: string, title: string, hasRoutes: boolean): Target => 
     }),
 });
 
-/** Reference of all ratios. */
+/** The reference: each ratio in the report is the CPU time of a target divided by the CPU time of this target. */
 export const bare = nextTarget('bare', 'a bare Next.js route', false);
 export const emptyMiddleware = nextTarget('empty-middleware', 'Next.js with an empty middleware.ts', false);
 export const tutorial = nextTarget('tutorial', 'tutorial design', true);
@@ -104,8 +105,8 @@ export const service: Target = {
 };
 
 /**
- * The service with telemetry. It is measured only if `--targets` names it, as in `--targets service,service-telemetry`. The
- * collector discards the telemetry.
+ * The service with telemetry. The collector discards the data. This target is measured only if the option `--targets` contains
+ * its name, as in `--targets service,service-telemetry`.
  */
 export const serviceWithTelemetry: Target = {
   ...service,
@@ -157,7 +158,9 @@ function requireSameVersions(): void {
   );
   for (const [name, version] of Object.entries(baselineVersions ?? {})) {
     if ((serviceVersions?.[name] ?? version) !== version)
-      throw new Error(`The service uses ${name} ${serviceVersions?.[name]}, the baselines use ${version}.`);
+      throw new Error(
+        `The service uses ${name} ${serviceVersions?.[name]}, but the baselines use ${version}. Use one version in both.`,
+      );
   }
 }
 

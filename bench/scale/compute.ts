@@ -6,14 +6,17 @@ const HOUR_SECONDS = 3_600;
 const MONTH_HOURS = DAYS * 24;
 const MILLION = 1_000_000;
 const GIGABYTE = 1e9;
-/** Extra time that `attachDatabasePool` waits after the idle timeout. */
+/**
+ * `attachDatabasePool` (@vercel/functions) keeps an instance awake for this time after the idle timeout of its database
+ * connections.
+ */
 const POOL_MARGIN_SECONDS = 0.1;
 /** Lifetime of a cached id. */
 const CACHE_SECONDS = 600;
 
 const value = <Key extends keyof typeof INPUTS>(key: Key): number => INPUTS[key].value;
 
-/** Returns the resources that one daily user uses in a day. */
+/** Returns the average resources that one daily user uses in a day. */
 function perUser() {
   const requests = value('requestsPerDay');
   const misses = value('sessionsPerDay');
@@ -35,7 +38,8 @@ function perUser() {
 
 /**
  * Returns the memory of all function instances in a month, in gigabyte-hours. An instance stays alive until its idle
- * database connections close.
+ * database connections close. With little load, one instance is alive for a share of the time. With much load, the number
+ * of instances depends on the processor time.
  */
 function memoryGigabyteHours(users: number, idleSeconds: number): number {
   const each = perUser();
@@ -61,6 +65,7 @@ export function usage(users: number) {
   return {
     requests: monthly(each.calls),
     requestsPerSecond: atPeak(each.calls),
+    // Each request calls two functions, the middleware and the route.
     invocations: 2 * monthly(each.calls),
     cpuHours: monthly(each.cpuSeconds) / HOUR_SECONDS,
     coresAtPeak: atPeak(each.cpuSeconds),
@@ -86,7 +91,7 @@ export function usage(users: number) {
 
 type Usage = ReturnType<typeof usage>;
 
-/** Returns the on-demand price or the price of the smallest sufficient flat rate, whichever is lower. */
+/** Returns the lower of two prices of the CDN: on demand, or the smallest sufficient flat rate. */
 function cdnCost({ requests, exchangeGigabytes }: Usage): number {
   const onDemand =
     (Math.max(0, requests - value('cdnIncludedRequests')) / MILLION) * value('cdnRequestPrice') +
@@ -95,7 +100,7 @@ function cdnCost({ requests, exchangeGigabytes }: Usage): number {
   return Math.min(onDemand, flat?.price ?? Number.POSITIVE_INFINITY);
 }
 
-/** Returns the price of the cheapest plan of Upstash that supports the load of the busiest second. */
+/** Returns the price of the cheapest Upstash plan for the commands of the busiest second and the monthly transfer. */
 function storeCost({ commands, commandsPerSecond, storeGigabytes }: Usage): number {
   const busiest = commandsPerSecond * value('peakSecond');
   const perUse =
@@ -119,6 +124,7 @@ export function cost(users: number) {
     rateLimit: (used.requests / MILLION) * value('rateLimitPrice'),
   };
   const metered = Object.values(lines).reduce((sum, line) => sum + line, 0);
+  // The price of the Pro seat includes metered usage for the same amount.
   const vercel = value('proSeat') + Math.max(0, metered - value('proSeat'));
   const store = storeCost(used);
   const database =
@@ -127,7 +133,10 @@ export function cost(users: number) {
   return { ...lines, vercel, store, database, total: vercel + store + database };
 }
 
-/** Returns the number of daily users at which each allowance of a free plan is used up. `databaseHours` is a time instead. */
+/**
+ * Returns the number of daily users at which each allowance of a free plan is used up. Only `databaseHours` is a time: the
+ * hours after which the smallest database has used up its allowance.
+ */
 export function freePlanEnds() {
   const one = usage(1);
   const users = (allowance: number, used: number) => Math.floor(allowance / used);

@@ -1,7 +1,7 @@
 /** Source of a number: a vendor's page, a file of this repository or an assumption. */
 interface Source {
   readonly source: string;
-  /** Date of the version of the source that contains the number. */
+  /** Date of the version of the source from which the number was read. */
   readonly date: string;
 }
 
@@ -37,10 +37,10 @@ const FIREWALL = at('https://vercel.com/docs/vercel-firewall/vercel-waf/usage-an
 const UPSTASH = at('https://upstash.com/pricing/redis', '2026-09-20');
 const NEON = at('https://neon.com/docs/introduction/plans', '2026-11-12');
 
-/** The sizes of docs/scale.md, in daily users. */
+/** Numbers of daily users that docs/scale.md compares. */
 export const SIZES = [1_000, 100_000, 10_000_000] as const;
 
-/** The inputs of docs/scale.md. `npm run scale` computes all other numbers and writes the page. */
+/** The inputs of docs/scale.md. `npm run scale` computes the numbers in the tables of the page from them. */
 export const INPUTS = {
   requestsPerDay: input('guarded requests of a user', 30, 'a day', ASSUMPTION),
   sessionsPerDay: input('sessions of a user, each below 10 minutes', 3, 'a day', ASSUMPTION),
@@ -93,7 +93,7 @@ export const INPUTS = {
   neonMemory: input('memory of 1 CU', 4, 'GB', NEON),
 } satisfies Record<string, Input>;
 
-/** A CDN plan: its monthly price and its allowances. */
+/** A CDN plan of Vercel: its price in dollars a month and its monthly allowances. */
 interface CdnTier extends Source {
   readonly price: number;
   readonly requests: number;
@@ -108,14 +108,16 @@ export const FLAT_RATE_CDN: readonly CdnTier[] = [
 ];
 
 interface StorePlan extends Source {
+  /** Dollars a month. */
   readonly price: number;
+  /** Maximum number of commands a second. */
   readonly perSecond: number;
   readonly gigabytes: number;
 }
 
 /**
- * Plans of Upstash with a fixed price. `gigabytes` is the monthly transfer. The data that the service stores is far
- * below the limit of every plan.
+ * Plans of Upstash with a fixed price. `gigabytes` is the monthly transfer. The limits of stored data are omitted, because
+ * the service stores far less.
  */
 export const UPSTASH_FIXED: readonly StorePlan[] = [
   { price: 10, perSecond: 10_000, gigabytes: 50, ...UPSTASH },

@@ -8,6 +8,7 @@ const count = (value: number): string =>
     value >= 100 ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: 3 },
   );
 
+/** Formats an amount: without cents if it is at least 100 dollars. */
 const dollars = (value: number): string =>
   `$${value.toLocaleString('en-US', value >= 100 ? { maximumFractionDigits: 0 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 
@@ -30,6 +31,7 @@ function table(head: Row, rows: readonly Row[], align = '--:'): string {
   return [head, ['---', ...head.slice(1).map(() => align)], ...rows].map(line).join('\n');
 }
 
+/** Returns a table with one column for each number of daily users. */
 const perSize = <Result>(
   compute: (users: number) => Result,
   rows: readonly [string, (of: Result) => string][],

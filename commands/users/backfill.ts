@@ -5,7 +5,7 @@ import { retry } from '#lib/concurrency/retry';
 import { parseEnvironmentSubset, variables } from '#lib/env';
 import { countUsers } from '#lib/idp/backend-api';
 import { backfill } from '#lib/users/backfill';
-import { type ExitCode, inWords, runCommand, secondsOf, shown, UsageError } from '../command';
+import { type ExitCode, runCommand, safeMessage, secondsOf, shown, UsageError } from '../command';
 import { showProgress } from '../progress';
 import { type State, stateFile } from './state-file';
 
@@ -17,11 +17,12 @@ const USAGE = `npm run users:backfill -- [--since <ISO date>] [--dry-run] [--sta
   --state           file with the progress of the run (users-backfill.json)
   --retry-seconds   retries failing requests and statements for this long (120)
 
-  Needs IDP_SECRET_KEY and DATABASE_URL. 
-  Exit code: 0 all users are linked, 1 some failed or the run stopped early, 2 the run did not start.`;
+  Needs IDP_SECRET_KEY and DATABASE_URL.
+  Exit code: 0 no user failed, 1 some users failed or the run stopped early, 2 the run did not start.`;
 
+/** Numbers of users by result. */
 const NO_USERS = { seen: 0, linked: 0, alreadyLinked: 0, forgotten: 0, failed: 0 };
-/** Maximum number of failed ids in the output. */
+/** Maximum number of failed users that the command prints. */
 const MAX_SHOWN_FAILURES = 50;
 
 function parseDate(since: string): Date {
@@ -31,7 +32,7 @@ function parseDate(since: string): Date {
   return date;
 }
 
-/** Returns an id of the run, so that a run does not continue with the state of another instance, database or `--since`. */
+/** Identifies a run, so that it does not continue with the state file of another instance, database or `--since`. */
 function runId(secretKey: string, databaseUrl: string, since: Date | undefined): string {
   const { host, pathname } = new URL(databaseUrl);
   const parts = JSON.stringify([secretKey, host, pathname, since?.getTime()]);
@@ -83,7 +84,7 @@ async function main(): Promise<ExitCode> {
       }
       return true;
     } catch (error) {
-      say(`Stopped early: ${inWords(error)}`);
+      say(`Stopped early: ${safeMessage(error)}`);
       return false;
     }
   })();

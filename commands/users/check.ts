@@ -11,7 +11,7 @@ const USAGE = `npm run users:check -- [--ids] [--retry-seconds <seconds>]
   --ids             prints every id that is missing on one side
   --retry-seconds   retries failing requests and statements for this long (120)
 
-  Needs IDP_SECRET_KEY and DATABASE_URL. 
+  Needs IDP_SECRET_KEY and DATABASE_URL.
   Exit code: 0 no difference, 1 a difference or an error, 2 the command did not start.`;
 
 async function main(): Promise<ExitCode> {

@@ -1,5 +1,5 @@
 import { type ForgetDueStep, forgetDue } from '#lib/users/forget-due';
-import { type ExitCode, inWords } from '../command';
+import { type ExitCode, safeMessage } from '../command';
 
 const RETRY = { seconds: 30 };
 
@@ -23,7 +23,7 @@ export async function forgetDueUsers(days: number): Promise<ExitCode> {
   const figures = { forgotten: 0, kept: 0, pending: 0 };
   for await (const step of forgetDue(days, RETRY)) {
     const [outcome, reason] = OUTCOMES[step.result];
-    const cause = step.result === 'failed' ? `: ${inWords(step.error)}` : '';
+    const cause = step.result === 'failed' ? `: ${safeMessage(step.error)}` : '';
     const user = `${step.idHash} (${step.userId ?? 'not linked'})`;
     process.stdout.write(`${new Date().toISOString()} ${user} ${outcome}${reason}${cause}\n`);
     figures[outcome] += 1;

@@ -14,8 +14,8 @@ const USAGE = `npm run users:export -- --user <internal id or identity provider'
 
 const RETRY = { seconds: 3 };
 
-/** JSON has no type for the BigInt that Prisma returns for a `bigint` column. */
-const withoutBigInt = (_key: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value);
+/** Returns a BigInt as a string, because JSON has no such type. Prisma returns a BigInt for a `bigint` column. */
+const replaceBigInt = (_key: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value);
 
 async function main(): Promise<ExitCode> {
   const { values } = parseArgs({ options: { user: { type: 'string', default: '' } } });
@@ -24,7 +24,7 @@ async function main(): Promise<ExitCode> {
   const link = await linkOf(id);
   const user = link ?? { userId: undefined, identityProviderUserId: id };
   const exported = await retry(RETRY, () => exportUser(user, exportOwnTables));
-  process.stdout.write(`${JSON.stringify(exported, withoutBigInt, 2)}\n`);
+  process.stdout.write(`${JSON.stringify(exported, replaceBigInt, 2)}\n`);
   return link ? 0 : 1;
 }
 

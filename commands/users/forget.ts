@@ -32,7 +32,7 @@ const MESSAGES: Readonly<Record<ForgetResult, string>> = {
   referenced:
     'Nothing was deleted, because a foreign key of another table refers to this user. Delete the rows that refer to the user first, or change the key to ON DELETE CASCADE or SET NULL (docs/users.md, "Forget a user").',
   relinked:
-    'The row was deleted, but the user has been linked again with a new internal id, by a session token that was issued after the deletion, or by a registration if FORGOTTEN_USERS_DAYS is 0. Delete the user at the provider, wait until the tokens have expired, and run this command again.',
+    'The row was deleted, but the user has been linked again with a new internal id. The cause is a session token that was issued after the deletion or, if FORGOTTEN_USERS_DAYS is 0, any registration. Delete the user at the provider, wait until the tokens have expired, and run this command again.',
   uncertain:
     'The row is deleted. The cache does not respond, so the cached id may exist until it expires (10 minutes, or USER_ID_CACHE_TTL_SECONDS). Run this command again when the cache is available.',
 };
@@ -59,7 +59,7 @@ async function main(): Promise<ExitCode> {
   const link = await linkOf(id);
   if (link === undefined && InternalUserId.safeParse(id).success)
     throw new UsageError('No user has this internal id. Pass the id at the identity provider.');
-  // If the user has no row, the cache may still contain an id.
+  // If the user has no row, continues with the given id, because the cache may still contain an entry.
   const identityProviderUserId = link?.identityProviderUserId ?? id;
   process.stdout.write(
     `internal id    ${link?.userId ?? 'none: not linked'}\nprovider's id  ${shown(identityProviderUserId)}\n`,
@@ -68,7 +68,7 @@ async function main(): Promise<ExitCode> {
   process.stdout.write(
     atProvider
       ? 'The identity provider still has this user. A session token that is issued after the deletion creates a new link with a new internal id. To delete the user permanently, delete it there first, wait until the tokens have expired (60 s by default), and run this command again.\n'
-      : 'The identity provider has no such user. If the user was deleted within the last minute, wait until the tokens have expired.\n',
+      : 'The identity provider has no such user. If the user was deleted there within the last minute, wait until the tokens have expired before you continue.\n',
   );
   process.stdout.write(`FORGOTTEN_USERS_DAYS is ${FORGOTTEN_USERS_DAYS} for this command.\n`);
   if (!values.yes && !(await isConfirmed())) {

@@ -3,7 +3,7 @@ import { variables } from '#lib/env';
 import { findLinks, type Link } from '#lib/users/rows';
 import { UsageError } from '../command';
 
-/** Variables that the commands for one user need. */
+/** Environment variables that the commands for one user need. */
 export const VARIABLES = z.pick(variables, {
   IDP_SECRET_KEY: true,
   DATABASE_URL: true,
@@ -23,7 +23,7 @@ export function onlyId(words: readonly string[]): string {
   return id;
 }
 
-/** Returns the link with this internal or provider's id, or undefined if there is none. Throws if two links have the id. */
+/** Returns the link with this internal id or provider's id, or undefined. Throws if the id belongs to two different links. */
 export async function linkOf(eitherId: string): Promise<Link | undefined> {
   const [link, other] = await findLinks(eitherId);
   if (other !== undefined)

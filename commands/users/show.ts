@@ -16,10 +16,10 @@ const USAGE = `npm run users:show -- <internal id or identity provider's id>
   Exit code: 0 the user is linked, 1 the user is not linked or an error occurred, 2 the command did not start.`;
 
 const RETRY = { seconds: 5 };
-/** Retries a cache call, because the timeout of a call is short and the first call also opens the connection. */
+/** Time limit for the retries of a cache call. The timeout of a call is short, and the first call also opens the connection. */
 const CACHE_RETRY = { seconds: 3 };
 
-/** Returns the creation time, which the first 48 bits of a UUID v7 contain. */
+/** Returns the creation time of a link. The first 48 bits of a UUID v7 contain it, in milliseconds since 1970. */
 function createdAt(userId: string): string {
   const milliseconds = Number.parseInt(userId.replaceAll('-', '').slice(0, 12), 16);
   return userId[14] === '7' ? new Date(milliseconds).toISOString() : 'unknown, because the row was imported';

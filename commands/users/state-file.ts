@@ -5,8 +5,9 @@ import { UsageError } from '../command';
 const Count = z.number().int().min(0);
 const State = z.strictObject({
   version: z.literal(3),
-  /** Identifies the instance, the database and `--since`, because a cursor is valid only for the same backfill. */
+  /** Hash of the instance, the database and `--since`, because a cursor is valid only for the same backfill. */
   run: z.string(),
+  /** Position in the provider's list of users (lib/users/paginate.ts). */
   cursor: z.object({
     createdAt: z.number(),
     seen: z.array(z.object({ id: z.string(), createdAt: z.number() })).readonly(),
@@ -14,7 +15,7 @@ const State = z.strictObject({
   figures: z.object({ seen: Count, linked: Count, alreadyLinked: Count, forgotten: Count, failed: Count }),
 });
 
-/** Progress of an interrupted backfill. Contains the ids and creation times of the last users, but no secrets. */
+/** Progress of an interrupted backfill. The file contains the ids and creation times of the users that were read last, but no secrets. */
 export type State = z.infer<typeof State>;
 
 /** A state file that only its owner can read. Each write replaces the file atomically, so the file is always complete. */
@@ -32,7 +33,7 @@ export function stateFile(path: string, run: string): StateFile {
   return {
     read() {
       if (!existsSync(path)) return undefined;
-      const state = parsed(path);
+      const state = parse(path);
       if (state === undefined)
         throw new UsageError(`${path} is not the state of a backfill. Pass another file with --state.`);
       if (state.run === run) return state;
@@ -51,7 +52,7 @@ export function stateFile(path: string, run: string): StateFile {
   };
 }
 
-function parsed(path: string): State | undefined {
+function parse(path: string): State | undefined {
   try {
     return State.safeParse(JSON.parse(readFileSync(path, 'utf8'))).data;
   } catch {

@@ -2,16 +2,18 @@ import { CommandError, type KvEngine, type KvReply } from './server';
 
 interface Entry {
   readonly value: string;
+  /** Milliseconds since 1970, or infinity. */
   readonly expiresAt: number;
 }
 
 interface CommandDefinition {
+  /** Minimum and maximum number of arguments. */
   readonly minimum: number;
   readonly maximum: number;
   readonly run: (args: readonly string[]) => unknown;
 }
 
-/** Maximum number of keys. Beyond it, the engine evicts the key that was written longest ago. */
+/** Maximum number of keys. When it is exceeded, the store evicts the key that was written longest ago. */
 const maximumKeys = 100_000;
 
 /**
@@ -34,6 +36,7 @@ export function memoryEngine(): KvEngine {
     const [oldest] = entries.keys();
     if (entries.size > maximumKeys && oldest !== undefined) entries.delete(oldest);
   };
+  /** Returns the remaining lifetime of a key, as TTL and PTTL do: -2 if it does not exist, -1 if it never expires. */
   const remaining = (key: string | undefined, round: (milliseconds: number) => number) => {
     const entry = find(key);
     if (!entry) return -2;
@@ -125,7 +128,7 @@ export function memoryEngine(): KvEngine {
   };
 }
 
-/** Discards the whole transaction if one of its commands is unknown or has the wrong number of arguments. */
+/** Prepares all commands of a transaction. Throws if one of them is unknown or has the wrong number of arguments. */
 function prepareAll(
   list: readonly (readonly [string, ...string[]])[],
   prepare: (name: string, args: readonly string[]) => () => unknown,

@@ -2,8 +2,8 @@ import { Redis } from 'ioredis';
 import { CommandError, type KvEngine } from './server';
 
 /**
- * Returns an engine that forwards every command to the Redis server at `url`. It connects on the first command and
- * reconnects when the connection is lost. A command rejects if Redis does not respond within 2 s.
+ * Returns a KvEngine that forwards every command to the Redis server at `url`. It connects on the first command and reconnects
+ * when the connection is lost. A command rejects if Redis does not respond within 2 s.
  */
 export function redisEngine(url: string): KvEngine {
   const redis = new Redis(url, {
@@ -13,7 +13,7 @@ export function redisEngine(url: string): KvEngine {
     maxRetriesPerRequest: 1,
     retryStrategy: (attempt) => Math.min(attempt * 100, 1_000),
   });
-  redis.on('error', () => {}); // the pending commands report the error
+  redis.on('error', () => {}); // ignored, because the pending commands reject with the error
 
   return {
     async call(command, ...args) {

@@ -15,10 +15,10 @@ export interface KvEngine {
 /** Reply to one command of a pipeline or transaction. */
 export type KvReply = { readonly result: unknown } | { readonly error: string };
 
-/** The command is invalid. The message is the one that Redis returns, such as `ERR syntax error`. */
+/** Error for an invalid command. The message is that of Redis, such as `ERR syntax error`. */
 export class CommandError extends Error {}
 
-/** A running KV server. */
+/** A running key-value (KV) server. */
 export interface KvServer {
   readonly url: string;
   readonly token: string;
@@ -40,7 +40,7 @@ interface HttpResult {
   readonly body: unknown;
 }
 
-const maximumBody = 1024 * 1024;
+const maximumBodyBytes = 1024 * 1024;
 const Argument = z.union([z.string(), z.number(), z.boolean()]).transform(String);
 const Command = z.tuple([Argument], Argument);
 const Commands = z.array(Command).min(1);
@@ -49,7 +49,7 @@ const Commands = z.array(Command).min(1);
  * Serves the Upstash Redis REST API, which Vercel KV also uses, on 127.0.0.1. Supports single commands, `/pipeline`,
  * `/multi-exec` and commands in the URL path. Every request needs the token.
  *
- * Source: https://upstash.com/docs/redis/features/restapi, and @upstash/redis 1.39.
+ * Sources: https://upstash.com/docs/redis/features/restapi and the client @upstash/redis 1.39.
  */
 export async function startKvServer(options: KvServerOptions): Promise<KvServer> {
   const { token, engine } = options;
@@ -104,6 +104,7 @@ async function handle(request: IncomingMessage, options: KvServerOptions): Promi
     const replies = await runAll(Commands.parse(JSON.parse(body)), options);
     return { status: 200, body: replies.map((reply) => encodeReply(reply, encode)) };
   }
+  // A command in the path gets the body and then the query parameters as further arguments.
   const query = [...url.searchParams].flat().filter((word) => word !== '');
   const words = [...segments.map(decodeURIComponent), ...(body === '' ? [] : [body]), ...query];
   return runOne(Command.parse(words), options, encode);
@@ -142,7 +143,7 @@ type Encode = (value: unknown) => unknown;
 
 function encodeReply(reply: KvReply, encode: Encode): KvReply {
   if ('error' in reply) return reply;
-  // Upstash sends the string OK unencoded. It encodes other strings, because they may contain bytes that JSON cannot
+  // Upstash does not encode the string OK. It encodes other strings, because they may contain bytes that JSON cannot
   // represent.
   return { result: reply.result === 'OK' ? 'OK' : (encode(reply.result) ?? null) };
 }
@@ -175,7 +176,7 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
   for await (const chunk of request) {
     if (!Buffer.isBuffer(chunk)) continue;
     size += chunk.length;
-    if (size > maximumBody) return undefined;
+    if (size > maximumBodyBytes) return undefined;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

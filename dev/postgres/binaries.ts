@@ -17,13 +17,13 @@ import { z } from 'zod';
 import { errorCode } from '../system/errors';
 import { removeStaleFiles } from '../system/stale-files';
 
-/** System account that runs the server. Default: the account of this process. */
+/** System account that runs PostgreSQL. Default: the account of this process. */
 export interface ServiceUser {
   readonly uid?: number;
   readonly gid?: number;
 }
 
-/** Paths of the programs that create and run a cluster. */
+/** Paths of the programs that create and run a cluster, which is the data directory of a PostgreSQL server. */
 export interface PostgresBinaries {
   readonly initdb: string;
   readonly postgres: string;
@@ -32,7 +32,7 @@ export interface PostgresBinaries {
 const SymlinkList = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * Returns the PostgreSQL programs that npm installed for this platform. Copies them first if `user` cannot run them.
+ * Returns the PostgreSQL programs that npm installed for this platform, or a copy of them if `user` cannot run them there.
  *
  * Throws if npm installed no PostgreSQL for this platform.
  */
@@ -82,7 +82,7 @@ function repairSymlinks(native: string): void {
   }
 }
 
-/** Copies the programs to the temporary folder, because the service user may lack access to node_modules. */
+/** Copies the programs to the temporary folder, because the account that runs PostgreSQL may lack access to node_modules. */
 function copyForService(native: string): string {
   const { version } = z
     .object({ version: z.string() })
@@ -107,7 +107,8 @@ function copyForService(native: string): string {
 /**
  * Creates a folder that other users may traverse but not list or write to.
  *
- * Throws if the path belongs to another user, because any user may create a folder in the temporary folder.
+ * Throws if the folder belongs to another user, because that user could replace its files. Any user may create folders in the
+ * temporary folder.
  */
 export function makePrivateFolder(folder: string): void {
   mkdirSync(folder, { recursive: true });
@@ -115,5 +116,5 @@ export function makePrivateFolder(folder: string): void {
   if (!stats.isDirectory() || (process.getuid && stats.uid !== process.getuid())) {
     throw new Error(`${folder} belongs to another user or is not a folder. Remove it and try again.`);
   }
-  chmodSync(folder, 0o711);
+  chmodSync(folder, 0o711); // rwx for the owner, only x for others
 }

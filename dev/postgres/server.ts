@@ -30,7 +30,10 @@ export interface EmbeddedPostgres {
   createDatabase(name: string): Promise<void>;
   /** True if an earlier process left the server running. */
   readonly adopted: boolean;
-  /** Folder of the cluster. It is inside the requested folder unless the service user cannot access that folder. */
+  /**
+   * Folder of the cluster (PostgreSQL's data directory). It is inside the requested folder unless the account that runs
+   * PostgreSQL cannot access that folder.
+   */
   readonly dataFolder: string;
   /** Stops the server, even if it was adopted, and resolves when it has ended. Further calls return the same promise. */
   stop(): Promise<void>;
@@ -41,7 +44,7 @@ export interface PostgresOptions {
   readonly folder: string;
   /** Default: any free port. */
   readonly port?: number;
-  /** False disables fsync, which is faster, but the data does not survive a system crash. For tests. */
+  /** False disables fsync, for tests. The server is then faster, but its data does not survive a system crash. */
   readonly durable: boolean;
   /** Cancels the start. The promise then rejects with the signal's reason, and no server keeps running. */
   readonly signal?: AbortSignal;
@@ -60,21 +63,23 @@ interface RunningServer {
   readonly port: number;
 }
 
-const startMilliseconds = 60_000;
+const startTimeoutMilliseconds = 60_000;
 
 /**
  * Starts PostgreSQL with the cluster in `folder`, or adopts the server that a crashed process left running there.
  * The server listens only on 127.0.0.1 and requires the password that is stored in the folder. It ends with this
  * process, even if this process is killed.
  *
- * Rejects with the server's log if the server does not start. Also rejects if another process uses the folder.
+ * Rejects with an error that contains the end of the server's log if the server does not start. Also rejects if another
+ * process uses the folder.
  */
 export async function startPostgres(options: PostgresOptions): Promise<EmbeddedPostgres> {
   const cluster = locateCluster(path.resolve(options.folder));
   const running = await findRunning(cluster, options.signal);
   const server = running ?? (await launch(cluster, options));
-  // A launched server is already registered with the watchdog process, but an adopted server is not.
+  // Registers an adopted server with the watchdog process. A server from `launch` is already registered.
   const release = killOnExit(server.pid, 'SIGINT');
+  // Marks the folder as used by this process. `findRunning` in another process reads this file.
   writeFileSync(path.join(cluster.folder, 'owner'), String(process.pid));
 
   const url = (database: string) => connectionString(cluster, server.port, database);
@@ -129,15 +134,18 @@ function locateCluster(wanted: string): Cluster {
   };
 }
 
-/** PostgreSQL does not run as root. Returns another account: the owner of the cluster, or `nobody` for a new cluster. */
+/**
+ * Returns the account that runs PostgreSQL if this process runs as root. PostgreSQL itself does not run as root. The account is
+ * the owner of the cluster, or `nobody` (65534) for a new cluster.
+ */
 function serviceUser(data: string): ServiceUser {
   const owner = existsSync(data) ? statSync(data) : undefined;
   return owner && owner.uid !== 0 ? { uid: owner.uid, gid: owner.gid } : { uid: 65534, gid: 65534 };
 }
 
 /**
- * Lets the service user traverse a path inside the temporary folder. The cluster of a test then stays in the test's own
- * folder and is removed with it.
+ * Lets all accounts traverse a path inside the temporary folder (mode 0o011). The cluster of a test can then stay in the
+ * folder of the test, and is removed with that folder.
  */
 function allowTraversalInTemporaryFolder(folder: string): void {
   const temporary = realpathSync(os.tmpdir());
@@ -146,11 +154,16 @@ function allowTraversalInTemporaryFolder(folder: string): void {
   }
 }
 
+/** Returns true if any account may traverse the folder and its parents. */
 function othersMayPass(folder: string): boolean {
   const parent = path.dirname(folder);
   return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || othersMayPass(parent));
 }
 
+/**
+ * Creates a folder in place of the wanted folder. The new folder is in the temporary folder, and its name is a hash of the
+ * wanted path.
+ */
 function substituteFolder(wanted: string): string {
   const name = createHash('sha256').update(wanted).digest('hex').slice(0, 16);
   const folder = path.join(realpathSync(os.tmpdir()), `embedded-postgres-${name}`);
@@ -188,7 +201,7 @@ async function findRunning(cluster: Cluster, signal?: AbortSignal): Promise<Runn
   return found;
 }
 
-/** Returns true if the process is not the server. After a crash or a reboot, a process may have the id in postmaster.pid. */
+/** Returns true if the process is not PostgreSQL. After a crash, the system may reuse the process id in postmaster.pid. */
 function isAnotherProgram(cluster: Cluster, pid: number): boolean {
   const command = commandLine(pid);
   return command !== undefined && !command.includes(cluster.data);
@@ -239,7 +252,7 @@ async function createCluster(
     ...user,
     cwd: unfinished,
     stdio: ['ignore', 'ignore', 'pipe'],
-    timeout: startMilliseconds,
+    timeout: startTimeoutMilliseconds,
     ...(signal ? { signal } : {}),
   });
   const release = child.pid === undefined ? () => {} : killOnExit(child.pid, 'SIGTERM');
@@ -274,7 +287,7 @@ async function launchOn(
     'max_connections=200',
     ...(durable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
   ];
-  // The log is a file, because a server that outlives this process could not write to a pipe.
+  // The log is a file, because a server that outlives this process for a moment could not write to a pipe.
   const log = openSync(cluster.log, 'w', 0o600);
   const child = spawn(
     postgres,
@@ -282,7 +295,7 @@ async function launchOn(
     {
       ...cluster.user,
       cwd: cluster.data,
-      detached: true, // Ctrl-C must not end the server before its clients
+      detached: true, // so that Ctrl-C does not end the server before its clients
       stdio: ['ignore', log, log],
     },
   );
@@ -300,7 +313,7 @@ async function launchOn(
         const server = readPidFile(cluster);
         return server?.pid === pid && server.ready;
       },
-      startMilliseconds,
+      startTimeoutMilliseconds,
       signal,
     );
     if (!ready)
@@ -345,7 +358,7 @@ function connectionString({ password }: Cluster, port: number, database: string)
 
 async function queryOnce(url: string, statement: string): Promise<Record<string, unknown>[]> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 60_000 });
-  client.on('error', () => {}); // the next query reports a broken idle connection
+  client.on('error', () => {}); // ignored, because the query rejects if the connection breaks
   try {
     await client.connect();
     return (await client.query<Record<string, unknown>>(statement)).rows;

@@ -9,7 +9,7 @@ import { findStack, type StackDetails } from './stack-file';
 
 type Provider = NonNullable<StackDetails['identityProvider']>;
 
-/** Commands of package.json that run with the variables of the stack. */
+/** Commands of package.json that this program runs with the environment variables of the local stack. */
 const operatorCommands = [
   'doctor',
   'users:backfill',
@@ -21,7 +21,7 @@ const operatorCommands = [
 ] as const;
 const usage = `Usage: npm run -s local create-user | token | me <session token> | database-url
    or: npm run -s local -- ${operatorCommands.join(' | ')} [its options]`;
-const deliveryMilliseconds = 60_000;
+const deliveryTimeoutMilliseconds = 60_000;
 
 const Created = z.object({ id: z.string() });
 const Users = z.array(Created);
@@ -36,7 +36,7 @@ const Deliveries = z.array(
 
 type Delivery = z.infer<typeof Deliveries>[number];
 
-/** Creates a user and waits until the webhook is delivered or has failed. */
+/** Creates a user and waits until the webhook `user.created` is delivered or has failed. */
 async function createUser(provider: Provider): Promise<void> {
   const email = `user-${randomBytes(4).toString('hex')}@example.com`;
   const { id } = Created.parse(
@@ -50,7 +50,7 @@ async function createUser(provider: Provider): Promise<void> {
   await waitUntil(async () => {
     delivery = await findDelivery(provider, id);
     return delivery !== undefined && delivery.status !== 'pending';
-  }, deliveryMilliseconds);
+  }, deliveryTimeoutMilliseconds);
   const last = delivery?.attempts.at(-1);
   const outcome = last
     ? `${last.status ?? 'no response'} ${last.answer}`
@@ -115,6 +115,7 @@ async function runOperatorCommand(
   command: (typeof operatorCommands)[number],
   args: readonly string[],
 ): Promise<void> {
+  // Only a stack with an embedded database has `databaseUrl`.
   const doctorOptions = [
     ...(databaseUrl === undefined ? [] : ['--local']),
     ...(args.includes('--url') ? [] : ['--url', app]),
@@ -128,7 +129,7 @@ async function runOperatorCommand(
     ],
     { cwd: projectFolder, env: { ...process.env, ...environment }, stdio: 'inherit' },
   );
-  // Ctrl-C reaches both processes. This one waits for the exit code of the command.
+  // Ctrl-C reaches this process and the command. This process ignores the signal and waits for the command to exit.
   process.on('SIGINT', () => {});
   const [code] = await once(child, 'exit');
   process.exitCode = typeof code === 'number' ? code : 1;
@@ -139,10 +140,16 @@ const commands = ['create-user', 'token', 'me', 'database-url'] as const;
 async function main([word, ...args]: readonly string[]): Promise<void> {
   const command = commands.find((each) => each === word);
   const operatorCommand = operatorCommands.find((each) => each === word);
-  if (command === undefined && operatorCommand === undefined) throw new Error(usage);
+  const isUnknown = command === undefined && operatorCommand === undefined;
+  if (isUnknown || (command !== undefined && args.length > (command === 'me' ? 1 : 0)))
+    throw new Error(usage);
   loadEnvironmentFiles('dev');
-  const stack = await findStack(readSettings(process.env).LOCAL_FOLDER);
-  if (!stack) throw new Error('The local stack is not running. Start it with: npm run dev');
+  const { LOCAL_FOLDER } = readSettings(process.env);
+  const stack = await findStack(LOCAL_FOLDER);
+  if (!stack)
+    throw new Error(
+      `No local stack with the folder ${LOCAL_FOLDER} (LOCAL_FOLDER) is running. Start it with: npm run dev`,
+    );
   if (operatorCommand !== undefined) return runOperatorCommand(stack, operatorCommand, args);
   if (command === 'me') return me(stack, args[0]);
   if (command === 'database-url') return printDatabaseUrl(stack);

@@ -10,7 +10,7 @@ import { localKeys } from './keys';
 import { clerkJsFolder, type Settings } from './settings';
 import type { StackDetails } from './stack-file';
 
-/** A dependency of the service. The stack starts it, or the user provides it. */
+/** A dependency of the service. The local stack starts it, or the user provides it. */
 export interface Dependency {
   /** Description to print at startup. */
   readonly line: string;
@@ -23,7 +23,9 @@ export interface Dependency {
 }
 
 const databaseName = 'identity_link';
-/** Preferred port of the console. A fixed port lets an open browser tab reconnect after a restart. */
+/**
+ * Preferred port of the console, a web page of the emulator. A fixed port lets an open browser tab reconnect after a restart.
+ */
 const consolePort = 3900;
 
 /**
@@ -58,8 +60,8 @@ export async function startDatabase(settings: Settings, signal: AbortSignal): Pr
 }
 
 /**
- * Starts a KV server that stores its data in memory, or in Redis if REDIS_URL is set. If KV_REST_API_URL is set, only
- * checks that store. Rejects within seconds if Redis or the store is unusable.
+ * Starts a key-value (KV) server that stores its data in memory, or in Redis if REDIS_URL is set. If KV_REST_API_URL is set,
+ * only checks the store at that URL. Rejects within seconds if Redis or the store is unusable.
  */
 export async function startKv(settings: Settings): Promise<Dependency> {
   const { KV_REST_API_URL, KV_REST_API_TOKEN, REDIS_URL } = settings;
@@ -93,7 +95,7 @@ export async function startIdpEmulator(settings: Settings, app: string): Promise
     console: { preferredPort: consolePort },
     clerkJsFolder,
   });
-  // Downloads clerk-js once, in the background. Pages then do not wait for the registry, and the stack works offline.
+  // Downloads the browser SDK once, in the background. Pages then do not wait for npm, and the stack works offline.
   prefetchClerkJs(clerkJsFolder).catch((error: unknown) => console.warn(messageOf(error)));
   return {
     line: `${provider.url} (emulator)`,

@@ -4,6 +4,7 @@ import { redisEngine } from '../kv/redis';
 import { CommandError, type KvEngine } from '../kv/server';
 import { errorCode, messageOf } from '../system/errors';
 
+/** Time limit of each check. */
 const timeoutSeconds = 3;
 
 /**
@@ -23,7 +24,7 @@ export async function missingMigrations(databaseUrl: string): Promise<readonly s
 export async function requireStore(url: string, token = ''): Promise<void> {
   const names = ['KV_REST_API_URL', 'KV_REST_API_TOKEN'];
   const status = await sendGet(url, token).catch((error: unknown) => {
-    // The message may contain the URL or the token.
+    // Uses only the code, because the message may contain the URL or the token.
     const cause = error instanceof Error ? error.cause : undefined;
     throw unusableError(names, url, errorCode(cause) ?? noResponse);
   });
@@ -33,7 +34,7 @@ export async function requireStore(url: string, token = ''): Promise<void> {
   if (status !== 200) throw unusableError(names, url, `it responds to a GET command with ${status}`);
 }
 
-/** Returns an engine that uses the user's own Redis server. Rejects within 3 s if Redis does not respond to PING. */
+/** Returns a KvEngine that uses the user's own Redis server. Rejects within 3 s if Redis does not respond to PING. */
 export async function connectToRedis(url: string): Promise<KvEngine> {
   const engine = redisEngine(url);
   try {

@@ -18,13 +18,13 @@ export interface LocalKeys {
 }
 
 /**
- * Returns the secrets in `file` and creates the file on the first call. Session tokens therefore stay valid across
- * restarts. Throws if the file contains anything else.
+ * Returns the secrets in `file`, and creates the file if it does not exist. The secrets stay the same across restarts, so
+ * that session tokens stay valid. Throws if the file does not contain such secrets.
  */
 export function localKeys(file: string, style: 'test' | 'live'): LocalKeys {
   if (!existsSync(file)) create(file);
   const { instance, secret, webhookSecret, kvToken } = read(file);
-  // The browser SDK recognizes a development instance by this domain.
+  // The browser SDK recognizes a development instance by the domain `clerk.accounts.dev`.
   const host = style === 'test' ? `${instance}.clerk.accounts.dev` : `clerk.${instance}.localhost.example`;
   return {
     publishableKey: `pk_${style}_${Buffer.from(`${host}$`).toString('base64')}`,

@@ -5,16 +5,16 @@ import { updateRoutes } from './routes';
 import { loadEnvironmentFiles, readSettings, type Settings } from './settings';
 import { claimFolder } from './stack-file';
 
-/** Node.js 22.18 and later load next.config.ts without a compiler. */
+/** Option of Next.js. With this option, Node.js 22.18 and later load next.config.ts without a compiler. */
 const STRIP_TYPES = '--experimental-next-config-strip-types';
 
 type Mode = 'dev' | 'preview';
 
-/** Stops one component. The functions run in reverse order of the starts. */
+/** Stops one component. The component that was started last is stopped first. */
 type Stop = () => Promise<void>;
 
-/** Limit for the whole shutdown. It is longer than the shutdown timeout of each component. */
-const stopMilliseconds = 40_000;
+/** Time limit of the whole shutdown. It exceeds the shutdown timeout of each component. */
+const stopTimeoutMilliseconds = 40_000;
 
 /**
  * Runs the service with its dependencies. Starts an embedded server for each dependency that the environment does not
@@ -55,7 +55,9 @@ async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: A
     }
   }
   const next = run(
-    ...(mode === 'dev' ? [NEXT, 'dev', STRIP_TYPES] : ['.next/server.mjs']),
+    ...(mode === 'dev'
+      ? [NEXT, 'dev', STRIP_TYPES]
+      : [`${process.env['NEXT_DIST_DIR'] ?? '.next'}/server.mjs`]),
     ...['-H', 'localhost', '-p', String(port)],
   );
   if (mode === 'dev') {
@@ -110,7 +112,7 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
 /** Stops all components, last started first. An error does not prevent the next stop. */
 async function stopAll(stops: Stop[]): Promise<void> {
   // The watchdog process terminates the components that are still running after this time.
-  setTimeout(() => process.exit(1), stopMilliseconds).unref();
+  setTimeout(() => process.exit(1), stopTimeoutMilliseconds).unref();
   for (const stop of stops.reverse()) {
     await stop().catch((error: unknown) => console.error('Shutdown error:', messageOf(error)));
   }
@@ -122,7 +124,7 @@ async function main(): Promise<void> {
   loadEnvironmentFiles(mode);
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    // npm and the terminal may each send the signal once. Only a third signal means that the user does not want to wait.
+    // npm and the terminal may each send the first signal. A third signal means that the user does not want to wait.
     let count = 0;
     process.on(signal, () => {
       interruption.abort(new Error('interrupted'));
@@ -130,7 +132,7 @@ async function main(): Promise<void> {
       if (count === 3) process.exit(130);
     });
   }
-  // npm does not forward SIGTERM, so this process must stop when npm has ended.
+  // npm does not forward SIGTERM. A new parent process id means that npm has ended, so this process stops too.
   const parent = process.ppid;
   setInterval(() => {
     if (process.ppid !== parent) interruption.abort(new Error('interrupted'));

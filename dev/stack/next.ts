@@ -4,7 +4,7 @@ import { isFree } from '../system/listen';
 import { endProcess, killOnExit, waitUntil } from '../system/processes';
 import { projectFolder } from './settings';
 
-/** A program of the application: Next.js, or the server of the production build. */
+/** A running program: Next.js, a build script, or the server of the production build. */
 export interface NextProcess {
   /** Resolves with the exit code, or with 1 if a signal terminated the process. */
   readonly exited: Promise<number>;
@@ -14,7 +14,7 @@ export interface NextProcess {
 
 const firstPort = 3000;
 
-/** The command line of Next.js. */
+/** Path of the command-line program of Next.js. */
 export const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
 
 /**

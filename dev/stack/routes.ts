@@ -4,9 +4,9 @@ import { messageOf } from '../system/errors';
 const INTERVAL_MS = 1_000;
 
 /**
- * Keeps the list of routes up to date while the development server runs. Compares it with the files in app/ every second,
- * because a recursive file watcher is not reliable on each supported version of Node.js. Prints an error once. Returns a
- * function that stops this.
+ * Keeps lib/routing/routes.ts up to date while the development server runs. Compares it with the files in app/ every second,
+ * because a recursive file watcher is not reliable on every supported version of Node.js. Prints an error once. Returns a
+ * function that stops the updates.
  */
 export function updateRoutes(print: (message: string) => void = console.error): () => void {
   let printed: string | undefined;

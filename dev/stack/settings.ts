@@ -6,7 +6,7 @@ import { z } from 'zod';
 /** Root folder of the project. */
 export const projectFolder = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Cache folder of clerk-js, which the local stack and the tests share. */
+/** Cache folder of clerk-js, the browser SDK. The local stack and the tests share the folder. */
 export const clerkJsFolder = path.join(projectFolder, '.local/clerk');
 
 const identityProviderVariables = [
@@ -31,16 +31,19 @@ const Settings = z.object({
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'not a postgresql:// URL' }).optional(),
   KV_REST_API_URL: z.url({ protocol: /^https?$/, error: 'not an http:// or https:// URL' }).optional(),
   KV_REST_API_TOKEN: z.string().optional(),
-  /** Redis server in which the embedded KV server stores its data. Default: in memory. */
+  /** URL of the Redis server in which the embedded KV server stores its data. Default: the data stays in memory. */
   REDIS_URL: z.url({ protocol: /^rediss?$/, error: 'not a redis:// URL' }).optional(),
   IDP_SECRET_KEY: z.string().optional(),
   /** Key prefix of the emulator: `test` for a development instance, `live` for a production instance. */
   IDP_KEY_STYLE: z.enum(['test', 'live'], 'neither test nor live').default('test'),
   /** Factor for the delays of the webhook retry schedule. The default turns 5 s into 5 ms and 10 h into 36 s. */
   IDP_RETRY_SCALE: z.coerce.number('not a number').min(0.0001).max(1).default(0.001),
-  /** Format of a handshake: `nonce`, the current format of real instances, or `token`, their earlier format. */
+  /**
+   * Format of a handshake, the redirect through the provider that renews a session: `nonce`, the current format of real
+   * instances, or `token`, their earlier format.
+   */
   IDP_HANDSHAKE_FORMAT: z.enum(['nonce', 'token'], 'neither nonce nor token').default('nonce'),
-  /** With `off`, session tokens from a handshake have no `azp` claim, as on some real instances. */
+  /** With `off`, session tokens from a handshake have no `azp` claim (the origin of the page), as on some real instances. */
   IDP_HANDSHAKE_AZP: z.enum(['on', 'off'], 'neither on nor off').default('on'),
 });
 
@@ -54,7 +57,7 @@ export type Settings = z.infer<typeof Settings>;
 export function loadEnvironmentFiles(mode: 'dev' | 'preview'): void {
   const errorsOnly = { info: () => {}, error: console.error };
   nextEnv.loadEnvConfig(projectFolder, mode === 'dev', errorsOnly);
-  delete process.env['__NEXT_PROCESSED_ENV']; // Next.js then loads the files again and prints their names
+  delete process.env['__NEXT_PROCESSED_ENV']; // otherwise Next.js would skip the files and not print their names
 }
 
 /**

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { errorCode } from '../system/errors';
 import { listen } from '../system/listen';
 
-/** Details of the running stack, which `npm run local` reads. */
+/** Details of the running local stack. `npm run local` reads them from the file stack.json. */
 const StackDetails = z.object({
   app: z.string(),
   databaseUrl: z.string().optional(),
@@ -26,8 +26,8 @@ const StackDetails = z.object({
 const StackFile = z.object({
   pid: z.number(),
   /**
-   * The stack that wrote this file sends the nonce to each connection on this port. A process id could not identify the
-   * stack, because the system may reuse it.
+   * The stack that wrote this file sends the nonce to each connection on this port. The `pid` could not identify the stack,
+   * because the system may reuse a process id.
    */
   port: z.number(),
   nonce: z.string(),
@@ -36,7 +36,7 @@ const StackFile = z.object({
 
 export type StackDetails = z.infer<typeof StackDetails>;
 
-/** Exclusive claim of this process to a local folder. */
+/** Exclusive claim of this process to a folder for local data. */
 export interface FolderClaim {
   /** Writes the details to the folder, for other processes to read. */
   publish(details: StackDetails): void;
@@ -84,6 +84,10 @@ function stackFile(folder: string): string {
   return path.join(folder, 'stack.json');
 }
 
+/**
+ * Creates the file. Rejects if it already exists and belongs to a running stack. Replaces the file of a stack that no longer
+ * runs.
+ */
 async function create(file: string, content: string): Promise<void> {
   for (let attempt = 0; attempt < 3; attempt += 1) {
     try {
@@ -112,6 +116,7 @@ function read(file: string): z.infer<typeof StackFile> | undefined {
   }
 }
 
+/** Returns true if the stack that wrote the file sends the nonce of the file. */
 function isRunning({ port, nonce }: z.infer<typeof StackFile>): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', timeout: 5_000 });

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { errorCode } from './errors';
 
-/** Returns true if the process runs. For a negative id, returns true if any process of that group runs. */
+/** Returns true if the process runs. A negative id means a process group: returns true if any of its processes runs. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -15,8 +15,8 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * Returns true if all processes with this id, or in this group, are dead. Dead processes keep their ids in a container
- * whose init process does not reap orphans.
+ * Returns true if the process, or each process of the group, has ended. A zombie has ended but keeps its id, for example in a
+ * container whose init process does not reap orphans.
  */
 function hasOnlyZombies(pid: number): boolean {
   const candidates = pid > 0 ? [String(pid)] : readdirSync('/proc').filter((name) => /^\d+$/.test(name));
@@ -50,8 +50,8 @@ export function commandLine(pid: number): string | undefined {
 }
 
 /**
- * Polls `condition`. Resolves to true when it holds, or to false after `milliseconds`.
- * Rejects if `condition` throws, and with the signal's reason if the signal is aborted.
+ * Polls `condition`. Resolves to true when `condition` returns true, or to false after `milliseconds`. Rejects if `condition`
+ * throws, and with the signal's reason if the signal is aborted.
  */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
@@ -68,8 +68,8 @@ export async function waitUntil(
 }
 
 /**
- * Terminates a process, or a process group if the id is negative. Sends each signal in turn and waits for the time that
- * belongs to it, then sends SIGKILL. Resolves when the process, or every process of the group, has ended.
+ * Terminates a process, or a process group if the id is negative. Sends the signal of each step and waits for at most the
+ * `milliseconds` of that step. Then sends SIGKILL. Resolves when the process, or every process of the group, has ended.
  */
 export async function endProcess(
   pid: number,

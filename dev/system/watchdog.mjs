@@ -1,6 +1,6 @@
-// Runs as a separate process, which processes.ts starts. Standard input lists the processes to terminate (`+ pid signal`
-// adds one, `- pid` removes it). The parent has ended when standard input closes. The file is plain JavaScript so that
-// it starts quickly and has no dependencies.
+// Runs as a separate process, which processes.ts starts. Each line of standard input adds a process to the list (`+ pid
+// signal`) or removes it from the list (`- pid`). Standard input closes when the parent process ends. This program then
+// terminates the processes in the list. It is plain JavaScript, so that it starts quickly and has no dependencies.
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -14,6 +14,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 }
 
 for (const [pid, signal] of watched) send(pid, signal);
+// Signal 0 only checks whether the process exists.
 const end = Date.now() + 8_000;
 while (Date.now() < end && [...watched.keys()].some((pid) => send(pid, 0))) await pause(50);
 for (const pid of watched.keys()) send(pid, 'SIGKILL');

@@ -9,20 +9,20 @@ import * as schemas from './schemas';
 
 /*
  * The API as an OpenAPI 3.1 document. The service does not import this module. It serves lib/api/openapi.json. The command
- * `npm run openapi` writes that file, and a unit test compares it with this module.
+ * `npm run openapi` writes that file from this module, and a unit test checks that the file is up to date.
  *
- * An operation lists every response that its method and path can have. There is no
- * `default` response, so each operation lists the responses that the HTTP server sends to any request (400, 408, 417, 431).
- * No operation has a 404 or 405, because these belong to other paths and methods. `x-elsewhere` lists them. Tests compare
- * every response of the service with the document.
+ * An operation lists every possible response to its method and path. OpenAPI's `default` response is not used, so each
+ * operation also lists the responses that the HTTP server can send to any request (400, 408, 417, 431). The extension field
+ * `x-elsewhere` lists the responses to all other paths and methods, such as 404 and 405. The tests compare the responses that
+ * they receive with the document.
  */
 
-const UNCHANGED =
+const ID_FORMAT =
   'Case-sensitive, and white space is not trimmed. Well-formed Unicode without NUL, at most 255 code points.';
 
 const { ErrorBody, ...described } = schemas;
 const DESCRIPTIONS: Readonly<Record<keyof typeof described, string>> = {
-  IdentityProviderUserId: `The identity provider's id of a user. ${UNCHANGED}`,
+  IdentityProviderUserId: `The identity provider's id of a user. ${ID_FORMAT}`,
   InternalUserId:
     'The internal id of a user, which never changes. A UUID in lower case. The service creates version 7.',
   RegisterUserRequest: 'The user to register. Other fields and the content type are ignored.',
@@ -44,9 +44,10 @@ for (const [id, description] of Object.entries(DESCRIPTIONS)) {
 
 const plainRequestId = z.string().check(z.regex(/^[A-Za-z0-9_.:-]{1,64}$/));
 const noStore = z.literal('no-store');
+/** Pattern of the entries `cache` and `caller` of a `server-timing` header. After a cache hit, the header has no `caller`. */
 const cacheAndCaller = 'cache;desc=(hit|((miss|bypass), caller;desc=(created|existing)))';
 const registered = (outcomes: string) => `registered;desc=(${outcomes})`;
-/** Schema of a `server-timing` value. */
+/** Returns the schema of a `server-timing` header whose value matches a pattern. */
 const timing = (pattern: string) => z.string().check(z.regex(new RegExp(`^${pattern}$`)));
 
 z.globalRegistry.add(plainRequestId, {
@@ -62,6 +63,7 @@ z.globalRegistry.add(noStore, {
 const allow = z.string();
 z.globalRegistry.add(allow, { description: 'The methods that this path supports, separated by commas.' });
 
+/** Returns the `server-timing` header with this schema. */
 const timed = (schema: z.ZodMiniType) => {
   z.globalRegistry.add(schema, {
     description:
@@ -72,7 +74,7 @@ const timed = (schema: z.ZodMiniType) => {
   return { 'server-timing': schema };
 };
 
-/** Returns the headers that every response has, and further ones. */
+/** Returns the schemas of the headers that every response has, and of further headers. */
 const headers = (further: Record<string, z.ZodMiniType> = {}) =>
   z.object({ 'x-request-id': plainRequestId, 'cache-control': noStore, ...further });
 
@@ -83,7 +85,10 @@ const json = (schema: z.ZodMiniType, examples: Readonly<Record<string, unknown>>
   },
 });
 
-/** Describes an error response. `messages` is its message, or has each message by the name of its example. */
+/**
+ * Describes an error response. `messages` is the only message of the response, or an object that maps the name of each example
+ * to its message.
+ */
 function failure(
   id: string,
   description: string,
@@ -146,20 +151,20 @@ const internalServerError = failure(
   timed(z.optional(timing(cacheAndCaller))),
 );
 
-/** Rejections of the HTTP server, which any request may get. */
+/** Rejections that the HTTP server can send to any request. */
 const rejections = { 400: badRequest, 408: requestTimeout, 417: expectationFailed, 431: headersTooLarge };
 
-const mustBe = (rule: string) => `identityProviderUserId must ${rule}`;
+const idMust = (rule: string) => `identityProviderUserId must ${rule}`;
 const invalidRegisterRequest = failure(
   'InvalidRegisterRequest',
   'The body is invalid, and the message describes the problem. `Bad request` means a malformed request.',
   {
     notJson: 'The request body must be JSON in UTF-8',
     notAnObject: 'The request body must be a JSON object',
-    notAString: mustBe('be a string'),
-    empty: mustBe('not be empty'),
-    tooLong: mustBe('have at most 255 characters'),
-    notWellFormed: mustBe('be well-formed Unicode without NUL'),
+    notAString: idMust('be a string'),
+    empty: idMust('not be empty'),
+    tooLong: idMust('have at most 255 characters'),
+    notWellFormed: idMust('be well-formed Unicode without NUL'),
     badRequest: 'Bad request',
   },
   timed(z.optional(timing(cacheAndCaller))),
@@ -200,7 +205,7 @@ const registeredUser = (description: string): ZodOpenApiResponseObject => ({
   content: json(schemas.UserLink, { link: { userId, identityProviderUserId } }),
 });
 
-/** Headers of a signature. Their names have the prefix `svix-` or `webhook-`. */
+/** Descriptions of the signature headers. The name of a header is `svix-` or `webhook-`, followed by the key. */
 const SIGNATURE = {
   id: 'The id of the message. It is the same in every delivery of the message.',
   timestamp:
@@ -219,6 +224,7 @@ const signatureSchemes = (prefix: string) =>
         { type: 'apiKey' as const, in: 'header' as const, name: `${prefix}-${part}`, description },
       ] as const,
   );
+/** The two alternative security requirements: three headers with either prefix. */
 const signed = ['svix', 'webhook'].map((prefix) =>
   Object.fromEntries(signatureSchemes(prefix).map(([name]): [string, string[]] => [name, []])),
 );
@@ -244,7 +250,7 @@ const deliveryResponses: ZodOpenApiResponsesObject = {
 
 const sessions = [{ bearer: [] }, { cookie: [] }];
 
-/** Describes an operation for monitoring and developers, which needs no session. */
+/** Describes an operation that needs no session. Such operations are for monitoring and for developers. */
 const serviceOperation = (
   operation: Pick<ZodOpenApiOperationObject, 'operationId' | 'summary' | 'description'>,
   responses: ZodOpenApiResponsesObject,
@@ -256,13 +262,14 @@ const serviceOperation = (
   responses: { ...rejections, ...responses },
 });
 
-/** Describes a response of a single operation. */
-const success = (
+/** Describes a response that only one operation has. */
+const ownResponse = (
   description: string,
   content: NonNullable<ZodOpenApiResponseObject['content']>,
   further: Record<string, z.ZodMiniType> = {},
 ): ZodOpenApiResponseObject => ({ description, headers: headers(further), content });
 
+/** Returns an entry of `x-elsewhere`. The entry refers to a response by its id. */
 const elsewhere = (status: number, id: string) => ({
   status,
   response: { $ref: `#/components/responses/${id}` },
@@ -302,7 +309,7 @@ export const openApiDocument = () =>
           security: sessions,
           parameters: [requestId],
           responses: {
-            200: success(
+            200: ownResponse(
               'The request has a verified session.',
               json(schemas.AuthenticatedContext, {
                 context: { isAuthenticated: true, userId, identityProviderUserId },
@@ -365,7 +372,7 @@ export const openApiDocument = () =>
             description: 'Does not query the database or the cache.',
           },
           {
-            200: success('The process responds.', json(schemas.Alive, { alive: { status: 'ok' } })),
+            200: ownResponse('The process responds.', json(schemas.Alive, { alive: { status: 'ok' } })),
           },
         ),
       },
@@ -378,11 +385,11 @@ export const openApiDocument = () =>
               'Queries the database with a timeout of 2 s, and the cache. Results are cached for 1 s.',
           },
           {
-            200: success(
+            200: ownResponse(
               'The service can process requests. Without the cache, they take longer.',
               json(schemas.Ready, { ready: { status: 'ok' }, degraded: { status: 'degraded' } }),
             ),
-            503: success(
+            503: ownResponse(
               'The service cannot process requests.',
               json(schemas.NotReady, {
                 noDatabase: { errors: { database: 'unavailable' } },
@@ -400,7 +407,7 @@ export const openApiDocument = () =>
             description: 'Returns the description of the API in OpenAPI 3.1.',
           },
           {
-            200: success('The document.', {
+            200: ownResponse('The document.', {
               'application/json': { schema: z.looseObject({ openapi: z.literal('3.1.1') }) },
             }),
           },

@@ -2,32 +2,32 @@ import * as z from 'zod/mini';
 import { text } from './text';
 
 /*
- * Schemas of requests and responses. Routes parse requests with these schemas, and responses have their types. Descriptions
- * of the schemas are in lib/api/document.ts, because a process that serves requests does not need them.
+ * Schemas of requests and responses. Routes parse requests with these schemas, and responses have their types. The
+ * descriptions for API users are in lib/api/document.ts, because a process that serves requests does not need them.
  */
 
-/** The identity provider's id of a user: up to 255 characters, case-sensitive and not trimmed. */
+/** The identity provider's id of a user: at most 255 code points, case-sensitive and not trimmed. */
 export const IdentityProviderUserId = text('identityProviderUserId', 255);
 
-/** An internal user id as the database returns it. An imported row may have another UUID version than 7. */
+/** An internal user id as the database returns it. New ids have UUID version 7. Imported rows may have another version. */
 export const InternalUserId = z
   .string()
   .check(z.regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/));
 
-/** Body of `POST /auth/v1/register` (contract 2.3). */
+/** Body of `POST /auth/v1/register` (docs/contract.md, 2.3). */
 export const RegisterUserRequest = z.object(
   { identityProviderUserId: IdentityProviderUserId },
   'The request body must be a JSON object',
 );
 
-/** The link that `POST /auth/v1/register` created or found (contract 4.1). */
+/** The link that `POST /auth/v1/register` created or found (docs/contract.md, 4.1). */
 export const UserLink = z.object({
   userId: InternalUserId,
   identityProviderUserId: IdentityProviderUserId,
 });
 export type UserLink = Readonly<z.infer<typeof UserLink>>;
 
-/** The authenticated user of a request that passed the guard (contract 2.2). */
+/** The authenticated user of a request that passed the guard, lib/guard.ts (docs/contract.md, 2.2). */
 export const AuthenticatedContext = z.object({
   isAuthenticated: z.literal(true),
   userId: InternalUserId,
@@ -35,15 +35,15 @@ export const AuthenticatedContext = z.object({
 });
 export type AuthenticatedContext = Readonly<z.infer<typeof AuthenticatedContext>>;
 
-/** The fields of a verified event that this service reads (contract 2.4). */
+/** The fields of a verified event that this service reads (docs/contract.md, 2.4). */
 export const WebhookEvent = z.object({ type: z.string(), data: z.optional(z.unknown()) });
 export type WebhookEvent = Readonly<z.infer<typeof WebhookEvent>>;
 
-/** Body of the 200 response to a webhook (contract 2.5). */
+/** Body of the 200 response to a webhook (docs/contract.md, 2.5). */
 export const Acknowledgment = z.object({ received: z.literal(true), eventType: z.string() });
 export type Acknowledgment = Readonly<z.infer<typeof Acknowledgment>>;
 
-/** Body of every error response (contract 2.6). */
+/** Body of every error response (docs/contract.md, 2.6). */
 export const ErrorBody = z.object({ message: z.string() });
 export type ErrorBody = Readonly<z.infer<typeof ErrorBody>>;
 

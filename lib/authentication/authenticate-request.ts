@@ -1,16 +1,19 @@
 import type { AuthenticatedContext } from '../api/schemas';
 import type { AuthenticationPort } from './port';
 
-/** Returns the internal user id of an identity-provider user id. `resolveUserId` of lib/user-id.ts has this type. */
+/**
+ * Returns the internal id of an identity-provider user, or undefined if the user may not authenticate. `issuedAt` returns the
+ * time at which the credential was issued, in seconds since 1970. `resolveUserId` in lib/user-id.ts has this type.
+ */
 export type ResolveUserId = (
   identityProviderUserId: string,
   issuedAt: () => number | undefined,
 ) => Promise<string | undefined>;
 
 /**
- * Returns the authenticated context of a request, or undefined if it has no verified, non-empty user id (contract 5.2, rules
- * 2 to 4). The service does not call this function, because its routes use the guard (contract 5.1). Passes errors of
- * `resolveUserId` through.
+ * Returns the authenticated context of a request. Returns undefined if the request has no verified, non-empty user id, or if
+ * `resolveUserId` returns undefined. Implements docs/contract.md, 5.2, rules 2 to 4. The service does not call
+ * this function, because its routes use lib/guard.ts. Passes errors of `resolveUserId` through.
  */
 export async function authenticateRequest(
   request: Request,

@@ -1,4 +1,4 @@
-/** Result of the verification: a verified user, or no user. */
+/** Result of verifying a credential: a verified user, or no user. */
 type AuthState =
   | {
       readonly isAuthenticated: true;
@@ -9,8 +9,9 @@ type AuthState =
   | { readonly isAuthenticated: false };
 
 /**
- * Verifies the credential of a request independently of a web framework (contract 5.1). An adapter implements this port for
- * one provider. The result for a missing, forged or expired credential is `isAuthenticated: false`, not an error.
+ * Verifies the credential of a request independently of a web framework. An adapter implements this port for one identity
+ * provider (docs/contract.md, 5.1). A missing, forged or expired credential is not an error. The result is then
+ * `isAuthenticated: false`.
  */
 export interface AuthenticationPort {
   authenticate(request: Request): Promise<AuthState>;

@@ -1,6 +1,6 @@
 import { withTimeout } from './with-timeout';
 
-/** Maximum wait for the lookup in flight, which may never settle. */
+/** Maximum time that a batch waits for the previous lookup, because that lookup may never settle. */
 const MAX_WAIT_MS = 5;
 const MAX_KEYS = 100;
 
@@ -9,14 +9,15 @@ interface Batch<V> {
   readonly values: Promise<ReadonlyMap<string, V>>;
 }
 
+/** Resolves in the next iteration of the event loop. */
 const nextIteration = () => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Returns a function that looks up one key. Concurrent calls share one `lookUp` of up to 100 keys, because a lookup of many
- * keys costs little more than a lookup of one.
+ * Returns a function that looks up one key. Concurrent calls share one call of `lookUp` with up to 100 keys, because a lookup
+ * of many keys costs little more than a lookup of one.
  *
- * A batch collects keys until the previous lookup settles, for at most 5 ms. If no lookup is in flight, the batch collects
- * the keys of one event loop iteration. If a lookup fails, the calls for all its keys reject.
+ * A batch collects keys until the previous lookup settles, for at most 5 ms. If no lookup is in flight, the batch collects the
+ * keys of one event loop iteration. If a lookup fails, the calls for all its keys reject.
  */
 export function batchLoader<V>(
   lookUp: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>,

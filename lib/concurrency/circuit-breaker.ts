@@ -1,12 +1,12 @@
-/** Thresholds of a circuit breaker and how it checks its dependency. */
+/** Thresholds and callbacks of a circuit breaker. */
 export interface BreakerOptions {
   /** Number of consecutive failures that opens the breaker. Failures of concurrent calls count as one. */
   readonly failureThreshold: number;
   /** Time that the breaker stays open before it runs a probe. */
   readonly resetTimeoutMs: number;
-  /** Calls the dependency. Resolves if the dependency is available again. */
+  /** Calls the dependency while the breaker is open. Must resolve only if the dependency is available again. */
   readonly probe: () => Promise<unknown>;
-  /** Milliseconds since any fixed time. */
+  /** Returns milliseconds since an arbitrary fixed time. */
   readonly now: () => number;
   /** Called once per outage, with the error that opened the breaker. */
   readonly onOpen: (error: unknown) => void;
@@ -17,8 +17,8 @@ export interface BreakerOptions {
 export type Breaker = <T>(call: () => Promise<T>) => Promise<T>;
 
 /**
- * Creates a circuit breaker. While it is open, calls fail immediately instead of waiting for a timeout. As long as there are
- * calls, background probes check the dependency, one at a time. No call waits for a probe.
+ * Creates a circuit breaker. While the breaker is open, calls fail immediately instead of waiting for a timeout. Such a call
+ * also starts a probe in the background if the reset timeout is over and no other probe runs. No call waits for a probe.
  *
  * Failures of concurrent calls count as one, because on a busy machine many calls to a healthy dependency can time out
  * together.
@@ -32,6 +32,7 @@ export function circuitBreaker(options: BreakerOptions): Breaker {
   let isProbing = false;
 
   const recordFailure = (startedAt: number, error: unknown) => {
+    // A call that started before the last failure was concurrent with the call that failed.
     if (openSince !== undefined || startedAt < lastFailureAt) return;
     lastFailureAt = now();
     consecutiveFailures += 1;

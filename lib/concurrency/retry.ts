@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** An error that may not recur in a later attempt. Its message is shown to operators and contains no value of a request. */
+/** An error that may not recur in a later attempt. Operators see its message, so it must not contain request data. */
 export class TransientError extends Error {
   constructor(
     message: string,
@@ -15,24 +15,25 @@ export class TransientError extends Error {
 
 /** Limits and callbacks of `retry`. */
 export interface RetryOptions {
-  /** Time limit for a failing operation, without the pauses that the server requested. */
+  /** Maximum time until the last attempt starts. The pauses that the server requested do not count. */
   readonly seconds: number;
-  /** Called before each delay. */
+  /** Called before each delay with the message of the error and the length of the delay. */
   readonly onWait?: (reason: string, seconds: number) => void;
+  /** Waits. Default: a timer of Node.js. */
   readonly sleep?: (milliseconds: number) => Promise<unknown>;
-  /** Milliseconds since any fixed time. */
+  /** Returns milliseconds since an arbitrary fixed time. */
   readonly now?: () => number;
 }
 
 const FIRST_DELAY_SECONDS = 0.5;
 const MAX_DELAY_SECONDS = 15;
-/** Limits for the pauses that a server may request during one call of `retry`. */
+/** Maximum number and maximum length of the pauses that a server may request during one call of `retry`. */
 const MAX_PAUSES = 60;
 const MAX_PAUSE_SECONDS = 300;
 
 /**
- * Calls `work` and retries it when it throws a TransientError. The delay is the one that the server requested. Otherwise it
- * starts at 0.5 s and doubles up to 15 s.
+ * Calls `work` and retries it when it throws a TransientError. If the error has `retryAfterSeconds`, the delay has that length.
+ * Otherwise, the delay starts at 0.5 s and doubles up to 15 s.
  *
  * Throws the last error when the next delay would exceed the time limit, and when the server requests too many or too long
  * pauses. Throws any other error immediately.

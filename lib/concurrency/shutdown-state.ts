@@ -1,12 +1,12 @@
 import { processState } from '../process-state';
 
-// server.ts runs the shutdown: it drains the connections (lib/server/http-server.ts) and then calls closeDependencies().
+// On SIGTERM, server.ts calls beginShutdown(), drains the connections, and calls closeDependencies().
 const state = processState('shutdown', () => ({
   isShuttingDown: false,
   hooks: new Set<() => Promise<void>>(),
 }));
 
-/** Marks the process as shutting down. Returns false if it already was. */
+/** Marks the process as shutting down. Returns false if a shutdown is already in progress. */
 export function beginShutdown(): boolean {
   const isFirst = !state.isShuttingDown;
   state.isShuttingDown = true;
@@ -21,7 +21,7 @@ export function onShutdown(hook: () => Promise<void>): void {
   state.hooks.add(hook);
 }
 
-/** Runs the registered functions. A failure of one does not affect the others. */
+/** Runs the registered functions. A function that fails does not affect the other functions. */
 export async function closeDependencies(): Promise<void> {
   await Promise.allSettled([...state.hooks].map((hook) => hook()));
 }

@@ -1,7 +1,6 @@
 /**
- * Returns a function that runs `work` once for concurrent calls with the same key. All these calls get the result or the
- * error of that run, which has the other arguments of the call that started it. `isLeader` is true for that call. Results
- * are not cached.
+ * Returns a function that runs `work` once for concurrent calls with the same key. All these calls get the same result or
+ * error. `work` gets the arguments of the first call, and `isLeader` is true only for the first call. Results are not cached.
  */
 export function singleFlight<T, A extends unknown[]>(
   work: (key: string, ...rest: A) => Promise<T>,

@@ -1,9 +1,9 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 
-/** Maximum difference between a timestamp and the local clock, in both directions. svix uses the same value. */
+/** Maximum difference between a timestamp and the local clock, in both directions. The svix library has the same limit. */
 const TOLERANCE_SECONDS = 5 * 60;
 
-/** Maximum number of signatures. Senders add one per active signing secret, and a rotation needs two secrets. */
+/** Maximum number of signatures. A sender adds one per active signing secret, and a secret rotation needs only two. */
 const MAX_SIGNATURES = 16;
 
 /** A message id. It contains no dot, because dots separate the id, the timestamp and the body in the signed content. */
@@ -38,8 +38,8 @@ function isWithinTolerance(timestamp: string): boolean {
 /**
  * Returns the well-formed `v1` signatures of a header. Returns none if the header has too many entries.
  *
- * Entries are separated by spaces. An entry may end with a comma and further text, because `Headers` joins repeated headers
- * with a comma and a space. The further text is ignored.
+ * Entries are separated by spaces. `Headers` joins repeated headers with a comma and a space, so an entry may end with a
+ * comma. Text after that comma is ignored.
  */
 function parseSignatures(header: string): Buffer[] {
   const entries = header.split(/ +/, MAX_SIGNATURES + 1);
@@ -50,7 +50,7 @@ function parseSignatures(header: string): Buffer[] {
   });
 }
 
-/** Parses the signature headers without computing a hash. Returns undefined if they cannot be valid for any body. */
+/** Parses the signature headers. Returns undefined for headers that cannot be valid for any body. Computes no hash. */
 function parseSignatureHeaders(headers: Headers): SignatureHeaders | undefined {
   const read = (part: string) => headers.get(`svix-${part}`) ?? headers.get(`webhook-${part}`) ?? '';
   const id = read('id');
@@ -68,10 +68,10 @@ export function decodeSigningSecret(secret: string): KeyObject {
 /**
  * Verifies a Standard Webhooks signature (`v1`) and returns the signed headers, or undefined if the signature is invalid.
  *
- * `payload` is the exact text of the body. The signature is valid if one of its entries matches one of the keys. Malformed
- * headers are rejected before a hash is computed. Otherwise the cost is at most one HMAC per key, independent of the number of
- * signatures. Signatures are compared as text in constant time, so a second base64 spelling of the same bytes does not
- * match.
+ * `payload` is the exact text of the body. The signature is valid if one entry of the signature header matches one of the keys.
+ * Malformed headers are rejected before an HMAC is computed. For other headers, the function computes at most one HMAC per key,
+ * independent of the number of entries. Signatures are compared as text in constant time, so another base64 encoding of the
+ * same bytes does not match.
  */
 export function verifyWebhookSignature(
   payload: string,

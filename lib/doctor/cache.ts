@@ -18,14 +18,16 @@ import {
 } from './check';
 import { ENV_GROUPS, tryParse } from './variables';
 
+/** Expiry of the test key if the doctor cannot delete it. */
 const KEY_TTL_SECONDS = 60;
 const ROUNDS = 5;
 
-/** Maximum time for a write to reach the replica that serves reads. */
+/** Maximum time until a replica returns a written value. */
 const REPLICATION_MS = 2_000;
-const READ_AGAIN_MS = 100;
+/** Pause between two reads of that value. */
+const READ_PAUSE_MS = 100;
 
-/** Error codes of a store for a token that may not run a command. */
+/** Error codes of a Redis store if the token may not run a command. */
 const NOT_PERMITTED = /NOPERM|READONLY|NOAUTH/;
 
 /**
@@ -35,13 +37,13 @@ const NOT_PERMITTED = /NOPERM|READONLY|NOAUTH/;
  */
 const QUOTA_EXCEEDED = /\b(?:limit|quota) exceeded/i;
 
-/** Message of lib/storage/kv.ts for a timeout. */
-const TIMED_OUT = /^KV store d(?:id|oes) not /;
+/** Error message of lib/storage/kv.ts after its timeout. */
+const TIMED_OUT = 'KV store did not respond';
 
 const INVALID_VARIABLES = 'KV_REST_API_URL or KV_REST_API_TOKEN is invalid';
 const COPY_BOTH = 'Copy KV_REST_API_URL and KV_REST_API_TOKEN from the page of the same store';
 
-/** Returns the text of the store's error for a command or for a request. It may quote values: print at most its code. */
+/** Returns the text of an error that the store reported. The text may contain values, so print at most its error code. */
 function storeErrorOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   return error.cause instanceof Error ? error.cause.message : error.message;
@@ -63,7 +65,7 @@ function explain(thrown: unknown): CheckResult {
   const code = errorCode(error);
   if (code === 'HTTP_401' || code === 'HTTP_403')
     return failure('the store rejects KV_REST_API_TOKEN', COPY_BOTH);
-  if (TIMED_OUT.test(code))
+  if (code === TIMED_OUT)
     return failure(
       'the store does not respond within 500 ms, which is the timeout of the service',
       'Choose a store in the region of the functions. Until then, every request uses the database',
@@ -87,7 +89,7 @@ function explain(thrown: unknown): CheckResult {
   );
 }
 
-/** Runs an idempotent command up to three times, because the first call to a distant store may time out: it also opens a connection. */
+/** Runs an idempotent command up to three times. The first call also opens a connection, and may therefore time out. */
 function withKvRetry<T>(command: Parameters<typeof withKv<T>>[0]): Promise<T> {
   return retry(THREE_ATTEMPTS, () =>
     withKv(command).catch((cause: unknown) => {
@@ -96,7 +98,7 @@ function withKvRetry<T>(command: Parameters<typeof withKv<T>>[0]): Promise<T> {
   );
 }
 
-/** Writes a key, reads it and deletes it. The key also expires. */
+/** Writes a key, reads it and deletes it. */
 async function checkWrite(): Promise<CheckResult> {
   const key = `auth:doctor:${randomUUID()}`;
   const value = randomUUID();
@@ -106,7 +108,7 @@ async function checkWrite(): Promise<CheckResult> {
     if (await canRead()) return ok('a written value can be read');
     const deadline = performance.now() + REPLICATION_MS;
     while (performance.now() < deadline) {
-      await pause(READ_AGAIN_MS);
+      await pause(READ_PAUSE_MS);
       if (await canRead())
         return warning(
           'a written value cannot be read immediately: the store has read regions',
@@ -141,7 +143,7 @@ function checkTransport(url: string): CheckResult {
     : warning('the token is sent unencrypted', 'Set KV_REST_API_URL to an https:// URL');
 }
 
-/** Checks the cache with the client of the service. */
+/** Checks the cache with the KV client that the service uses. */
 export async function checkCache(): Promise<NamedCheck[]> {
   const variables = tryParse(ENV_GROUPS.cache);
   const connected = variables

@@ -1,7 +1,7 @@
 import { withTimeout } from '../concurrency/with-timeout';
 import { describeError } from '../errors/describe-error';
 
-/** Result of a check. The texts never contain a secret. A warning and a failure have a remedy of one line. */
+/** Result of a check of `npm run doctor`. The texts never contain a secret. The remedy is one line. */
 export type CheckResult =
   | { readonly status: 'ok' | 'skipped'; readonly message: string }
   | { readonly status: 'warning' | 'failure'; readonly message: string; readonly remedy: string };
@@ -21,15 +21,15 @@ export const failure = (message: string, remedy: string): CheckResult => ({
   remedy,
 });
 
-/** Default for the maximum duration of a check, independent of the number of its calls. */
+/** Default for the maximum duration of a check, including all network calls of the check. */
 export const TIMEOUT_MS = 5_000;
 
-/** Limit for `retry`, which retries after 0.5 s and after 1 s. The next delay, 2 s, would exceed the limit. */
+/** Limit for `retry`, which retries after 0.5 s and after 1 s. The next delay, 2 s, would exceed the limit of 3 s. */
 export const THREE_ATTEMPTS = { seconds: 3 };
 
 /**
- * Returns the code of an error or of its cause. Without a code, returns the message if describeError() keeps it, because a
- * message may contain a secret. Otherwise returns the name.
+ * Returns the code of an error or of its cause. Without a code, returns the message. A message may contain a secret, so
+ * describeError() omits some messages. In that case, returns the name of the error.
  */
 export function errorCode(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
@@ -39,7 +39,7 @@ export function errorCode(error: unknown): string {
 
 export type Settled<T> = { readonly value: T } | { readonly failed: CheckResult };
 
-/** Returns the value of `work`, or the result that `explain` makes of its error or timeout. Does not throw. */
+/** Returns the value of `work`. If `work` fails or times out, returns the result of `explain(error)`. Does not throw. */
 export async function settle<T>(
   work: () => Promise<T>,
   explain: (error: unknown) => CheckResult,
@@ -52,7 +52,7 @@ export async function settle<T>(
   }
 }
 
-/** Runs one check. It ends within the timeout and does not throw. */
+/** Runs one check. Returns a failure if `run` throws or exceeds the timeout. Does not throw. */
 export async function check(
   name: string,
   run: () => CheckResult | Promise<CheckResult>,

@@ -17,7 +17,11 @@ import { ENV_GROUPS, tryParse } from './variables';
 
 const ROUNDS = 5;
 
-/** Reads most facts for the checks in one query. It uses only system catalogs, which every role may read. */
+/**
+ * Reads most facts for the checks in one query, from system catalogs that every role may read. `process` is the process id of
+ * the database backend. `isUnique` requires an index on exactly this column that ON CONFLICT can use: valid, not deferrable
+ * and not partial.
+ */
 const FACTS = `
   SELECT format('%I', current_user) AS role,
          current_setting('TimeZone') AS zone,
@@ -50,8 +54,8 @@ const FACTS = `
             WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indimmediate
               AND i.indpred IS NULL AND i.indkey::text = a.attnum::text
          ) AS "isUnique",
-         m.oid IS NOT NULL AS "hasRecord",
-         coalesce(has_table_privilege(m.oid, 'SELECT'), false) AS "mayReadRecord"
+         m.oid IS NOT NULL AS "hasMigrationsTable",
+         coalesce(has_table_privilege(m.oid, 'SELECT'), false) AS "mayReadMigrations"
     FROM pg_roles r
     LEFT JOIN pg_class c ON c.oid = to_regclass('public.users')
     LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -71,8 +75,8 @@ const Facts = z.object({
   mayCheckForgotten: z.boolean(),
   mayHandleEvents: z.boolean(),
   isUnique: z.boolean(),
-  hasRecord: z.boolean(),
-  mayReadRecord: z.boolean(),
+  hasMigrationsTable: z.boolean(),
+  mayReadMigrations: z.boolean(),
 });
 
 type Facts = z.infer<typeof Facts> & {
@@ -81,6 +85,7 @@ type Facts = z.infer<typeof Facts> & {
   readonly migrations: readonly MigrationRow[];
 };
 
+/** Rows of Prisma's table of applied migrations. */
 const Rows = z.array(
   z.object({ migration_name: z.string(), checksum: z.string(), finished_at: z.nullable(z.date()) }),
 );
@@ -88,7 +93,7 @@ const Rows = z.array(
 const readFacts = (): Promise<Facts> =>
   withConnection(async ({ announcedProcess, rows }) => {
     const facts = Facts.parse((await rows(FACTS))[0]);
-    const migrations = facts.mayReadRecord
+    const migrations = facts.mayReadMigrations
       ? Rows.parse(
           await rows(
             'SELECT migration_name, checksum, finished_at FROM public._prisma_migrations WHERE rolled_back_at IS NULL',
@@ -103,7 +108,7 @@ const readFacts = (): Promise<Facts> =>
     };
   });
 
-/** Patterns of error codes and driver messages, each with a message and a remedy. The first match applies. */
+/** Patterns of SQLSTATEs, Node.js error codes and driver messages. Each has a message and a remedy. The first match applies. */
 const CONNECTION_ERRORS: readonly (readonly [RegExp, string, string])[] = [
   [
     /^28/,
@@ -148,8 +153,14 @@ function explain(error: unknown): CheckResult {
   );
 }
 
-function checkMigrations({ hasTable, hasRecord, mayReadRecord, migrations, role }: Facts): CheckResult {
-  if (hasRecord && !mayReadRecord)
+function checkMigrations({
+  hasTable,
+  hasMigrationsTable,
+  mayReadMigrations,
+  migrations,
+  role,
+}: Facts): CheckResult {
+  if (hasMigrationsTable && !mayReadMigrations)
     return warning(
       `the role may not read the table of applied migrations; the users table ${hasTable ? 'exists' : 'DOES NOT EXIST'}`,
       `Run as the owner: GRANT SELECT ON _prisma_migrations TO ${role}`,
@@ -187,7 +198,7 @@ function checkPrivileges(
     );
   if (maySelect && mayInsert && handlesEvents && !mayHandleEvents)
     return failure(
-      'the role may not write the tables of webhook events: a delivery of an event in events/ is a 500',
+      'the role may not write the tables of webhook events: every event with a handler in events/ gets a 500',
       `Run as the owner: GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_deletions TO ${role}`,
     );
   if (maySelect && mayInsert) return ok('the role may SELECT and INSERT');
@@ -224,8 +235,8 @@ const checkRole = ({ privileges }: Facts): CheckResult =>
       );
 
 /**
- * Detects a connection pooler. A pooler announces another process id than that of the database backend. A pooler that pools
- * by transaction also gives the backend of one connection to the transaction of another connection.
+ * Detects a connection pooler. When a connection is opened, PostgreSQL sends the process id of its backend, but a pooler sends
+ * a different id. A pooler that pools by transaction also assigns a backend to several connections in turn.
  */
 async function checkPooler({ announcedProcess, process, maxConnections }: Facts): Promise<CheckResult> {
   if (announcedProcess !== undefined && announcedProcess === process)
@@ -243,7 +254,7 @@ const poolsByTransaction = (): Promise<boolean> =>
       const processOf = async (session: typeof one) =>
         Process.parse(await session.rows('SELECT pg_backend_pid() AS pid'))[0].pid;
       const first = await processOf(one);
-      // The end of the connection rolls the transaction back.
+      // withConnection() closes the connection, which rolls the transaction back.
       await other.rows('BEGIN');
       return (await processOf(other)) === first || (await processOf(one)) !== first;
     }),
@@ -255,8 +266,8 @@ interface DatabaseOptions {
 }
 
 /**
- * Checks the database with the connection pool of the service. On the local stack, one role owns everything, so its
- * privileges are not checked.
+ * Checks the database with the connection pool of the service. On the local stack, one role owns everything, so the check for
+ * needless privileges is skipped.
  */
 export async function checkDatabase({ isLocal, handlesEvents }: DatabaseOptions): Promise<NamedCheck[]> {
   const facts = tryParse(ENV_GROUPS.database)

@@ -19,13 +19,16 @@ import {
 } from './check';
 import { ENV_GROUPS, tryParse } from './variables';
 
-/** The timeout of the provider's webhook sender. The first response of a function may take seconds. */
+/**
+ * Timeout of one call. It equals the timeout of the provider's webhook sender. A serverless function may need seconds for its
+ * first response.
+ */
 const CALL_TIMEOUT_MS = 15_000;
-/** The development server compiles a route on its first request. */
+/** Timeout of one call to the local stack. Its development server compiles a route on the first request. */
 const LOCAL_CALL_TIMEOUT_MS = 60_000;
 const ROUNDS = 5;
 const WEBHOOK = '/webhooks/idp/v1/user-created';
-/** An event of this type has no effect. The doctor does not send `user.created` because it would create a user. */
+/** The service ignores events of this type. The doctor does not send `user.created`, because that would create a user. */
 const EVENT_TYPE = 'doctor.check';
 
 interface Site {
@@ -101,7 +104,7 @@ function checkAlive(response: SiteResponse): CheckResult {
 async function checkReady(site: Site): Promise<CheckResult> {
   const readiness = async () => {
     const response = await request(site, '/health/ready');
-    // One slow response of the cache is not a problem.
+    // A single slow response of the cache also causes `degraded`, so the request is repeated.
     if (bodyOf(response).status === 'degraded') throw new TransientError('The cache does not respond');
     return response;
   };
@@ -117,7 +120,10 @@ async function checkReady(site: Site): Promise<CheckResult> {
   const { status, errors } = bodyOf(response);
   if (status === 'ok') return ok('ready');
   if (errors?.['database'])
-    return failure('its database does not respond', 'Compare DATABASE_URL of the deployment with this one');
+    return failure(
+      'its database does not respond',
+      'Compare DATABASE_URL of the deployment with the value in this environment',
+    );
   return (
     failureOfOtherServer(response) ??
     failure(
@@ -140,7 +146,7 @@ async function checkGuard(site: Site): Promise<CheckResult> {
   );
 }
 
-/** Sends an event with a signature as the provider creates it. For a forged event, `signed` differs from `payload`. */
+/** Sends `payload` as an event, with the signature of `signed`. The two texts are equal, except in a forged event. */
 function deliver(site: Site, secret: string, payload: string, signed = payload): Promise<SiteResponse> {
   const id = `msg_doctor_${randomUUID()}`;
   const sentAt = new Date();
@@ -206,7 +212,7 @@ async function checkTransport({ origin, timeoutMs }: Site, { headers }: SiteResp
   );
 }
 
-/** Judges the strict-transport-security header and the response to `http://`. `plain` is undefined without a response. */
+/** Judges the strict-transport-security header and `plain`, the response to `http://` if there was one. */
 export function judgeTransport(
   strictTransport: string,
   plain: { readonly status: number; readonly location: string } | undefined,
@@ -226,7 +232,7 @@ export function judgeTransport(
   );
 }
 
-/** A path without a route below an API root, where every response is JSON. */
+/** An unknown path below `/users`, where every response of the service is JSON. */
 const UNKNOWN_PATH = '/users/v1/no-such-path';
 
 async function checkUnknownPath(site: Site): Promise<CheckResult> {
@@ -242,7 +248,7 @@ async function checkUnknownPath(site: Site): Promise<CheckResult> {
   );
 }
 
-/** Headers that expose the SDK's result or Next.js to clients. */
+/** Internal headers of the SDK and of Next.js, which clients must not receive. */
 const INTERNAL_HEADER = /^(?:x-powered-by|x-clerk-.*|x-middleware-.*|x-nextjs-.*)$/;
 
 async function checkHeaders(site: Site): Promise<CheckResult> {
@@ -252,15 +258,15 @@ async function checkHeaders(site: Site): Promise<CheckResult> {
     ? ok('the response to a rejected session has no internal headers')
     : warning(
         `the response to a rejected session has internal headers: ${internal.join(', ')}`,
-        'Deploy this version, and remove middleware in front of it that adds them. If they remain, report a bug',
+        'Deploy this version. If a proxy in front of it adds the headers, remove them there. If they remain, report a bug',
       );
 }
 
-/** One more than the service accepts. */
+/** One more query parameter than the service accepts. */
 const TOO_MANY_PARAMETERS = 101;
 const LONG_QUERY = Array.from({ length: TOO_MANY_PARAMETERS }, (_, index) => `p${index}=1`).join('&');
 
-/** Judges the response to too many query parameters, which may reach Next.js on a platform with functions. */
+/** Judges the response to a request with too many query parameters. On a serverless platform, the request may reach Next.js. */
 export function judgeQueryLimit({ status, body }: Pick<SiteResponse, 'status' | 'body'>): CheckResult {
   if (status >= 500)
     return failure(
@@ -269,7 +275,7 @@ export function judgeQueryLimit({ status, body }: Pick<SiteResponse, 'status' | 
     );
   if (status < 400)
     return ok(
-      `${TOO_MANY_PARAMETERS} query parameters reach Next.js. docs/deploy.md has a firewall rule against more`,
+      `${TOO_MANY_PARAMETERS} query parameters reach Next.js. docs/deploy.md has a firewall rule that blocks such requests`,
     );
   const layer = status === 400 && body !== undefined ? 'the service' : 'a layer in front of the service';
   return ok(`${layer} rejects ${TOO_MANY_PARAMETERS} query parameters (${status})`);
@@ -279,7 +285,7 @@ export function judgeQueryLimit({ status, body }: Pick<SiteResponse, 'status' | 
 export async function checkDeployedService(origin: string, isLocal: boolean): Promise<NamedCheck[]> {
   const timeoutMs = isLocal ? LOCAL_CALL_TIMEOUT_MS : CALL_TIMEOUT_MS;
   const site = { origin, timeoutMs };
-  // More than the timeout of a call, so that the error of the call is reported.
+  // Longer than the timeout of a call, so that the check reports the error of the call and not its own timeout.
   const checkTimeoutMs = timeoutMs + 1_000;
   const first = await settle(() => request(site, '/health/alive'), explain(site), checkTimeoutMs);
   const alive = 'value' in first ? checkAlive(first.value) : first.failed;

@@ -16,7 +16,7 @@ import { ENV_GROUPS, tryParse } from './variables';
 
 type KeysResult = Settled<readonly InstanceKey[]>;
 
-/** Less than the timeout of the check, so that the error of the call is reported. */
+/** Shorter than the timeout of the check, so that the check reports the error of the call and not its own timeout. */
 const CALL_TIMEOUT_MS = TIMEOUT_MS - 500;
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : errorCode(error));
@@ -63,7 +63,7 @@ function checkBothKeys(secret: KeysResult, publishable: KeysResult): CheckResult
       );
 }
 
-/** Compares IDP_JWT_KEY with the keys of the secret key's instance or, if unknown, the publishable key's instance. */
+/** Compares IDP_JWT_KEY with the keys of the instance. If the secret key fails, finds the keys with the publishable key. */
 function checkJwtKey(secret: KeysResult, publishable: KeysResult): CheckResult {
   const variables = tryParse(ENV_GROUPS.jwtKey);
   if (!variables) return skipped('IDP_JWT_KEY is invalid');
@@ -79,7 +79,7 @@ function checkJwtKey(secret: KeysResult, publishable: KeysResult): CheckResult {
       );
 }
 
-/** Checks the keys of the identity provider: the provider accepts them, and all belong to one instance. */
+/** Checks that the identity provider accepts the configured keys, and that all of them belong to one instance. */
 export async function checkProvider(): Promise<NamedCheck[]> {
   const [secret, publishable] = await Promise.all([fetchKeysBySecretKey(), fetchKeysByPublishableKey()]);
   return Promise.all([

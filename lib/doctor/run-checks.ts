@@ -6,11 +6,11 @@ import { checkProvider } from './provider';
 import { checkVariables } from './variables';
 
 export interface CheckOptions {
-  /** Origin of a deployed service to check as well. */
+  /** Origin of a deployed service. If it is set, that service is checked too. */
   readonly origin?: string | undefined;
   /** True on the local stack. Its database has one role, and its first responses are slow. */
   readonly isLocal: boolean;
-  /** True if events/ has handlers, which need further database privileges. */
+  /** True if the folder events/ has handlers of webhook events. These handlers need further database privileges. */
   readonly handlesEvents: boolean;
 }
 
@@ -19,7 +19,7 @@ export interface CheckOptions {
  * it. Makes no other change.
  */
 export async function runChecks({ origin, isLocal, handlesEvents }: CheckOptions): Promise<NamedCheck[]> {
-  // The cache has a timeout of 500 ms, and concurrent checks would slow its calls down.
+  // The cache is checked alone, because concurrent checks would slow its calls down, and their timeout is only 500 ms.
   const cache = await checkCache();
   const [provider, database, deployed] = await Promise.all([
     checkProvider(),

@@ -13,10 +13,11 @@ const REMEDIES: Readonly<Record<string, string>> = {
   IDP_AUTHORIZED_PARTIES: 'List the origins of your frontends without a path: https://app.example.com',
   DATABASE_URL: 'Set it to the connection string of your PostgreSQL database. A pooler is fine',
   KV_REST_API_URL: "Set it to the https:// URL of the store's REST API, not to its redis:// URL",
-  KV_REST_API_TOKEN: "Set it to the token of the store's REST API that has write access",
+  KV_REST_API_TOKEN: 'Set it to the REST API token of the store. The token must have write access',
   USER_ID_CACHE_TTL_SECONDS: 'Set a whole number of seconds, or unset it',
   FORGOTTEN_USERS_DAYS: 'Set a whole number of days, or unset it',
 };
+/** Remedy for a variable that has no entry in `REMEDIES`. */
 const LOCAL_ONLY = 'Unset it: only the local stack uses it';
 
 /**
@@ -55,7 +56,7 @@ export function checkVariables(source: NodeJS.ProcessEnv): NamedCheck[] {
   }
 }
 
-/** Parses some of the variables. Returns undefined if one of them is invalid: checkVariables() reports it. */
+/** Parses some of the variables. Returns undefined if one of them is invalid, because checkVariables() reports it. */
 export function tryParse<T>(group: z.ZodMiniType<T>): T | undefined {
   try {
     return parseEnvironmentSubset(group);

@@ -11,12 +11,13 @@ export interface ErrorDescription {
   cause?: ErrorDescription;
 }
 
+/** Maximum number of nested causes in the result. */
 const MAX_CAUSES = 3;
 
 /** Returns up to six stack frames. Skips the name and the message, because lines of a message may look like frames. */
 function framesOf({ stack = '', message }: Error): string[] {
   const start = stack.indexOf(message);
-  // The message has changed since the stack was created, so its end is unknown.
+  // The message has changed since the stack was created, so the end of the message in the stack is unknown.
   if (start === -1) return [];
   const lines = stack.slice(start + message.length).match(/^ +at .*/gm) ?? [];
   return lines.slice(0, 6).map((line) => line.trim());
@@ -25,14 +26,15 @@ function framesOf({ stack = '', message }: Error): string[] {
 const WORDS = /^[A-Za-z ,.'-]{1,100}$/;
 
 /**
- * Returns true if the message consists of words, or if it belongs to an InvalidEnvironmentError (lib/env.ts), which does not
- * contain values of variables. Under `next dev`, returns true for any message, because only the developer reads the log.
+ * Returns true if the message consists only of letters, spaces and punctuation, or if it belongs to an InvalidEnvironmentError
+ * (lib/env.ts), whose message does not contain values of variables. Under `next dev`, returns true for any message, because
+ * only the developer reads the log.
  */
 const mayBeQuoted = ({ name, message }: Error) =>
   process.env.NODE_ENV === 'development' || name === 'InvalidEnvironmentError' || WORDS.test(message);
 
 /**
- * Returns the log fields of an error. The result contains a message only if `mayBeQuoted` allows it, because drivers put
+ * Returns the log fields of an error. The result contains the message only if `mayBeQuoted` returns true, because drivers put
  * statements, keys and values into messages.
  */
 export function describeError(error: unknown, depth = 0): ErrorDescription {

@@ -1,5 +1,5 @@
 /**
- * Reasons for a 401 of the guard. They appear in the log and never in a response. Alerts may rely on these values.
+ * Reasons for a 401 of lib/guard.ts. They appear in the log and never in a response. Alerts may rely on these values.
  * docs/troubleshooting.md describes how to handle each of them.
  */
 export const UNAUTHENTICATED_REASONS = [

@@ -2,8 +2,8 @@ import * as z from 'zod/mini';
 import { HttpError } from './error';
 
 /**
- * Reads the whole body. The HTTP server limits the time that this takes. Throws an HttpError: 413 above `maxBytes`, 400 if the
- * body cannot be read.
+ * Reads the whole body. The HTTP server limits the time that this may take. Throws an HttpError 413 above `maxBytes`, and an
+ * HttpError 400 if the body cannot be read.
  */
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
@@ -20,7 +20,7 @@ async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array
   return Buffer.concat(chunks);
 }
 
-/** Rejects invalid UTF-8 and keeps a byte order mark, so that the text encodes to the same bytes. */
+/** Throws for invalid UTF-8. Keeps a byte order mark, so that encoding the text again returns the same bytes. */
 const exactUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export interface BodyLimits {
@@ -31,7 +31,7 @@ export interface BodyLimits {
 
 /**
  * Limits the body of a request. `text()` stops reading above `maxBytes` and throws an HttpError 413. It throws an HttpError
- * 400 for invalid UTF-8, so that the text encodes to exactly the bytes received, and for a body that cannot be read.
+ * 400 for a body that is not valid UTF-8 or cannot be read. The text encodes to exactly the received bytes.
  */
 export function limitBody(request: Request, { maxBytes, notUtf8 }: BodyLimits): { text(): Promise<string> } {
   return {
@@ -57,7 +57,10 @@ export function parseJson(text: string): unknown {
 
 const MAX_JSON_BYTES = 16 * 1024;
 
-/** Parses the JSON body of a request with a schema. Throws an HttpError: 400 with a description of the problem, or 413. */
+/**
+ * Parses the JSON body of a request with a schema. Throws an HttpError 400 that describes the problem, or an HttpError 413 if
+ * the body is too long.
+ */
 export async function readJson<T>(request: Request, schema: z.core.$ZodType<T>): Promise<T> {
   const notJson = 'The request body must be JSON in UTF-8';
   const text = await limitBody(request, { maxBytes: MAX_JSON_BYTES, notUtf8: notJson }).text();

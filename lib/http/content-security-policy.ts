@@ -3,17 +3,17 @@ import { NextResponse } from 'next/server';
 
 interface Sources {
   readonly nonce: string;
-  /** Origin of the instance's Frontend API. */
+  /** Origin of the Frontend API of the identity provider's instance. */
   readonly frontendApi: string;
-  /** True on the local stack, which proxies the Frontend API through its own origin and uses no other host. */
+  /** True on the local stack, where the service proxies the Frontend API on its own origin and pages use no other host. */
   readonly sameOrigin: boolean;
   /** True under `next dev`, which evaluates code to reload it. */
   readonly development: boolean;
 }
 
 /**
- * Hosts of the provider's abuse and fraud protection. Every application needs them, whatever its plan, because a sign-in can
- * hang or fail if they are blocked. These hosts also use ports other than 443, but only for fetches.
+ * Hosts of the provider's abuse and fraud protection. Every application needs them, because a sign-in can hang or fail if they
+ * are blocked. These hosts also use ports other than 443, but only for fetches.
  * Source: https://clerk.com/docs/guides/secure/best-practices/csp-headers
  */
 const PROTECTION = 'https://*.protect.clerk.com';
@@ -23,9 +23,9 @@ const IMAGES = 'https://img.clerk.com';
 const BOT_PROTECTION = 'https://challenges.cloudflare.com';
 
 /**
- * Returns the policy of one response. Only scripts with the nonce, and scripts that these load, run. A page uses only hosts
- * that the instance needs. The SDK's own `contentSecurityPolicy` option is not used because it always adds payment, map and
- * telemetry hosts. A unit test compares this policy with the SDK's.
+ * Returns the policy of one response. It allows scripts with the nonce, and the scripts that those scripts load. It allows only
+ * hosts that the provider's instance needs. The SDK's own `contentSecurityPolicy` option is not used, because it always adds
+ * payment, map and telemetry hosts. A unit test compares this policy with that of the SDK.
  */
 export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, development }: Sources): string {
   const provider = sameOrigin
@@ -38,7 +38,7 @@ export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, developm
   const directives = {
     'default-src': "'self'",
     'script-src': `'self' 'nonce-${nonce}' 'strict-dynamic' ${development ? "'unsafe-eval'" : ''}`,
-    // The provider's components insert styles, not all of them with the nonce.
+    // The provider's components insert some styles without the nonce.
     'style-src': "'self' 'unsafe-inline'",
     'connect-src': `'self' ${provider.connect}`,
     'img-src': `'self' data: ${provider.images}`,
@@ -54,7 +54,9 @@ export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, developm
     .join('; ');
 }
 
-/** Passes a request with these headers to a page. The scripts of the page run with a new nonce (`x-nonce`). */
+/**
+ * Passes a request on to its page. The page gets the given headers, a new nonce in `x-nonce`, and the policy for that nonce.
+ */
 export function nextForDocument(given: Headers, sources: Omit<Sources, 'nonce'>): NextResponse {
   const nonce = randomBytes(16).toString('base64');
   const policy = contentSecurityPolicy({ ...sources, nonce });

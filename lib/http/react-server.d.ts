@@ -1,4 +1,4 @@
-/** React's decoder of server action arguments. Next.js contains it without types. */
+/** React's decoder of server action arguments. The copy in Next.js has no types. */
 declare module 'next/dist/compiled/react-server-dom-turbopack/server.node' {
   export function createTemporaryReferenceSet(): WeakMap<object, string>;
   export function decodeReply(

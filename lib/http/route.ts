@@ -22,16 +22,16 @@ export type RouteHandler<C extends RouteContext> = (
   context: C,
 ) => Promise<Response> | Response;
 
-/** Converts an error of a handler to a response (contract 7). */
+/** Converts an error of a handler to a response (docs/contract.md, 7). */
 async function errorResponse(error: unknown): Promise<Response> {
   if (error instanceof HttpError) return json({ message: error.message } satisfies ErrorBody, error.status);
-  // `redirect()` and `notFound()` of Next.js throw values that Next.js has to catch.
+  // Next.js implements `redirect()` and `notFound()` with errors, which it must catch itself.
   const { unstable_rethrow } = await import('next/navigation');
   unstable_rethrow(error);
   return json({ message: 'Internal Server Error' } satisfies ErrorBody, 500);
 }
 
-/** Returns the value of `server-timing` for the developer tools of a client, for example `cache;desc=hit`. */
+/** Returns a `server-timing` header for the developer tools of a browser, for example `cache;desc=hit`. */
 function serverTiming({ cache, caller, registered }: RequestLogFields): string {
   return Object.entries({ cache, caller, registered })
     .flatMap(([name, outcome]) => (outcome ? [`${name};desc=${outcome}`] : []))
@@ -39,13 +39,13 @@ function serverTiming({ cache, caller, registered }: RequestLogFields): string {
 }
 
 /**
- * Creates a route from a handler. An error of the handler becomes a response as contract 7 defines it. Every response has an
- * `x-request-id` and `cache-control: no-store`, and every request has one log line. The exceptions are `redirect()` and
- * `notFound()` in the handler, because Next.js creates their responses.
+ * Creates a route from a handler. An error of the handler becomes a JSON response. Every response has an `x-request-id` and
+ * `cache-control: no-store`, and every request has one log line. If the handler calls `redirect()` or `notFound()`, Next.js
+ * creates the response, without these headers and without the log line.
  *
- * The log line contains `path`, the folder of the route, for example `/notes/v1/[noteId]`. Without `path`, it contains only
- * the API root, because a segment may be personal data. With `quiet`, the log line has the level `debug` unless the handler
- * throws. Health checks use this option.
+ * The log line contains `path`, the folder of the route, for example `/notes/v1/[noteId]`. Without `path`, it contains only the
+ * API root (the first segment of the URL path), because other segments may be personal data. With `quiet`, the log line has the
+ * level `debug` unless the handler throws. Health checks use this option.
  */
 export function route<C extends RouteContext>(
   handler: RouteHandler<C>,

@@ -7,31 +7,34 @@ const build = processState('server-actions', (): { ids?: ReadonlySet<string> } =
 
 const Manifest = z.object({ node: z.record(z.string(), z.unknown()) });
 
-/** Sets the server actions that the build contains, from the manifest that Next.js writes. */
+/** Sets the ids of the server actions in the build. The ids are the keys of the manifest that Next.js writes. */
 export function setServerActions(manifest: unknown): void {
   build.ids = new Set(Object.keys(Manifest.parse(manifest).node));
 }
 
-/** Response to an action that is not part of the build any more. With this header, the Next.js client reloads the page. */
+/**
+ * Response to an action that is not in the build, for example an action of an earlier deployment. The header makes the client
+ * reload.
+ */
 const UNKNOWN_ACTION: Rejection = { ...NOT_FOUND, headers: { 'x-nextjs-action-not-found': '1' } };
 
 /**
- * Returns false if the build does not contain this action. Without server.ts, there is no list of actions. This function then
- * returns true, and Next.js responds to an unknown action with a 409.
+ * Returns false if the build does not contain this action. Only server.ts sets the list of actions. Without a list, this
+ * function returns true, and Next.js responds to an unknown action with a 409.
  */
 const isKnown = (id: string): boolean => build.ids?.has(id) ?? true;
 
-/** Limits of the arguments. Next.js decodes them recursively, and needs about 2 µs for each array, object and reference. */
+/** Limits of the arguments. Next.js decodes them recursively and needs about 2 µs for each array, object and reference. */
 const MAX_DEPTH = 64;
 const MAX_VALUES = 10_000;
 /** Maximum number of fields of a form. This is the default limit of PHP. */
 const MAX_FIELDS = 1_000;
 /** Maximum size of the headers of a field. */
 const MAX_HEAD_BYTES = 2_000;
-/** The limit of Next.js (`SERVER_ACTION_ARGS_LIMIT`). */
+/** Maximum number of arguments of an action. Next.js has the same limit (`SERVER_ACTION_ARGS_LIMIT`). */
 const MAX_ARGUMENTS = 1_000;
 
-/** Throws an error if JSON texts have too many values or are nested too deeply. */
+/** Throws an error if JSON texts have too many values or are nested too deeply. Scans strings, brackets and commas. */
 function checkLimits(texts: readonly string[]): void {
   let values = 0;
   for (const text of texts) {
@@ -45,10 +48,10 @@ function checkLimits(texts: readonly string[]): void {
   }
 }
 
-/** Decodes a value as Next.js does. Fields with numbers as names contain its parts in JSON. Rejects an invalid value. */
+/** Decodes a value as Next.js does. A field whose name is a number contains a part of the value, in JSON. */
 async function decode(fields: FormData): Promise<unknown> {
   const parts = [...fields].filter(([name]) => !Number.isNaN(Number(name)));
-  // Next.js would also read a field `0x0` as the part 0.
+  // Next.js would accept another spelling of a number, such as `0x0` for the part 0.
   if (parts.some(([name]) => name !== String(Number(name)))) throw new TypeError('Not the number of a part');
   checkLimits(parts.map(([, part]) => (typeof part === 'string' ? part : '')));
   const { createTemporaryReferenceSet, decodeReply } = await import(
@@ -62,7 +65,11 @@ const Reference = z.string().check(z.regex(/^\d{1,9}$/));
 /** An action with bound arguments, as a browser without scripts submits it in a form. */
 const BoundAction = z.object({ id: z.string(), bound: z.unknown() });
 
-/** Returns the ids of the actions that a form names. Rejects if their bound arguments are invalid. */
+/**
+ * Returns the ids of the actions that a form contains. The field `$ACTION_ID_<id>` names an action without bound arguments. For
+ * a field `$ACTION_REF_<n>`, the fields `$ACTION_<n>:…` contain the id and the bound arguments. Rejects if these fields are
+ * invalid.
+ */
 async function actionsOf(form: FormData): Promise<string[]> {
   const ids: string[] = [];
   for (const name of new Set(form.keys())) {
@@ -78,7 +85,7 @@ async function actionsOf(form: FormData): Promise<string[]> {
   return ids;
 }
 
-/** Throws an error if a form has too many fields or long headers, because it would take long to parse. */
+/** Throws an error if a form has too many fields or a field has long headers, because the form would take long to parse. */
 function checkForm(body: Buffer, contentType: string): void {
   const [, boundary] = /boundary="?([^";]+)/.exec(contentType) ?? [];
   if (boundary === undefined) throw new TypeError('The form has no boundary');
@@ -89,12 +96,13 @@ function checkForm(body: Buffer, contentType: string): void {
     const head = body
       .subarray(at + delimiter.length, at + delimiter.length + MAX_HEAD_BYTES)
       .toString('latin1');
+    // The last delimiter ends with `--`. The headers of a field end with an empty line.
     const isValid = head.startsWith('--') || head.includes('\r\n\r\n');
     if (!isValid || delimiters > MAX_FIELDS + 1) throw new RangeError('Too many fields');
   }
 }
 
-/** Returns the fields of a form, or the arguments of a call in the field `0`, as Next.js does. */
+/** Returns the fields of a form. If the body is not a form, returns a form with the body in the field `0`, like Next.js. */
 async function fieldsOf(request: NextRequest): Promise<FormData> {
   const contentType = request.headers.get('content-type') ?? '';
   if (contentType.startsWith('multipart/')) {
@@ -108,9 +116,10 @@ async function fieldsOf(request: NextRequest): Promise<FormData> {
 }
 
 /**
- * Returns the rejection of a server action whose headers are valid, or undefined. An action that the build does not contain
- * gets a 404. Arguments that exceed the limits or that Next.js cannot decode get a 400. Without this check, Next.js would
- * respond to such arguments with a 500 and print parts of them.
+ * Returns the rejection of a server action, or undefined if Next.js may run it. lib/routing/server-action.ts has already
+ * checked the headers of the action. An action that the build does not contain gets a 404. Arguments that exceed the limits or
+ * that Next.js cannot decode get a 400. Without this check, Next.js would respond to such arguments with a 500 and print parts
+ * of them.
  */
 export async function rejectionForServerAction(request: NextRequest): Promise<Rejection | undefined> {
   const id = request.headers.get('next-action');

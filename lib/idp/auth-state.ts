@@ -7,8 +7,8 @@ import { reasonOfSdk } from './sdk-reasons';
 import type { Verdict } from './session-user';
 
 /**
- * The auth state of an API request. The middleware passes it to the route in request headers. The SDK's `auth()` reads
- * `status`, `token` and `signature`. The guard reads the user or the reason.
+ * The auth state of an API request, which is the result of the SDK's session check. The middleware passes it to the route in
+ * request headers. The SDK's `auth()` reads `status`, `token` and `signature`. lib/guard.ts reads the user or the reason.
  */
 export interface AuthState {
   readonly status: string;
@@ -25,43 +25,46 @@ export const SIGNED_IN = 'signed-in';
 
 const SDK_PARTS = ['status', 'token', 'signature'] as const;
 const sdkHeader = (part: (typeof SDK_PARTS)[number]) => `x-clerk-auth-${part}`;
-/** Response header in which the SDK's middleware reports its own reason for a rejection. */
+/** Response header in which the SDK's middleware reports why it rejected a credential. */
 const SDK_REASON = 'x-clerk-auth-reason';
 const REASON = 'x-identity-link-reason';
 const USER = 'x-identity-link-user';
-/** Proves that the middleware of this service, and not the client, set the user. */
+/** Header that proves that the middleware of this service, and not the client, set the user. */
 const PROOF = 'x-identity-link-proof';
-/** Next.js turns a response header of the middleware with this prefix into a request header of the route. */
-const REQUEST = 'x-middleware-request-';
+/** If the middleware sets a response header with this prefix, Next.js turns it into a request header of the route. */
+const REQUEST_PREFIX = 'x-middleware-request-';
 
 const knownReason = (word: string | null): UnauthenticatedReason | undefined =>
   UNAUTHENTICATED_REASONS.find((reason) => reason === word);
 
-/** Returns the response that continues a request in the SDK's middleware. It contains the verdict for `readSdkAuthState`. */
+/**
+ * Returns the response of the handler inside the SDK's middleware. The response lets the request continue and contains the
+ * verdict: the user, or the reason why there is no user. `readSdkAuthState` reads the verdict.
+ */
 export function nextWithVerdict(verdict: Verdict): NextResponse {
   const response = NextResponse.next();
-  if (verdict.user === undefined) response.headers.set(REQUEST + REASON, verdict.reason);
-  else response.headers.set(REQUEST + USER, encodeURIComponent(verdict.user));
+  if (verdict.user === undefined) response.headers.set(REQUEST_PREFIX + REASON, verdict.reason);
+  else response.headers.set(REQUEST_PREFIX + USER, encodeURIComponent(verdict.user));
   return response;
 }
 
 /** Returns the auth state that the SDK's middleware supplies, or undefined if it supplies none, for example in a redirect. */
 export function readSdkAuthState({ headers }: Response): AuthState | undefined {
-  const part = (name: (typeof SDK_PARTS)[number]) => headers.get(REQUEST + sdkHeader(name)) ?? '';
+  const part = (name: (typeof SDK_PARTS)[number]) => headers.get(REQUEST_PREFIX + sdkHeader(name)) ?? '';
   const [status, token, signature] = [part('status'), part('token'), part('signature')];
   if (status === '') return undefined;
-  const user = headers.get(REQUEST + USER);
+  const user = headers.get(REQUEST_PREFIX + USER);
   if (status === SIGNED_IN && user !== null)
     return { status, token, signature, user: decodeURIComponent(user), reason: undefined };
-  // The SDK reports the reason for rejecting a token in a separate header.
+  // If the SDK rejected the token, its own reason is in a separate header.
   const reason =
     status === SIGNED_IN
-      ? (knownReason(headers.get(REQUEST + REASON)) ?? 'not-verified')
+      ? (knownReason(headers.get(REQUEST_PREFIX + REASON)) ?? 'not-verified')
       : reasonOfSdk(headers.get(SDK_REASON) ?? '');
   return { status, token, signature, user: undefined, reason };
 }
 
-/** A reason as the SDK writes it. Any other text may come from a client. */
+/** A reason of the SDK has this format. Any other text may come from a client. */
 const PLAIN_WORD = /^[a-z-]{1,100}$/;
 
 /** Returns the SDK's reason for a rejection, so that a warning can log it. */
@@ -76,7 +79,7 @@ const proofOf = (encodedUser: string, token: string): Buffer =>
     .update(JSON.stringify([encodedUser, token]))
     .digest();
 
-/** Writes the auth state into the headers that the route receives. */
+/** Adds the auth state to the headers that the route receives. */
 export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthState): void {
   for (const part of SDK_PARTS) headers.set(sdkHeader(part), sdk[part]);
   if (reason !== undefined) headers.set(REASON, reason);
@@ -87,8 +90,8 @@ export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthS
 }
 
 /**
- * Returns the user of the verified session of a request, or the reason why there is none. Ignores a user without the proof of
- * the middleware, because on a path without the middleware a client can set these headers.
+ * Returns the user of the verified session of a request, or the reason why there is no such user. Ignores a user without a
+ * valid proof of the middleware, because a client can set these headers on a path that the middleware does not handle.
  */
 export function readVerdict(headers: Pick<Headers, 'get' | 'has'>): Verdict {
   const encodedUser = headers.get(USER);

@@ -7,12 +7,12 @@ import { sanitizeApiRequest } from './sanitize-request';
 import { sessionCache } from './session-cache';
 
 /**
- * Time limit of the SDK's middleware. It calls the provider to exchange a nonce for a session, and to get the public keys if
- * IDP_JWT_KEY is not set.
+ * Time limit of the SDK's middleware. The SDK calls the identity provider to exchange a nonce for a session, and to get the
+ * public keys if IDP_JWT_KEY is not set.
  */
 export const SDK_TIMEOUT_MS = 4_000;
 
-/** Runs the SDK's middleware. Rejects if it fails or takes too long. */
+/** Runs the SDK's middleware. Rejects if the middleware fails or exceeds the time limit. */
 export async function runSdk(
   sdk: NextMiddleware,
   request: NextRequest,
@@ -22,7 +22,9 @@ export async function runSdk(
   return (await withTimeout(milliseconds, Promise.resolve(sdk(request, event)))) ?? NextResponse.next();
 }
 
-/** Returns the auth state of an API request with this credential. */
+/**
+ * Authenticates an API request with this credential. Returns the auth state, which is the result of the SDK's session check.
+ */
 export type Authenticate = (
   request: NextRequest,
   event: NextFetchEvent,
@@ -32,15 +34,15 @@ export type Authenticate = (
 /**
  * Creates the function that authenticates API requests with the SDK's middleware, and caches verified sessions.
  *
- * If the SDK fails to process a credential, the request gets the state of a request without a credential, with the reason
- * `not-verified`. That state depends only on the secret key, so it is created once and then reused. Rejects if the SDK
- * cannot supply that state.
+ * If the SDK fails to process a credential, the function returns the auth state of a request without a credential, but with the
+ * reason `not-verified`. The SDK creates the state without a credential once. The state is then reused, because it depends only
+ * on the secret key. The function rejects if the SDK cannot supply the state without a credential.
  */
 export function authenticator(sdk: NextMiddleware, warn: (fields: object) => void): Authenticate {
   const sessions = sessionCache();
   let signedOut: AuthState | undefined;
 
-  async function runForState(request: NextRequest, event: NextFetchEvent, credential: Credential) {
+  async function runSdkForState(request: NextRequest, event: NextFetchEvent, credential: Credential) {
     const response = await runSdk(sdk, sanitizeApiRequest(request, credential), event);
     const state = readSdkAuthState(response);
     if (state === undefined) throw new Error('The SDK supplied no auth state');
@@ -49,7 +51,7 @@ export function authenticator(sdk: NextMiddleware, warn: (fields: object) => voi
   }
 
   async function signedOutState(request: NextRequest, event: NextFetchEvent): Promise<AuthState> {
-    signedOut ??= { ...(await runForState(request, event, undefined)), reason: 'no-credential' };
+    signedOut ??= { ...(await runSdkForState(request, event, undefined)), reason: 'no-credential' };
     return signedOut;
   }
 
@@ -60,7 +62,7 @@ export function authenticator(sdk: NextMiddleware, warn: (fields: object) => voi
       return { status: SIGNED_IN, token: credential.token, ...cached, reason: undefined };
     }
     try {
-      const state = await runForState(request, event, credential);
+      const state = await runSdkForState(request, event, credential);
       const { user, signature, token } = state;
       if (user !== undefined && token === credential.token) sessions.set(credential, { signature, user });
       return state;

@@ -3,16 +3,18 @@ import type { AuthenticationPort } from '../authentication/port';
 import { sessionUserOf } from './session-user';
 
 /**
- * Implements the authentication port with the provider's Backend SDK. DISABLED: no live file imports it (contract 5.1).
+ * Creates an AuthenticationPort that uses the provider's Backend SDK. DISABLED: the service does not import this file
+ * (docs/contract.md, 5.1).
  *
  * To use it in a host without `clerkMiddleware`, such as a queue worker or another web framework, create it once from
- * `environment()` and call `authenticateRequest(request, adapter, resolveUserId)` instead of the guard. In this Next.js
- * application, remove `clerkMiddleware` from middleware.ts as well, because it would verify each request a second time.
+ * `environment()` and call `authenticateRequest(request, adapter, resolveUserId)` instead of `guard`. In this Next.js
+ * application, remove `clerkMiddleware` from middleware.ts as well, because otherwise it would verify each request a second
+ * time.
  */
 export function createAuthenticationAdapter(options: {
   readonly secretKey: string;
   readonly publishableKey: string;
-  /** RSA public key in PEM format. With it, a session is verified without a network call. */
+  /** RSA public key in PEM format. With this key, the SDK verifies a session without a network call. */
   readonly jwtKey?: string;
   /** Origins of the frontends whose session tokens are accepted. Default: all. */
   readonly authorizedParties?: string[];

@@ -15,15 +15,18 @@ import {
   withoutHandshake,
 } from './sanitize-request';
 
-/** Part of the SDK's time limit that is reserved for the second attempt for a page. */
+/** Part of the SDK's time limit that is reserved for a second attempt at a page request. */
 const RETRY_TIMEOUT_MS = 1_000;
 
 /** Paths without sessions: signed webhooks, health checks, and routes of the platform's scheduler. */
 const SESSIONLESS = /^\/(?:webhooks|cron|health)\//;
-/** The scheduler sends its own bearer token, which the route checks (docs/users.md). */
+/** Paths where the scheduler sends its own bearer token, which the route checks (docs/users.md). */
 const OWN_BEARER = /^\/cron\//;
 
-/** Returns the headers that the route receives, with the auth state. A client cannot forge that state. */
+/**
+ * Returns the headers that the route receives. They include the auth state, the result of the SDK's session check. A client
+ * cannot forge the auth state.
+ */
 async function headersForRoute(
   authenticate: Authenticate,
   request: NextRequest,
@@ -40,17 +43,19 @@ async function headersForRoute(
     if (isSessionless) return undefined;
     throw error;
   });
-  // With this header, Next.js would respond with 200 `{}` instead of the route
+  // If a client sends this header, Next.js responds with 200 `{}` instead of running the route
   // (https://github.com/vercel/next.js/pull/45772).
   headers.delete('x-middleware-prefetch');
-  // The SDK's `auth()` compares the bearer token with the state.
+  // The SDK's `auth()` compares the bearer token with the token of the auth state.
   if (credential?.header === 'authorization') headers.set('authorization', credential.value);
   else if (!OWN_BEARER.test(request.nextUrl.pathname)) headers.delete('authorization');
   if (state) writeAuthState(headers, rejectionReason ? { ...state, reason: rejectionReason } : state);
   return headers;
 }
 
-/** Returns true if a response sets the cookies of a handshake. Ignores the cookie that counts redirects. */
+/**
+ * Returns true if a response completes a handshake. Such a response sets other cookies besides the SDK's counter of redirects.
+ */
 const completesHandshake = ({ headers }: Response): boolean =>
   headers.getSetCookie().some((cookie) => !cookie.startsWith('__clerk_redirect_count='));
 
@@ -59,9 +64,9 @@ const completesHandshake = ({ headers }: Response): boolean =>
  *
  * The SDK may start a handshake, which redirects the browser to the provider to renew a session. The provider redirects back,
  * usually with a nonce that the SDK exchanges for cookies. If the SDK fails, exceeds its time limit or gets no cookies for a
- * nonce, runs the SDK again without the handshake. If that fails too, or if the token names a foreign party, runs the SDK
- * without a session. These further attempts cannot start a handshake. Otherwise a slow Backend API would cause an endless
- * loop of redirects, because the SDK counts the handshakes of a browser for 2 s only.
+ * nonce, runs the SDK again without the handshake. If that fails too, or if the token was issued for an origin that is not
+ * authorized (`foreign-party`), runs the SDK without a session. These further attempts cannot start a handshake. Otherwise a
+ * slow Backend API would cause an endless loop of redirects, because the SDK counts the handshakes of a browser for 2 s only.
  */
 async function respondToPage(
   sdk: NextMiddleware,
@@ -88,8 +93,9 @@ async function respondToPage(
 }
 
 /**
- * Removes headers of the SDK's response that repeat the query of a page request or describe its session. The SDK rewrites
- * each page to the same address to pass request headers on. Without the rewrite, Next.js still passes these headers on.
+ * Removes headers from the SDK's response to a page request. These headers contain the query or describe the session. The SDK
+ * rewrites each page request to its own address (`x-middleware-rewrite`) in order to pass request headers on. With
+ * `x-middleware-next`, Next.js also passes them on, and that header contains no address.
  */
 function withoutInternalHeaders(response: Response): Response {
   const { headers } = response;
@@ -101,18 +107,18 @@ function withoutInternalHeaders(response: Response): Response {
   return response;
 }
 
-/** Next.js sets this header for `/_next/data/…`, an alias of a route. Next.js removes it from requests of clients. */
+/** Next.js sets this header for a request to `/_next/data/…`, an alias of a route, and removes it from all other requests. */
 const DATA_ALIAS = 'x-nextjs-data';
 
-/** Policy of an API response. It forbids everything if a browser opens the response as a document. */
-const DATA_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/** Content security policy of an API response. It forbids everything if a browser opens the response as a document. */
+const API_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 export interface MiddlewareOptions {
-  /** The SDK's middleware for pages, and for the provider's own traffic where the service proxies it. */
+  /** The SDK's middleware for pages and for proxied requests to the provider's Frontend API. */
   readonly pages: NextMiddleware;
   /** The SDK's middleware for API requests. Only the auth state that it supplies is used. */
   readonly api: NextMiddleware;
-  /** Continues a request whose response may be a document. */
+  /** Passes a request on to Next.js with these headers. The response may be an HTML document. */
   readonly nextForDocument: (headers: Headers) => NextResponse;
   /** True if this service proxies the provider's Frontend API, as the local stack does. */
   readonly isProxy: () => boolean;
@@ -120,7 +126,7 @@ export interface MiddlewareOptions {
   readonly authorizedParties: () => readonly string[];
 }
 
-/** Responds with a rejection in JSON instead of a route. */
+/** Responds with a rejection in JSON. */
 async function reject(request: NextRequest, rejection: Rejection): Promise<Response> {
   return rejectWith(rejection)(request, { params: Promise.resolve({}) });
 }
@@ -134,7 +140,7 @@ async function reject(request: NextRequest, rejection: Rejection): Promise<Respo
  * - For an API request, the SDK gets only the credential, and only the auth state in its response is used. If the SDK does
  *   not respond within 4 s, the request continues without a session.
  * - For a page, the SDK may redirect the browser to renew a session, but only to the provider's host.
- * - Only the provider's proxied traffic reaches the SDK unchanged.
+ * - Only a proxied request to the provider's Frontend API reaches the SDK unchanged.
  */
 export function authenticationMiddleware({
   pages,
@@ -166,11 +172,11 @@ export function authenticationMiddleware({
       const response = await respondToPage(pages, isAction ? withoutHandshake(page) : page, event, warn);
       return withoutInternalHeaders(response);
     }
-    const passed = await headersForRoute(authenticate, request, event, authorizedParties());
-    if (!isApi(pathname)) return nextForDocument(passed);
+    const routeHeaders = await headersForRoute(authenticate, request, event, authorizedParties());
+    if (!isApi(pathname)) return nextForDocument(routeHeaders);
     return NextResponse.next({
-      request: { headers: passed },
-      headers: { 'content-security-policy': DATA_POLICY },
+      request: { headers: routeHeaders },
+      headers: { 'content-security-policy': API_POLICY },
     });
   };
 }

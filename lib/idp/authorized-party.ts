@@ -1,16 +1,20 @@
 import { NextResponse } from 'next/server';
 
 /**
- * Returns true if a verified token names an origin that is not an authorized party. A token from a handshake may name no
- * origin (`azp`). Pages accept such a token, the API does not (docs/decisions/0013-authorized-parties-on-pages.md).
+ * Returns true if `azp`, the origin for which a verified token was issued, is not in IDP_AUTHORIZED_PARTIES. Returns false if
+ * that variable is not set. A token may have no `azp`. Pages accept such a token, but the API does not
+ * (docs/decisions/0013-authorized-parties-on-pages.md).
  */
 export const namesForeignParty = (azp: unknown, authorizedParties: readonly string[] | undefined): boolean =>
   authorizedParties !== undefined && azp !== undefined && !authorizedParties.some((party) => party === azp);
 
-/** Marks the response of the SDK's middleware to a token of a foreign party. That response is never sent to a client. */
+/**
+ * Response header that reports a token of an origin that is not authorized. Only the page handler in middleware.ts sets it. A
+ * client never receives the response.
+ */
 const FOREIGN_PARTY = 'x-foreign-party';
 
-/** Returns a response that reports a token of a foreign party to `isForeignParty`. */
+/** Returns a response that reports a token of a foreign party, which is an origin that is not authorized. */
 export const foreignParty = (): NextResponse => NextResponse.next({ headers: { [FOREIGN_PARTY]: '1' } });
 
 export const isForeignParty = ({ headers }: Response): boolean => headers.has(FOREIGN_PARTY);

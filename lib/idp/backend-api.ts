@@ -10,7 +10,7 @@ export interface ProviderUser {
   readonly createdAt: number;
 }
 
-/** A page of the provider's users, in the order of their creation. */
+/** Selects a page of the provider's users, which are sorted by creation time. */
 export interface ProviderPage {
   /** Lower limit of the creation time in milliseconds since the epoch, exclusive. */
   readonly createdAfter?: number | undefined;
@@ -18,8 +18,9 @@ export interface ProviderPage {
   readonly limit: number;
 }
 
-/** Maximum number of users in one response, and of ids in one request. */
+/** Maximum number of users in one response. */
 export const MAX_USERS = 500;
+/** Maximum number of ids in one request. */
 const MAX_IDS = 100;
 /** Maximum length of a query string. Servers reject URLs that are much longer. */
 const MAX_QUERY_LENGTH = 6_000;
@@ -30,6 +31,8 @@ const API_URL = 'https://api.clerk.com';
 /** The API version that the pinned SDK requests. */
 const API_VERSION = '2026-05-12';
 const TIMEOUT_MS = 20_000;
+/** Pause after a 429 without a valid `retry-after`. */
+const DEFAULT_PAUSE_SECONDS = 10;
 
 const Users = z.array(
   z.pipe(
@@ -50,8 +53,8 @@ function codeOf(body: unknown): string {
  * Sends a GET request to the Backend API and parses the response. Times out after 20 s by default.
  *
  * Throws a TransientError for a rate limit, a timeout, a server error or a network error. Throws an Error for any other
- * status, and for a body that does not match the schema. Does not use the SDK, which makes a second request to count the
- * users, parses all fields of the users and has no timeout.
+ * status, and for a body that does not match the schema. Does not use the SDK, because the SDK makes a second request to count
+ * the users, parses all fields of the users and has no timeout.
  */
 export async function backendApiGet<T>(
   schema: z.ZodMiniType<T>,
@@ -62,19 +65,19 @@ export async function backendApiGet<T>(
   const { IDP_SECRET_KEY, CLERK_API_URL = API_URL } = parseEnvironmentSubset(
     z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true }),
   );
-  const unanswered = () => new TransientError('the identity provider does not respond');
+  const noResponse = () => new TransientError('the identity provider does not respond');
   const response = await fetch(`${CLERK_API_URL.replace(/\/$/, '')}/v1/${path}?${query}`, {
     headers: { authorization: `Bearer ${IDP_SECRET_KEY}`, 'clerk-api-version': API_VERSION },
     redirect: 'error',
     signal: AbortSignal.timeout(milliseconds),
-  }).catch(() => Promise.reject(unanswered()));
+  }).catch(() => Promise.reject(noResponse()));
   const { status } = response;
-  const text = await response.text().catch(() => Promise.reject(unanswered()));
+  const text = await response.text().catch(() => Promise.reject(noResponse()));
   if (status === 429) {
-    const seconds = Number(response.headers.get('retry-after') ?? 10);
+    const seconds = Number(response.headers.get('retry-after') ?? DEFAULT_PAUSE_SECONDS);
     throw new TransientError(
       'the identity provider limits the rate of requests',
-      Number.isFinite(seconds) ? seconds : 10,
+      Number.isFinite(seconds) ? seconds : DEFAULT_PAUSE_SECONDS,
     );
   }
   if (status >= 500 || status === 408)
@@ -106,7 +109,7 @@ export async function countUsers(): Promise<number> {
   return (await backendApiGet(Count, 'users/count', new URLSearchParams())).total_count;
 }
 
-/** The provider takes a leading `-` of an id as an exclusion, so each id gets a leading `+`. */
+/** If an id in the query starts with `-`, the API excludes the user with that id. A `+` before each id prevents this. */
 const idsQuery = (ids: readonly string[]) =>
   new URLSearchParams([['limit', String(MAX_IDS)], ...ids.map((id) => ['user_id', `+${id}`])]);
 

@@ -5,19 +5,23 @@ export type Credential =
   | {
       readonly header: 'authorization' | 'cookie';
       readonly value: string;
-      /** The session token. Undefined if the cookies contain several, because only the SDK knows which one it chooses. */
+      /** The session token. Undefined if the cookies contain several tokens, because the SDK then chooses one of them. */
       readonly token: string | undefined;
     }
   | undefined;
 
 /**
- * A JWT (RFC 7519) without padding, and without text before or after it. If there is more text, the SDK's middleware and the
- * SDK's `auth()` may read different tokens from the value. A token that is not a session token could then pass as one. The
- * header of a JWT begins with `ey`, because it is a JSON object in base64url. API keys and machine tokens do not.
+ * A JWT (RFC 7519) without padding, and without text before or after it. With more text, the SDK's middleware and the SDK's
+ * `auth()` may read different tokens from the value. A token that is not a session token could then pass as one. A JWT begins
+ * with `ey`, because its header is a JSON object in base64url. API keys and machine tokens begin with other characters.
  */
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
+/** A bearer token. The word `Bearer` is optional, as in the SDK. */
 const BEARER = /^(?:Bearer +)?(\S+) *$/i;
-/** A header with another authentication scheme, for example for a proxy. The request may have a session cookie. */
+/**
+ * An Authorization header with another scheme, for example for a proxy. It is ignored, because the request may have a session
+ * cookie.
+ */
 const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
 
 interface Cookie {
@@ -66,11 +70,14 @@ export function stripSdkHeaders(given: Headers): Headers {
 
 const isSession = ({ name }: Cookie) => /^__session(?:_|$)/.test(name);
 
-/** Returns true for a session cookie that does not contain a token. */
+/** Returns true for a session cookie whose value is not a JWT. */
 export const isMalformedSessionCookie = (cookie: Cookie): boolean =>
   isSession(cookie) && !JWT.test(cookie.value);
 
-/** Returns the session token of an Authorization header, `absent` without a header or for another scheme, or `malformed`. */
+/**
+ * Returns the session token of an Authorization header. Returns `absent` if there is no such header or if it has another
+ * scheme. Returns `malformed` for any other value.
+ */
 function parseBearer(authorization: string | null): { token: string } | 'absent' | 'malformed' {
   if (authorization === null || OTHER_SCHEME.test(authorization)) return 'absent';
   const token = BEARER.exec(authorization)?.[1] ?? '';
@@ -83,7 +90,7 @@ const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
 /** Safe methods (RFC 9110, 9.2.1). */
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** Returns true if the origin has the host of the `host` header. Does not compare the schemes. */
+/** Returns true if the host of the origin equals the `host` header. Does not compare the scheme. */
 function originMatchesHost(origin: string, headers: Headers): boolean {
   return URL.canParse(origin) && new URL(origin).host === headers.get('host');
 }
@@ -92,8 +99,8 @@ function originMatchesHost(origin: string, headers: Headers): boolean {
  * Returns true if the cookies may authenticate the request. A browser adds cookies to requests that any page triggers, so:
  * - A request from another site (`Sec-Fetch-Site: cross-site`) does not pass.
  * - A request from the same origin passes. A request from the same site passes if its method is safe.
- * - Any other request with an `Origin` passes if that origin is an authorized party. If the request has no `Sec-Fetch-Site`,
- *   an origin with the host of the request passes too.
+ * - Any other request with an `Origin` passes if that origin is an authorized party (IDP_AUTHORIZED_PARTIES). If the request
+ *   has no `Sec-Fetch-Site`, an origin with the host of the request passes too.
  * - Any other request without an `Origin` passes if the user started it (`Sec-Fetch-Site: none`), or if it has no
  *   `Sec-Fetch-Site` either, because current browsers send that header with each request that a page triggers.
  */
@@ -106,6 +113,7 @@ function passesCsrfCheck(method: string, headers: Headers, authorizedParties: re
   return authorizedParties.includes(origin) || (site === null && originMatchesHost(origin, headers));
 }
 
+/** Returns the cookies from which the SDK reads the session, or undefined if none of them contains a token. */
 function sessionCookies(headers: Headers): Credential {
   const cookies = parseCookies(headers).filter(
     (cookie) => SDK_COOKIE.test(cookie.name) && !isMalformedSessionCookie(cookie),
@@ -117,9 +125,9 @@ function sessionCookies(headers: Headers): Credential {
 }
 
 /**
- * Returns the credential of an API request. If the credential is not allowed, returns the reason instead. Returns neither if
- * the request has no credential. A bearer token takes precedence over cookies, even if it is malformed. Treats API keys and
- * machine tokens as malformed, because the SDK would call the provider's API with the secret key to verify one.
+ * Returns the credential of an API request. If the credential is not allowed, returns the reason instead. Without a credential
+ * in the request, returns neither. A bearer token takes precedence over cookies, even if it is malformed. Treats API keys and
+ * machine tokens as malformed, because the SDK would call the provider's API with the secret key to verify them.
  */
 export function extractCredential(
   { method, headers }: Pick<Request, 'method' | 'headers'>,

@@ -4,7 +4,7 @@ import { TransientError } from '../concurrency/retry';
 import { parseEnvironmentSubset, variables } from '../env';
 import { backendApiGet } from './backend-api';
 
-/** An RSA public key of an instance, as its Backend API and its Frontend API publish it. */
+/** An RSA public key of an instance of the provider: the key id (`kid`) and the modulus (`n`). */
 export interface InstanceKey {
   readonly kid: string;
   readonly n: string;
@@ -12,7 +12,7 @@ export interface InstanceKey {
 
 const RsaKey = z.object({ kty: z.literal('RSA'), kid: z.string(), n: z.string() });
 
-/** A key set (RFC 7517). Keeps only the RSA keys, because EC and Ed25519 keys in the set do not verify sessions. */
+/** A JSON Web Key Set (RFC 7517). Keeps only the RSA keys, because the instance does not sign sessions with other keys. */
 const Keys = z.object({
   keys: z.pipe(
     z.array(z.looseObject({ kty: z.string() })),
@@ -46,7 +46,7 @@ export async function keysOfPublishableKey(milliseconds: number): Promise<readon
   return keys.data.keys;
 }
 
-/** Returns true if a public key in PEM format is this key. */
+/** Returns true if a public key in PEM format and an InstanceKey have the same modulus. */
 export function isKey(pem: string, { n }: InstanceKey): boolean {
   return createPublicKey(pem).export({ format: 'jwk' }).n === n;
 }

@@ -4,14 +4,17 @@ import { reasonOfSdk } from './sdk-reasons';
 import { auth } from './server';
 import { sessionUserOf, type Verdict } from './session-user';
 
-/** Reasons that the SDK reports for a browser without session cookies: with production keys, and with development keys. */
+/**
+ * Reasons that the SDK reports for a browser without session cookies. With development keys, it reports `dev-browser-missing`.
+ */
 const WITHOUT_COOKIES: ReadonlySet<string> = new Set([
   'session-token-and-uat-missing',
   'dev-browser-missing',
 ]);
 
-/** Returns the user of the verified session of a page or an API request, or the reason why there is none. */
+/** Returns the user of the verified session of a page or an API request, or the reason why there is no such user. */
 export async function verdictOf(headers: Pick<Headers, 'get' | 'has'>): Promise<Verdict> {
+  // The middleware sets this header only for pages.
   if (!headers.has(PAGE_PATH)) return readVerdict(headers);
   const verdict = sessionUserOf(await auth());
   const word = headers.get('x-clerk-auth-reason');

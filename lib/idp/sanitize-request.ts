@@ -9,9 +9,9 @@ import {
 } from './extract-credential';
 
 /**
- * Returns a copy of an API request that contains only the credential, so that the SDK does not respond in place of the
- * route. `Accept: text/html` would cause a redirect, `__clerk_*` parameters a redirect or an error, and machine tokens or
- * refresh cookies a call to the provider with the secret key.
+ * Returns a copy of an API request that contains only the credential, so that the SDK does not respond in place of the route.
+ * `Accept: text/html` would cause a redirect, and `__clerk_*` parameters would cause a redirect or an error. Machine tokens and
+ * refresh cookies would make the SDK call the provider with the secret key.
  */
 export function sanitizeApiRequest(request: NextRequest, credential: Credential): NextRequest {
   const { origin, pathname } = request.nextUrl;
@@ -30,7 +30,9 @@ const HandshakeHeader = z.object({
   kid: z.string().check(z.regex(/^[\w-]{1,64}$/)),
 });
 
-/** Returns true if a token has the form of a handshake. The SDK prints any other token in its error message. */
+/**
+ * Returns true if a text has the form of a handshake token, which is a JWT. The SDK prints any other text in its error message.
+ */
 function isHandshakeShaped(token: string): boolean {
   const [header, ...rest] = token.split('.');
   if (header === undefined || rest.length !== 2) return false;
@@ -43,10 +45,13 @@ function isHandshakeShaped(token: string): boolean {
 
 const HANDSHAKE = '__clerk_handshake';
 const NONCE = '__clerk_handshake_nonce';
-/** Parameters that start or complete a handshake, a redirect to the provider that renews a session. */
+/**
+ * Parameters of a handshake, which renews a session: the SDK redirects the browser to the provider, and the provider redirects
+ * it back.
+ */
 const HANDSHAKE_PARAMETERS = [HANDSHAKE, NONCE, '__clerk_db_jwt'];
 
-/** Header with the path and query of a page. The sign-in page leads back to that page. A client cannot set this header. */
+/** Header with the path and query of a page, so that the sign-in page can lead back. A client cannot set this header. */
 export const PAGE_PATH = 'x-identity-link-path';
 const MAX_PATH_LENGTH = 2_000;
 
@@ -58,9 +63,9 @@ function pathOf(given: URL): string {
 }
 
 /**
- * Returns a copy of a page request without the parts that would send the session to another host (with test keys) or make
- * the service call the provider with its secret key. Keeps the parts of a handshake, which renews a session. One of
- * these parts, the nonce, also causes a call to the provider, so the caller of this function limits the time of that call.
+ * Returns a copy of a page request. The copy has no parameter, header or cookie that would send the session to another host
+ * (with test keys) or make the service call the provider with its secret key. The parameters and cookies of a handshake are an
+ * exception. One of them, the nonce, causes a call to the provider, so the caller of this function must set a time limit.
  */
 export function sanitizePageRequest(request: NextRequest): NextRequest {
   const url = new URL(request.url);
@@ -83,7 +88,7 @@ export function sanitizePageRequest(request: NextRequest): NextRequest {
 export const hasHandshakeNonce = (request: NextRequest): boolean =>
   request.nextUrl.searchParams.has(NONCE) || request.cookies.has(NONCE);
 
-/** Prevents a handshake, because the SDK starts one only for a document. */
+/** This header prevents a handshake, because the SDK starts a handshake only if the browser requests a document. */
 const NO_HANDSHAKE = { 'sec-fetch-dest': 'empty' };
 
 /** Returns a copy of a page request that has its session cookies, but neither completes nor starts a handshake. */
@@ -96,7 +101,7 @@ export function withoutHandshake(request: NextRequest): NextRequest {
   return new NextRequest(url, { headers, method: request.method });
 }
 
-/** Returns a copy of a sanitized page request without its session. The SDK needs no call to the provider for it. */
+/** Returns a copy of a sanitized page request without its session. The SDK then makes no call to the provider. */
 export function signedOutRequest(request: NextRequest): NextRequest {
   const { origin, pathname } = request.nextUrl;
   const headers = new Headers({ ...Object.fromEntries(request.headers), ...NO_HANDSHAKE });

@@ -1,7 +1,6 @@
 /**
- * Copies the identity provider's keys to the variables that its SDK reads (contract 5.1, 8.2). Import this module for its
- * effect, before any module of the SDK. An unset key stays unset, because a build needs no keys. The start-up check reports
- * a missing key.
+ * Copies the identity provider's keys to the variables that its SDK reads. Import this module for its side effect, before any
+ * module of the SDK. An unset key stays unset, because a build needs no keys. The start-up check reports a missing key.
  */
 const sdkNames = {
   IDP_SECRET_KEY: 'CLERK_SECRET_KEY',
@@ -13,6 +12,6 @@ for (const [ours, theirs] of Object.entries(sdkNames)) {
   if (value) process.env[theirs] = value;
 }
 
-// Otherwise, the SDK proxies the provider's Frontend API if a production instance is used on the platform's domain.
+// By default, the SDK proxies the provider's Frontend API if a production instance is used on a domain of Vercel.
 process.env['CLERK_DISABLE_AUTO_PROXY'] = '1';
 process.env['NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'] = '1';

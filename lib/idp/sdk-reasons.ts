@@ -1,9 +1,9 @@
 import type { UnauthenticatedReason } from '../errors/unauthenticated-reason';
 
 /**
- * Maps each reason of the SDK's middleware to a reason of this service. A reason that is not listed becomes `not-verified`:
- * the SDK failed or had no keys, or a later version of the SDK added the reason. tests/unit/sdk-reasons.test.ts compares
- * this list with the enumerations of the installed SDK.
+ * Maps reasons for which the SDK's middleware rejects a credential to reasons of this service. A reason that is not listed
+ * becomes `not-verified`. In that case, the SDK failed or had no keys, or a later version of the SDK added the reason.
+ * tests/unit/sdk-reasons.test.ts compares this list with the enumerations of the installed SDK.
  */
 const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['token-invalid', 'malformed'],
@@ -33,7 +33,7 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
 /** The SDK's reasons that `MEANINGS` lists. */
 export const SDK_REASONS = [...MEANINGS.keys()];
 
-/** Suffix that says why the SDK did not renew a session. It is ignored, because API requests never allow a renewal. */
+/** Suffix that states why the SDK did not renew a session. It is removed, because API requests never allow a renewal. */
 const REFRESH = /-refresh-.*$/;
 
 /** Converts a reason of the SDK to a reason of this service. */

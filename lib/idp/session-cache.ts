@@ -5,17 +5,17 @@ import { type Credential, timesOf } from './extract-credential';
 const MAX_ENTRIES = 5_000;
 const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_AGE_MS = 60_000;
-/** Size of an entry's key and references. The strings of the entry are added. */
+/** Estimated size of an entry without its `signature` and `user`. */
 const ENTRY_BYTES = 300;
 
 /** The result of verifying a session token. */
 interface VerifiedSession {
-  /** The SDK's own signature of the token, which its `auth()` expects. */
+  /** The SDK's middleware computes this HMAC of the token, and the SDK's `auth()` verifies it. */
   readonly signature: string;
   readonly user: string;
 }
 
-/** A cache of accepted credentials. */
+/** A cache of verified sessions by credential. */
 export interface SessionCache {
   get(credential: NonNullable<Credential>): VerifiedSession | undefined;
   /** Stores a session until its token expires, but for 60 s at most. */
@@ -26,19 +26,20 @@ const keyOf = ({ header, value }: NonNullable<Credential>) =>
   hash('sha256', JSON.stringify([header, value]), 'base64');
 
 /**
- * Creates a cache of verified sessions, so that the next request with the same credential does not verify it again.
+ * Creates a cache of verified sessions. With a cached session, the SDK does not verify the same credential again.
  *
  * Reasons why this is safe:
- * - The SDK verifies a session token by its signature, its times and its parties, without a network call. The result is the
- *   same until the token expires. The SDK itself accepts the token of a revoked session until the token expires (after 60 s
- *   by default). Without IDP_JWT_KEY, the cache delays the effect of a withdrawn signing key by up to 60 s.
+ * - The SDK verifies a session token by its signature, its times and its origin (`azp`), without a network call. The result is
+ *   the same until the token expires. The SDK itself accepts the token of a revoked session until the token expires (by default
+ *   after 60 s). Without IDP_JWT_KEY, the cache accepts tokens of a withdrawn signing key for up to 60 s longer than the SDK
+ *   alone.
  * - The SDK gets only the credential of an API request, and the cache key is the digest of that credential. Different
  *   credentials have different entries.
  * - Rejected credentials are not cached.
- * - An entry lives until the token expires, for 60 s at most, and never longer than the process.
+ * - An entry lives until the token expires, but for 60 s at most, and only in the memory of this process.
  * - The cache holds digests instead of tokens, so a heap dump contains only the tokens that are in use at that moment.
- * - The number and the size of the entries are limited. A client that fills the cache makes other requests as slow as they
- *   are without a cache.
+ * - The number and the size of the entries are limited. If a client fills the cache, other requests become as slow as they are
+ *   without a cache.
  */
 export function sessionCache(): SessionCache {
   const sessions = new LRUCache<string, VerifiedSession>({

@@ -11,7 +11,7 @@ interface SdkSession {
   readonly sessionClaims?: unknown;
 }
 
-/** The user of a verified session, or the reason why there is none. */
+/** The user of a verified session, or the reason why there is no such user. */
 export type Verdict =
   | {
       readonly user: string;
@@ -24,7 +24,7 @@ const Claims = z.object({ iat: z.number() });
 const SessionId = z.string().check(z.minLength(1));
 
 /**
- * Returns the user of a session that the SDK verified, or the reason why there is none.
+ * Returns the user of a session that the SDK verified, or the reason why there is no such user.
  *
  * Requires a session id. The instance signs its OIDC ID tokens and the tokens of custom JWT templates with the same key, and
  * the SDK accepts them as session tokens. Only a session token has the claim `sid`.

@@ -1,20 +1,21 @@
 import * as z from 'zod/mini';
 import type { Transaction } from '../storage/database';
 
-// A forgotten user has an entry in `forgotten_users`: a keyed hash of the identity-provider user id, the time of the deletion
-// and an expiry. The statement that links users (lib/linking/links.ts) skips these ids.
+// A forgotten user is one that an operator has deleted. The table `forgotten_users` has an entry for the user: a keyed hash of
+// the identity-provider user id, the time of the deletion and an expiry. The statement that links users (lib/linking/links.ts)
+// skips these ids.
 //
-// The key is a random value in the database. A key that is derived from a secret of the environment is worse. All processes
-// and commands must have the same key, but an instance may have several valid secret keys, and each secret is rotated. A
-// process with another secret would link the forgotten user again, without an error or a log line. The limit of this choice:
-// a reader of a full copy of the database can test whether an id that it already knows was forgotten. Without the table of
-// the key, it cannot. The role of the service may read neither table.
+// The key is a random value in the database (`forgotten_users_key`), not derived from a secret of the environment. All
+// processes and commands must have the same key, but an instance may have several valid secret keys, and each secret is
+// rotated. A process with another secret would link the forgotten user again, without an error or a log line. Because the key
+// is in the database, a full copy of the database shows whether a known id was forgotten. A copy without `forgotten_users_key`
+// does not. The role of the service may read neither of the two tables.
 
 const Found = z.array(z.object({ id: z.string(), until: z.number() }));
 
 /**
- * Returns the forgotten ids among these, and the times in milliseconds until which they are forgotten. With `issuedAt`,
- * returns those that a session token of that time does not link (lib/linking/links.ts).
+ * Returns the forgotten ones of these ids, each with the end of that state in milliseconds since 1970. With `issuedAt`, a time
+ * in seconds since 1970, returns only the ids that a session token of that time may not link (lib/linking/links.ts).
  */
 export async function forgottenUntil(
   identityProviderUserIds: readonly string[],
@@ -30,9 +31,9 @@ export async function forgottenUntil(
 }
 
 /**
- * Stores for `days` days that a user is forgotten, or deletes the entry if `days` is 0. The transaction must delete the row
- * afterwards. The lock is the one of the function `forgotten_until`, which explains why no registration in flight can leave a
- * row. Also deletes up to ten expired entries, so that the table stays small.
+ * Stores for `days` days that a user is forgotten, or deletes the entry if `days` is 0. The transaction must delete the row of
+ * the user afterwards. The comment of the SQL function `forgotten_until` (prisma/migrations) describes the lock and why no
+ * registration in flight can leave a row. Also deletes up to ten expired entries, so that the table stays small.
  */
 export async function storeForgotten(
   transaction: Transaction,

@@ -23,9 +23,9 @@ export async function linkedUserIds(
 const Inserted = z.array(z.object({ id: z.guid() }));
 
 /**
- * Inserts links for users that have none and are not forgotten (lib/linking/forgotten.ts), and returns the internal ids of
- * the inserted rows. PostgreSQL returns a row only to the statement that inserted it. `issuedAt` is the time of the session
- * token that requests the link, in seconds since 1970. A token from after the deletion of a forgotten user links the user.
+ * Inserts links for users that have none and are not forgotten (lib/linking/forgotten.ts), and returns the internal ids of the
+ * inserted rows. PostgreSQL returns a row only to the statement that inserted it. `issuedAt` is the time of the session token
+ * that requests the link, in seconds since 1970. A token that was issued after a forgotten user was deleted links the user.
  *
  * The statement is SQL because Prisma plans `createManyAndReturn` on each call. It names the conflict target, so that the
  * statement fails instead of creating a second link if the unique key is missing.
@@ -52,7 +52,7 @@ const MAX_ATTEMPTS = 5;
 
 /**
  * Calls `work`, and calls it again if it lost a race against another transaction, up to five times in total. Does not wait
- * between the calls, because the other transaction has committed, and the next call finds its row.
+ * between the calls, because the next call finds the row of the other transaction, or waits for that transaction to end.
  */
 export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): Promise<T> {
   try {
@@ -63,7 +63,7 @@ export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): P
   }
 }
 
-/** Numbers of users. */
+/** Numbers of users that a call of `linkMany` linked, and that it did not link because they are forgotten. */
 export interface Linked {
   readonly linked: number;
   readonly forgotten: number;
@@ -72,9 +72,9 @@ export interface Linked {
 /**
  * Links many identity-provider users, each exactly once. Returns how many this call linked, and how many are forgotten.
  *
- * Runs one statement if all users are linked, two if it links all others, and otherwise three. The unique key decides races.
- * Passes database errors through. After an error, some users may be linked, and the call can be repeated. Several hundred
- * ids are within the limits of PostgreSQL.
+ * Runs one statement if all users are already linked, two if it links the rest, and three if it cannot link some of them. The
+ * unique key decides races. Passes database errors through. After an error, some users may be linked, and the call can be
+ * repeated. Several hundred ids are within the limits of PostgreSQL.
  */
 export async function linkMany(identityProviderUserIds: readonly string[]): Promise<Linked> {
   return retryOnConflict(async () => {

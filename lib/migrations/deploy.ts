@@ -16,9 +16,7 @@ export interface MigrationRow {
   readonly finished_at: Date | null;
 }
 
-/**
- * The advisory lock key of `prisma migrate`. Because of this key, `prisma migrate` and this module exclude each other.
- */
+/** The key of Prisma's advisory lock. With the same key, `prisma migrate` and this module cannot run at the same time. */
 const migrateLock = 72707369;
 const lockWaitSeconds = 60;
 const createTable = `CREATE TABLE _prisma_migrations (
@@ -36,18 +34,18 @@ const markFailedAsRolledBack =
 const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', import.meta.url));
 
 /**
- * Applies every pending migration, each in its own transaction, and returns their names. Uses the table, the checksums and
- * the lock of `prisma migrate deploy`, which then has no migration to apply.
+ * Applies every pending migration, each in its own transaction, and returns their names. Uses the table, the checksums and the
+ * lock of `prisma migrate deploy`. That command then finds no pending migration.
  *
  * Rejects if
  * - a migration fails. Earlier migrations stay applied, and the failure is recorded in the format of Prisma;
  * - a migration has failed before and is not resolved, unless `retryFailed` is set;
  * - a migration was edited after it was applied;
- * - another instance holds the lock for longer than a minute.
+ * - another process holds the lock for longer than a minute.
  *
- * If no migration is pending, a role needs only the privilege to read `_prisma_migrations`.
+ * If no migration is pending, the database role needs only the privilege to read `_prisma_migrations`.
  *
- * Several instances may call this function at the same time. Only one of them applies a given migration. The lock and the
+ * Several processes may call this function at the same time. Only one of them applies a given migration. The lock and the
  * migration belong to one transaction, so the function works with a transaction pooler. A migration therefore cannot contain
  * statements that PostgreSQL does not allow in a transaction or a function, such as CREATE INDEX CONCURRENTLY, COPY … FROM
  * STDIN, a final SELECT … INTO or COMMIT. Settings that a migration changes are reset after it.
@@ -92,14 +90,17 @@ export async function pendingMigrations(
   });
 }
 
-/** Names of the committed migrations by their state in `_prisma_migrations`. */
+/** Names of migrations by their state. */
 interface MigrationState {
   readonly pending: readonly string[];
   readonly failed: readonly string[];
   readonly edited: readonly string[];
 }
 
-/** Compares the rows that were not rolled back with the committed migrations. */
+/**
+ * Compares rows of `_prisma_migrations` with the migrations in the repository. `rows` must not contain rows of rolled-back
+ * migrations.
+ */
 export function migrationState(
   rows: readonly MigrationRow[],
   migrations: readonly Migration[] = readMigrations(committedMigrations),
@@ -123,7 +124,7 @@ async function withClient<T>(databaseUrl: string, use: (client: Client) => Promi
     query_timeout: 15 * 60_000, // Long, because a migration may rewrite a table. Also ends the wait for an unreachable server.
     keepAlive: true,
   });
-  client.on('error', () => {}); // If the connection breaks, the query in flight rejects as well.
+  client.on('error', () => {}); // Ignored, because the query in flight also rejects if the connection breaks.
   try {
     await client.connect();
     return await use(client);
@@ -224,7 +225,7 @@ function firstPending(
   for (const name of failed) throw new Error(`Migration ${name} failed earlier. ${howToResolve({ name })}`);
   for (const name of edited) {
     throw new Error(
-      `Migration ${name} was edited after it was applied. Restore it and put the change in a new one.`,
+      `Migration ${name} was edited after it was applied. Restore it and put the change in a new migration.`,
     );
   }
   return migrations.find(({ name }) => name === pending[0]);
@@ -234,7 +235,7 @@ function checksum(sql: string): string {
   return createHash('sha256').update(sql).digest('hex');
 }
 
-/** Compares a checksum in the same way as Prisma, which ignores the difference between line endings. */
+/** Returns true if a recorded checksum matches a migration. Ignores the difference between LF and CRLF, as Prisma does. */
 function matches(sql: string, recorded: string): boolean {
   const unix = sql.replaceAll('\r\n', '\n');
   return [sql, unix, unix.replaceAll('\n', '\r\n')].some((text) => checksum(text) === recorded);
@@ -249,7 +250,7 @@ function howToResolve({ name }: { readonly name: string }): string {
 
 /**
  * Returns the message of an error. A failed connection to a host with several addresses is an AggregateError without a
- * message, so the result contains the messages of its errors.
+ * message. The result then contains the messages of its errors.
  */
 export function messageOfError(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0)

@@ -3,12 +3,12 @@ import path from 'node:path';
 
 const ROUTES_FILE = 'lib/routing/routes.ts';
 
-/** Routes that the lists omit: the route that responds to unknown API paths, and the file `/openapi.json`. */
+/** Routes that `ROUTES_FILE` does not list: the route for unknown API paths, and the OpenAPI document. */
 const NOT_LISTED = /^\/(?:api-not-found\/|openapi\.json$)/;
 /** Folders that are not part of the path: groups `(name)` and slots `@name`. */
 const NOT_IN_PATH = /^(?:\([^.)]+\)|@.+)$/;
 
-/** Returns the URL path that a file in `app` serves, such as `/projects/[id]`, or undefined for a file in a private folder. */
+/** Returns the path that a file in `app` serves, such as `/projects/[id]`. Returns undefined in a private folder (`_name`). */
 function routeOf(file: string): string | undefined {
   const segments = path.dirname(file).split(path.sep);
   if (segments.some((segment) => segment.startsWith('_'))) return undefined;

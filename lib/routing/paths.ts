@@ -2,7 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import { API_ROOTS, API_ROUTES, PAGES } from './routes';
 import { checkActionHeaders } from './server-action';
 
-/** Returns the source of a regular expression for the path of a folder in `app`, for example `/projects/[id]`. */
+/**
+ * Returns the source of a regular expression for the path of a folder in `app`. `[id]` matches one segment, `[...rest]` one or
+ * more segments, and `[[...rest]]` any number of segments.
+ */
 const patternOf = (route: string): string =>
   route
     .replaceAll('.', '\\.')
@@ -11,6 +14,7 @@ const patternOf = (route: string): string =>
     .replace(/\[[^\]]+\]/g, '[^/]+');
 const anyOf = (routes: readonly string[]): string => `(?:${routes.map(patternOf).join('|')})`;
 
+/** Paths at or below the first segment of an API route. The capture group is that segment, the API root. */
 const API = new RegExp(`^(/(?:${API_ROOTS.join('|')}))(?:/|$)`);
 const API_ROUTE = new RegExp(`^${anyOf(API_ROUTES)}$`);
 const PAGE = new RegExp(`^${anyOf(PAGES)}/?$`);
@@ -18,9 +22,9 @@ const PAGE = new RegExp(`^${anyOf(PAGES)}/?$`);
 const DOCUMENT = /^\/openapi\.json$/;
 
 /**
- * Returns true if the path is a page, where the SDK may redirect a browser to the identity provider to renew its session.
- * The middleware authenticates requests to any other path like API requests, so a new path is protected by default. A path
- * that matches both a page and an API route is the API route.
+ * Returns true if the path is a page. The SDK may redirect a browser to the identity provider only on pages, in order to renew
+ * the session. The middleware authenticates requests to any other path like API requests, so a new path is protected by
+ * default. A path that matches both a page and an API route counts as the API route.
  */
 export const isPage = (pathname: string): boolean => PAGE.test(pathname) && !API_ROUTE.test(pathname);
 
@@ -37,10 +41,10 @@ const PROXY = /^\/__clerk(?:\/|$)/;
 /** Returns true for paths that the local stack proxies to the identity provider's Frontend API. */
 export const isProxied = (pathname: string): boolean => PROXY.test(pathname);
 
-/** Characters that a path must not percent-encode: slashes, backslashes and unreserved characters (RFC 3986, 2.3). */
+/** Characters that a path must not percent-encode: slashes, backslashes and unreserved characters (RFC 3986, section 2.3). */
 const NEEDLESSLY_ENCODED = /[A-Za-z0-9\-._~/\\]/;
 
-/** Returns true if the path percent-encodes one of these characters. */
+/** Returns true if the path percent-encodes a character of `NEEDLESSLY_ENCODED`. */
 const isNeedlesslyEncoded = (pathname: string): boolean =>
   (pathname.match(/%[\da-f]{2}/gi) ?? []).some((octet) =>
     NEEDLESSLY_ENCODED.test(String.fromCharCode(Number.parseInt(octet.slice(1), 16))),
@@ -65,8 +69,8 @@ const READ = ['GET', 'HEAD'] as const;
 const ALL = [...READ, 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 
 /**
- * A server action is a POST request to the path that the browser shows. That path may have no page, so the last entry of
- * `SERVED` allows POST, too.
+ * POST is for server actions, which a browser sends to the path that it shows. That path may have no page, for example after a
+ * 404, so the last entry of `SERVED` also allows POST.
  */
 const PAGE_METHODS = [...READ, 'POST', 'OPTIONS'] as const;
 
@@ -82,7 +86,7 @@ const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[
   { at: /^\/[^_]/, methods: [...READ, 'POST'] },
 ];
 
-/** Returns true if a request of this method to this address may have a body. */
+/** Returns true if the method and the path of a request allow a body. */
 export const takesBody = ({ method = '', url = '' }: IncomingMessage): boolean =>
   /^(?:POST|PUT|PATCH|DELETE)$/.test(method) && !url.startsWith('/health/');
 
@@ -109,16 +113,16 @@ const methodNotAllowed = (methods: readonly string[]): Rejection => ({
   headers: { allow: methods.join(', ') },
 });
 
-/** Returns the 405 for a POST request to a page if the request is not a server action. */
+/** Returns the 405 for a POST request that is not a server action. */
 const postNotAllowed = (pathname: string): Rejection =>
   methodNotAllowed(allowedMethods(pathname).filter((method) => method !== 'POST'));
 
 const MAX_PARAMETERS = 100;
 
 /**
- * Returns true if a query string has more than 100 parameters. For each parameter, Next.js reads all parameters of the
- * request again (`adapter` in next/dist/server/web/adapter.js). The HTTP server therefore checks the number before Next.js
- * handles the request.
+ * Returns true if a query string has more than 100 parameters. The CPU time of Next.js grows with the square of their number,
+ * because it reads all parameters again for each one (`adapter` in next/dist/server/web/adapter.js). The HTTP server therefore
+ * checks the number before Next.js handles the request.
  */
 const hasTooManyParameters = (query: string): boolean =>
   query.split('&').filter(Boolean).length > MAX_PARAMETERS;
@@ -135,8 +139,8 @@ export interface AddressedRequest {
 
 /**
  * Returns the rejection of a request that this service does not serve at this address, or undefined. The HTTP server and the
- * middleware both call this function. A platform with functions runs only the middleware. With `npm start`, the HTTP server
- * rejects a request before Next.js handles it.
+ * middleware both call this function. With `npm start`, the HTTP server rejects a request before Next.js handles it. On a
+ * serverless platform, only the middleware runs.
  */
 export function rejectionForAddress(request: AddressedRequest): Rejection | undefined {
   const { method, pathname, query, header, hasProxy } = request;

@@ -1,6 +1,6 @@
 /** The format of a server action's id in Next.js. */
 const ACTION_ID = /^[0-9a-f]{40,64}$/;
-/** Content type of an action that a script of the page calls, with a form or with other arguments. */
+/** Content type of an action that a script of the page calls. The id is in a header. */
 const CALL = /^(?:text\/plain|multipart\/form-data)(?:;|$)/;
 /** Content type of an action that a browser without scripts submits as a form. The fields of the form contain the id. */
 const FORM = /^multipart\/form-data;/;
@@ -11,16 +11,16 @@ const MAX_ACTION_BYTES = 1024 * 1024;
 type ActionHeaders = 'action' | 'too-large' | 'not-an-action';
 
 /**
- * Checks if the headers of a POST request to a page are those of a server action of at most 1 MiB. A server action comes from
- * the page's own origin, states the length of its body, and either has the id of an action or is a form. Next.js would fail
- * on any other POST request and print parts of it. Does not read the body.
+ * Checks whether the headers of a POST request to a page are those of a server action of at most 1 MiB. A server action comes
+ * from the page's own origin, states the length of its body, and either has the id of an action or is a form. Next.js would
+ * fail on any other POST request and print parts of it. Does not read the body.
  */
 export function checkActionHeaders(header: (name: string) => string | null | undefined): ActionHeaders {
   const id = header('next-action') ?? undefined;
   const contentType = header('content-type') ?? '';
   const length = header('content-length') ?? '';
   const origin = header('origin') ?? undefined;
-  // The hosts that Next.js compares the origin with.
+  // Next.js compares the origin with these hosts.
   const hosts = [header('x-forwarded-host')?.split(',')[0]?.trim(), header('host')];
   const isOwnOrigin =
     /^(?:same-origin|none)$/.test(header('sec-fetch-site') ?? 'none') &&

@@ -20,17 +20,20 @@ const CHECK_EVERY_MS = 1_000;
 const MAX_WAITING = 32;
 /** Idle time after which a shutdown closes a connection. Before that, the client can still send a request. */
 const IDLE_MS = 1_000;
-/** Pause at the start of a shutdown. Connections that clients have just opened arrive during it. */
+/** Pause at the start of a shutdown, during which connections arrive that clients have just opened. */
 const ARRIVAL_MS = 100;
-/** Maximum time for accepting the connections that were opened before a shutdown. */
+/** Maximum time for accepting the connections that clients opened before a shutdown. */
 const ACCEPT_MS = 5_500;
-/** A body may have 1,024 chunks, and one more for every 64 bytes. Next.js copies each chunk separately, even a small one. */
+/**
+ * A body may have 1,024 chunks, and one more for every 64 bytes. A body with more chunks is rejected, because Next.js copies
+ * each chunk.
+ */
 const MAX_SMALL_CHUNKS = 1_024;
 const MIN_CHUNK_BYTES = 64;
 
 /**
- * A request whose body can be discarded. If the body has too many chunks, the request stops reading it and emits
- * `too-many-chunks` once.
+ * A request that can discard its body. If the body has too many chunks, the request stops reading and emits `too-many-chunks`
+ * once.
  */
 class LimitedRequest extends IncomingMessage {
   readonly receivedAt = performance.now();
@@ -44,7 +47,8 @@ class LimitedRequest extends IncomingMessage {
   discardBody(): boolean {
     const { 'transfer-encoding': encoding, 'content-length': length } = this.headers;
     if (encoding === undefined && Number(length ?? 0) === 0) return false;
-    // Otherwise Node.js would close the connection of an incomplete request before the response.
+    // Marks the request as complete, because Node.js closes the connection of an incomplete request before it sends the
+    // response.
     this.complete = true;
     this.push(null);
     this.#isDiscarded = true;
@@ -78,15 +82,17 @@ class CombinedResponse extends ServerResponse<LimitedRequest> {
 interface Connection {
   /** The response in flight. */
   current?: CombinedResponse | undefined;
-  /** The response that was started last. This response may be complete although its request is not. */
+  /** The response that was started last. It may be complete while the rest of its request still arrives. */
   latest?: CombinedResponse;
   readonly waiting: (() => void)[];
   /**
-   * Time of the first check (`closeSlowConnections`) that found no response in flight. Data that had arrived by that time is
-   * read before the next check, so a later check may close the connection.
+   * Time of the first `closeSlowConnections` call that found no response in flight. Data that had arrived by that time is read
+   * before the next call, so only a later call may close the connection.
    */
   idleSince?: number | undefined;
+  /** Number of bytes that the socket has sent. */
   bytesRead: number;
+  /** Last time when `bytesRead` increased or when all bytes had been sent. */
   readAt: number;
 }
 
@@ -108,8 +114,8 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
   let isDraining = false;
 
   /**
-   * Runs `respond` after the previous response of the connection. Closes the connection if too many requests wait. The queue
-   * of Node.js is not used, because it would not close the pending responses of a lost connection.
+   * Runs `respond` after the previous response of the connection. Closes the connection if too many requests wait. Does not
+   * use the queue of Node.js, because that queue does not close the pending responses of a lost connection.
    */
   function enqueue(response: CombinedResponse, respond: () => void): void {
     const { req: request } = response;
@@ -134,7 +140,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     else socket.destroy();
   }
 
-  /** Discards the body of a request. If there is one, closes the connection after the response. */
+  /** Discards the body of a request. If the request has a body, closes the connection after the response. */
   function discardBody(response: CombinedResponse): void {
     if (response.req.discardBody()) response.shouldKeepAlive = false;
   }
@@ -145,8 +151,8 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
   }
 
   /**
-   * Handles an error of a connection, or of the body that arrives on it. Closes the connection after the response in flight,
-   * after a rejection, or immediately if neither can be sent.
+   * Handles an error of a connection or of a request body. Closes the connection after the response in flight, or after a
+   * rejection. If neither a response nor a rejection can be sent, closes the connection immediately.
    */
   function closeAfterResponse(error: Error & { code?: string }, socket: unknown): void {
     if (!(socket instanceof Socket)) return;
@@ -161,6 +167,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     }
   }
 
+  /** Closes the connections of clients that do not read a response or have been idle for too long. */
   function closeSlowConnections(): void {
     const now = performance.now();
     for (const [socket, connection] of connections) {
@@ -184,7 +191,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     await pause(ARRIVAL_MS);
     for (let since = 0; connectedAt >= since && performance.now() < until; ) {
       since = performance.now();
-      // Node.js accepts a connection in each iteration of the event loop, so an iteration without one ends the loop.
+      // Node.js accepts connections in each iteration of the event loop. The last iteration is one without a new connection.
       await new Promise(setImmediate);
     }
   }
@@ -197,7 +204,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       headersTimeout: CLIENT_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: CHECK_EVERY_MS,
-      // The request filter rejects a request without a Host header.
+      // request-filter.ts rejects a request without a Host header.
       requireHostHeader: false,
     },
     (request, response) =>
@@ -232,7 +239,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       else rejectSocket(socket, METHOD_NOT_ALLOWED);
     })
     .on('clientError', closeAfterResponse);
-  // `setImmediate` runs the check after pending I/O events, because client data may have arrived while the process was busy.
+  // `setImmediate` runs the check after pending I/O events, such as client data that arrived while the process was busy.
   setInterval(() => setImmediate(closeSlowConnections), CHECK_EVERY_MS).unref();
 
   return {

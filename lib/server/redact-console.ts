@@ -16,13 +16,13 @@ function describePrinted(error: Error): object {
 }
 
 const LOG_EVERY_MS = 60_000;
-/** Maximum number of origins with a count of omitted lines. The libraries print in far fewer places. */
+/** Maximum number of origins with a count of omitted lines. The libraries print from far fewer places. */
 const MAX_ORIGINS = 100;
 
 /**
  * Returns a function that limits the log to one line a minute for each origin. An origin is a text that identifies the code
- * that printed the line. The function returns undefined if the line must be omitted. Otherwise it returns the number of lines
- * of this origin that were omitted since the last logged one.
+ * that printed the line. The function returns undefined if the line must be omitted. Otherwise, the function returns the
+ * number of lines of this origin that were omitted since the last logged line.
  */
 export function lineLimiter(): (origin: string) => number | undefined {
   const origins = new Map<string, { loggedAt: number; omitted: number }>();
@@ -44,9 +44,9 @@ export function lineLimiter(): (origin: string) => number | undefined {
  * frames and, if the library printed an error, the name of the error. The log line does not contain the printed text,
  * because Next.js and the provider's SDK quote paths, headers and bodies of requests. Lines of other methods are discarded.
  *
- * Logs at most one line a minute from the same origin, because a client can cause such a line with each request. `omitted`
- * is the number of lines of this origin that were omitted since the last logged one. Does not change the console under
- * `next dev`.
+ * Logs at most one line a minute from the same origin, because a client can cause such a line with each request. `omitted` is
+ * the number of lines of this origin that were omitted since the last logged line. Under `next dev`, the console stays
+ * unchanged.
  */
 export function redactConsole(): void {
   if (process.env.NODE_ENV === 'development') return;

@@ -21,8 +21,8 @@ export const rejectionOfError = ({ code = '' }: { readonly code?: string }): Rej
 type ReceivedRequest = IncomingMessage & { readonly receivedAt: number };
 
 /**
- * Logs a request that this HTTP server rejects or whose connection is lost, and returns the id of the request. Logs only the
- * API root of the path.
+ * Logs a request that the HTTP server rejects or whose connection is lost, and returns the id of the request. Logs only the
+ * first segment of the path, because other segments may be personal data.
  */
 export function logRejected(status: number, request?: ReceivedRequest): string {
   const requestId = requestIdOf(request?.headers['x-request-id']);

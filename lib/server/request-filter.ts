@@ -3,10 +3,12 @@ import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/p
 import { BAD_REQUEST, isApi, type Rejection, rejectionForAddress } from '../routing/paths';
 import { HEADERS_TOO_LARGE } from './rejection';
 
-/** Headers of the protocol between the Next.js client and Next.js. API routes do not use them. */
+/** Headers of the protocol between the client and the server of Next.js. API routes do not use them. */
 const NEXT_HEADER = /^(?:rsc|next-.*|x-nextjs-.*|x-middleware-.*|x-action-.*)$/;
 
-/** Limits of the Next.js router state. The states of this app are far smaller. Next.js may need 0.5 s for deep nesting. */
+/**
+ * Limits of the router state, a header of the Next.js client. Without these limits, Next.js may need 0.5 s for deep nesting.
+ */
 const MAX_STATE_LENGTH = 8_000;
 const MAX_STATE_DEPTH = 64;
 
@@ -21,8 +23,8 @@ function depthOf(text: string): number {
 }
 
 /**
- * Returns false for a router state that exceeds the limits or that Next.js cannot parse. Next.js would respond to the latter
- * with a 500.
+ * Returns false for a router state that exceeds the limits or that Next.js cannot parse. Next.js would respond with a 500 to a
+ * state that it cannot parse.
  */
 function hasValidRouterState({ headers }: IncomingMessage): boolean {
   const state = headers['next-router-state-tree'];
@@ -37,19 +39,19 @@ function hasValidRouterState({ headers }: IncomingMessage): boolean {
   }
 }
 
-/** Next.js copies each header of a page request several times. The limit is the default of Apache httpd. */
+/** Maximum number of headers of a page request. Next.js copies each header several times. Apache httpd has the same default. */
 const MAX_PAGE_HEADERS = 100;
 
 /**
- * Returns false for a target that is not a path, such as `*` or an absolute URL, and for a missing Host header. HTTP/1.0 does
- * not require a Host header (RFC 9112, 3.2).
+ * Returns false for a target that is not a path, such as `*` or an absolute URL. Also returns false if the Host header is
+ * missing, except in HTTP/1.0, which does not require that header (RFC 9112, section 3.2).
  */
 const hasValidTarget = ({ url = '', headers, httpVersion }: IncomingMessage): boolean =>
   url.startsWith('/') && (headers.host !== undefined || httpVersion === '1.0');
 
 /**
  * Returns the rejection of a request that this service does not serve. Returns undefined if Next.js may handle the request.
- * Removes the headers of Next.js from an API request.
+ * Removes Next.js-internal headers from an API request.
  */
 export function rejectionFor(request: IncomingMessage): Rejection | undefined {
   const { method = '', url = '', headers } = request;
@@ -60,7 +62,7 @@ export function rejectionFor(request: IncomingMessage): Rejection | undefined {
     pathname,
     query: url.slice(pathname.length + 1),
     header: (name) => headers[name]?.toString(),
-    // The middleware checks whether the proxy is configured.
+    // Allows the paths of the proxy in any case. The middleware calls the same function with the actual value.
     hasProxy: true,
   });
   if (rejection) return rejection;
@@ -68,7 +70,7 @@ export function rejectionFor(request: IncomingMessage): Rejection | undefined {
     for (const name of Object.keys(headers)) if (NEXT_HEADER.test(name)) delete headers[name];
     return undefined;
   }
-  // `rawHeaders` contains names and values.
+  // `rawHeaders` contains the names and the values of the headers.
   if (request.rawHeaders.length > 2 * MAX_PAGE_HEADERS) return HEADERS_TOO_LARGE;
   if (!hasValidRouterState(request)) return BAD_REQUEST;
   return undefined;

@@ -7,8 +7,9 @@ import { enableTelemetry } from '../telemetry/with-span';
 import { redactConsole } from './redact-console';
 
 /**
- * Exits with a list of all problems if the environment is invalid. Logs a warning if live keys are used without authorized
- * parties. Calls `process.exit()` because Next.js only logs an error of instrumentation.ts and then serves requests.
+ * Prints all problems and exits if the environment is invalid. Logs a warning if live keys are used without
+ * IDP_AUTHORIZED_PARTIES. Calls `process.exit()` because Next.js only logs an error of instrumentation.ts and then serves
+ * requests.
  */
 function checkEnvironment(): void {
   try {
@@ -22,7 +23,7 @@ function checkEnvironment(): void {
   }
 }
 
-/** Loads and starts OpenTelemetry if its standard variables enable it. An error does not prevent the start of the service. */
+/** Starts OpenTelemetry if its standard variables enable it. An error does not prevent the start of the service. */
 async function startTelemetry(): Promise<void> {
   const settings = telemetrySettings(process.env);
   if (!settings) return;

@@ -1,19 +1,22 @@
 import * as z from 'zod/mini';
+import { sqlStateOf } from '../errors/sql-state';
 import { HttpError } from '../http/error';
 
+/** SQLSTATE of a violated exclusion constraint, such as one that prevents overlapping bookings. */
+const EXCLUSION_VIOLATION = '23P01';
 const ConstraintError = z.object({ code: z.enum(['P2002', 'P2003', 'P2025']) });
 
-/** Public messages of the two responses. */
+/** Messages of the 409 and 404 responses that replace Prisma errors. Clients can read the messages. */
 export interface ConstraintMessages {
-  /** Message of the 409 for a unique key that exists (P2002). */
+  /** Message of the 409 if a unique key exists (P2002) or an exclusion constraint is violated. */
   readonly conflict?: string;
-  /** Message of the 404 for a row that does not exist: the row itself (P2025) or the target of a foreign key (P2003). */
+  /** Message of the 404 if the row (P2025) or the target of its foreign key (P2003) does not exist. */
   readonly notFound?: string;
 }
 
 /**
- * Returns the result of a Prisma query. Throws an HttpError with status 409 or 404 instead of the error of a constraint. Passes
- * all other errors through, and `route` responds to them with a 500.
+ * Returns the result of a Prisma query. Throws an HttpError 409 for a violated unique key or exclusion constraint, and 404
+ * for a missing row or target of a foreign key. Passes all other errors through. The route then responds with a 500.
  */
 export async function withConstraintErrors<T>(
   query: PromiseLike<T>,
@@ -23,7 +26,7 @@ export async function withConstraintErrors<T>(
     return await query;
   } catch (error) {
     const code = ConstraintError.safeParse(error).data?.code;
-    if (code === undefined) throw error;
-    throw code === 'P2002' ? new HttpError(409, conflict) : new HttpError(404, notFound);
+    if (code === 'P2002' || sqlStateOf(error) === EXCLUSION_VIOLATION) throw new HttpError(409, conflict);
+    throw code === undefined ? error : new HttpError(404, notFound);
   }
 }

@@ -54,14 +54,14 @@ function connection(): ReturnType<typeof connect> {
 }
 
 /**
- * Returns the Prisma client of this process and creates it on first use. Every query fails if it exceeds the timeouts above.
- * The client works with a transaction pooler, because it uses no session settings and no named statements.
+ * Returns the Prisma client of this process and creates it on first use. A query that exceeds the timeouts above fails. The
+ * client works with a transaction pooler, because it uses no session settings and no named statements.
  */
 export function database(): PrismaClient {
   return connection().prisma;
 }
 
-/** Resolves if the database responds. Waits for a connection like any query, and then no longer than the given time. */
+/** Resolves if the database responds within the given time after a connection is available. */
 export async function pingDatabase(milliseconds: number): Promise<void> {
   // The driver applies `query_timeout` to a single query as well, but its types do not declare it.
   const query = { text: 'SELECT 1', query_timeout: milliseconds };
@@ -70,7 +70,10 @@ export async function pingDatabase(milliseconds: number): Promise<void> {
 
 /** One connection, for statements that must run on the same connection. */
 interface Connection {
-  /** The process id that PostgreSQL sent when the connection was opened. A pooler sends another id. */
+  /**
+   * The process id that the server sent when the connection was opened. The id that a pooler sends is not that of the
+   * PostgreSQL process.
+   */
   readonly announcedProcess: number | undefined;
   rows(statement: string): Promise<unknown[]>;
 }

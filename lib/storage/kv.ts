@@ -8,14 +8,14 @@ import { describeError } from '../errors/describe-error';
 import { log } from '../log';
 import { telemetry } from '../telemetry/with-span';
 
-/** Time limit of one call to the store. A guarded request makes at most two calls. */
+/** Time limit of one call to the store. A request with a session makes at most two calls. */
 const TIMEOUT_MS = 500;
 const FAILURE_THRESHOLD = 5;
 const RESET_TIMEOUT_MS = 1_000;
 const MAX_CONNECTIONS = 32;
 const MAX_RESPONSE_LENGTH = 1024 * 1024;
 
-/** The transport option of the KV client. It replaces the client's own HTTP code. */
+/** The transport that can be passed to the KV client. It replaces the HTTP code of the client. */
 type Requester = Extract<ConstructorParameters<typeof VercelKV>[0], { request: unknown }>;
 
 /** Address and credentials of the store, and the time limit of one request. */
@@ -28,7 +28,7 @@ interface KvAddress {
 const RejectedRequest = z.object({ error: z.string() });
 
 /**
- * Returns an error if this response body rejects the whole request, else undefined. The cause of the error contains the
+ * Returns an error if a response body rejects the whole request, otherwise undefined. The cause of the error contains the
  * store's own text.
  */
 function rejectionIn(body: string): Error | undefined {
@@ -88,7 +88,7 @@ function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise
         const error = new Error('KV store did not respond');
         reject(error);
         inFlight.destroy(error);
-        // The idle connections may be dead as well.
+        // The idle connections may be dead too, so the next request must not reuse them.
         for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
       }, timeoutMs);
     });
@@ -96,10 +96,10 @@ function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise
   };
 }
 
-/** The client parses each string as JSON. A string is therefore encoded again, so that the client returns it unchanged. */
+/** The KV client parses each string as JSON. A string is therefore encoded as JSON, so that the client returns it unchanged. */
 const AsStored = z.pipe(
   z.transform((result: unknown) => (typeof result === 'string' ? JSON.stringify(result) : result)),
-  // The caller of the command validates the value.
+  // The value has no known type. The caller of the command validates it.
   z.custom<never>(),
 );
 const Reply = z.pipe(
@@ -115,8 +115,8 @@ interface Call {
 }
 
 /**
- * Returns a transport for the KV client with keep-alive connections and one request for all commands of an event loop
- * iteration. Node.js `fetch`, the client's default, takes several times the CPU time.
+ * Returns a transport for the KV client. It uses keep-alive connections and sends all commands of an event loop iteration in
+ * one request. Node.js `fetch`, the client's default, takes several times the CPU time.
  *
  * A command rejects if the store is unreachable, rejects the request, sends more than 1 MiB or does not respond within
  * `timeoutMs`. A command is sent again only if the store closed a reused connection before it responded.
@@ -171,10 +171,10 @@ function connect() {
 let connection: ReturnType<typeof connect> | undefined;
 
 /**
- * Runs a command with the KV client of this process. Rejects with any error of the store, and after 500 ms.
+ * Runs a command with the KV client of this process. Rejects with any error of the store, or after 500 ms.
  *
- * After five consecutive failures, rejects immediately without a call. As long as there are commands, a background probe
- * detects when the store is available again. It runs at most once a second.
+ * After five consecutive failures, rejects immediately without a call. While commands arrive, a background probe checks at
+ * most once a second whether the store is available again.
  */
 export async function withKv<T>(command: (kv: VercelKV) => Promise<T>): Promise<T> {
   connection ??= connect();

@@ -15,10 +15,10 @@ import type { Telemetry } from './with-span';
 
 /** Time limit of one export. */
 const EXPORT_MS = 5_000;
-/** Maximum delay that a flush adds before a function is suspended or a process exits. */
+/** Maximum delay that a flush adds before a Vercel function is suspended or a process exits. */
 const FLUSH_MS = 1_500;
 
-/** Logs failed exports at most once a minute, without the message of the SDK, which may contain a URL or a header. */
+/** Logs failed exports at most once a minute. Omits the message, which may contain a URL or a header. */
 function warnOfFailedExports(): void {
   const warn = rateLimitedWarning('telemetry could not be sent');
   const ignore = () => undefined;
@@ -50,7 +50,7 @@ function metricReader(url: string): PeriodicExportingMetricReader {
   });
 }
 
-/** Resolves when `work` settles, but at the latest after the flush timeout. */
+/** Resolves when `work` settles, or after FLUSH_MS. */
 const withFlushTimeout = (work: Promise<unknown>): Promise<void> =>
   withTimeout(FLUSH_MS, work).then(
     () => undefined,
@@ -59,26 +59,26 @@ const withFlushTimeout = (work: Promise<unknown>): Promise<void> =>
 
 /** Starts OpenTelemetry for the signals that the settings enable. lib/telemetry/spans.ts redacts the spans. */
 export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySettings): Telemetry {
-  // The library is disabled by any value of this variable, even by `false`.
+  // @vercel/otel is disabled by any value of this variable, even by `false`. lib/telemetry/settings.ts has read the value.
   delete process.env['OTEL_SDK_DISABLED'];
-  // A function is suspended between requests, and so is the timer that exports metrics.
-  const isSuspended = process.env['VERCEL'] !== undefined;
+  // Vercel suspends a function between requests, and with it the timer that exports metrics.
+  const runsOnVercel = process.env['VERCEL'] !== undefined;
   warnOfFailedExports();
   const processor = traces === undefined ? undefined : spanProcessor(traces);
   const reader = metricsUrl === undefined ? undefined : metricReader(metricsUrl);
   registerOTel({
     serviceName: 'identity-link',
-    // Without the last two entries, the library reports Vercel as the platform everywhere.
+    // Without the last two entries, @vercel/otel reports Vercel as the platform everywhere.
     attributes: {
       'service.instance.id': randomUUID(),
-      ...(isSuspended ? {} : { 'cloud.provider': undefined, 'vercel.runtime': undefined }),
+      ...(runsOnVercel ? {} : { 'cloud.provider': undefined, 'vercel.runtime': undefined }),
     },
     spanProcessors: processor ? [processor] : [],
     ...(processor ? {} : { traceSampler: 'always_off', instrumentations: [] }),
     ...(reader ? { metricReaders: [reader] } : {}),
     instrumentationConfig: {
       fetch: {
-        // Sends no trace headers, because they would forward trace ids that a client has sent.
+        // Sends no trace headers, because they could forward trace ids of a client to other services.
         dontPropagateContextUrls: ['*'],
       },
     },
@@ -86,11 +86,11 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
   const tracer = trace.getTracer(SCOPE);
   const recorder = instruments(metrics.getMeter(SCOPE));
   /**
-   * Exports the metrics before a function is suspended. The library does the same with the spans. Concurrent responses share
+   * Exports the metrics before a function is suspended. @vercel/otel does the same with the spans. Concurrent responses share
    * one export.
    */
   const exportWhileAwake = () => {
-    if (isSuspended && reader) waitUntil(withFlushTimeout(reader.forceFlush()));
+    if (runsOnVercel && reader) waitUntil(withFlushTimeout(reader.forceFlush()));
   };
 
   return {

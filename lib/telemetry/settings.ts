@@ -2,7 +2,7 @@ import { log } from '../log';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The endpoint of each enabled signal. */
+/** The OTLP endpoint of each enabled signal (traces or metrics). */
 export interface TelemetrySettings {
   readonly traces?: string;
   readonly metrics?: string;

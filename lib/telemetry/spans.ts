@@ -15,7 +15,7 @@ const HOST = /^[A-Za-z0-9.:[\]-]{1,255}$/;
 /** First segments of the paths of this service. Next.js reports `_not-found` for other paths. */
 const FIRST_SEGMENTS = new Set([...API_ROOTS, ...PAGES.map((page) => page.split('/')[1]), '_not-found']);
 
-/** Patterns of the routes that have responded. */
+/** Patterns of the routes that have responded, such as `/notes/v1/[noteId]`. */
 const routes = new Set<string>();
 
 /** Allows the pattern of a route in spans. The pattern comes from the code, never from a request. */
@@ -24,8 +24,8 @@ export function registerRoute(route: string): void {
 }
 
 /**
- * Returns a known pattern unchanged. Returns the first segment of any other path, or `/` for an unknown segment. Next.js
- * reports both patterns and paths in `http.route`.
+ * Returns a registered pattern unchanged. Returns the first segment of any other path, or `/` for an unknown segment, because
+ * Next.js reports both patterns and paths in `http.route`.
  */
 function routeOf(path: string): string {
   if (routes.has(path)) return path;
@@ -33,6 +33,7 @@ function routeOf(path: string): string {
   return FIRST_SEGMENTS.has(first) ? `/${first}` : '/';
 }
 
+/** Returns the value that is exported, or undefined if the attribute is removed. */
 type Check = (value: string) => string | undefined;
 
 const matching =
@@ -41,8 +42,8 @@ const matching =
     pattern.test(value) ? value : undefined;
 
 /**
- * The exported text attributes of all spans. Outgoing calls also have those of `OUTGOING`. All others are removed, such as
- * URLs, query strings, headers and messages.
+ * The text attributes that are exported from all spans. Spans of outgoing calls also keep the attributes in `OUTGOING`. All
+ * other text attributes, such as URLs, query strings, headers and messages, are removed.
  */
 const TEXTS: Readonly<Record<string, Check>> = {
   'http.method': methodOf,
@@ -53,7 +54,10 @@ const TEXTS: Readonly<Record<string, Check>> = {
   'identity_link.outcome': matching(WORD),
 };
 const NUMBERS = new Set(['http.status_code', 'http.response_time']);
-/** Attributes of outgoing calls only. In an incoming request, the client chooses the host. */
+/**
+ * Attributes that are exported only from spans of outgoing calls. In an incoming request, the client chooses the host, so the
+ * span does not keep it.
+ */
 const OUTGOING: Readonly<Record<string, Check>> = {
   'net.peer.name': matching(HOST),
   'net.peer.port': matching(/^\d{1,5}$/),
@@ -63,8 +67,8 @@ type Kept = Record<string, string | number>;
 
 function attributesOf({ kind, attributes }: ReadableSpan): Kept {
   const checks = kind === SpanKind.CLIENT ? { ...TEXTS, ...OUTGOING } : TEXTS;
-  // When the middleware passes a request on, Next.js ends the span of the middleware before the response, with status 200.
-  // The numbers of that span do not describe the response.
+  // `next.bubble` marks the span of a middleware that passed the request on. Next.js ends this span with status 200 before
+  // there is a response, so its numbers do not describe the response.
   const numbers = attributes['next.bubble'] === true ? new Set() : NUMBERS;
   const kept: Kept = {};
   for (const [name, value] of Object.entries(attributes)) {
@@ -87,7 +91,7 @@ function nameOf({ name, instrumentationScope }: ReadableSpan, attributes: Kept):
   return String(type ?? ([client, method].filter(Boolean).join(' ') || instrumentationScope.name));
 }
 
-/** Returns a copy with the ids, the times and the attributes above, and without events, links and messages. */
+/** Returns a copy of a span with its ids, its times and the allowed attributes, but without events, links and messages. */
 function redactSpan(span: ReadableSpan): ReadableSpan {
   const { traceId, spanId, traceFlags } = span.spanContext();
   const attributes = attributesOf(span);
@@ -112,7 +116,7 @@ function redactSpan(span: ReadableSpan): ReadableSpan {
   };
 }
 
-/** Wraps an exporter, which then receives only the attributes that the lists above allow. */
+/** Wraps an exporter, which then receives only redacted spans. */
 export function redactingExporter(exporter: SpanExporter): SpanExporter {
   return {
     export: (spans, done) => exporter.export(spans.map(redactSpan), done),

@@ -1,7 +1,7 @@
 import { type RequestLogFields, setSpanIds } from '../log';
 import { processState } from '../process-state';
 
-/** The spans of the service and the outcomes of each. The outcome of a span whose work throws is `failed`. */
+/** The names of the service's spans and the outcomes of each. If the work of a span throws, the outcome is `failed`. */
 export interface SpanOutcomes {
   readonly guard: 'passed' | 'rejected';
   readonly 'cache read': 'hit' | 'miss' | 'error';
@@ -20,7 +20,7 @@ export interface CompletedRequest {
   readonly logFields: RequestLogFields;
 }
 
-/** Records spans and metrics (docs/telemetry.md). The recording neither throws nor delays a request. */
+/** Records spans and metrics (docs/telemetry.md). Recording does not throw and does not delay a request. */
 export interface Telemetry {
   withSpan<S extends keyof SpanOutcomes, T>(
     name: S,
@@ -28,7 +28,7 @@ export interface Telemetry {
     outcomeOf: (result: T) => SpanOutcomes[S],
   ): Promise<T>;
   recordRequest(request: CompletedRequest): void;
-  /** Records the registration by a page or a server action, if there was one. */
+  /** Records the registration of a user by a page or a server action, if `fields` contain one. */
   recordPageUser(fields: RequestLogFields): void;
   /** Records the age of a verified event. `sentAt` is in milliseconds since 1970. */
   recordEvent(sentAt: number): void;

@@ -7,21 +7,21 @@ import { asTransientError } from './database-error';
 import { type Cursor, paginate } from './paginate';
 
 export interface BackfillOptions {
-  /** Position where an earlier run ended, or the earliest creation time. By default, starts at the provider's first user. */
+  /** Position where an earlier run ended, or the earliest creation time. By default, all users of the provider are read. */
   readonly from?: Cursor | Date | undefined;
   /** Counts the users, but does not link them. */
   readonly dryRun?: boolean;
   readonly retryOptions: RetryOptions;
 }
 
-/** Result for one page of users. Their links are committed, unless it is a dry run. */
+/** Result for one page of users. Unless the run is a dry run, the links of these users are committed. */
 export interface BackfillStep {
   readonly seen: number;
   readonly linked: number;
   readonly alreadyLinked: number;
   /** Users that are not linked because an operator has forgotten them. */
   readonly forgotten: number;
-  /** Users whose ids the service does not accept (contract 2.7). */
+  /** Users whose ids the service does not accept (docs/contract.md, 2.7). */
   readonly failed: readonly { readonly id: string; readonly reason: string }[];
   /** Position from which a later run continues. */
   readonly cursor: Cursor;
@@ -36,9 +36,9 @@ async function countUnlinked(ids: readonly string[]): Promise<Linked> {
 }
 
 /**
- * Links every unlinked user of the identity provider and yields a step for each page whose rows are committed. Does not
- * write to the cache. It can run during live traffic: users that exist during the whole run are not missed, and no user is
- * linked twice.
+ * Links every unlinked user of the identity provider and yields a step for each page whose rows are committed. Does not write
+ * to the cache. A backfill may run during live traffic. It does not miss users that exist during the whole run, and does not
+ * link a user twice.
  *
  * Holds one page of 500 users in memory. Throws if the provider or the database rejects a request, or fails for longer than
  * `retryOptions.seconds`. The yielded steps stay valid.

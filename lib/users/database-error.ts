@@ -1,12 +1,14 @@
 import { TransientError } from '../concurrency/retry';
 import { describeError } from '../errors/describe-error';
 
-/** Codes of errors that a retry cannot fix: rejected credentials, or a missing database, privilege, table or unique key. */
+/**
+ * SQLSTATEs and Prisma codes of permanent errors: rejected credentials, or no such database, privilege, table or unique key.
+ */
 const PERMANENT = /^(?:28|3D|42|P1000|P1003|P1010|P2021|P2022)/;
 
 /**
- * Converts a database error to an error whose message contains no value of a row. Most become a TransientError, because a
- * failover or a busy pool does not last. A permanent error becomes a plain Error.
+ * Passes the result of `work` through. Converts a database error to an error whose message contains no value of a row. A
+ * permanent error becomes an Error. Any other error becomes a TransientError, because a failover or a busy pool does not last.
  */
 export async function asTransientError<T>(work: Promise<T>): Promise<T> {
   try {

@@ -11,12 +11,12 @@ export interface ExportedUser {
   readonly identityProviderUserId: string;
 }
 
-/** Returns the rows of a user in the team's own tables (events/export-user.ts). JSON must be able to represent it. */
+/** Returns the rows of a user in the team's own tables (events/export-user.ts). The result must be serializable as JSON. */
 export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
- * Returns all data of a user: the link, the cached id, the entry of a forgotten user, the pending deletion,
- * the subjects of webhook events that are one of the ids, and the result of `exportOwn`. Changes nothing. Rejects if a part cannot be read.
+ * Returns all data of a user: the link, the cached id, the end of the state "forgotten", the time of a pending deletion, the
+ * rows of `webhook_subjects` for either id, and the result of `exportOwn`. Only reads. Rejects if one of these cannot be read.
  */
 export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {
   const { userId = null, identityProviderUserId } = user;

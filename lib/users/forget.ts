@@ -7,20 +7,20 @@ import { asTransientError } from './database-error';
 import { deleteLink } from './rows';
 
 /**
- * `referenced`: another table refers to the row, so it is not deleted. `relinked`: the user is linked again, by a session
- * token from after the deletion, or by any registration if it was forgotten for 0 days. `uncertain`: the row is deleted, but
- * the cache has not confirmed the deletion of its entry.
+ * `forgotten`: the user is deleted. `referenced`: another table refers to the row, so the row is not deleted. `relinked`: the
+ * user is linked again, by a session token that was issued after the deletion, or by any registration if `days` is 0.
+ * `uncertain`: the row is deleted, but the cache has not confirmed the deletion of its entry.
  */
 export type ForgetResult = 'forgotten' | 'referenced' | 'relinked' | 'uncertain';
 
 /**
  * Time after which no request that read the deleted row can still write its id to the cache. After the deletion, such a
  * request takes at most 3 s for its statement (`QUERY_TIMEOUT_MS` in lib/storage/database.ts) and 500 ms for the cache
- * (contract 8.3). The remaining time allows for a busy machine.
+ * (lib/storage/kv.ts). The remaining time allows for a busy machine.
  */
 const LOOKUPS_END_MS = 9_000;
 
-/** Retries a cache call, because a busy machine may exceed the short timeout of a single one. */
+/** Limit for the retries of a cache call. On a busy machine, a single call may exceed its timeout of 500 ms. */
 const CACHE_RETRY = { seconds: 3 };
 
 /** Deletes the cache entry. Returns false if the store does not confirm the deletion. */
@@ -36,24 +36,24 @@ function tryUncache(identityProviderUserId: string): Promise<boolean> {
 }
 
 /**
- * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. After `forgotten` there is no row, no
- * cached id without a row, and no request that could store one. For `days` days, only a session token that is
+ * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. If the result is `forgotten`, there is no
+ * row, no cached id without a row, and no request that could store such an id. For `days` days, only a session token that is
  * issued later links the user again (lib/linking/forgotten.ts).
  *
  * Deletes the cache entry, the row, the entry again, and the entry once more after a pause:
  * - For a user without requests, the first deletion ensures that there is never a cached id without a row.
  * - A request that read the row before the deletion can cache the old id until the pause ends, because a lookup has a
  *   deadline. The last deletion removes that entry. Until then, requests of this user can get an id without a row.
- * - If a request links the user again, the result is `relinked`. Its cache entry contains the id of the new row. If the
- *   last deletion removes that entry, the next request reads the row.
+ * - If a request links the user again, the result is `relinked`. The cache entry then contains the id of the new row. If the
+ *   last deletion removes that entry, the next request reads the new row.
  *
- * One case remains. A process that is suspended between its lookup and its write for longer than the pause can cache the old
- * id for the lifetime of an entry. This cannot happen if the user was deleted at the provider and the tokens have expired,
+ * One race remains. A process that is suspended between its lookup and its write for longer than the pause can cache the old
+ * id for the lifetime of an entry. The race is impossible if the user was deleted at the provider and the tokens have expired,
  * so the command asks the operator to wait for that.
  *
- * Rejects if the cache does not respond to the first deletion or if the database fails. The row then still exists, unless
- * only the last statement failed. That statement checks whether the user is linked again. A database whose default isolation
- * level is REPEATABLE READ does not exclude that a registration in flight links the user again. The result is `relinked`.
+ * Rejects if the cache does not respond to the first deletion or if the database fails. The row then still exists, unless only
+ * the last statement failed. That statement checks whether the user is linked again. If the default isolation level of the
+ * database is REPEATABLE READ, a registration in flight can link the user again. The result is then `relinked`.
  */
 export async function forget(
   identityProviderUserId: string,
@@ -70,7 +70,7 @@ export async function forget(
   return linked.size === 0 ? 'forgotten' : 'relinked';
 }
 
-/** Deletes the entry of a forgotten user, so that any registration links the user. Returns false if there is none. */
+/** Deletes the entry of a forgotten user, so that any registration links the user. Returns false if there is no entry. */
 export async function remember(identityProviderUserId: string): Promise<boolean> {
   const deleting = database().$executeRaw`
     DELETE FROM public.forgotten_users

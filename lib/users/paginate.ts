@@ -14,14 +14,15 @@ export interface UserPage {
   readonly cursor: Cursor;
 }
 
+/** Maximum number of times that the offset starts again at 0 for users of the same creation time. */
 const MAX_RESTARTS = 20;
 
-/** Throws if the rows are not sorted by creation time. An unsorted list could end the pagination early or never. */
+/** Throws if the users are not sorted by creation time, because the pagination could then end early or never. */
 function requireOrder(rows: readonly ProviderUser[], createdAfter = Number.NEGATIVE_INFINITY): void {
-  let before = createdAfter;
+  let previous = createdAfter;
   for (const { createdAt } of rows) {
-    if (createdAt < before) throw new Error('The identity provider does not list its users in order');
-    before = createdAt;
+    if (createdAt < previous) throw new Error('The identity provider does not list its users in order');
+    previous = createdAt;
   }
 }
 
@@ -35,17 +36,18 @@ function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cu
 
 /**
  * Yields the provider's users in pages, oldest first, each user once. Users that exist during the whole run are not missed
- * when others are created or deleted at the same time. Passes errors of `read` through; a later run can continue from the
- * last cursor. `limit` must be at least 2.
+ * when others are created or deleted at the same time. Passes errors of `read` through. A later run can continue from the last
+ * cursor. `limit` must be at least 2, because a page with an offset repeats one user.
  *
  * Each request starts one millisecond before the last user, because other users can have the same creation time. The API
- * returns milliseconds, but does not document the resolution of the column. If the column has microseconds, a request also
- * returns users of the millisecond that it names. Users that an earlier request returned are therefore skipped.
+ * returns milliseconds, but does not document the resolution of the stored times. If these have microseconds, a response also
+ * contains users of the first millisecond. Users that an earlier request returned are therefore skipped.
  *
- * If more users have the same creation time than fit on a page, the next request has an offset. Its first row must be the
- * last row of the previous page. Otherwise a user was deleted or created in between, and the offset starts again at 0.
+ * If more users have the same creation time than fit on a page, the next request has an offset. Its first row must be the last
+ * row of the previous page. If it is not, a user was deleted or created in between, and the offset starts again at 0.
  *
- * Uses the time instead of the API's `starting_after`, because a position must stay valid when its user is deleted.
+ * Uses the time instead of the API's parameter `starting_after`, because that parameter is the id of a user, which may have
+ * been deleted.
  */
 export async function* paginate(
   read: (page: ProviderPage) => Promise<readonly ProviderUser[]>,

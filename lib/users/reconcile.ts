@@ -8,7 +8,7 @@ import { type Link, linksAfter } from './rows';
 
 /** Result for one page of users or rows. */
 export interface ReconcileStep {
-  /** Number of the provider's users on this page. 0 if it is a page of rows. */
+  /** Number of the provider's users on this page, or 0 for a page of rows. */
   readonly providerUsers: number;
   readonly rows: number;
   /** Number of users of the provider that are not linked because an operator has forgotten them. */

@@ -30,8 +30,8 @@ export async function linksAfter(userId: string | undefined, limit: number): Pro
 }
 
 /**
- * Returns the rows with this internal or identity-provider user id. There are two if the id is the internal id of one user
- * and the identity-provider user id of another.
+ * Returns the rows with this internal or identity-provider user id. There are two rows if the id is the internal id of one
+ * user and the identity-provider user id of another user.
  */
 export async function findLinks(eitherId: string): Promise<Link[]> {
   const internal = z.guid().safeParse(eitherId);
@@ -50,15 +50,16 @@ export async function findLinks(eitherId: string): Promise<Link[]> {
 const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 
 /**
- * Time limits of the wait for a connection, which may start the database, and of the transaction. At READ COMMITTED, the
- * deletion sees a row that was committed while the transaction waited for the lock.
+ * Time limits in milliseconds: `maxWait` to get a connection, which may have to start a suspended database, and `timeout` for
+ * the transaction. At READ COMMITTED, the deletion sees a row that was committed while `storeForgotten` waited for its lock.
  */
 const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
 
 /**
  * Deletes the row of a user, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same transaction,
- * stores for `days` days that the user is forgotten. If another foreign key refers to the row, returns
- * `referenced` without a change. The role of the service does not need the privileges for this function.
+ * stores that the user is forgotten: for `days` days, only a newer session token can link the user again
+ * (lib/linking/forgotten.ts). Returns `referenced` without a change if a foreign key without ON DELETE CASCADE or SET NULL
+ * refers to the row. Only operators' commands call this function. The database role of the service may not delete rows.
  */
 export async function deleteLink(
   identityProviderUserId: string,

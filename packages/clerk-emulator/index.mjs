@@ -1,4 +1,4 @@
-// The package contains TypeScript. tsx compiles it when it is imported, without an effect on other modules of the process.
+// The sources are TypeScript. `tsImport` compiles only the modules of this import, not other modules of the process.
 import { tsImport } from 'tsx/esm/api';
 
 export const { generateSigningKeyPem, newId, prefetchClerkJs, signingKey, startEmulator } = await tsImport(

@@ -9,7 +9,8 @@ import * as z from 'zod/mini';
 export const BUILD_FOLDER = '.next-test';
 
 /**
- * Variables that are set during the build. If the output contains one of their values, the build inlines runtime values.
+ * Variables that are set during the build. The output must not contain their values, because the service reads these
+ * variables at run time.
  */
 export const BUILD_TIME_VALUES = {
   IDP_SECRET_KEY: 'sk_test_valueofthebuildsecretkey',
@@ -79,7 +80,7 @@ export async function build(checkout = '.'): Promise<void> {
     timeout: 300_000,
   };
   await execute(process.execPath, ['node_modules/next/dist/bin/next', 'build'], options);
-  // Release 1.0.0 has no server.ts.
+  // A checkout of release 1.0.0 has no server.ts.
   if (existsSync(path.join(checkout, 'server.ts'))) {
     await execute(process.execPath, ['commands/build-server.mjs'], options);
   }
@@ -93,7 +94,7 @@ export async function buildIfChanged(): Promise<void> {
   writeFileSync(DIGEST_FILE, sources);
 }
 
-/** Returns the path of the largest static file, which is larger than the buffers of a connection. */
+/** Returns the URL path of the largest static file. The file is larger than the send buffers of a connection. */
 export function largestFile(): string {
   const folder = path.join(BUILD_FOLDER, 'static/chunks');
   const sizes = readdirSync(folder).map((name) => ({ name, size: statSync(path.join(folder, name)).size }));

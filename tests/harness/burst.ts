@@ -19,12 +19,14 @@ export interface Burst {
 }
 
 /**
- * Sends a request for one new user after another, alternately to the guard, the register route and the webhook, and
- * alternately to each process of the service. Sends a request again immediately if it gets a 500. Any other response is
- * final. `concurrency` is the number of requests in flight.
+ * Sends one request for each new user. The requests alternate between the three ways to register a user: a guarded route,
+ * which registers the user of the session token, the register route and the webhook. They also alternate between the
+ * processes of the service. Sends a request again immediately if it gets a 500. Any other response is final.
+ * `concurrency` is the number of requests in flight. `name` is part of the user ids.
  */
 export async function startBurst(service: TestService, name: string, concurrency = 8): Promise<Burst> {
   const calls: BurstCall[] = [];
+  // The register route is guarded as well. With the token of the new user, the guard would register the user first.
   const caller = tokenFor(service.idp, `user_${name}_caller`, { exp: now() + 3600 });
   for (const { url } of service.processes) await me(url, caller);
   let sent = 0;
@@ -50,7 +52,7 @@ export async function startBurst(service: TestService, name: string, concurrency
     while (!ending) await linkNewUser();
   });
   const done = Promise.all(callers);
-  // The promise that `end` returns reports a rejection.
+  // Prevents an unhandled rejection. The promise that `end` returns still rejects.
   done.catch(() => undefined);
   return {
     calls,
@@ -64,8 +66,8 @@ export async function startBurst(service: TestService, name: string, concurrency
 }
 
 /**
- * Requests each acknowledged user from each process, and checks the history of these calls and of the burst. Returns a sentence
- * for each user whose calls are not admitted.
+ * Requests the id of each acknowledged user from each process. Then checks the history of these calls and of the burst with
+ * `checkHistory`. Returns a sentence for each user whose calls are not linearizable.
  */
 export async function violationsOf(service: TestService, burst: Burst): Promise<string[]> {
   const calls: Call[] = [...burst.calls];

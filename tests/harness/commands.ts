@@ -14,7 +14,7 @@ export interface Command {
 /** Every variable of the service, set to the empty string, so that a command does not read a value from `.env.local`. */
 const EMPTY_VARIABLES = Object.fromEntries(Object.keys(variables.shape).map((name) => [name, '']));
 
-/** Starts a command of `commands/` with only these variables and without a terminal. */
+/** Starts a command of `commands/` without a terminal. It gets no variables of the service except those in `environment`. */
 export function startCommand(
   name: string,
   args: readonly string[],

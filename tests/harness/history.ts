@@ -16,7 +16,7 @@ export interface Call {
   readonly userId: string | undefined;
 }
 
-/** Internal ids of the rows of each identity-provider user. */
+/** For each user, the internal ids of the rows. The keys are the ids of the identity provider. */
 export type Rows = ReadonlyMap<string, readonly string[]>;
 
 const Linked = z.object({ userId: z.string() });
@@ -51,7 +51,7 @@ const succeeded = ({ status }: Call) => status !== undefined && status < 300;
 /** A call without a response or with a server error may have created the user, or may do so later. */
 const isUncertain = ({ status }: Call) => status === undefined || status >= 500;
 
-/** Describes what is wrong with the calls of one user. Returns undefined if nothing is. */
+/** Describes how the calls of one user are not linearizable. Returns undefined if they are linearizable. */
 function violation(calls: readonly Call[], rows: readonly string[], before: string | undefined) {
   const successes = calls.filter(succeeded);
   const created = successes.filter(({ status }) => status === 201);
@@ -62,7 +62,7 @@ function violation(calls: readonly Call[], rows: readonly string[], before: stri
   if (rows.length === 0 && (successes.length > 0 || before !== undefined)) return 'has no row';
   if (created.length > (before === undefined ? 1 : 0)) return 'was created twice';
   if (rows.length === 0 || before !== undefined) return undefined;
-  // Calls that can have created the user. A register call with status 200 has found the user.
+  // Calls that can have created the user. A register call with status 200 is excluded, because it found the user.
   const creators =
     created.length > 0
       ? created
@@ -74,13 +74,14 @@ function violation(calls: readonly Call[], rows: readonly string[], before: stri
 }
 
 /**
- * Decides whether a history of calls is linearizable. It is if there is a moment for each call, between its request and its
- * response, so that calls at these moments, one after the other, have the same results. The first call of a user creates the
- * id, and every other call returns it. A register call returns 201 if it creates the id, and 200 otherwise. A call without a
- * response or with a 5xx may have taken effect at any time after its request, or never.
+ * Checks that a history of calls is linearizable. In such a history, each call can be assigned a moment between its request and
+ * its response, so that the calls would have the same responses if they ran one after the other at these moments. The model of
+ * the link between a user and an internal id defines these responses. The first call for a user creates the id, and every other
+ * call returns it. A register call returns 201 if it creates the id, and 200 otherwise. A call without a response or with a 5xx
+ * may have taken effect at any time after its request, or never.
  *
- * `rows` are the rows after all calls, and `before` those before the first call. Returns a sentence for each user whose calls
- * are not admitted.
+ * `rows` contains the rows after all calls, and `before` contains the rows before the first call. Returns a sentence for each
+ * user whose calls are not linearizable.
  */
 export function checkHistory(calls: readonly Call[], rows: Rows, before: Rows = new Map()): string[] {
   const callsOf = new Map<string, Call[]>();
@@ -95,8 +96,11 @@ export function checkHistory(calls: readonly Call[], rows: Rows, before: Rows = 
   });
 }
 
-/** Returns the line that the endurance commands print about a history. */
+/**
+ * Returns the line that the endurance commands print about a history. The model of the link (docs/testing.md) admits a history
+ * if it is linearizable.
+ */
 export const describeHistory = (calls: number, violations: readonly string[]): string =>
   violations.length === 0
     ? `History of ${calls} calls: admitted by the model of the link.`
-    : `History of ${calls} calls: not admitted. ${violations.slice(0, 5).join('. ')}.`;
+    : `History of ${calls} calls: not admitted by the model of the link. ${violations.slice(0, 5).join('. ')}.`;

@@ -19,10 +19,10 @@ export interface InProcess {
 }
 
 /**
- * Starts both dependencies for a test file, and configures lib/ to use them. Stops them after the tests.
+ * Starts a database and a KV server for a test file, and configures lib/ to use them. Stops them after the tests.
  *
- * The dependencies are real, but the tests call the functions directly. So a test can stop a call between two statements, and
- * a test file takes only milliseconds.
+ * The dependencies are real, but the tests call the functions directly. A test can therefore stop a call between two
+ * statements, and does not wait for a process to start.
  */
 export async function startInProcess(): Promise<InProcess> {
   const database = await createTestDatabase();
@@ -59,8 +59,8 @@ export async function startInProcess(): Promise<InProcess> {
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
     // An earlier test file of this worker may have set another environment.
     (await import('#lib/env')).setEnvironment(undefined);
-    // Loads the client and compiles its query, which would count as the time of the first test. If this fails, the tests
-    // fail as well, and report the error.
+    // Loads the database client and compiles its query, so that this time does not count as part of the first test. An error
+    // is ignored here, because the tests that use the client report the error.
     await import('#lib/linking/links')
       .then(({ linkedUserIds }) => linkedUserIds(['user_warm_up']))
       .catch(() => undefined);
@@ -77,14 +77,20 @@ export async function startInProcess(): Promise<InProcess> {
 }
 
 /**
- * Imports modules of lib/ again, as another process would. Modules of one call share their lookups in flight and their circuit
- * breaker. Modules of different calls share only the connections to the database.
+ * Imports modules of lib/ again, as another process would. The modules of one call of this function share their lookups in
+ * flight and their circuit breaker. The modules of different calls share only the state of lib/process-state.ts, such as the
+ * connections to the database.
  */
 export async function importAsProcess<T>(load: () => Promise<T>): Promise<T> {
   vi.resetModules();
   (await import('#lib/log')).log.level = 'silent';
   return load();
 }
+
+/** SQLSTATE of a full disk, an error that the service does not retry. */
+export const DISK_FULL = '53100';
+/** SQLSTATE of a transaction that lost a race. The service retries it. */
+export const SERIALIZATION_FAILURE = '40001';
 
 /** Makes the first `count` inserts into `users` fail with a SQLSTATE. */
 export async function failInserts(database: TestDatabase, sqlState: string, count: number): Promise<void> {

@@ -8,6 +8,7 @@ export interface LoadFigures {
   readonly requests: number;
   readonly seconds: number;
   readonly rows: number;
+  /** Number of register calls that got a 201. */
   readonly created: number;
   /**
    * Number of inserts minus the number of users. Each additional insert belongs to a call that lost the race to create
@@ -15,7 +16,7 @@ export interface LoadFigures {
    */
   readonly lostRaces: number;
   readonly errors: readonly string[];
-  /** Users whose calls `checkHistory` does not admit. */
+  /** A sentence for each user whose calls are not linearizable (`checkHistory`). */
   readonly violations: readonly string[];
 }
 
@@ -39,14 +40,15 @@ function randomFrom(seed: number): () => number {
 }
 
 /**
- * Maximum shift of a request in the random order, in users. A small shift keeps the requests of one user in flight
- * together.
+ * Maximum distance between the requests of one user in the random order, as a number of users. It is small, so that these
+ * requests are in flight at the same time.
  */
 const SPREAD = 3;
 
 /**
- * Registers every user through guard, register and webhook at about the same time. The order is random, some requests are
- * sent twice, and each request goes to a random process. Checks the history of all calls afterwards.
+ * Registers every user in three ways at about the same time: with a guarded route, which registers the user of the session
+ * token, with the register route and with the webhook. The order is random, some requests are sent twice, and each request
+ * goes to a random process. Checks the history of all calls afterwards.
  */
 export async function generateLoad(
   service: TestService,
@@ -78,7 +80,7 @@ export async function generateLoad(
     inserts += service.database.takeStatements().filter((sql) => sql.startsWith('INSERT')).length;
   };
 
-  // Another user calls register. Otherwise, the guard would register the user before the handler of register runs.
+  // The register route is guarded as well. With the user's own token, the guard would register the user before the handler.
   const caller = tokenFor(service.idp, `user_caller_${seed}`, { exp: now() + 3600 });
   for (const { url } of service.processes) await me(url, caller);
   countInserts();

@@ -149,8 +149,8 @@ const errorsOf = (response: SeenResponse, expected: DocumentedResponse): string[
 const ROOTS = new Set(Object.keys(document.paths).map((pathname) => pathname.split('/')[1]));
 
 /**
- * Returns the documented responses to a request. Returns undefined if the document does not cover the path of the
- * request.
+ * Returns the documented responses that a response may match, by the method and the path of its request. If the request is not
+ * known, returns all documented responses for a JSON response. Returns undefined if the document does not cover the request.
  */
 function candidates({ method, pathname, headers }: SeenResponse): readonly DocumentedResponse[] | undefined {
   if (pathname === undefined)

@@ -2,11 +2,13 @@ import * as z from 'zod/mini';
 import { text } from '#lib/api/text';
 import { defineEvent, type EventHandlers } from '#lib/events';
 
+// Event handlers of an example application that stores the first name of each user in a table `profiles`.
+
 const User = z.object({ id: text('id', 255), first_name: z.nullable(z.string()), updated_at: z.int() });
 
 const saveProfile = defineEvent(User, async (user, { transaction, isNewest }) => {
   if (!(await isNewest(user.id, user.updated_at))) return;
-  // Throws if the user has no row yet. A delivery after `user.created` succeeds.
+  // Throws if the user has no row yet. The provider repeats the delivery, which succeeds after `user.created`.
   const { id } = await transaction.user.findUniqueOrThrow({ where: { identityProviderUserId: user.id } });
   await transaction.$executeRaw`
     INSERT INTO profiles (user_id, first_name) VALUES (${id}::uuid, ${user.first_name})

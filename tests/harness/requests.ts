@@ -49,7 +49,7 @@ export function tokenFor(
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** Returns the cookies of a browser that is signed in. */
+/** Returns the cookie header of a browser that is signed in. */
 export const cookie = (token: string) => ({
   cookie: `__session=${token}; __client_uat=1; __clerk_db_jwt=x`,
 });

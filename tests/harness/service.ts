@@ -16,7 +16,7 @@ import { SIGNING_KEY_PEM } from './dependencies/signing-key';
 import { type Address, startTcpProxy, type TcpProxy } from './dependencies/tcp-proxy';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
-/** Keys of a development and of a production instance, which identify a browser in different ways. */
+/** Keys of a development instance (`test`) and of a production instance (`live`) of the identity provider. */
 const KEYS = {
   test: { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY },
   live: {
@@ -49,12 +49,12 @@ export interface TestDependencies {
     /** Returns the commands that reached the KV server since the last call. */
     takeCommands(): string[][];
   };
-  /** The variables that a process is started with. */
+  /** Environment variables of each process of the service. */
   readonly environment: Readonly<Record<string, string>>;
   stop(): Promise<void>;
 }
 
-/** The service with dependencies that only this test file uses. */
+/** The running service and its dependencies. No other test file uses them. */
 export interface TestService extends TestDependencies {
   /** Address of the first process. */
   readonly url: string;
@@ -109,9 +109,9 @@ export function findPrivateLines(output: string, environment: Readonly<Record<st
 export async function startServiceProcess(
   environment: Readonly<Record<string, string>>,
   checkout = '.',
-  ownPort?: number,
+  fixedPort?: number,
 ): Promise<ServiceProcess> {
-  const port = ownPort ?? (await freePort());
+  const port = fixedPort ?? (await freePort());
   const child = spawn(process.execPath, [...programOf(checkout), '-p', String(port)], {
     cwd: checkout,
     env: {
@@ -157,7 +157,7 @@ export async function startServiceProcess(
     output,
     exited,
     async stop() {
-      // On SIGTERM the service waits a second for idle connections, and tests have such connections.
+      // SIGINT ends the service immediately. On SIGTERM, it would wait for the idle connections of the test.
       await endProcess(pid, [{ signal: 'SIGINT', milliseconds: 5_000 }]);
       // `next dev` prints the URL of each request, and the provider's SDK passes tokens in URLs.
       const lines = MODE === 'dev' ? [] : findPrivateLines(output(), environment);
@@ -171,11 +171,14 @@ export interface TestDependenciesOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Server that hosts the database. The default is the server of the test run. */
   readonly server?: DatabaseServer;
-  /** Returns the value of DATABASE_URL, for another role or a pooler. The default is the `url` of the database. */
+  /** Returns the value of DATABASE_URL, which may name another role or a pooler. The default is the `url` of the database. */
   readonly databaseUrl?: (database: TestDatabase) => string | Promise<string>;
-  /** Kind of the identity provider's instance. The default is IDP_KEY_STYLE, or a development instance. */
+  /** Kind of the identity provider's instance. The default is `live` if IDP_KEY_STYLE is `live`, and otherwise `test`. */
   readonly keys?: keyof typeof KEYS;
-  /** Clock of the identity provider. If it is set, the provider retries webhooks with the delays of a real instance. */
+  /**
+   * Clock of the identity provider. If it is set, the provider retries webhooks with the delays of a real instance. Otherwise,
+   * the delays are a thousandth of these.
+   */
   readonly clock?: Clock;
 }
 

@@ -31,16 +31,19 @@ export type Details = z.infer<typeof Details>;
 
 type Variables = Readonly<Record<string, string>>;
 
-/** A local stack in a temporary folder. It does not use the service's variables of this environment. */
+/**
+ * A local stack: the service and its dependencies on this machine, as `npm run dev` or `npm run preview` starts them. It stores
+ * its files in a temporary folder and ignores the service's variables in the environment of the tests.
+ */
 export interface LocalStack {
   readonly folder: string;
-  /** Runs a command of the project in the environment of the stack. The command ends with this process. */
+  /** Runs a command of the project in the environment of the stack. The command is killed when this process ends. */
   run(command: string, args: readonly string[], more?: Variables): Run;
   /** Runs the same program as `npm run dev` or `npm run preview`. */
   launch(mode: 'dev' | 'preview', more?: Variables): Run;
   /** Launches the stack and resolves once it is ready. Rejects with its errors if it exits or times out. */
   start(mode: 'dev' | 'preview'): Promise<Run & { printed: string; details: Details }>;
-  /** Returns the ids of all processes with the folder of this stack in their environment. Works on Linux only. */
+  /** Returns the ids of all processes whose environment contains the folder of this stack. Works on Linux only. */
   processes(): string[];
   /** Stops the processes that still run, and removes the folder. */
   remove(): Promise<void>;

@@ -33,7 +33,7 @@ function prometheusNames({ name, unit, kind }: Pick<ReceivedMetric, 'name' | 'un
   return [kind === 'counter' ? `${plain}_total` : plain];
 }
 
-/** Returns the table of metrics in docs/telemetry.md. */
+/** Returns the Markdown table of metrics that docs/telemetry.md must contain. */
 export function metricsTable(metrics: readonly ReceivedMetric[]): string {
   const rows = metrics.map((metric) => {
     const attributes = new Set(metric.points.flatMap((point) => Object.keys(point.attributes)));

@@ -13,12 +13,12 @@ const resolveUserId = vi.fn(async (id: string, _issuedAt: () => number | undefin
 describe.each([
   ['JWKS', {}],
   ['public key', { jwtKey: idp.publicKeyPem }],
-])('The authentication adapter that uses the %s', (name, by) => {
-  const port = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...by });
+])('The authentication adapter that uses the %s', (name, jwtKey) => {
+  const port = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...jwtKey });
   const authenticate = (headers: Record<string, string>) =>
     authenticateRequest(new Request('https://app.example.com/any', { headers }), port, resolveUserId);
 
-  test('The adapter resolves a verified session to the authenticated context', async () => {
+  test('The authentication adapter resolves a verified session to the authenticated context', async () => {
     const { id } = idp.createUser({ email: `${name.replace(' ', '-')}@example.com` });
     const headers = bearer(idp.sessionToken(idp.createSession(id).id));
     expect(await authenticate(headers)).toEqual({
@@ -28,19 +28,20 @@ describe.each([
     });
   });
 
-  test('The adapter passes the issue time of the token on, and a forgotten user is unauthenticated', async () => {
+  test('The lookup of the user gets the issue time of the token, and a request is unauthenticated if the lookup returns undefined', async () => {
     resolveUserId.mockClear();
     const iat = now() - 30;
     expect(await authenticate(bearer(tokenFor(idp, 'user_1', { iat })))).toBeDefined();
     expect(resolveUserId.mock.calls.map(([, issuedAt]) => issuedAt())).toEqual([iat]);
-    const forgetful = async () => undefined;
+    // The lookup returns undefined for a user that an operator has deleted.
+    const resolveForgotten = async () => undefined;
     const request = new Request('https://app.example.com/any', { headers: bearer(tokenFor(idp, 'user_1')) });
-    expect(await authenticateRequest(request, port, forgetful)).toBeUndefined();
+    expect(await authenticateRequest(request, port, resolveForgotten)).toBeUndefined();
   });
 
   test.each<[string, () => Record<string, string>]>([
     ['no credential', () => ({})],
-    ['a bearer that is not a token', () => bearer('hello')],
+    ['a bearer value that is not a token', () => bearer('hello')],
     ['an expired token', () => bearer(tokenFor(idp, 'user_1', { exp: 1 }))],
     ['a pending session', () => bearer(tokenFor(idp, 'user_1', { sts: 'pending' }))],
     ['an empty user id', () => bearer(tokenFor(idp, ''))],

@@ -20,7 +20,7 @@ afterEach(async () => {
   await closeDatabase();
 });
 
-test('The first query opens the pool, attaches it to the platform and shows its counts to the metrics', async () => {
+test('The first query opens the connection pool, attaches it to Vercel and makes it available to the metrics', async () => {
   for (let call = 0; call < 2; call += 1) await closeDatabase();
   expect(databasePool.current).toBeUndefined();
   await pingDatabase(1_000);
@@ -28,7 +28,7 @@ test('The first query opens the pool, attaches it to the platform and shows its 
   expect(attachDatabasePool).toHaveBeenCalledWith(databasePool.current);
 });
 
-test('A shutdown closes all connections, and a later query opens a new pool', async () => {
+test('A shutdown closes all database connections, and a later query opens a new pool', async () => {
   await pingDatabase(1_000);
   const pool = databasePool.current;
   await loaded.closeDependencies();
@@ -37,7 +37,7 @@ test('A shutdown closes all connections, and a later query opens a new pool', as
   expect(databasePool.current).not.toBe(pool);
 });
 
-test('The loss of an idle connection is logged and does not end the process', async () => {
+test('The loss of an idle database connection is logged and does not end the process', async () => {
   const warn = vi.spyOn(loaded.log, 'warn').mockReturnValue();
   await pingDatabase(1_000);
   await database.proxy.treat('reset');
@@ -73,10 +73,22 @@ test('Statements of withConnection() run on one connection, which is closed afte
   expect(databasePool.current?.totalCount).toBe(0);
 });
 
-test('At most ten queries run at the same time', async () => {
+test('At most ten database connections are open at the same time', async () => {
   const connections = Array.from({ length: 11 }, () =>
     withConnection(({ rows }) => rows('SELECT pg_sleep(0.2)')),
   );
   await expect.poll(() => databasePool.current).toMatchObject({ totalCount: 10, waitingCount: 1 });
   await Promise.all(connections);
+});
+
+test('withConstraintErrors() turns a violated exclusion constraint into a 409', async () => {
+  await database.pool.query(`CREATE TABLE bookings (slots int4range, EXCLUDE USING gist (slots WITH &&));
+    GRANT ALL ON bookings TO PUBLIC`);
+  const { database: client } = await import('#lib/storage/database');
+  const { withConstraintErrors } = await import('#lib/storage/constraint-error');
+  const book = (slots: string) =>
+    withConstraintErrors(client().$executeRaw`INSERT INTO bookings VALUES (${slots}::int4range)`);
+  expect(await book('[1,3)')).toBe(1);
+  await expect(book('[2,4)')).rejects.toMatchObject({ name: 'HttpError', status: 409 });
+  expect(await book('[3,4)')).toBe(1);
 });

@@ -22,11 +22,11 @@ Object.assign(handlers.events, profileEvents, {
   'test.event': defineEvent(z.object({ id: z.string() }), (data, context) => handle(data, context)),
 });
 
-// Roles belong to the server, which a test run that was killed may have left with another database.
+// A role belongs to the whole PostgreSQL server. The random name avoids a conflict with the role of a killed test run.
 const ROLE = `events_${randomBytes(6).toString('hex')}`;
 const database = await createTestDatabase();
 const { pool, rowsOf } = database;
-// The privileges of docs/deploy.md. In a real project, a migration creates `profiles` and grants its privileges.
+// Grants the privileges on the service's tables as in docs/deploy.md. In a real project, a migration creates `profiles`.
 await pool.query(`
   CREATE TABLE profiles (user_id UUID PRIMARY KEY REFERENCES users, first_name TEXT);
   CREATE ROLE ${ROLE} LOGIN PASSWORD 'events';
@@ -81,7 +81,7 @@ const profiles = async () =>
 const user = (first_name: string, updated_at: number) => ({ id: 'user_ada', first_name, updated_at });
 
 describe('A handler of an event', () => {
-  test('The writes of a handler and the message id are committed together, and a second delivery does not run the handler', async () => {
+  test('The writes of a handler and the message id are stored, and another delivery of the message does not run the handler', async () => {
     const id = newId();
     const timestamp = Date.now() - 1_000;
     for (let delivery = 0; delivery < 3; delivery += 1)
@@ -95,7 +95,7 @@ describe('A handler of an event', () => {
   });
 
   test.each(['read committed', 'repeatable read', 'serializable'])(
-    'Concurrent deliveries of a message write once, at isolation level %s',
+    'Concurrent deliveries of a message run its handler once at isolation level %s',
     async (level) => {
       await closeDatabase();
       await pool.query(`ALTER ROLE ${ROLE} SET default_transaction_isolation = '${level}'`);
@@ -116,7 +116,7 @@ describe('A handler of an event', () => {
     },
   );
 
-  test('After an error of a handler, nothing is committed, and the next delivery completes the event', async () => {
+  test('After a handler throws, nothing is committed, and the next delivery completes the event', async () => {
     handle.mockImplementationOnce(async (data, { transaction, isNewest }) => {
       await isNewest(data.id);
       await write(transaction, data.id);
@@ -177,7 +177,7 @@ describe('A handler of an event', () => {
     expect(await rowsOf('slow')).toHaveLength(1);
   });
 
-  test('The transaction of a handler has an idle timeout of 8 s, so PostgreSQL ends it if the process stops', async () => {
+  test('The transaction of a handler has an idle timeout of 8 s, so PostgreSQL ends it if the process is suspended', async () => {
     let timeout: unknown;
     handle.mockImplementationOnce(async (_data, { transaction }) => {
       timeout =
@@ -187,7 +187,7 @@ describe('A handler of an event', () => {
     expect(timeout).toEqual([{ value: '8s' }]);
   });
 
-  test('An event whose data does not match the schema gets a 400 without a database statement', async () => {
+  test('An event whose data does not match the schema of its handler gets a 400 without a database statement', async () => {
     database.takeStatements();
     expect(await deliver('test.event', { id: 7 })).toEqual(invalid);
     expect(await deliver('test.event', undefined)).toEqual(invalid);
@@ -203,7 +203,7 @@ describe('A handler of an event', () => {
     },
   );
 
-  test('Each message deletes up to ten rows that are older than 30 days from each webhook table', async () => {
+  test('Each handled message deletes up to ten rows that are older than 30 days from each webhook table', async () => {
     for (const [table, columns, values] of [
       ['webhook_messages', 'id, received_at', ''],
       ['webhook_subjects', 'id, received_at, applied_time', ', 1'],
@@ -234,7 +234,7 @@ test('The role of the service may store a pending deletion, and start its time a
 });
 
 describe('Ordering', () => {
-  test('A late event does not overwrite a newer state, but an event with the same time does', async () => {
+  test('An event does not overwrite the profile of a newer event, but overwrites that of an event with the same time', async () => {
     await deliver('user.created', user('first', 1_000));
     await deliver('user.updated', user('third', 3_000));
     expect(await deliver('user.updated', user('second', 2_000))).toEqual(acknowledged('user.updated'));
@@ -244,7 +244,7 @@ describe('Ordering', () => {
     expect(await profiles()).toEqual([{ id: 'user_ada', name: 'third again' }]);
   });
 
-  test('After concurrent events of a user, the newest state is stored', async () => {
+  test('After concurrent events of a user, the profile of the newest event is stored', async () => {
     await deliver('user.created', user('0', 0));
     const times = [4, 8, 1, 7, 2, 6, 3, 5];
     const responses = await Promise.all(
@@ -254,7 +254,7 @@ describe('Ordering', () => {
     expect(await profiles()).toEqual([{ id: 'user_ada', name: '8' }]);
   });
 
-  test('A late update does not restore the profile of a deleted user, and the row in `users` stays', async () => {
+  test('A user.updated event from before user.deleted does not restore the profile, and the row in `users` stays', async () => {
     const now = Date.now();
     await deliver('user.created', user('Ada', now - 3_000));
     await deliver('user.deleted', { id: 'user_ada', object: 'user', deleted: true }, { timestamp: now });
@@ -274,7 +274,7 @@ describe('user.created', () => {
     expect(await profiles()).toEqual([{ id: 'user_ada', name: 'new' }]);
   });
 
-  test('A failed handler does not undo the registration', async () => {
+  test('A failed handler of user.created does not undo the registration of the user', async () => {
     const id = newId();
     await pool.query('ALTER TABLE profiles RENAME TO hidden_profiles');
     expect(await deliver('user.created', user('Ada', 1), { id })).toEqual(failed);
@@ -290,7 +290,7 @@ describe('user.created', () => {
   });
 
   test.each([{ id: '' }, { id: null }, {}, undefined, 'text'])(
-    'A user.created without an id is acknowledged without a database statement: %j',
+    'A user.created event without an id is acknowledged without a database statement: %j',
     async (data) => {
       database.takeStatements();
       expect(await deliver('user.created', data)).toEqual(acknowledged('user.created'));
@@ -299,7 +299,7 @@ describe('user.created', () => {
   );
 
   test.each([7, false, {}, 'a\0b', 'u'.repeat(256)])(
-    'A user.created with an id that cannot be registered gets a 400: %j',
+    'A user.created event with an id that cannot be registered gets a 400: %j',
     async (id) => {
       database.takeStatements();
       expect(await deliver('user.created', { id })).toEqual(invalid);

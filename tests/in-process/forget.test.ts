@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database, kv } = await startInProcess();
+/** Returns the cache key under which the internal id of a user is stored. */
 const key = (user: string) => `auth:user-id-by-idp:${user}`;
 const cached = (user: string) => kv.engine.call('GET', key(user));
 
@@ -18,19 +19,22 @@ const {
   ...(await import('#lib/user-id')),
 }));
 
-/** Forgets a user. Calls `meanwhile` instead of the pause. */
+/**
+ * Calls `forget()`, which deletes the row and the cached id of a user and stores a hash of the id in `forgotten_users`. Calls
+ * `meanwhile` instead of the pause in which `forget()` waits for the lookups in flight.
+ */
 const forget = (user: string, meanwhile: () => Promise<unknown> = async () => undefined, days = 30) =>
   forgetUser(user, days, meanwhile);
-/** Resolves the id of a user with a session token that was issued at this time. By default, long ago. */
+/** Resolves the id of a user with a session token that was issued at this time (seconds since 1970). */
 async function resolve(user: string, issuedAt = 0): Promise<string> {
   const userId = await resolveUserId(user, () => issuedAt);
   if (userId === undefined) throw new Error('The user is forgotten');
   return userId;
 }
-/** Returns a token time at which a user that is forgotten now may come back. */
+/** Returns the issue time of a session token that may link a user again after a deletion at the present time. */
 const later = () => Date.now() / 1000 + 60;
 
-/** Commands and statements in the order of their arrival. */
+/** First words of the cache commands and database statements, in the order of their arrival. */
 const steps: string[] = [];
 const record = database.proxy.onClientData;
 
@@ -47,23 +51,24 @@ afterEach(async () => {
   await kv.proxy.treat('forward');
 });
 
-test('The deletion removes the entry, the row, the entry, and the entry again after the pause', async () => {
+test('forget() deletes the cached id before and after the row, and once more after the pause', async () => {
   await resolve('user_gone');
   steps.length = 0;
   const result = await forget('user_gone', async () => steps.push('pause'));
   expect(result).toBe('forgotten');
   const changes = steps.filter((step) => !['BEGIN', 'SET', 'COMMIT'].includes(step));
+  // WITH stores the hash in `forgotten_users`. The first DELETE removes expired hashes, and the second one removes the row.
   expect(changes).toEqual(['DEL', 'WITH', 'DELETE', 'DELETE', 'DEL', 'pause', 'DEL', 'SELECT']);
   expect([await database.rowsOf('user_gone'), await cached('user_gone')]).toEqual([[], null]);
 });
 
-test('An id that a lookup stores during the pause is removed after it', async () => {
+test('forget() deletes an id that a lookup caches during the pause', async () => {
   const userId = await resolve('user_late_write');
   const result = await forget('user_late_write', () => kv.engine.call('SET', key('user_late_write'), userId));
   expect([result, await cached('user_late_write')]).toEqual(['forgotten', null]);
 });
 
-test('A user that is linked again during the pause keeps the new row', async () => {
+test('forget() keeps the new row of a user that is linked again during the pause', async () => {
   const userId = await resolve('user_back');
   let next = '';
   const result = await forget('user_back', async () => {
@@ -75,7 +80,7 @@ test('A user that is linked again during the pause keeps the new row', async () 
   expect(await resolve('user_back')).toBe(next);
 });
 
-test('A row that another table refers to is not deleted', async () => {
+test('forget() does not delete a row that another table refers to', async () => {
   const userId = await resolve('user_referenced');
   await database.pool.query(`CREATE TABLE orders (user_id uuid REFERENCES users (id))`);
   await database.pool.query('INSERT INTO orders VALUES ($1)', [userId]);
@@ -84,7 +89,7 @@ test('A row that another table refers to is not deleted', async () => {
   expect([...(await forgottenUntil(['user_referenced']))]).toEqual([]);
 });
 
-test('Without a response of the cache, the deletion rejects before it and is uncertain after it', async () => {
+test('forget() rejects if the cache fails before the row is deleted, and returns `uncertain` if the cache fails afterwards', async () => {
   const kept = await resolve('user_kept');
   await resolve('user_uncertain');
   let rejected: unknown;
@@ -97,7 +102,7 @@ test('Without a response of the cache, the deletion rejects before it and is unc
   expect(await database.rowsOf('user_kept')).toMatchObject([{ id: kept }]);
 });
 
-test('For 0 days, nothing is stored, and any registration links the user again', async () => {
+test('forget() for 0 days adds no row to `forgotten_users`, and any registration links the user again', async () => {
   await resolve('user_unprotected');
   const { rows: before } = await database.pool.query('SELECT FROM forgotten_users');
   expect(await forget('user_unprotected', undefined, 0)).toBe('forgotten');
@@ -106,13 +111,13 @@ test('For 0 days, nothing is stored, and any registration links the user again',
   expect(await registerByIdentityProviderUserId('user_unprotected')).toMatchObject({ created: true });
 });
 
-test('A deletion for 0 days deletes an earlier entry of the user', async () => {
+test('forget() for 0 days deletes the row of the user in `forgotten_users`', async () => {
   await forget('user_earlier');
   await forget('user_earlier', undefined, 0);
   expect(await registerByIdentityProviderUserId('user_earlier')).toMatchObject({ created: true });
 });
 
-test('A second key of the hash is rejected, and without a key no user is linked', async () => {
+test('The database rejects a second key for the hash of forgotten ids, and links no user without a key', async () => {
   const { pool } = database;
   await expect(pool.query(`INSERT INTO forgotten_users_key VALUES ('\\x00')`)).rejects.toThrow('single_row');
   const { rows } = await pool.query('DELETE FROM forgotten_users_key RETURNING key');
@@ -121,7 +126,7 @@ test('A second key of the hash is rejected, and without a key no user is linked'
   expect(await registerByIdentityProviderUserId('user_without_key')).toMatchObject({ created: true });
 });
 
-test('The entry contains no id and lasts the given number of days', async () => {
+test('A row of `forgotten_users` contains a hash instead of the id and expires after the given number of days', async () => {
   await forget('user_30_days');
   await forget('user_400_days', undefined, 400);
   const { rows } = await database.pool.query(
@@ -138,7 +143,7 @@ test('The entry contains no id and lasts the given number of days', async () => 
   ]);
 });
 
-test('A second deletion of a user starts the time of the entry again', async () => {
+test('A second forget() sets a new time of deletion, so tokens from between the two calls do not link the user', async () => {
   await forget('user_twice');
   await resolve('user_twice', later());
   await database.pool.query(`UPDATE forgotten_users SET forgotten_at = forgotten_at - interval '1 day'`);
@@ -146,24 +151,24 @@ test('A second deletion of a user starts the time of the entry again', async () 
   await expect(resolve('user_twice', Date.now() / 1000)).rejects.toThrow('forgotten');
 });
 
-test('A deletion also deletes up to ten expired entries', async () => {
+test('forget() also deletes up to ten expired rows of `forgotten_users`', async () => {
   const users = Array.from({ length: 12 }, (_, index) => `user_expired_${index}`);
   for (const user of users) await forget(user);
   await database.pool.query('UPDATE forgotten_users SET expires_at = now()');
   const count = async () => (await database.pool.query('SELECT FROM forgotten_users')).rows.length;
   const before = await count();
-  await forget('user_who_deletes');
+  await forget('user_unexpired');
   expect(await count()).toBe(before + 1 - 10);
 });
 
-test('A user that is remembered is linked by any registration', async () => {
+test('After remember(), any registration links the forgotten user', async () => {
   await forget('user_remembered');
   expect(await registerByIdentityProviderUserId('user_remembered')).toBeUndefined();
   expect([await remember('user_remembered'), await remember('user_remembered')]).toEqual([true, false]);
   expect(await registerByIdentityProviderUserId('user_remembered')).toMatchObject({ created: true });
 });
 
-test('The role of the service can check ids, but cannot read the entries or the key', async () => {
+test('The database role of the service can check whether an id is forgotten, but cannot read the hashes or their key', async () => {
   const client = await database.pool.connect();
   try {
     await client.query(

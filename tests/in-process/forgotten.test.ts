@@ -7,9 +7,9 @@ import { signatureHeaders } from '../harness/requests';
 
 const { database, kv } = await startInProcess();
 
-/** The session that the fake SDK reports to pages and actions. */
+/** The session that the mocked SDK reports to pages and actions. */
 const session = { isAuthenticated: true, userId: '', sessionId: 'sess_1', sessionClaims: { iat: 0 } };
-/** Headers that a page gets. The last one makes it a page (lib/idp/sanitize-request.ts). */
+/** Headers of a page request. `loadProcess` adds the header that marks a request as one for a page. */
 const pageHeaders = new Headers({ 'x-request-id': 'page' });
 vi.mock('#lib/idp/server', () => ({ auth: async () => session }));
 vi.mock('next/headers', () => ({ headers: async () => pageHeaders }));
@@ -44,7 +44,7 @@ const loadProcess = () =>
     const handlers = { 'user.created': () => async () => (handled += 1) };
     return {
       register: register.registerByIdentityProviderUserId,
-      /** Calls the guard with a token that was issued at this time. Returns its fields of the log line. */
+      /** Calls the guard with a token that was issued at this time (seconds since 1970). Returns its log fields. */
       guard: async (name: string, issuedAt: number) =>
         (await withFields(() => guard.contextOf({ user: name, issuedAt: () => issuedAt }))).fields,
       resolve: ids.resolveUserId,
@@ -84,7 +84,7 @@ afterEach(async () => {
     DROP TRIGGER IF EXISTS pause_insert ON users; DROP FUNCTION IF EXISTS pause_insert; DROP TABLE IF EXISTS children`);
 });
 
-test('Without the permission of a newer token, nothing links a forgotten user, and the row and the cached id stay absent', async () => {
+test('A webhook, a register call, a guard with an older token and a backfill do not link a forgotten user', async () => {
   await one.guard('user_1', LONG_AGO);
   expect(await one.forget('user_1')).toBe('forgotten');
   const acknowledgment = { received: true, eventType: 'user.created', registered: 'forgotten', handled: 0 };
@@ -97,7 +97,7 @@ test('Without the permission of a newer token, nothing links a forgotten user, a
   expect([await idsOf('user_1'), await cached('user_1')]).toEqual([[], null]);
 });
 
-test('A new user takes no statement for the check, and a forgotten one takes four', async () => {
+test('A webhook registers a new user with two statements, and finds that a user is forgotten with four', async () => {
   const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
   await one.deliver('user_unknown');
   expect(statements().slice(0, 2)).toEqual(['SELECT', 'INSERT']);
@@ -122,7 +122,7 @@ test('A token links a forgotten user if it was issued more than 5 s after the de
   expect(await other.guard('user_back', LONG_AGO)).toEqual({ cache: 'hit' });
 });
 
-test('The time of a token is read only after a miss of the cache', async () => {
+test('The issue time of a token is read only after a cache miss', async () => {
   const issuedAt = vi.fn(() => LONG_AGO);
   const userId = await one.resolve('user_cached', issuedAt);
   expect(issuedAt).toHaveBeenCalledTimes(1);
@@ -130,7 +130,7 @@ test('The time of a token is read only after a miss of the cache', async () => {
   expect(issuedAt).toHaveBeenCalledTimes(1);
 });
 
-test('A page and an action follow the same rule as the guard', async () => {
+test('A page and a server action link a forgotten user only if the session token is newer than the deletion', async () => {
   await one.forget('user_of_page');
   Object.assign(session, { userId: 'user_of_page', sessionClaims: { iat: LONG_AGO } });
   expect(await one.getUser()).toBeUndefined();
@@ -144,25 +144,28 @@ test('A page and an action follow the same rule as the guard', async () => {
   expect(await one.getUser()).toMatchObject({ identityProviderUserId: 'user_of_page' });
 });
 
-test('A session without a token time does not link a forgotten user', async () => {
+test('A session token without an issue time does not link a forgotten user', async () => {
   await one.forget('user_timeless');
   expect(await one.resolve('user_timeless', () => undefined)).toBeUndefined();
 });
 
 const kinds = ['delivery', 'register call', 'guard with an older token'] as const;
-test.each(kinds)('A guard with a newer token is not rejected with a concurrent %s', async (kind) => {
-  const user = `user_with_${kind}`;
-  await one.forget(user);
-  const rejected = {
-    delivery: () => one.deliver(user),
-    'register call': () => one.register(user),
-    'guard with an older token': () => one.guard(user, LONG_AGO),
-  }[kind];
-  const [, guarded] = await Promise.all([rejected(), one.guard(user, later())]);
-  expect(guarded).toEqual({ cache: 'miss', caller: 'created' });
-});
+test.each(kinds)(
+  'A guard with a newer token links a forgotten user even if a concurrent %s is rejected',
+  async (kind) => {
+    const user = `user_with_${kind}`;
+    await one.forget(user);
+    const rejected = {
+      delivery: () => one.deliver(user),
+      'register call': () => one.register(user),
+      'guard with an older token': () => one.guard(user, LONG_AGO),
+    }[kind];
+    const [, guarded] = await Promise.all([rejected(), one.guard(user, later())]);
+    expect(guarded).toEqual({ cache: 'miss', caller: 'created' });
+  },
+);
 
-test('Of concurrent calls for a forgotten user, only the guard with a newer token creates the row', async () => {
+test('Only the guard with a newer token creates the row if several calls for a forgotten user are concurrent', async () => {
   for (let round = 0; round < 20; round += 1) {
     const user = `user_concurrent_${round}`;
     await one.forget(user);
@@ -180,7 +183,7 @@ test('Of concurrent calls for a forgotten user, only the guard with a newer toke
   }
 });
 
-/** Returns true once a session waits for a lock of the sessions that the query selects. */
+/** Returns true once `count` connections of this database wait for a lock. */
 const isBlocked = (count: number) =>
   waitUntil(async () => {
     const { rows } = await database.pool.query(
@@ -189,7 +192,7 @@ const isBlocked = (count: number) =>
     return rows.length >= count;
   }, 10_000);
 
-test('An insert that starts during the deletion waits for it and finds the entry', async () => {
+test('An insert that starts during the deletion of a forgotten user waits for the deletion and does not link the user', async () => {
   const userId = await one.resolve('user_deleting', () => LONG_AGO);
   await database.pool.query('CREATE TABLE children (user_id uuid REFERENCES users (id) ON DELETE CASCADE)');
   await database.pool.query('INSERT INTO children VALUES ($1)', [userId]);
@@ -210,7 +213,7 @@ test('An insert that starts during the deletion waits for it and finds the entry
 });
 
 test.each(['user_inserting', 'user_inserting_again'])(
-  'A deletion that starts during an insert waits for it and deletes the row: %s',
+  'A deletion that starts during the insert of the user waits for the insert and deletes the row: %s',
   async (user) => {
     await database.pool.query(`
       CREATE FUNCTION pause_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -233,7 +236,7 @@ test.each(['user_inserting', 'user_inserting_again'])(
   },
 );
 
-test('After a deletion that runs at the same time as registrations, there is never a row', async () => {
+test('A user has no row after a deletion that runs at the same time as registrations', async () => {
   const users = Array.from({ length: 200 }, (_, index) => `user_racing_${index}`);
   await inParallel(10, users, async (user) => {
     await Promise.all([
@@ -247,10 +250,10 @@ test('After a deletion that runs at the same time as registrations, there is nev
 });
 
 const MANY = Array.from({ length: 10_000 }, (_, index) => `user_many_${String(index).padStart(5, '0')}`);
-/** Pages of a backfill. */
+/** The users in the pages in which a backfill links them. */
 const PAGES = Array.from({ length: 20 }, (_, page) => MANY.slice(page * 500, (page + 1) * 500));
 
-/** Registers all users by a backfill, and at the same time every fourth of them by one of these ways. */
+/** Registers all users with a backfill. At the same time, registers every fourth user through another entry point. */
 async function registerAll(): Promise<void> {
   const ways = [
     (user: string) => one.deliver(user),
@@ -268,10 +271,10 @@ async function registerAll(): Promise<void> {
   await Promise.all([calls, backfill]);
 }
 
-test('Of 10,000 forgotten users, none comes back before its entry expires, and each comes back after it', async () => {
+test('10,000 forgotten users are not linked before their rows in `forgotten_users` expire, and all are linked afterwards', async () => {
   for (const page of PAGES) await one.linkMany(page);
   expect(await database.users('user_many_%')).toHaveLength(10_000);
-  // The statements of a deletion, for all users at once.
+  // Runs the statements of `deleteLink` for all users at once.
   await database.pool.query(`
     INSERT INTO forgotten_users
       SELECT forgotten_user_hash(identity_provider_user_id), now(), now() + interval '1 day' FROM users

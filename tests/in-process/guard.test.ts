@@ -17,7 +17,7 @@ test('A request with a verified session gets a frozen context with the id of the
   expect(Object.isFrozen(context)).toBe(true);
 });
 
-test('A request without a verified session causes no command and no statement', async () => {
+test('A request without a verified session causes no cache command and no database statement', async () => {
   expect(await contextOf({ user: undefined, reason: 'expired' })).toBeUndefined();
   expect([kv.takeCommands(), database.takeStatements()]).toEqual([[], []]);
 });
@@ -29,5 +29,6 @@ test('30 concurrent requests of three users get the id of their own user and sha
     expect(await database.rowsOf(user)).toMatchObject([{ id: contexts[index]?.userId }]);
   }
   expect(kv.takeCommands()).toHaveLength(6);
+  // One SELECT for all three users and one INSERT for each.
   expect(database.takeStatements()).toHaveLength(4);
 });

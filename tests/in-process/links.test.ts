@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { lockRow } from '../harness/dependencies/row-lock';
-import { allowInserts, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
+import {
+  allowInserts,
+  DISK_FULL,
+  failInserts,
+  importAsProcess,
+  SERIALIZATION_FAILURE,
+  startInProcess,
+} from '../harness/in-process';
 
 const { database } = await startInProcess();
 const {
@@ -11,6 +18,9 @@ const {
   ...(await import('#lib/linking/links')),
   ...(await import('#lib/register')),
 }));
+// A link is a row of the table `users`. It contains the identity provider's id and the service's id of one user.
+
+/** Returns the first words of the statements since the last call. */
 const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
 
 beforeEach(() => {
@@ -51,15 +61,15 @@ test('linkMany() does not count a user that another transaction links first', as
 });
 
 test('linkMany() repeats a transaction that lost a race, and passes any other error through', async () => {
-  await failInserts(database, '40001', 1);
+  await failInserts(database, SERIALIZATION_FAILURE, 1);
   expect(await linkMany(['user_h'])).toEqual({ linked: 1, forgotten: 0 });
   await allowInserts(database);
-  await failInserts(database, '53100', 1);
+  await failInserts(database, DISK_FULL, 1);
   await expect(linkMany(['user_i'])).rejects.toThrow();
   expect(await database.rowsOf('user_i')).toEqual([]);
 });
 
-test('A registration whose insert has no effect, although there is no row, rejects', async () => {
+test('A registration rejects if its insert creates no row although the user has none', async () => {
   await database.pool.query(`
     CREATE FUNCTION fail_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
     CREATE TRIGGER fail_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION fail_insert()`);

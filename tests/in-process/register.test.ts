@@ -1,11 +1,14 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { waitUntil } from '../../dev/system/processes';
 import { lockInserts, lockRow, lockTable } from '../harness/dependencies/row-lock';
-import { allowInserts, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
+import { allowInserts, DISK_FULL, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database } = await startInProcess();
 
-/** Returns the function of a process of its own. It throws for a forgotten user. */
+/**
+ * Returns the register function as a separate process would load it. The function throws for a forgotten user. A user is
+ * forgotten for some days after an operator has deleted the row. In this time, only a later session token may create it again.
+ */
 const loadRegister = async () => {
   const { registerByIdentityProviderUserId } = await importAsProcess(() => import('#lib/register'));
   return async (user: string) => {
@@ -31,7 +34,7 @@ afterEach(async () => {
   await allowInserts(database);
 });
 
-test('A new user takes two statements, an existing one takes one', async () => {
+test('The registration of a new user takes two statements, and that of an existing user takes one', async () => {
   const first = await register('user_new');
   expect(statements()).toEqual(['SELECT', 'INSERT']);
   const second = await register('user_new');
@@ -40,7 +43,7 @@ test('A new user takes two statements, an existing one takes one', async () => {
   expect(await idsOf('user_new')).toEqual([first.userId]);
 });
 
-test('If another transaction inserts the user first and commits, the waiting call returns that id', async () => {
+test('If another transaction inserts the user first and commits, the waiting registration returns the id of that row', async () => {
   const winner = await lockRow(database, 'user_lost');
   const loser = register('user_lost');
   expect(await winner.waiting(1)).toBe(true);
@@ -50,7 +53,7 @@ test('If another transaction inserts the user first and commits, the waiting cal
   expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT']);
 });
 
-test('If another transaction inserts the user first and rolls back, the waiting call creates the user', async () => {
+test('If another transaction inserts the user first and rolls back, the waiting registration creates the user', async () => {
   const other = await lockRow(database, 'user_won');
   const call = register('user_won');
   expect(await other.waiting(1)).toBe(true);
@@ -69,15 +72,15 @@ test('If two processes insert a user at the same time, one of them creates the u
   expect(new Set(results.map(({ userId }) => userId))).toEqual(new Set(await idsOf('user_twice')));
 });
 
-test('Concurrent calls in one process share the statements and return one id, and one of them reports `created`', async () => {
+test('Concurrent registrations of a user in one process share the statements, and one of them reports `created`', async () => {
   const results = await Promise.all(Array.from({ length: 50 }, () => register('user_shared')));
   expect(statements()).toEqual(['SELECT', 'INSERT']);
   expect(results.filter(({ created }) => created)).toHaveLength(1);
   expect(new Set(results.map(({ userId }) => userId)).size).toBe(1);
 });
 
-test('Concurrent calls of a process share an error, and the next call succeeds', async () => {
-  await failInserts(database, '53100', 1);
+test('Concurrent registrations of a user in one process share an error, and the next registration succeeds', async () => {
+  await failInserts(database, DISK_FULL, 1);
   const results = await Promise.allSettled([register('user_failed'), register('user_failed')]);
   expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   expect(statements()).toEqual(['SELECT', 'INSERT']);
@@ -92,7 +95,7 @@ const LOST_RACES = [
 ] as const;
 
 test.each(LOST_RACES)(
-  'A call succeeds in its fifth attempt after four failures: %s (%s)',
+  'A registration succeeds in its fifth attempt after four failures: %s (%s)',
   async (_name, sqlState) => {
     await failInserts(database, sqlState, 4);
     expect(await register(`user_${sqlState}`)).toMatchObject({ created: true });
@@ -100,15 +103,18 @@ test.each(LOST_RACES)(
   },
 );
 
-test.each(LOST_RACES)('A call rejects after five attempts with a %s (%s)', async (_name, sqlState) => {
-  const user = `user_rejected_${sqlState}`;
-  await failInserts(database, sqlState, 5);
-  await expect(register(user)).rejects.toThrow();
-  expect(await idsOf(user)).toEqual([]);
-  expect(await register(user)).toMatchObject({ created: true });
-});
+test.each(LOST_RACES)(
+  'A registration rejects after five attempts with a %s (%s)',
+  async (_name, sqlState) => {
+    const user = `user_rejected_${sqlState}`;
+    await failInserts(database, sqlState, 5);
+    await expect(register(user)).rejects.toThrow();
+    expect(await idsOf(user)).toEqual([]);
+    expect(await register(user)).toMatchObject({ created: true });
+  },
+);
 
-test('A call whose insert is committed, but whose response is lost, rejects. A later call returns the id', async () => {
+test('A registration rejects if its insert is committed but the response is lost, and a later one returns the id', async () => {
   const { proxy } = database;
   const record = proxy.onClientData;
   await register('user_warm_up');
@@ -123,7 +129,7 @@ test('A call whose insert is committed, but whose response is lost, rejects. A l
   expect(await register('user_unheard')).toEqual({ userId, created: false });
 });
 
-test('A call rejects after 8 s, even if no single wait for the database reaches its timeout', async () => {
+test('A registration rejects after 8 s, even if no single wait for the database reaches its timeout', async () => {
   await (await import('#lib/storage/database')).closeDatabase();
   const table = await lockTable(database);
   await database.proxy.treat('hold');
@@ -148,7 +154,7 @@ test('A call rejects after 8 s, even if no single wait for the database reaches 
   }
 });
 
-test('Without the unique key, a call rejects and creates no row', async () => {
+test('Without the unique key of the table, a registration rejects and creates no row', async () => {
   const key = 'users_identity_provider_user_id_key';
   await database.pool.query(`DROP INDEX ${key}`);
   await expect(register('user_without_key')).rejects.toThrow();
@@ -156,7 +162,7 @@ test('Without the unique key, a call rejects and creates no row', async () => {
   await database.pool.query(`CREATE UNIQUE INDEX ${key} ON users (identity_provider_user_id)`);
 });
 
-test('A call rejects if its row vanishes and the user is not forgotten, so that a delivery is not acknowledged', async () => {
+test('A registration that can neither find nor create a row rejects, and succeeds once inserts have an effect again', async () => {
   await database.pool.query(`
     CREATE FUNCTION skip_insert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
     CREATE TRIGGER skip_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION skip_insert()`);

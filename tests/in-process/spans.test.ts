@@ -35,7 +35,7 @@ const telemetry: Telemetry = {
 };
 enableTelemetry(telemetry);
 afterAll(() => {
-  // The next test file of this worker shares the state of the process.
+  // The next test file of this worker uses the same telemetry, because the process stores it.
   telemetry.withSpan = (_name, work) => work();
 });
 
@@ -91,26 +91,26 @@ test('The span of a request without a session has the outcome rejected', async (
   expect(spans).toEqual([['guard', 'rejected']]);
 });
 
-test('The span of a verified delivery has the outcome verified, and its age is recorded', async () => {
+test('The span of a verified webhook has the outcome verified, and the time of the event is recorded', async () => {
   const payload = '{"type":"user.updated","timestamp":1700000000000}';
   await receiveWebhook(payload, new Headers(signatureHeaders(payload)), {});
   expect(spans).toEqual([['verify webhook', 'verified']]);
   expect(recordEvent).toHaveBeenCalledExactlyOnceWith(1_700_000_000_000);
 });
 
-test('The age of a delivery without a time is not recorded', async () => {
+test('Telemetry records no time for a webhook event without a timestamp', async () => {
   const payload = '{"type":"user.updated"}';
   await receiveWebhook(payload, new Headers(signatureHeaders(payload)), {});
   expect(recordEvent).not.toHaveBeenCalled();
 });
 
-test('The span of a delivery with an invalid signature has the outcome rejected', async () => {
+test('The span of a webhook with an invalid signature has the outcome rejected', async () => {
   const headers = new Headers(signatureHeaders('{"type":"user.updated"}'));
   await expect(receiveWebhook('{}', headers, {})).rejects.toThrow('Invalid webhook signature');
   expect(spans).toEqual([['verify webhook', 'rejected']]);
 });
 
-test('The span of a registration that fails is reported, and its error is passed through', async () => {
+test('The span of work that rejects is reported, and withSpan() passes the error through', async () => {
   const failing = withSpan(
     'register',
     () => Promise.reject(new Error('failed by a test')),

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { CommandError } from '../../dev/kv/server';
-import { allowInserts, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
+import { allowInserts, DISK_FULL, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database, kv } = await startInProcess();
 
@@ -11,7 +11,10 @@ const cached = (user: string) => kv.engine.call('GET', key(user));
 /** Returns the names of the commands that reached the cache since the last call. */
 const commands = () => kv.takeCommands().map(([name]) => name);
 
-/** Returns a function that resolves the id of a user in a process of its own, and the fields of its log line. */
+/**
+ * Loads the modules of the service again, as a separate process would. Returns a function that resolves the id of a user. The
+ * function returns the id and the log fields.
+ */
 const loadProcess = () =>
   importAsProcess(async () => {
     const [{ withLogFields }, { resolveUserId }] = await Promise.all([
@@ -39,7 +42,7 @@ afterEach(async () => {
   await allowInserts(database);
 });
 
-test('The first call of a user is a miss that stores the id, and the second is a hit without a statement', async () => {
+test('The first lookup of a user is a cache miss that stores the id, and the second is a hit without a statement', async () => {
   const first = await resolve('user_new');
   expect(first).toEqual({ userId: await cached('user_new'), cache: 'miss', caller: 'created' });
   expect(commands()).toEqual(['GET', 'SET']);
@@ -65,7 +68,7 @@ test.each(['', '42', 'null', 'user_1', '{"id":1}', `"${OTHER_ID}"`, `${OTHER_ID}
   },
 );
 
-test('A key of the wrong type is a miss, and the cache stays in use', async () => {
+test('A cache key of the wrong Redis type is a miss, and the cache stays in use', async () => {
   kv.beforeCommand = async (command) => {
     const message = 'WRONGTYPE Operation against a key holding the wrong kind of value';
     if (command.toUpperCase() === 'GET') throw new CommandError(message);
@@ -77,20 +80,20 @@ test('A key of the wrong type is a miss, and the cache stays in use', async () =
 });
 
 test.each(['ERR no WRONGTYPE Operation', 'WRONGTYPES', 'Command failed: ERR WRONGTYPE '])(
-  'An error of the store that only mentions a wrong type is a failure of the cache: %s',
+  'An error of the cache that only mentions WRONGTYPE counts as a failure of the cache: %s',
   async (message) => {
     kv.beforeCommand = () => Promise.reject(new CommandError(message));
     expect(await resolve(`user_${message}`)).toMatchObject({ cache: 'bypass' });
   },
 );
 
-test('Concurrent calls of a process for a cached user are all logged as hits, without a registration', async () => {
+test('Concurrent lookups of a cached user in one process are all logged as hits, without a registration', async () => {
   await kv.engine.call('SET', key('user_shared_hit'), OTHER_ID);
   const results = await Promise.all(Array.from({ length: 5 }, () => resolve('user_shared_hit')));
   expect(results).toEqual(Array.from({ length: 5 }, () => ({ userId: OTHER_ID, cache: 'hit' })));
 });
 
-test('After a failed read, the call does not write to the cache', async () => {
+test('After a failed cache read, a lookup does not write to the cache', async () => {
   kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));
   expect(await resolve('user_without_cache')).toMatchObject({ cache: 'bypass', caller: 'created' });
   expect(commands()).toEqual(['GET']);
@@ -98,7 +101,7 @@ test('After a failed read, the call does not write to the cache', async () => {
   expect(await cached('user_without_cache')).toBeNull();
 });
 
-test('After a failed write, the call returns the id, and the next call is a miss', async () => {
+test('After a failed cache write, a lookup returns the id, and the next lookup is a miss', async () => {
   kv.beforeCommand = async (command) => {
     if (command.toUpperCase() === 'SET') throw new Error('failed by a test');
   };
@@ -107,7 +110,7 @@ test('After a failed write, the call returns the id, and the next call is a miss
   expect(await resolve('user_not_stored')).toEqual({ userId, cache: 'miss', caller: 'existing' });
 });
 
-test('An entry expires ten minutes after the write, and a hit does not extend it', async () => {
+test('A cached id expires ten minutes after the write, and a hit does not extend this time', async () => {
   const start = Date.now();
   vi.useFakeTimers({ toFake: ['Date'], now: start });
   const { userId } = await resolve('user_expires');
@@ -119,7 +122,7 @@ test('An entry expires ten minutes after the write, and a hit does not extend it
   expect(await resolve('user_expires')).toEqual({ userId, cache: 'miss', caller: 'existing' });
 });
 
-test('Concurrent calls of a process share one lookup, and one of them is logged as the creator', async () => {
+test('Concurrent calls for a user in one process share one lookup, and one of them is logged as the creator', async () => {
   const results = await Promise.all(Array.from({ length: 20 }, () => resolve('user_shared')));
   expect(commands()).toEqual(['GET', 'SET']);
   expect(new Set(results.map(({ userId }) => userId)).size).toBe(1);
@@ -127,13 +130,13 @@ test('Concurrent calls of a process share one lookup, and one of them is logged 
   expect(callers.sort()).toEqual(['created', ...Array.from({ length: 19 }, () => 'existing')]);
 });
 
-test('A database error is passed through, and the cache stays empty', async () => {
-  await failInserts(database, '53100', 1);
+test('A lookup passes a database error through, and does not write to the cache', async () => {
+  await failInserts(database, DISK_FULL, 1);
   await expect(resolve('user_failed')).rejects.toThrow();
   expect([commands(), await cached('user_failed')]).toEqual([['GET'], null]);
 });
 
-test('Calls of two processes for a new user return one id, and the cache contains it', async () => {
+test('Concurrent lookups of a new user in two processes return one id, and the cache contains it', async () => {
   const elsewhere = await loadProcess();
   const results = await Promise.all([resolve('user_twice'), elsewhere('user_twice')]);
   const [row] = await database.rowsOf('user_twice');

@@ -2,7 +2,7 @@ import { Webhook } from 'svix';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod/mini';
 import { lockRow } from '../harness/dependencies/row-lock';
-import { allowInserts, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
+import { allowInserts, DISK_FULL, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
 
 const { database } = await startInProcess();
@@ -32,7 +32,7 @@ const loadProcess = () =>
 
 const { receive, defineEvent } = await loadProcess();
 const elsewhere = await loadProcess();
-const rowsOf = async (user: string) => (await database.rowsOf(user)).length;
+const countRows = async (user: string) => (await database.rowsOf(user)).length;
 
 beforeEach(() => {
   database.takeStatements();
@@ -42,21 +42,21 @@ afterEach(async () => {
   await allowInserts(database);
 });
 
-test('An acknowledged user.created has a row', async () => {
+test('The user of an acknowledged user.created event has a row', async () => {
   expect(await receive('user.created', 'user_new')).toMatchObject({ registered: 'created' });
-  expect(await rowsOf('user_new')).toBe(1);
+  expect(await countRows('user_new')).toBe(1);
 });
 
-test('A delivery without a row is not acknowledged, and the next delivery creates the row', async () => {
-  await failInserts(database, '53100', 1);
+test('A user.created event whose insert fails is not acknowledged, and its next delivery creates the row', async () => {
+  await failInserts(database, DISK_FULL, 1);
   await expect(receive('user.created', 'user_repeated')).rejects.toThrow();
-  expect(await rowsOf('user_repeated')).toBe(0);
+  expect(await countRows('user_repeated')).toBe(0);
   expect(await receive('user.created', 'user_repeated')).toMatchObject({ registered: 'created' });
   await database.proxy.treat('reset');
   await expect(receive('user.created', 'user_unreachable')).rejects.toThrow();
 });
 
-test('A delivery that loses the race is acknowledged only after the winner has committed', async () => {
+test('A delivery that loses a race to insert the user is acknowledged only after the winner has committed', async () => {
   const winner = await lockRow(database, 'user_raced');
   let isAcknowledged = false;
   const delivery = receive('user.created', 'user_raced').then((fields) => {
@@ -67,21 +67,21 @@ test('A delivery that loses the race is acknowledged only after the winner has c
   expect(isAcknowledged).toBe(false);
   await winner.commit();
   expect(await delivery).toMatchObject({ registered: 'existing' });
-  expect(await rowsOf('user_raced')).toBe(1);
+  expect(await countRows('user_raced')).toBe(1);
 });
 
-test('Of 20 concurrent deliveries to two processes, one creates the row', async () => {
+test('One of 20 concurrent deliveries of user.created to two processes creates the row', async () => {
   const deliveries = Array.from({ length: 20 }, (_, index) =>
     (index % 2 === 0 ? receive : elsewhere.receive)('user.created', 'user_many'),
   );
   const registered = (await Promise.all(deliveries)).map((fields) => fields.registered);
   expect(registered.filter((outcome) => outcome === 'created')).toHaveLength(1);
-  expect(await rowsOf('user_many')).toBe(1);
+  expect(await countRows('user_many')).toBe(1);
 });
 
-test('Another event registers no user', async () => {
+test('An event other than user.created registers no user', async () => {
   await receive('user.updated', 'user_updated');
-  expect([await rowsOf('user_updated'), database.takeStatements()]).toEqual([0, []]);
+  expect([await countRows('user_updated'), database.takeStatements()]).toEqual([0, []]);
 });
 
 const User = z.object({ id: z.string() });
@@ -100,7 +100,7 @@ test('A handler runs once for concurrent deliveries of a message to two processe
   expect(outcomes.map(({ handler }) => handler).sort()).toEqual(['completed', 'repeated', 'repeated']);
 });
 
-test('A handler that fails leaves the link and no message id, so that the next delivery runs it again', async () => {
+test('The next delivery of an event whose handler failed runs the handler again, and the user stays linked', async () => {
   let runs = 0;
   const handlers = {
     'user.created': defineEvent(User, async ({ id }, { isNewest }) => {
@@ -110,7 +110,7 @@ test('A handler that fails leaves the link and no message id, so that the next d
     }),
   };
   await expect(receive('user.created', 'user_failed', { handlers })).rejects.toThrow('failed by a test');
-  expect(await rowsOf('user_failed')).toBe(1);
+  expect(await countRows('user_failed')).toBe(1);
   const { rows } = await database.pool.query(`SELECT FROM webhook_subjects WHERE id = 'user_failed'`);
   expect(rows).toEqual([]);
   expect(await receive('user.created', 'user_failed', { handlers })).toMatchObject({
@@ -119,14 +119,14 @@ test('A handler that fails leaves the link and no message id, so that the next d
   });
 });
 
-test('The log contains at most 64 characters of the message id and of the type', async () => {
+test('The log contains at most 64 characters of the message id and of the type of an event', async () => {
   expect(await receive('t'.repeat(65), 'user_1', { messageId: 'm'.repeat(61) })).toEqual({
     messageId: `msg_${'m'.repeat(60)}`,
     eventType: 't'.repeat(64),
   });
 });
 
-test('An event without a time happens at the time of its delivery, and its handler gets the whole message id', async () => {
+test('The handler of an event without a timestamp gets the time of the delivery and the whole message id', async () => {
   const contexts: unknown[] = [];
   const handlers = {
     'user.updated': defineEvent(User, async (_data, { messageId, occurredAt }) => {

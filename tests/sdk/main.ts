@@ -19,13 +19,15 @@ import {
 } from './scratch';
 
 /**
- * `npm run check:sdk`: tests this service with the pinned versions of the provider's SDK and with the newest versions that
- * install. Also tests a copy of the pinned SDK with a renamed header: the contract must fail there, and webhooks
- * and health checks must still pass the middleware. Exits with 1 if a check fails. Needs the npm registry.
+ * `npm run check:sdk`: runs the contract tests (tests/sdk/contract) with the pinned versions of the provider's SDK, and with
+ * the newest versions that npm can install. Also tests a copy of the pinned SDK in which a header is renamed. With this
+ * copy, the contract tests must fail, and webhooks and health checks must still pass the middleware. Exits with 1 if a check
+ * fails. Needs the npm registry.
  *
- * `--break-header`: runs the contract only with the renamed header, and shows how it fails.
+ * `--break-header`: runs only the contract tests with the renamed header, and shows how they fail.
  */
 const BREAK_HEADER = '--break-header';
+/** Maximum number of versions of a package that the check tries to install. */
 const MAX_ATTEMPTS = 5;
 const HEADER = 'x-clerk-auth-status';
 const PREFIX = 'identity-link-tests-sdk-';
@@ -108,19 +110,19 @@ async function installNewest(
     try {
       await installSdk(folder, versions);
     } catch (error) {
-      say(`Skipped: ${describeVersions(versions)} does not install. ${npmError(error)}`);
+      say(`Skipped: ${describeVersions(versions)} cannot be installed. ${npmError(error)}`);
       continue;
     }
     addService(folder);
     return { folder, versions };
   }
-  say(`Skipped: no version of ${name} that is newer than ${given[name]} installs.`);
+  say(`Skipped: no version of ${name} that is newer than ${given[name]} can be installed.`);
   return undefined;
 }
 
 async function checkContract(folder: string, versions: SdkVersions): Promise<void> {
   const passed = await runTests({ folder, versions, project: 'contract' });
-  expectTrue(passed, `contract with ${describeVersions(versions)}`);
+  expectTrue(passed, `contract tests with ${describeVersions(versions)}`);
 }
 
 /** Returns a copy of the pinned SDK in which one header has another name. */
@@ -135,7 +137,7 @@ async function checkRenamedHeader(versions: SdkVersions): Promise<void> {
   const folder = copyWithRenamedHeader(versions);
   const contract = { project: 'contract', file: 'contract/headers', output: 'ignore' } as const;
   const passed = await runTests({ folder, versions, ...contract });
-  expectTrue(!passed, 'the contract fails if a header is renamed');
+  expectTrue(!passed, 'the contract tests fail if a header is renamed');
   const works = await runTests({ folder, versions, project: 'without-headers' });
   expectTrue(
     works,

@@ -5,7 +5,7 @@ import { contentSecurityPolicy } from '#lib/http/content-security-policy';
 /** Origin of the provider's API for browsers. */
 export const FRONTEND_API = 'https://clerk.example.com';
 
-/** Sources that the content security policy of the SDK allows and the policy of this service does not, by reason. */
+/** Sources that the Content-Security-Policy of the SDK allows and that of this service does not. Each key is the reason. */
 const EXCLUDED_BY_REASON = {
   'telemetry is disabled': [
     'connect-src https://clerk-telemetry.com',
@@ -29,13 +29,13 @@ const EXCLUDED_BY_REASON = {
     'script-src https://*.protect.clerk.com',
   ],
   "a nonce makes browsers ignore 'unsafe-inline'": ["script-src 'unsafe-inline'"],
-  'the SDK adds it outside production': ["script-src 'unsafe-eval'"],
+  'the SDK adds this source outside production': ["script-src 'unsafe-eval'"],
 };
 
-/** Sources that the policy of the SDK allows and the policy of this service does not. */
+/** All sources of EXCLUDED_BY_REASON. */
 export const EXCLUDED_SOURCES = Object.values(EXCLUDED_BY_REASON).flat();
 
-/** Returns a policy as pairs of directive and source, without the nonce. */
+/** Returns the sources of a policy, each as `<directive> <source>`. Omits the nonce. */
 function sourcesOf(policy: string): string[] {
   const directives = policy.split(';').map((directive) => directive.trim().split(/ +/));
   return directives
@@ -43,17 +43,17 @@ function sourcesOf(policy: string): string[] {
     .filter((source) => !source.includes("'nonce-"));
 }
 
-/** Returns the sources of the policy that the installed SDK sets for an instance. */
+/** Returns the sources of the Content-Security-Policy that the installed SDK sets for a production instance. */
 export async function sdkSources(): Promise<string[]> {
   const publishableKey = `pk_live_${Buffer.from(`${new URL(FRONTEND_API).host}$`).toString('base64')}`;
-  // Returns a redirect. For any other response, the SDK requires an encryption key in addition to the secret key.
+  // The handler returns a redirect, because the SDK requires an encryption key for any other response.
   const middleware = clerkMiddleware(() => NextResponse.redirect('https://app.example.com/sign-in'), {
     publishableKey,
     secretKey: 'sk_live_unused',
     contentSecurityPolicy: { strict: true },
   });
   const event: NextFetchEvent = Object.create(null);
-  // With this header the request is not a navigation, which the SDK would redirect to its own host.
+  // The header marks a request that is not a navigation. The SDK would redirect a navigation to its own host.
   const request = new NextRequest('https://app.example.com/', { headers: { 'sec-fetch-dest': 'empty' } });
   const response = await middleware(request, event);
   const sources = sourcesOf(response?.headers.get('content-security-policy') ?? '');

@@ -21,7 +21,7 @@ export interface SdkVersions {
   readonly '@clerk/backend': string;
 }
 
-/** The code under test, the tests, and the modules that both import. */
+/** Files and folders that a copy of the service needs to run the tests. */
 const SOURCES = ['lib', 'dev', 'tests', 'prisma', 'middleware.ts', 'package.json', 'tsconfig.json'];
 
 const Package = z.object({ dependencies: z.record(z.string(), z.string()) });
@@ -71,13 +71,14 @@ export async function installSdk(folder: string, versions: SdkVersions): Promise
   await npm(['install', '--prefix', folder, ...options, ...quiet, ...packages], folder);
 }
 
-/** Copies the SDK that the checkout has installed into a folder. Its versions are those of package-lock.json. */
+/** Copies the installed SDK of the checkout to a folder. Its versions are those of package-lock.json. */
 export function copyInstalledSdk(folder: string): void {
   cpSync('node_modules/@clerk', path.join(folder, 'node_modules', '@clerk'), { recursive: true });
 }
 
 /**
- * Links the packages that one `node_modules` folder contains and another one lacks. Descends into the folders of scopes.
+ * Creates links in the folder `to` to the packages that only the folder `from` contains, except the SDK (@clerk). If both
+ * folders contain a scope, links the missing packages of the scope.
  */
 function linkMissing(from: string, to: string): void {
   for (const name of readdirSync(from)) {
@@ -89,8 +90,8 @@ function linkMissing(from: string, to: string): void {
 }
 
 /**
- * Copies the service next to the SDK of a folder, and links the other packages of the checkout. Node.js then resolves every
- * import of the SDK to that folder.
+ * Copies the service into a folder that contains an SDK, and links the other packages of the checkout. Node.js then resolves
+ * every import of the SDK to the SDK in that folder.
  */
 export function addService(folder: string): void {
   for (const source of SOURCES) cpSync(source, path.join(folder, source), { recursive: true });
@@ -101,7 +102,7 @@ export function addService(folder: string): void {
   linkMissing(path.resolve('node_modules'), path.join(folder, 'node_modules'));
 }
 
-/** Renames a string in every module of the SDK of a folder. Returns the number of changed files. */
+/** Replaces a string in every module of the SDK in a folder. Returns the number of changed files. */
 export function renameInSdk(folder: string, name: string, replacement: string): number {
   const sdk = path.join(folder, 'node_modules', '@clerk');
   const modules = readdirSync(sdk, { recursive: true, encoding: 'utf8' }).filter((file) =>

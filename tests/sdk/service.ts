@@ -37,6 +37,7 @@ export const startInstance = ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }: (typeof K
   });
 
 const Body = z.object({ user: z.string() });
+/** Prefix of the response headers in which a Next.js middleware passes request headers to a route. */
 const PREFIX = 'x-middleware-request-';
 
 /** Returns the headers that a response of the middleware passes to a route. */

@@ -2,7 +2,8 @@ import { beforeAll, expect, test } from 'vitest';
 import { bearer, HOOK, tokenFor } from '../harness/requests';
 import { instance, KEYS, loadService, routeHeaders, type Service } from './service';
 
-// tests/sdk/main.ts runs this test with a copy of the SDK in which a header has another name. That copy supplies no auth state.
+// tests/sdk/main.ts runs this test with a copy of the SDK in which the header with the auth status has another name. The
+// service therefore finds no auth state.
 
 let service: Service;
 beforeAll(async () => {

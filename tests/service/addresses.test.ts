@@ -23,6 +23,7 @@ const ALIASED = 'user_by_alias';
 const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 
 const buildId = readFileSync(path.join(BUILD_FOLDER, 'BUILD_ID'), 'utf8').trim();
+/** Returns other spellings of an address that Next.js could map to the same route. */
 const aliases = (address: string) => [
   `${address}/`,
   `${address}.rsc`,
@@ -40,7 +41,7 @@ const aliases = (address: string) => [
 ];
 
 describe('Aliases of a route', () => {
-  /** A body that registers the user at both routes. */
+  /** A body that is valid for the register route and for the webhook. Each of these routes registers the same user for it. */
   const body = JSON.stringify({ ...JSON.parse(userCreated(ALIASED)), identityProviderUserId: ALIASED });
   const post = (address: string) => {
     const headers = { ...bearer(token), ...signatureHeaders(body), 'Content-Length': String(body.length) };
@@ -80,6 +81,7 @@ describe('Requests that would make Next.js fail', () => {
     ['/', { method: 'POST', headers: { 'content-type': 'multipart/form-data; boundary=x' }, body: '--x' }],
     ['/', { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'a=b' }],
     ['/', { method: 'POST', headers: { 'next-action': 'x' }, body: '[]' }],
+    // An unknown server action whose id has the length of a real id.
     ['/', { method: 'POST', headers: { 'next-action': '7f'.repeat(21) }, body: '[' }],
     ['/unknown', { method: 'POST', body: '{}' }],
     ['/icon.svg', { method: 'DELETE' }],
@@ -150,7 +152,7 @@ describe('Unusual paths', () => {
     'http://localhost/users/v1/me',
     'http://evil.example/users/v1/me',
     'users/v1/me',
-  ])('A forged session does not pass the guard at this path: %s', async (path) => {
+  ])('Forged session headers do not pass the guard at the path %s', async (path) => {
     const forged = { 'x-clerk-auth-status': 'signed-in', 'x-clerk-auth-token': 'a.b.c' };
     const { statuses, text } = await sendRaw(requestHead(`GET ${path} HTTP/1.1`, forged));
     expect(statuses).toHaveLength(1);
@@ -169,7 +171,7 @@ describe('Unusual methods', () => {
     },
   );
 
-  test('A CONNECT request does not replace the response of the request before it', async () => {
+  test('A pipelined CONNECT request does not replace the response to the request before it', async () => {
     const requests = [`GET ${ME} HTTP/1.1`, 'CONNECT localhost:1 HTTP/1.1'];
     const { text } = await sendRaw(
       requests.map((line) => requestHead(line, { ...bearer(token), Connection: 'keep-alive' })).join(''),
@@ -178,7 +180,7 @@ describe('Unusual methods', () => {
   });
 
   test.each([`TRACE ${ME}`, 'TRACE *', 'GET *', 'OPTIONS *', 'POST *'])(
-    '%s is rejected, and the response does not repeat the request',
+    'The request "%s" is rejected, and the response does not repeat the request',
     async (line) => {
       const { statuses, text } = await sendRaw(
         requestHead(`${line} HTTP/1.1`, { 'x-marker': 'marker-of-the-test' }),
@@ -201,7 +203,7 @@ describe('Unusual methods', () => {
     [ME, 401],
     ['/users/v1/unknown', 404],
     ['/unknown', 404],
-  ])('The service ignores an offer to upgrade the connection at %s', async (path, status) => {
+  ])('The service ignores a WebSocket upgrade at %s and responds with %i', async (path, status) => {
     const offer = {
       Connection: 'Upgrade, close',
       Upgrade: 'websocket',
@@ -212,7 +214,7 @@ describe('Unusual methods', () => {
     expect({ statuses, closed }).toEqual({ statuses: [status], closed: true });
   });
 
-  test('A header cannot override the method', async () => {
+  test('A header cannot override the method of a request', async () => {
     for (const name of ['X-HTTP-Method-Override', 'X-Method-Override', 'X-HTTP-Method']) {
       expect((await sendRaw(requestHead(`GET ${ME} HTTP/1.1`, { [name]: 'OPTIONS' }))).statuses).toEqual([
         401,

@@ -8,9 +8,10 @@ import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 /** Replaces the KV server in some tests. */
-const oddServer = stopAfterAll(await startStubServer());
+const stubStore = stopAfterAll(await startStubServer());
 const service = stopAfterAll(await startTestService());
 
+/** Sends a request of a user. Returns the result of the cache lookup, `hit`, `miss` or `bypass`, from Server-Timing. */
 const cacheOf = async (id: string) =>
   (await me(service.url, tokenFor(service.idp, id))).headers
     .get('server-timing')
@@ -33,67 +34,72 @@ const json =
 
 const count = (message: string) => service.linesWith(`"msg":"${message}"`).length;
 
-const transport = (treatment: Treatment) => () => service.kv.proxy.treat(treatment);
-const odd = (listener: RequestListener) => () => {
-  oddServer.handler = listener;
-  service.kv.proxy.setTarget({ host: '127.0.0.1', port: oddServer.port });
+const treatConnections = (treatment: Treatment) => () => service.kv.proxy.treat(treatment);
+const replaceStore = (listener: RequestListener) => () => {
+  stubStore.handler = listener;
+  service.kv.proxy.setTarget({ host: '127.0.0.1', port: stubStore.port });
 };
 
 describe('A failing cache', () => {
   test.each<[string, () => void | Promise<void>]>([
-    ['refuses connections', transport('refuse')],
-    ['resets connections', transport('reset')],
-    ['drops all bytes', transport('black-hole')],
-    ['truncates its responses', transport('truncate')],
-    ['accepts requests and does not respond', odd(() => undefined)],
+    ['refuses connections', treatConnections('refuse')],
+    ['resets connections', treatConnections('reset')],
+    ['drops all bytes', treatConnections('black-hole')],
+    ['truncates its responses', treatConnections('truncate')],
+    ['accepts requests and does not respond', replaceStore(() => undefined)],
     [
       'does not finish its response',
-      odd((_request, response) => response.writeHead(200).write('{"result":')),
+      replaceStore((_request, response) => response.writeHead(200).write('{"result":')),
     ],
-    ['responds 401', odd(json(401, '{"error":"WRONGPASS invalid or missing auth token"}'))],
-    ['responds 429', odd(json(429, '{"error":"ERR max requests limit exceeded"}'))],
+    ['responds 401', replaceStore(json(401, '{"error":"WRONGPASS invalid or missing auth token"}'))],
+    ['responds 429', replaceStore(json(429, '{"error":"ERR max requests limit exceeded"}'))],
     [
-      'reports an exhausted quota in a pipeline',
-      odd(json(200, '[{"error":"ERR max requests limit exceeded. Limit: 500000, Usage: 500000"}]')),
+      'reports an exhausted quota for a command of a pipeline',
+      replaceStore(json(200, '[{"error":"ERR max requests limit exceeded. Limit: 500000, Usage: 500000"}]')),
     ],
     [
-      'reports an exhausted quota instead of a pipeline',
-      odd(json(200, '{"error":"ERR max requests limit exceeded"}')),
+      'reports an exhausted quota for a whole pipeline',
+      replaceStore(json(200, '{"error":"ERR max requests limit exceeded"}')),
     ],
-    ['responds 500', odd(json(500, 'internal error'))],
-    ['responds with HTML', odd(json(200, '<html>not what you want</html>'))],
-  ])('The guard uses the database and soon skips a cache that %s', async (what, fail) => {
-    const id = `user_outage_${what.replaceAll(' ', '_')}`;
-    const token = tokenFor(service.idp, id);
-    const { body } = await me(service.url, token);
-    const skipped = count('cache skipped');
-    await fail();
-    // tests/unit/kv.test.ts checks the timeout of a cache call. Here, only a request that hangs for 30 s fails.
-    expect(await me(service.url, token)).toMatchObject({ status: 200, body });
-    expect(await me(service.url, tokenFor(service.idp, `${id}_new`))).toMatchObject({ status: 200 });
-    for (let request = 0; request < 5; request += 1) {
+    ['responds 500', replaceStore(json(500, 'internal error'))],
+    ['responds with HTML', replaceStore(json(200, '<html>not what you want</html>'))],
+  ])(
+    'If the cache %s, the guard uses the database, and skips the cache after a few failures',
+    async (what, fail) => {
+      const id = `user_outage_${what.replaceAll(' ', '_')}`;
+      const token = tokenFor(service.idp, id);
+      const { body } = await me(service.url, token);
+      const skipped = count('cache skipped');
+      await fail();
+      // tests/unit/kv.test.ts checks the timeout of a cache call. These requests fail only after 30 s, the timeout of `me`.
       expect(await me(service.url, token)).toMatchObject({ status: 200, body });
-    }
-    const lines = () => count('cache skipped') - skipped;
-    await expect.poll(lines, { message: 'the cache is skipped' }).toBe(1);
-    for (let user = 0; user < 12; user += 1) {
-      const { status, headers } = await me(service.url, tokenFor(service.idp, `${id}_${user}`));
-      expect({ status, timing: headers.get('server-timing') }).toEqual({
-        status: 200,
-        timing: expect.stringContaining('cache;desc=bypass'),
-      });
-    }
-    expect(lines(), 'no further line in the log').toBe(1);
-  });
+      expect(await me(service.url, tokenFor(service.idp, `${id}_new`))).toMatchObject({ status: 200 });
+      for (let request = 0; request < 5; request += 1) {
+        expect(await me(service.url, token)).toMatchObject({ status: 200, body });
+      }
+      const lines = () => count('cache skipped') - skipped;
+      await expect.poll(lines, { message: 'the cache is skipped' }).toBe(1);
+      for (let user = 0; user < 12; user += 1) {
+        const { status, headers } = await me(service.url, tokenFor(service.idp, `${id}_${user}`));
+        expect({ status, timing: headers.get('server-timing') }).toEqual({
+          status: 200,
+          timing: expect.stringContaining('cache;desc=bypass'),
+        });
+      }
+      expect(lines(), 'no further line in the log').toBe(1);
+    },
+  );
 
   test('A cached value that is not a string is a miss', async () => {
-    odd(json(200, '[{"result":{"a":1}}]'))();
+    replaceStore(json(200, '[{"result":{"a":1}}]'))();
     expect(await cacheOf('user_shaped')).toBe('miss');
   });
 });
 
-test('A WRONGTYPE error of the cache is a miss each time, and the cache stays in use', async () => {
-  odd(json(200, '[{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}]'))();
+test('A WRONGTYPE error of the cache counts as a miss, and the cache stays in use', async () => {
+  replaceStore(
+    json(200, '[{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}]'),
+  )();
   for (let request = 0; request < 8; request += 1) expect(await cacheOf('user_wrong_type')).toBe('miss');
 });
 
@@ -109,7 +115,7 @@ test('The log has one line when the cache is first skipped and one when it is us
 
 test('The cache stays out of use while its quota is exhausted, although it responds to PING', async () => {
   let commands = 0;
-  odd(async (request, response) => {
+  replaceStore(async (request, response) => {
     commands += 1;
     const isPing = (await text(request)).toLowerCase().includes('"ping"');
     const reply = isPing ? { result: 'PONG' } : { error: 'ERR max requests limit exceeded' };
@@ -121,14 +127,14 @@ test('The cache stays out of use while its quota is exhausted, although it respo
     .poll(async () => [await cacheOfOneUser(), count('cache skipped') - before.skipped])
     .toEqual(['bypass', 1]);
   commands = 0;
-  // Only probes reach the store while it is out of use.
+  // While the cache is out of use, only the probes of the circuit breaker reach it.
   await expect.poll(async () => [await cacheOfOneUser(), commands > 1]).toEqual(['bypass', true]);
   expect(count('cache in use again') - before.back).toBe(0);
 });
 
-test('Timeouts of calls that were in flight together do not open the circuit breaker', async () => {
+test('Timeouts of concurrent cache calls do not open the circuit breaker', async () => {
   await service.kv.proxy.treat('black-hole');
-  // More calls than the failure threshold, and few enough to be in flight together on a slow machine.
+  // More calls than the failure threshold, but few enough that a slow machine still has all of them in flight together.
   const burst = Array.from({ length: 25 }, (_, index) => cacheOf(`user_together_${index}`));
   expect(new Set(await Promise.all(burst))).toEqual(new Set(['bypass']));
   await service.kv.proxy.treat('reset');

@@ -16,13 +16,16 @@ const postgres = stopAfterAll(await startReplicatedPostgres());
 const service = stopAfterAll(await startTestService({ processes: 2, server: postgres }));
 const migrations = temporaryFolder();
 
+// A burst is a continuous load of requests for new users. An acknowledged user is one whose request got a 2xx response.
+
 const statuses = ({ calls }: Burst) => [...new Set(calls.map(({ status }) => status))].sort();
-/** Resolves when more than `more` users were acknowledged since the call. */
+/** Resolves when the number of acknowledged users has grown by more than `more`. */
 const acknowledges = (burst: Burst, more: number) => {
   const before = burst.acknowledged().size;
   return expect.poll(() => burst.acknowledged().size - before).toBeGreaterThan(more);
 };
-test('No request of a burst fails while a migration adds a column', async () => {
+
+test('No request fails while a migration adds a column under load', async () => {
   cpSync('prisma/migrations', migrations, { recursive: true });
   mkdirSync(path.join(migrations, '29990101000000_add_note'));
   writeFileSync(
@@ -38,7 +41,7 @@ test('No request of a burst fails while a migration adds a column', async () => 
   expect(await violationsOf(service, burst)).toEqual([]);
 });
 
-test('When an empty cache replaces the cache, no request fails, and each process has at most one cache miss for a user', async () => {
+test('When an empty cache replaces the cache under load, no request fails, and each process has at most one cache miss for each user', async () => {
   const users = Array.from({ length: 20 }, (_, index) => `user_cached_${index}`);
   const requests = users
     .map((id) => tokenFor(service.idp, id))
@@ -70,7 +73,7 @@ test('When an empty cache replaces the cache, no request fails, and each process
   const lookedUp = responses.filter(({ cache }) => cache === 'miss').map(({ request }) => request);
   expect(lookedUp.length, 'the cache was empty').toBeGreaterThan(0);
   expect(new Set(lookedUp).size, 'no process has two misses for a user').toBe(lookedUp.length);
-  // A request whose cache call failed during the replacement continues without the cache.
+  // A request whose cache call failed during the replacement continues without the cache. At most 8 were in flight.
   const bypassed = responses.filter(({ cache }) => cache === 'bypass').length;
   expect(bypassed).toBeLessThanOrEqual(8);
   const statements = service.database.takeStatements();
@@ -79,11 +82,12 @@ test('When an empty cache replaces the cache, no request fails, and each process
   expect(service.linesWith('cache skipped'), 'the cache stays in use').toEqual([]);
 });
 
-test('After a failover during a burst, no acknowledged user is lost, and the pool uses the new primary', async () => {
+test('After a database failover under load, no acknowledged user is lost, and the service uses the new primary', async () => {
   const cached = await me(service.url, tokenFor(service.idp, 'user_kept'));
   const burst = await startBurst(service, 'failover');
   await acknowledges(burst, 30);
-  // The standby gets no further commits. They would be lost with the primary, so the service must not acknowledge them.
+  // From here on, no commit reaches the standby, so the primary must not confirm a commit. A confirmed commit would be lost
+  // when the primary is killed.
   await postgres.cutReplication();
   const statement = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'`;
   const waiting = async () => (await service.database.pool.query(statement)).rowCount;

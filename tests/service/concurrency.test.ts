@@ -6,13 +6,14 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 const service = stopAfterAll(await startTestService({ processes: 2 }));
 
-const process = (index: number) => service.processes[index % 2]?.url ?? service.url;
+/** Returns the URLs of the two processes alternately. */
+const processUrl = (index: number) => service.processes[index % 2]?.url ?? service.url;
 const caller = () => tokenFor(service.idp, 'user_caller');
 const userIdOf = ({ body }: ParsedResponse) => Object(body).userId;
 
 /**
- * Runs `work` while a lock blocks the inserts of the user. The lock is released once two inserts wait, or one has waited for
- * a second, so that the processes race.
+ * Runs `work` while a lock blocks the inserts of the user. Releases the lock once two inserts wait for it, or one insert has
+ * waited for a second. The inserts of the two processes then race.
  */
 async function withBlockedInserts<T>(id: string, work: () => Promise<T>): Promise<T> {
   const row = await lockRow(service.database, id);
@@ -21,12 +22,12 @@ async function withBlockedInserts<T>(id: string, work: () => Promise<T>): Promis
 }
 
 test('Exactly one of 200 concurrent registrations of a new id in two processes gets a 201', async () => {
-  await me(process(0), caller());
-  await me(process(1), caller());
+  await me(processUrl(0), caller());
+  await me(processUrl(1), caller());
   const responses = await withBlockedInserts('user_raced', () =>
     Promise.all(
       Array.from({ length: 200 }, (_, index) =>
-        register(process(index), caller(), { identityProviderUserId: 'user_raced' }),
+        register(processUrl(index), caller(), { identityProviderUserId: 'user_raced' }),
       ),
     ),
   );
@@ -56,7 +57,7 @@ test('Concurrent registrations succeed in a database whose default isolation lev
       register(url(index), token, { identityProviderUserId }),
     );
     expect(await row.waiting(2)).toBe(true);
-    // Each waiting insert now loses the race, in a transaction that began before this commit.
+    // The lock has inserted the row, so each waiting insert now loses the race. Its transaction began before this commit.
     await row.commit();
     expect(new Set((await Promise.all(responses)).map(({ status }) => status))).toEqual(new Set([200]));
   }
@@ -77,7 +78,7 @@ test.each([
     END $$;
     CREATE TRIGGER lose BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION lose()`);
   const id = `user_lost_${code}`;
-  const registered = register(process(0), caller(), { identityProviderUserId: id });
+  const registered = register(processUrl(0), caller(), { identityProviderUserId: id });
   const response = await registered.finally(() =>
     pool.query('DROP TRIGGER lose ON users; DROP FUNCTION lose; DROP SEQUENCE inserts'),
   );
@@ -88,10 +89,11 @@ test.each([
 test('300 concurrent requests for a new user through guard, register and webhook create one row', async () => {
   const id = 'user_seen_first';
   const entryPoints = [
-    (index: number) => me(process(index), tokenFor(service.idp, id)),
-    (index: number) => register(process(index), tokenFor(service.idp, id), { identityProviderUserId: id }),
-    (index: number) => deliver(process(index), userCreated(id)),
+    (index: number) => me(processUrl(index), tokenFor(service.idp, id)),
+    (index: number) => register(processUrl(index), tokenFor(service.idp, id), { identityProviderUserId: id }),
+    (index: number) => deliver(processUrl(index), userCreated(id)),
   ];
+  // `index >> 1` distributes the calls of each entry point over both processes.
   const responses = await withBlockedInserts(id, () =>
     Promise.all(Array.from({ length: 300 }, (_, index) => entryPoints[index % 3]?.(index >> 1))),
   );
@@ -110,7 +112,7 @@ test('300 concurrent requests for a new user through guard, register and webhook
 test('One process runs at most 5 statements for 100 concurrent first requests of a session', async () => {
   service.database.takeStatements();
   const token = tokenFor(service.idp, 'user_burst');
-  const responses = await Promise.all(Array.from({ length: 100 }, () => me(process(0), token)));
+  const responses = await Promise.all(Array.from({ length: 100 }, () => me(processUrl(0), token)));
   expect(responses.every(({ status }) => status === 200)).toBe(true);
   expect(service.database.takeStatements().length).toBeLessThanOrEqual(5);
   const created = responses.filter(({ headers }) =>

@@ -39,7 +39,7 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
     expect((await me(service.url, token('user_pooled_hook'))).status).toBe(200);
   });
 
-  test('60 concurrent new users get one row each through two connections of PgBouncer', async () => {
+  test('If PgBouncer has two connections to the database, 60 new users with concurrent requests get one row each', async () => {
     const figures = await generateLoad(service, { users: 60, concurrency: 24, seed: 1 });
     expect(figures).toMatchObject({ rows: 60, violations: [], errors: [] });
     const { rows } = await service.database.pool.query(

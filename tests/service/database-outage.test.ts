@@ -9,7 +9,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 /**
  * Maximum duration of a request in the log of the service. The timeouts of the service add up to 8.5 s: 0.5 s for the cache
- * and 8 s for the database. A client may wait longer on a busy machine. `send` waits 30 s at most.
+ * and 8 s for the database. On a busy machine, a client waits longer than that, so the clients of this file wait up to 30 s.
  */
 const LIMIT_MS = 9_000;
 const ROLE = 'service_role';
@@ -19,7 +19,7 @@ const postgres = stopAfterAll(await startDedicatedPostgres());
 const service = stopAfterAll(
   await startTestService({
     server: postgres,
-    // Connection limits do not apply to a superuser.
+    // The service uses a role of its own, because connection limits do not apply to a superuser.
     async databaseUrl(database) {
       await database.pool.query(`CREATE ROLE ${ROLE} LOGIN PASSWORD 'password-of-the-role'`);
       await database.pool.query(`GRANT SELECT, INSERT ON users TO ${ROLE}`);
@@ -55,7 +55,7 @@ afterEach(async () => {
 const internalError = { status: 500, body: { message: 'Internal Server Error' } };
 const statusAndBody = ({ status, body }: ParsedResponse) => ({ status, body });
 
-/** Makes the provider deliver an event. Resolves with the id of the delivery once its first attempt has failed. */
+/** Makes the identity provider send an event. Resolves with the id of the delivery once its first attempt has failed. */
 async function failedDelivery(id: string): Promise<string> {
   const delivery = service.idp.webhooks.send('user.created', { id });
   const attempts = () => service.idp.store.deliveries.get(delivery.id)?.attempts ?? [];
@@ -86,7 +86,7 @@ describe('A failing database', () => {
       }),
     ],
   ])(
-    'If the database %s, cached users are served, other requests get a 500, and events are delivered later',
+    'If the database %s, cached users are served, other requests get a 500, and events are delivered after the outage',
     async (what, outage) => {
       const { fail, heal } = outage();
       const id = (kind: string) => `user_${kind}_${what.replaceAll(' ', '_')}`;
@@ -136,7 +136,7 @@ describe('A failing database', () => {
 });
 
 test.each([1, 3, 6])(
-  'Requests succeed when the database wakes up and responds after %i s',
+  'Requests succeed if the database is suspended and responds after %i s',
   async (seconds) => {
     const id = (kind: string) => `user_${kind}_${seconds}`;
     await deliver(service.url, userCreated(id('caller')));
@@ -155,13 +155,13 @@ test.each([1, 3, 6])(
   },
 );
 
-test('A registration that waits for a connection and then for a statement ends at its deadline', async () => {
+test('A registration that waits for a connection and then for a statement ends at its deadline of 8 s', async () => {
   const row = await lockRow(service.database, 'user_late');
   const timeouts = () => service.linesWith('Timed out').length;
   const before = timeouts();
   await service.database.proxy.treat('hold');
   const late = deliver(service.url, userCreated('user_late'));
-  // With the 3 s of the blocked insert, this exceeds the deadline of 8 s.
+  // The insert is blocked and would reach its query timeout of 3 s. Together with these 6 s, that exceeds the deadline of 8 s.
   await pause(6_000);
   await service.database.proxy.treat('forward');
   expect(statusAndBody(await late)).toEqual(internalError);
@@ -169,7 +169,7 @@ test('A registration that waits for a connection and then for a statement ends a
   await expect.poll(timeouts, { message: 'the deadline of the registration ended it' }).toBe(before + 1);
 });
 
-test('If PostgreSQL closes a connection during a query, one request gets a 500. A closed idle connection causes no 500', async () => {
+test('If PostgreSQL closes the connections, only requests whose queries were running get a 500', async () => {
   const row = await lockRow(service.database, 'user_ended');
   const inFlight = me(service.url, token('user_ended'));
   expect(await row.waiting(1)).toBe(true);
@@ -184,7 +184,7 @@ test('If PostgreSQL closes a connection during a query, one request gets a 500. 
   expect((await me(service.url, token('user_ended_idle'))).status).toBe(200);
 });
 
-test('With a read-only database, known users are served, new users get a 500, and events are delivered later', async () => {
+test('While the database is read-only, users that have a row are served, new users get a 500, and events are delivered later', async () => {
   const cached = await me(service.url, token('user_read_cached'));
   await deliver(service.url, userCreated('user_read_known'));
   const readOnly = async (on: boolean) => {
@@ -192,7 +192,7 @@ test('With a read-only database, known users are served, new users get a 500, an
     await endConnections();
   };
   await readOnly(true);
-  // The pool may return a closed connection once more.
+  // The first request may still get a connection that PostgreSQL has closed.
   await expect.poll(async () => (await me(service.url, token('user_read_known'))).status).toBe(200);
   expect(statusAndBody(await me(service.url, token('user_read_cached')))).toEqual({
     status: 200,

@@ -81,7 +81,7 @@ function runScript(databaseUrl: string | undefined, variables: Record<string, st
   });
 }
 
-test('A deployment applies the committed migrations once and writes the same rows as Prisma', async () => {
+test('A deployment applies the committed migrations once and writes the same rows to _prisma_migrations as Prisma', async () => {
   const url = await newDatabase();
   const names = readdirSync(committed, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   const expected = names.map(({ name }) => name).sort();
@@ -230,7 +230,7 @@ test.each<[string, string]>([
   ['no statement', ''],
   ['another schema', 'CREATE SCHEMA other; SET search_path = other; CREATE TABLE note (id INT);'],
   ['another role', 'CREATE ROLE migrator_of_the_test; SET ROLE migrator_of_the_test;'],
-  ['another schema, as pg_dump does it', "SELECT pg_catalog.set_config('search_path', '', false);"],
+  ['an empty search path, as pg_dump sets it', "SELECT pg_catalog.set_config('search_path', '', false);"],
 ])('A migration may contain text like COMMIT, change settings or be empty: %s', async (_what, sql) => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_odd': sql, '2_table': 'CREATE TABLE after (id INT);' });
@@ -241,7 +241,7 @@ test.each<[string, string]>([
   expect(await deployMigrations(url, folder)).toEqual([]);
 });
 
-test('A preview deployment migrates only with MIGRATE_PREVIEW_DATABASE, and never the database of MIGRATION_DATABASE_URL', async () => {
+test('A Vercel preview deployment migrates a database only if MIGRATE_PREVIEW_DATABASE is set, and never that of MIGRATION_DATABASE_URL', async () => {
   const url = await newDatabase();
   const preview = { VERCEL_ENV: 'preview' };
   const skipped = await runScript(url, preview);
@@ -259,7 +259,7 @@ test('A preview deployment migrates only with MIGRATE_PREVIEW_DATABASE, and neve
   expect((await runScript(url, { VERCEL_ENV: 'production' })).stdout).toContain('up to date');
 });
 
-test('An older version ignores migrations that a newer version applied', async () => {
+test('A deployment of an older version ignores migrations that a newer version applied', async () => {
   const url = await newDatabase();
   const folder = newMigrations({
     '1_table': 'CREATE TABLE note (id INT)',
@@ -272,7 +272,7 @@ test('An older version ignores migrations that a newer version applied', async (
   expect(await deployMigrations(url, older)).toEqual([]);
 });
 
-test('pendingMigrations only reads. It returns the pending migrations, or undefined if the role may not read the applied ones', async () => {
+test('pendingMigrations() writes nothing and returns the pending migrations, or undefined if the role may not read the applied ones', async () => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_good': 'CREATE TABLE note (id INT)', '2_bad': 'SELECT 1/0' });
   expect(await pendingMigrations(url, folder)).toEqual(['1_good', '2_bad']);
@@ -290,7 +290,7 @@ test('pendingMigrations only reads. It returns the pending migrations, or undefi
   expect(await pendingMigrations(url, folder)).toEqual([]);
 });
 
-test('The command prints the migrations that it applied', async () => {
+test('The db:deploy command prints the migrations that it applied', async () => {
   const url = await newDatabase();
   const first = await runScript(url);
   expect(first).toMatchObject({ status: 0, stderr: '' });
@@ -307,7 +307,7 @@ test.each([
   ['a value that is not a URL', 'hidden-password', 'DATABASE_URL must be a postgresql:// URL'],
   ['another scheme', 'mysql://me:hidden-password@127.0.0.1/db', 'DATABASE_URL must be a postgresql:// URL'],
   ['an unreachable server', 'postgresql://me:hidden-password@localhost:1/db', 'ECONNREFUSED'],
-])('The command fails with one line without a secret for %s', async (_name, url, words) => {
+])('The db:deploy command fails for %s and prints one line without a secret', async (_name, url, words) => {
   const { status, stdout, stderr } = await runScript(url);
   expect(status).toBe(1);
   expect(stdout).toBe('');
@@ -328,7 +328,7 @@ describe('The restricted role of docs/deploy.md', async () => {
   const permissionError =
     /^The migrations were not deployed: the role of (MIGRATION_)?DATABASE_URL lacks a right: permission denied for .+\. Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables \(docs\/deploy\.md\)\.\n$/;
 
-  test('A deployment as a role without privileges fails with a hint to MIGRATION_DATABASE_URL', async () => {
+  test('A deployment as a role without privileges fails with a message that recommends MIGRATION_DATABASE_URL', async () => {
     await query(owner, `CREATE ROLE without_rights LOGIN PASSWORD '${password}'`);
     const { status, stdout, stderr } = await runScript(as('without_rights', owner));
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
@@ -348,7 +348,7 @@ describe('The restricted role of docs/deploy.md', async () => {
     expect((await runScript('not looked at', owners)).stdout).toContain('up to date');
   });
 
-  test('With the restricted role, the command succeeds only if no migration is pending', async () => {
+  test('With the restricted role of docs/deploy.md, the db:deploy command succeeds only if no migration is pending', async () => {
     expect(await runScript(ofTheService)).toEqual({
       status: 0,
       stdout: 'nothing to apply: the database is up to date\n',
@@ -363,7 +363,7 @@ describe('The restricted role of docs/deploy.md', async () => {
     await query(owner, 'UPDATE _prisma_migrations SET rolled_back_at = NULL');
   });
 
-  test('The restricted role cannot change existing users, tables, applied migrations or roles', async () => {
+  test('The restricted role of docs/deploy.md cannot change existing users, tables, applied migrations or roles', async () => {
     for (const statement of [
       'UPDATE users SET id = id',
       'DELETE FROM users',
@@ -379,7 +379,7 @@ describe('The restricted role of docs/deploy.md', async () => {
       );
   });
 
-  test('Guard, registration and webhook work with the restricted role', async () => {
+  test('Guard, register and webhook work with the restricted role of docs/deploy.md', async () => {
     const service = await startTestService({
       server: { url: server.url('postgres'), template: new URL(owner).pathname.slice(1) },
       databaseUrl: () => ofTheService,

@@ -17,6 +17,8 @@ import { SIGNING_SECRET } from '../harness/keys';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
+// `npm run doctor` checks the variables, the database, the cache, the identity provider and, with `--url`, a deployed service.
+
 type Variables = Readonly<Record<string, string>>;
 type Problem = readonly ['failure' | 'warning', name: string, message: string];
 
@@ -36,7 +38,10 @@ const OTHER_SECRET = `whsec_${Buffer.from('the signing secret of another endpoin
 const service = stopAfterAll(await startTestService());
 const { database } = service;
 
-/** Creates a role with the recommended privileges, unless the options change them, and returns its connection string. */
+/**
+ * Creates a role with the recommended privileges, unless the options change them, and returns its connection string. Without
+ * `record`, the role may not read the table of applied migrations.
+ */
 async function roleOn(
   { pool }: TestDatabase,
   { attributes = '', rights = 'SELECT, INSERT', record = true, more = (_role: string): string[] => [] } = {},
@@ -74,6 +79,7 @@ const broken = stopAfterAll(await startFetchServer(() => new Response('{}', { st
 const redirecting = stopAfterAll(
   await startFetchServer(() => Response.redirect('https://login.example/', 307)),
 );
+/** Another service that responds to every request with 200. */
 const agreeing = stopAfterAll(
   await startFetchServer(({ url }) => {
     const status = url.endsWith('/ready') ? 'degraded' : 'ok';
@@ -83,17 +89,20 @@ const agreeing = stopAfterAll(
     );
   }),
 );
-const stopping = stopAfterAll(
+/** A service whose database is unavailable. */
+const withoutDatabase = stopAfterAll(
   await startFetchServer(({ url }) => {
     if (url.endsWith('/alive')) return Response.json({ status: 'ok' });
     return Response.json({ errors: { database: 'unavailable' }, message: 'Unauthorized' }, { status: 503 });
   }),
 );
-const mute = stopAfterAll(
+/** A database that accepts connections and does not respond. */
+const silentDatabase = stopAfterAll(
   await startTcpProxy({ host: '127.0.0.1', port: Number(new URL(serverOfThisRun().url).port) }),
 );
-await mute.treat('black-hole');
+await silentDatabase.treat('black-hole');
 
+/** Another instance of the identity provider. */
 const elsewhere = stopAfterAll(
   await startProvider({
     secretKey: 'sk_test_hidden_key_of_another_instance',
@@ -108,7 +117,7 @@ const otherKey = generateKeyPairSync('rsa', { modulusLength: 2048 })
   .publicKey.export({ type: 'spki', format: 'pem' })
   .toString();
 
-/** Starts a KV store in which `respond` replaces the matching commands. `respond` gets the original call. */
+/** Starts a KV store. `respond` returns the reply to each command that matches. Its argument runs the original command. */
 async function storeWhere(
   commands: RegExp,
   respond: (call: () => Promise<unknown>) => unknown,
@@ -178,14 +187,14 @@ function withProblems(checks: z.infer<typeof Checks>) {
   return { checks, problems };
 }
 
-/** Starts the command with `--json`. */
+/** Starts the doctor command with `--json`. `origin` is the URL of the service to check. */
 function startDoctor(changes: Variables, origin?: string) {
   const environment = { ...valid, ...changes };
   const args = ['--json', ...(origin === undefined ? [] : ['--url', origin])];
   return { environment, ended: runCommand('doctor', args, environment) };
 }
 
-/** Waits for the command and returns its report. */
+/** Waits for a doctor command and returns its report. */
 async function reportOf({ environment, ended }: ReturnType<typeof startDoctor>) {
   const { exit, stdout, stderr } = await ended;
   for (const secret of secretsOf(environment)) expect(stdout + stderr).not.toContain(secret);
@@ -195,7 +204,7 @@ async function reportOf({ environment, ended }: ReturnType<typeof startDoctor>) 
   return { exit, ...withProblems(checks) };
 }
 
-/** Runs the checks of the command in this process, with new clients. */
+/** Runs the checks of the doctor in this process, with newly loaded modules that read the changed variables. */
 async function runChecksHere(changes: Variables, origin?: string, handlesEvents = false) {
   const environment: Variables = { ...valid, ...changes };
   for (const name of Object.keys(variables.shape)) vi.stubEnv(name, environment[name] ?? '');
@@ -218,7 +227,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test('In a valid environment, the checks find no problem and leave no data behind', async () => {
+test('The doctor finds no problem in a valid environment and leaves no data behind', async () => {
   const before = await database.users();
   service.kv.takeCommands();
   const { exit, checks } = await reportOf(startDoctor({}, service.url));
@@ -242,7 +251,7 @@ test('In a valid environment, the checks find no problem and leave no data behin
   expect(await service.kv.engine.call('EXISTS', ...keys)).toBe(0);
 });
 
-test('The role must be able to execute forgotten_until(), which checks whether an operator has deleted a user', async () => {
+test('The doctor reports a failure if the function forgotten_until() is missing or the database role may not execute it', async () => {
   const without = await databaseWith('DROP FUNCTION forgotten_until');
   const closed = await databaseWith('REVOKE EXECUTE ON FUNCTION forgotten_until FROM PUBLIC');
   for (const damaged of [without, closed]) {
@@ -252,7 +261,7 @@ test('The role must be able to execute forgotten_until(), which checks whether a
   }
 });
 
-test('The role needs privileges on the webhook tables only if there are event handlers', async () => {
+test('The doctor requires privileges on the webhook tables only if the application has event handlers', async () => {
   const tables = 'webhook_messages, webhook_subjects, pending_deletions';
   const more = (role: string) => [`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`];
   expect((await runChecksHere({}, undefined, true)).problems).toEqual(
@@ -284,12 +293,12 @@ const oneWarning: Case = [
   { IDP_JWT_KEY: '' },
   [['warning', 'variables', 'IDP_JWT_KEY is not set']],
 ];
-/** This command takes 15 s, the timeout of a call to the service. The other tests run at the same time. */
+/** Takes 15 s, the timeout of a call to the service. The command is started here, so that it runs during the other tests. */
 const silentServers = startDoctor(
   {
     CLERK_API_URL: `http://${silentAddress}`,
     CLERK_FAPI_URL: `http://${silentAddress}`,
-    DATABASE_URL: at(valid['DATABASE_URL'] ?? '', `127.0.0.1:${mute.port}`),
+    DATABASE_URL: at(valid['DATABASE_URL'] ?? '', `127.0.0.1:${silentDatabase.port}`),
     KV_REST_API_URL: `http://${silentAddress}`,
   },
   `http://${silentAddress}`,
@@ -322,7 +331,7 @@ const cases: readonly Case[] = [
     ],
   ],
   [
-    'one key belongs to a test instance, and the other one to a live instance',
+    'the secret key belongs to a live instance, and the publishable key to a test instance',
     { IDP_SECRET_KEY: 'sk_live_hidden_key_of_this_instance' },
     [
       ['failure', 'variables', 'IDP_SECRET_KEY must belong to the same instance as IDP_PUBLISHABLE_KEY'],
@@ -506,7 +515,7 @@ const cases: readonly Case[] = [
     [['failure', 'cache write', 'a written value cannot be read within 2 s']],
   ],
   [
-    'the cache has slow read regions',
+    'the read regions of the cache lag behind',
     laggingStore,
     [['warning', 'cache write', 'a written value cannot be read immediately: the store has read regions']],
   ],
@@ -522,13 +531,14 @@ const cases: readonly Case[] = [
   ],
   ['the cache is full', fullStore, [['failure', 'cache write', "the quota of the store's plan is used up"]]],
   [
-    'the cache returns another error',
+    'the cache responds to PING with an error',
     oddStore,
     [['failure', 'cache', 'the store returns an error (LOADING)']],
   ],
   [
     'the host of the cache does not exist, for example because the store was archived',
-    // A DNS label has at most 63 characters, so this lookup fails even on a machine without DNS.
+    // This DNS label is longer than 63 characters, so the lookup always fails with ENOTFOUND. On a machine without DNS, the
+    // lookup of a valid name could fail with another error.
     { KV_REST_API_URL: `https://${'a'.repeat(64)}.invalid` },
     [['failure', 'cache', 'the host of KV_REST_API_URL does not exist (ENOTFOUND)']],
   ],
@@ -576,7 +586,7 @@ const cases: readonly Case[] = [
       ['failure', 'service unknown path', 'gets a 503 instead of a 404'],
       ['failure', 'service query limit', 'responds with 503 to 101 query parameters'],
     ],
-    stopping.url,
+    withoutDatabase.url,
   ],
 ];
 
@@ -586,7 +596,7 @@ const matching = (problems: readonly Problem[]) =>
   );
 
 test.each([nothingSet, oneWarning])(
-  'The command reports exactly the expected problems, and exits with 1 only if there is a failure: %s',
+  'The doctor command reports exactly the expected problems if %s, and exits with 1 only for a failure',
   async (_description, changes, expected) => {
     const { problems, exit } = await reportOf(startDoctor(changes));
     expect(problems).toEqual(matching(expected));
@@ -596,30 +606,33 @@ test.each([nothingSet, oneWarning])(
 
 describe('The checks', () => {
   test.each(cases)(
-    'The checks report exactly the expected problems: %s',
+    'The checks of the doctor report exactly the expected problems if %s',
     async (_description, changes, expected, origin) => {
       expect((await runChecksHere(changes, origin)).problems).toEqual(matching(expected));
     },
   );
 
   const notRun = hasPgBouncer ? '' : ' (not run: pgbouncer is not installed)';
-  test.runIf(hasPgBouncer)(`A connection pooler is reported and is not a problem${notRun}`, async () => {
-    const { stop, through } = await startPgBouncer(serverOfThisRun().url);
-    try {
-      const { checks } = await runChecksHere(db(through(String(database.pool.options.connectionString))));
-      expect(checks).toContainEqual({
-        name: 'pooler',
-        status: 'ok',
-        message: 'a pooler that pools by transaction',
-      });
-      expect(checks.find(({ name }) => name === 'migrations')?.status).toBe('ok');
-    } finally {
-      await stop();
-    }
-  });
+  test.runIf(hasPgBouncer)(
+    `The doctor reports a connection pooler and does not count it as a problem${notRun}`,
+    async () => {
+      const { stop, through } = await startPgBouncer(serverOfThisRun().url);
+      try {
+        const { checks } = await runChecksHere(db(through(String(database.pool.options.connectionString))));
+        expect(checks).toContainEqual({
+          name: 'pooler',
+          status: 'ok',
+          message: 'a pooler that pools by transaction',
+        });
+        expect(checks.find(({ name }) => name === 'migrations')?.status).toBe('ok');
+      } finally {
+        await stop();
+      }
+    },
+  );
 });
 
-test('The command reports timeouts if provider, database, cache and service do not respond, and then exits', async () => {
+test('The doctor command reports timeouts if provider, database, cache and service do not respond, and then exits', async () => {
   const { problems, exit } = await reportOf(silentServers);
   expect(problems).toEqual(
     matching([
@@ -633,7 +646,7 @@ test('The command reports timeouts if provider, database, cache and service do n
   expect(exit).toBe(1);
 });
 
-test('Without --json, the command prints a line for each check, and the remedy below each problem', async () => {
+test('Without --json, the doctor command prints a line for each check, and the remedy below each problem', async () => {
   const environment = { ...valid, KV_REST_API_TOKEN: 'hidden-token', IDP_JWT_KEY: '' };
   const { exit, stdout, stderr } = await runCommand('doctor', [], environment);
   expect({ exit, stderr }).toEqual({ exit: 1, stderr: '' });
@@ -654,10 +667,13 @@ test.each([
   ['--url=https://me:hidden@app.example.com', 'without path'],
   ['--url=https://app.example.com/users', 'without path'],
   ['--url=app.example.com', 'Invalid --url: use an https:// URL'],
-])('The command exits with 2 and a usage message for the invalid option %s', async (option, words) => {
-  const { exit, stdout, stderr } = await runCommand('doctor', ['--json', option], valid);
-  expect({ exit, stdout }).toEqual({ exit: 2, stdout: '' });
-  expect(stderr).toContain(words);
-  expect(stderr).toContain('npm run doctor');
-  expect(stderr).not.toContain('hidden');
-});
+])(
+  'The doctor command exits with 2 and prints its usage for the invalid option %s',
+  async (option, words) => {
+    const { exit, stdout, stderr } = await runCommand('doctor', ['--json', option], valid);
+    expect({ exit, stdout }).toEqual({ exit: 2, stdout: '' });
+    expect(stderr).toContain(words);
+    expect(stderr).toContain('npm run doctor');
+    expect(stderr).not.toContain('hidden');
+  },
+);

@@ -35,7 +35,7 @@ describe('An authenticated request', () => {
     });
   });
 
-  test('The guard accepts the session token of a real session', async () => {
+  test('The guard accepts a session token that the identity provider has issued', async () => {
     const user = service.idp.createUser({ email: 'ada@example.com', password: 'correct horse battery' });
     const { status, body } = await me(
       service.url,
@@ -54,14 +54,14 @@ describe('An authenticated request', () => {
     });
   });
 
-  test('The guard accepts a session cookie, but only together with the cookie __client_uat', async () => {
+  test('The guard accepts a session cookie only together with the cookie __client_uat', async () => {
     const complete = cookie(token('user_cookie'));
     expect((await getMe(complete)).status).toBe(200);
     const lacking = { cookie: complete.cookie.replace('__client_uat=1; ', '') };
     expect(await getMe(lacking)).toMatchObject(unauthorized);
   });
 
-  test('The first request of a user runs two statements and caches the internal id for 10 minutes', async () => {
+  test('The first request of a user runs two SQL statements and caches the internal id for 10 minutes', async () => {
     const { body } = await me(service.url, token('user_first'));
     const { userId } = Object(body);
     expect(service.database.takeStatements().map((sql) => sql.split(' ')[0])).toEqual(['SELECT', 'INSERT']);
@@ -81,13 +81,13 @@ describe('An authenticated request', () => {
     expect(service.database.takeStatements()).toEqual([]);
   });
 
-  test('The guard uses the cached internal id', async () => {
+  test('The guard returns the cached internal id of a user', async () => {
     const cached = '01890a5d-ac96-774b-bcce-b302099a8057';
     await service.kv.engine.call('SET', key('user_cached'), cached, 'EX', '60');
     expect((await me(service.url, token('user_cached'))).body).toMatchObject({ userId: cached });
   });
 
-  test('The guard caches the id of an imported row, which is not a UUIDv7', async () => {
+  test('The guard caches the internal id of an imported user even if it is not a UUIDv7', async () => {
     const imported = '5f0c9a7e-1b2d-4c3e-8f90-a1b2c3d4e5f6';
     await service.database.pool.query('INSERT INTO users (id, identity_provider_user_id) VALUES ($1, $2)', [
       imported,
@@ -219,7 +219,7 @@ describe('A request without a verified session', () => {
     '?__clerk_redirect_url=https://example.com',
     '?__clerk_db_jwt=x',
     '?__clerk_synced=true&__clerk_hs_reason=x',
-  ])('A request without a session and with parameters of the SDK gets a 401: %s', async (query) => {
+  ])('A request without a session and with query parameters of the SDK gets a 401: %s', async (query) => {
     for (const headers of [
       { accept: 'text/html' },
       { 'sec-fetch-dest': 'document' },
@@ -259,7 +259,7 @@ describe('API paths and features of Next.js', () => {
     { 'x-middleware-prefetch': '1' },
     { 'next-action': 'x' },
     { 'x-nextjs-data': '1' },
-  ])('Headers of Next.js do not change the response of an API request: %j', async (headers) => {
+  ])('Headers of Next.js do not change the response to an API request: %j', async (headers) => {
     const response = await getMe(headers);
     expect(response).toMatchObject(unauthorized);
     expect(response.headers.has('location')).toBe(false);
@@ -283,7 +283,7 @@ describe('API paths and features of Next.js', () => {
 });
 
 test.each(['/', '/account', '/sign-in'])(
-  'A page does not redirect to the host of a query parameter: %s',
+  'The page %s does not redirect to a URL from a query parameter',
   async (path) => {
     for (const target of ['https://evil.example/x', 'javascript:alert(1)', 'x']) {
       const { status, headers } = await send(
@@ -298,7 +298,7 @@ test.each(['/', '/account', '/sign-in'])(
   },
 );
 
-test('A page does not call the provider for a machine token, and a broken handshake does not cause a 5xx', async () => {
+test('The service does not call the provider for a page request with a machine token, and a broken handshake does not cause a 5xx', async () => {
   for (const authorization of ['Bearer ak_0123456789', 'Bearer mt_0123456789', 'Bearer oat_0123456789']) {
     await send(`${service.url}/`, { headers: { authorization } });
   }
@@ -306,7 +306,7 @@ test('A page does not call the provider for a machine token, and a broken handsh
   expect((await send(`${service.url}/account?__clerk_handshake=abc`)).status).toBeLessThan(500);
 });
 
-test('A request cannot make the service print a session or a forged log line', async () => {
+test('A request cannot make the service log a session token or a forged line', async () => {
   const { status } = await getMe({ ...bearer(token('user_debug')), 'x-clerk-debug': 'true' });
   expect(status).toBe(200);
   await send(`${service.url}/account`, {
@@ -325,13 +325,13 @@ test('A request cannot make the service print a session or a forged log line', a
   expect(service.output()).not.toMatch(/clerk debug|forged/);
 });
 
-test('The guard accepts a token within the clock skew, and a token with the issuer of a proxy', async () => {
+test('The guard accepts a token that expired 1 s ago, because it allows for clock skew, and a token whose issuer is the URL of a proxy', async () => {
   expect((await me(service.url, token('user_skew', { exp: now() - 1 }))).status).toBe(200);
   const iss = 'https://app.example.com/__clerk';
   expect((await me(service.url, token('user_of_proxy', { iss }))).status).toBe(200);
 });
 
-test('The route gets the query and the body of an API request unchanged', async () => {
+test('The register route receives the body of a request whose query contains a parameter that starts with __clerk', async () => {
   const response = await send(`${service.url}/auth/v1/register?__clerk_x=1&a=b`, {
     method: 'POST',
     headers: bearer(token('user_query')),

@@ -22,7 +22,7 @@ const ready = async () => statusAndBody(await get(READY));
 afterEach(async () => {
   await service.kv.proxy.treat('forward');
   await service.database.proxy.treat('forward');
-  // A response is cached for a second.
+  // The service caches a readiness response for a second.
   await expect.poll(ready, { message: 'ready again without a restart' }).toEqual(ok);
 });
 
@@ -53,7 +53,7 @@ describe.each([ALIVE, READY])('%s', (path) => {
 
 describe('Readiness without the cache', () => {
   test.each<Treatment>(['refuse', 'reset', 'black-hole', 'truncate'])(
-    'The service is ready and reports "degraded" while the cache fails (%s)',
+    'The service stays ready and reports "degraded" while the cache fails (%s)',
     async (treatment) => {
       await service.kv.proxy.treat(treatment);
       await expect.poll(ready).toEqual(degraded);
@@ -83,7 +83,7 @@ describe('Readiness without the database', () => {
     },
   );
 
-  test('A probe of a silent database ends at the timeout for probes, not at the timeout for queries', async () => {
+  test('A readiness probe of a silent database ends at the timeout for probes, not at the timeout for queries', async () => {
     expect(await ready()).toEqual(ok);
     const before = count('not ready');
     await service.database.proxy.treat('black-hole');
@@ -93,7 +93,7 @@ describe('Readiness without the database', () => {
     expect(lines().at(-1)).toContain('Timed out');
   });
 
-  test('The service is not ready without database and cache', async () => {
+  test('The service is not ready while both database and cache fail', async () => {
     await service.kv.proxy.treat('black-hole');
     await service.database.proxy.treat('refuse');
     await expect.poll(ready, { timeout: 30_000 }).toEqual(noDatabase);
@@ -113,7 +113,7 @@ describe('Many concurrent probes', () => {
     return Math.ceil((performance.now() - started) / 1_000);
   }
 
-  test('Many probes reach a healthy database and cache at most once per second', async () => {
+  test('Many readiness probes reach a healthy database and cache at most once per second', async () => {
     service.database.takeStatements();
     service.kv.takeCommands();
     const seconds = await sendProbes();
@@ -129,7 +129,7 @@ describe('Many concurrent probes', () => {
     ['the database', () => service.database.proxy, noDatabase],
     ['the cache', () => service.kv.proxy, degraded],
   ])(
-    'Many probes open at most one connection per second to %s while it resets connections',
+    'Many readiness probes open at most one connection per second to %s while it resets connections',
     async (_what, proxy, expected) => {
       await proxy().treat('reset');
       await expect.poll(ready).toEqual(expected);
@@ -139,7 +139,7 @@ describe('Many concurrent probes', () => {
     },
   );
 
-  test('Many probes of a silent database cause at most about one query or connection per second', async () => {
+  test('Many readiness probes of a silent database cause at most about one query or connection per second', async () => {
     expect(await ready()).toEqual(ok);
     await service.database.proxy.treat('black-hole');
     service.database.takeStatements();
@@ -151,7 +151,7 @@ describe('Many concurrent probes', () => {
   });
 });
 
-test('A probe with a credential does not make the service fetch keys', async () => {
+test('A health probe with a credential does not make the service fetch the keys of the identity provider', async () => {
   const provider = stopAfterTest(await startStubServer(() => undefined));
   const started = stopAfterTest(
     await startServiceProcess({ ...service.environment, IDP_JWT_KEY: '', CLERK_API_URL: provider.url }),
@@ -180,7 +180,7 @@ test('After SIGTERM, /health/alive responds 200 and /health/ready responds 503',
     const socket = await connected(stopping.url).catch(() => undefined);
     return socket?.destroy() !== undefined;
   };
-  // The probes are pipelined after the first request, so the process handles them while it shuts down.
+  // The health requests are pipelined after a blocked request, so the process handles them while it shuts down.
   await expect.poll(listens).toBe(false);
   await row.release();
   const { statuses, text } = await exchanged;

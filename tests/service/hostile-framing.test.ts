@@ -21,7 +21,7 @@ describe('Request smuggling', () => {
     }) + body(id);
   const outer = (lines: string) => `POST ${REGISTER} HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n`;
 
-  test('A second request on a connection is handled if it is not hidden in the body of the first one', async () => {
+  test('A second request on a connection is handled if the framing of the first request is valid', async () => {
     const empty = `${outer('Content-Length: 2\r\n')}{}`;
     const { statuses } = await sendRaw(empty + hidden('user_pipelined'));
     expect(statuses).toEqual([401, 201]);
@@ -91,15 +91,18 @@ describe('Pipelined requests', () => {
   test.each([
     ['an unknown expectation', { Expect: 'a miracle' }, 417],
     ['no Host', { Host: 'none' }, 400],
-  ])('A request with %s gets an error in JSON with a request id', async (_what, headers, status) => {
-    const head = requestHead(`GET ${ME} HTTP/1.1`, headers);
-    const { statuses, text } = await sendRaw(head.replace('Host: none\r\n', ''));
-    expect(statuses).toEqual([status]);
-    expect(text).toMatch(/x-request-id/i);
-    expect(text).toMatch(/"message":/);
-  });
+  ])(
+    'A request with %s gets an error response in JSON that has a request id',
+    async (_what, headers, status) => {
+      const head = requestHead(`GET ${ME} HTTP/1.1`, headers);
+      const { statuses, text } = await sendRaw(head.replace('Host: none\r\n', ''));
+      expect(statuses).toEqual([status]);
+      expect(text).toMatch(/x-request-id/i);
+      expect(text).toMatch(/"message":/);
+    },
+  );
 
-  test('A deeply nested router state gets a 400', async () => {
+  test('A request with a deeply nested router state of Next.js gets a 400', async () => {
     const state = encodeURI(`${'["a",{"b":'.repeat(150)}["",{}]${'}]'.repeat(150)}`);
     const { statuses } = await sendRaw(
       requestHead('GET / HTTP/1.1', { RSC: '1', 'Next-Router-State-Tree': state }),
@@ -108,8 +111,8 @@ describe('Pipelined requests', () => {
   });
 });
 
-test('Head and body of a response arrive in one chunk', async () => {
-  // Repeated, because two writes sometimes arrive as one chunk.
+test('The head and the body of a response arrive in one chunk', async () => {
+  // Repeated, because two separate writes can also arrive as one chunk.
   for (let times = 0; times < 20; times += 1) {
     const { statuses, pieces } = await sendRaw(requestHead(`GET ${ME} HTTP/1.1`, bearer(token)));
     expect({ statuses, pieces }).toEqual({ statuses: [200], pieces: 1 });

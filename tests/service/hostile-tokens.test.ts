@@ -9,6 +9,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 const other = foreignKeys();
 const otherJwk = createPublicKey(other.publicKey).export({ format: 'jwk' });
+/** Serves a key of the attacker. The service must never call this server. */
 const attacker = stopAfterAll(
   await startStubServer((_request, response) => {
     response
@@ -18,6 +19,7 @@ const attacker = stopAfterAll(
 );
 const clock = stopAfterAll(adjustableClock());
 const service = stopAfterAll(await startTestService());
+/** A process that fetches the keys of the identity provider, because IDP_JWT_KEY is empty. */
 const fetchingKeys = stopAfterAll(
   await startServiceProcess({ ...service.environment, ...clock.environment, IDP_JWT_KEY: '' }),
 );
@@ -31,23 +33,23 @@ describe('Keys of session tokens', () => {
     tokenFor(service.idp, 'user_confused', claims, { header, ...(privateKeyPem ? { privateKeyPem } : {}) });
   const ourKid = () => service.idp.signingKey.kid;
 
-  test('A token that the key of this instance signed is accepted, whether the service fetches the key or reads it from a variable', async () => {
+  test('A token that the key of the provider signed is accepted, whether the service fetches the key or reads it from a variable', async () => {
     for (const url of [service.url, fetchingKeys.url]) {
       expect((await me(url, signed({ kid: ourKid() }))).status).toBe(200);
     }
   });
 
   test.each<[string, () => Record<string, unknown>]>([
-    ['the kid of our key', () => ({ kid: ourKid() })],
+    ["the kid of the provider's key", () => ({ kid: ourKid() })],
     ['an unknown kid', () => ({ kid: 'theirs' })],
     ['no kid', () => ({ kid: undefined })],
     ['an empty kid', () => ({ kid: '' })],
     ['a path as kid', () => ({ kid: '../../../../dev/null' })],
     ['a URL as kid', () => ({ kid: `${attacker.url}/kid` })],
     ['__proto__ as kid', () => ({ kid: '__proto__' })],
-    ['the other key in the header', () => ({ kid: ourKid(), jwk: otherJwk })],
+    ["the attacker's key in the header", () => ({ kid: ourKid(), jwk: otherJwk })],
     [
-      'URLs of the other key in the header',
+      "URLs of the attacker's key in the header",
       () => ({ kid: 'theirs', jku: `${attacker.url}/jku`, x5u: `${attacker.url}/x5u` }),
     ],
     ['a critical extension', () => ({ kid: ourKid(), crit: ['exp'] })],
@@ -68,8 +70,8 @@ describe('Keys of session tokens', () => {
       {},
     ],
     ['A token of a custom JWT template', { email: 'user@example.com', sts: undefined, v: undefined }, {}],
-    ['A token in the category of session tokens', {}, { cat: 'cl_B7d4PD111AAA' }],
-  ])('%s that this instance signed', (what, claims, header) => {
+    ['A token whose header has the category of a session token', {}, { cat: 'cl_B7d4PD111AAA' }],
+  ])('%s that the provider signed', (what, claims, header) => {
     test.each<[string, unknown]>([
       ['no sid', undefined],
       ['an empty sid', ''],
@@ -90,7 +92,7 @@ describe('Keys of session tokens', () => {
     });
   });
 
-  test('A token is accepted until 5 s after it expired, and then gets a 401', async () => {
+  test('A session token is accepted for less than 5 s after it expired, and then gets a 401', async () => {
     const at = now();
     clock.freeze(at * 1000);
     const statuses = [4, 5, 6].map(async (seconds) => {
@@ -101,7 +103,7 @@ describe('Keys of session tokens', () => {
     clock.unfreeze();
   });
 
-  test('With fetched keys, a token with an unknown kid gets a 401 even if the key of this instance signed it', async () => {
+  test('With fetched keys, a token with an unknown kid gets a 401 even if the key of the provider signed it', async () => {
     for (const kid of ['theirs', '', '../../etc/passwd', '__proto__']) {
       expect((await me(fetchingKeys.url, signed({ kid }))).status).toBe(401);
     }

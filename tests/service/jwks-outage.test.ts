@@ -7,12 +7,12 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 /** Responses of the Backend API instead of keys: description, status, content type and body. */
 const RESPONSES = [
   ['an error', 500, 'application/json', '{"errors":[]}'],
-  ['a page', 200, 'text/html', '<html></html>'],
+  ['an HTML page', 200, 'text/html', '<html></html>'],
   ['null', 200, 'application/json', 'null'],
   ['an empty list', 200, 'application/json', '{"keys":[]}'],
 ] as const;
 
-// Run in parallel, because the SDK retries several times before it fails.
+// Runs the cases in parallel, because the SDK retries several times before it fails.
 const cases = await Promise.all(
   RESPONSES.map(async ([what, status, type, body]) => {
     const backendApi = stopAfterAll(
@@ -29,7 +29,7 @@ const cases = await Promise.all(
 );
 
 test.each(cases)(
-  'Requests get a 401 and log one warning if the provider returns $what instead of keys',
+  'Requests get a 401, and the service logs one warning, if the identity provider returns $what instead of its keys',
   async ({ service, responses }) => {
     expect(responses).toHaveLength(2);
     for (const response of responses) {

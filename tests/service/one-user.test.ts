@@ -16,16 +16,22 @@ const show = (id: string) =>
 const forget = (...args: string[]) =>
   runCommandInProcess(() => import('../../commands/users/forget'), args, environment);
 const signUp = (name: string) => idp.createUser({ email: `${name}@private.example` });
-/** Makes a request with a session of a user, and returns the internal id. */
+/** Makes a request with a session token of a user. Returns the internal id. */
 async function visit(id: string): Promise<string> {
   const { status, body } = await me(service.url, tokenFor(idp, id));
   expect(status).toBe(200);
   return String(Object(body).userId);
 }
-/** Moves the time of each deletion into the past, so that the tokens of later visits are newer. */
+/**
+ * Sets the time of each deletion back by 10 s, so that a new session token can link the user. A user that the forget command
+ * has deleted is forgotten: only a session token that is more than 5 s newer than the deletion links the user again.
+ */
 const ageDeletions = () =>
   database.pool.query(`UPDATE forgotten_users SET forgotten_at = forgotten_at - interval '10 seconds'`);
-/** Runs the deletion of the forget command in this process. Calls `meanwhile` instead of the pause of the deletion. */
+/**
+ * Runs the deletion of the forget command in this process. Calls `meanwhile` instead of the pause between the deletion of the
+ * row and the last deletion of the cached id. Stores for 30 days that the user is forgotten.
+ */
 async function forgetWith(
   id: string,
   meanwhile: () => Promise<unknown> = async () => undefined,
@@ -42,17 +48,17 @@ beforeAll(() => {
   };
 });
 
-test('The show command finds a user by either of the two ids and prints no name or email address', async () => {
+test('The show command finds a user by the internal or the provider id and prints no name or email address', async () => {
   const user = signUp('shown');
   const userId = await visit(user.id);
-  const [byOwn, byProvider] = [await command('show', userId), await show(user.id)];
-  expect(byOwn).toMatchObject({ exit: 0, stderr: '' });
-  expect(byOwn.stdout).toMatch(
+  const [byInternalId, byProviderId] = [await command('show', userId), await show(user.id)];
+  expect(byInternalId).toMatchObject({ exit: 0, stderr: '' });
+  expect(byInternalId.stdout).toMatch(
     new RegExp(
       `^internal id +${userId}\nlinked +20\\S+Z\nprovider's id +${user.id}\ncache +contains this id\nprovider +has this user since 20\\S+Z\n$`,
     ),
   );
-  expect(byProvider.stdout).toBe(byOwn.stdout);
+  expect(byProviderId.stdout).toBe(byInternalId.stdout);
 });
 
 test('The show command reports an unknown user, and a cached id that has no row', async () => {
@@ -64,7 +70,7 @@ test('The show command reports an unknown user, and a cached id that has no row'
   );
 });
 
-test('The forget command deletes the row and the cached id, and warns if the provider still has the user', async () => {
+test('The forget command deletes the row and the cached id of a user, and warns if the provider still has the user', async () => {
   const user = signUp('forgotten');
   const userId = await visit(user.id);
   expect(await cached(user.id)).toBe(userId);
@@ -83,12 +89,12 @@ test('The forget command deletes the row and the cached id, and warns if the pro
   expect(await visit(user.id)).not.toBe(userId);
 });
 
-test('A lookup that read the row before the deletion leaves no cached id', async () => {
+test('A request that reads the row of a user before its deletion leaves no cached id', async () => {
   const id = 'user_in_a_race';
   const { pid, url } = soleProcess();
   const userId = await visit(id);
   await service.kv.engine.call('DEL', key(id));
-  // The process is stopped once its query is sent. The result of the query then waits in its socket.
+  // Suspends the service process once it has sent its query, so that the result of the query waits in the socket.
   const listening = database.proxy.onClientData;
   let isStopped = false;
   database.proxy.onClientData = (chunk) => {
@@ -104,7 +110,7 @@ test('A lookup that read the row before the deletion leaves no cached id', async
     const outcome = await forgetWith(id, async () => {
       expect(await database.rowsOf(id)).toEqual([]);
       process.kill(pid, 'SIGCONT');
-      // The process returns the old id and caches it. The last step of the deletion removes the cached id.
+      // The process resumes, returns the old id and caches it. The last step of the deletion removes the cached id.
       expect(await inFlight).toMatchObject({ status: 200, body: { userId } });
       expect(await cached(id)).toBe(userId);
     });
@@ -122,7 +128,7 @@ test('A lookup that read the row before the deletion leaves no cached id', async
 
 function soleProcess() {
   const [process] = service.processes;
-  if (process === undefined) throw new Error('A service has a process');
+  if (process === undefined) throw new Error('The service has no process.');
   return process;
 }
 
@@ -134,7 +140,7 @@ async function queriesHaveEnded(): Promise<boolean> {
   return rows.length === 0;
 }
 
-test('A user who makes a request during the deletion gets a new internal id, and the deletion reports `relinked`', async () => {
+test('A user that sends a request during the deletion gets a new internal id, and the deletion reports `relinked`', async () => {
   const id = 'user_who_comes_back';
   const userId = await visit(id);
   let next = '';
@@ -148,7 +154,7 @@ test('A user who makes a request during the deletion gets a new internal id, and
   expect([null, next]).toContain(await cached(id));
 });
 
-test('The deletion also removes a cached id that has no row', async () => {
+test('The deletion of a user removes the cached id even if there is no row', async () => {
   const id = 'user_half_forgotten';
   await visit(id);
   await database.pool.query('DELETE FROM users WHERE identity_provider_user_id = $1', [id]);
@@ -156,7 +162,7 @@ test('The deletion also removes a cached id that has no row', async () => {
   expect(await cached(id)).toBeNull();
 });
 
-test('A foreign key with ON DELETE RESTRICT prevents the deletion, and a foreign key with CASCADE deletes the rows that refer to the user', async () => {
+test('A foreign key with ON DELETE RESTRICT prevents the deletion of a user, and a foreign key with CASCADE deletes the rows that refer to the user', async () => {
   const [kept, gone] = ['user_with_notes_kept', 'user_with_notes_gone'] as const;
   const [keptId, goneId] = [await visit(kept), await visit(gone)];
   await database.pool.query(`
@@ -177,7 +183,7 @@ test('A foreign key with ON DELETE RESTRICT prevents the deletion, and a foreign
   await database.pool.query('DROP TABLE notes_kept, notes_gone');
 });
 
-test('The forget command does not delete a user without a confirmation, without a cache, or with two ids', async () => {
+test('The forget command deletes nothing if it is not confirmed, if it gets two ids or if the cache does not respond', async () => {
   const id = 'user_who_stays';
   const userId = await visit(id);
   const unconfirmed = await command('forget', id);
@@ -194,7 +200,7 @@ test('The forget command does not delete a user without a confirmation, without 
   expect(await database.rowsOf(id)).toMatchObject([{ id: userId }]);
 });
 
-test('The forget command rejects an id that is the internal id of one user and the identity-provider id of another', async () => {
+test('The forget command rejects an id that is the internal id of one user and the identity-provider id of another user', async () => {
   const userId = await visit('user_first_of_two');
   await register(service.url, tokenFor(idp, 'user_caller'), { identityProviderUserId: userId });
   const { exit, stderr } = await forget(userId, '--yes');
@@ -205,7 +211,7 @@ test('The forget command rejects an id that is the internal id of one user and t
   expect(await database.rowsOf(userId)).toHaveLength(1);
 });
 
-test('A forgotten user is linked again only by a newer token, until the entry expires or the user is remembered', async () => {
+test('An older token, the register route or an event does not link a forgotten user before the remember command runs', async () => {
   const id = 'user_to_stay_forgotten';
   const before = tokenFor(idp, id, { iat: now() - 30 });
   const caller = tokenFor(idp, 'user_calling');
@@ -235,7 +241,7 @@ test('A forgotten user is linked again only by a newer token, until the entry ex
   expect(await database.rowsOf(id)).toHaveLength(1);
 });
 
-test('The export command prints what the service holds of a user, by either id', async () => {
+test('The export command prints the same data of a user for the internal id and for the provider id', async () => {
   const { id } = signUp('exported');
   const userId = await visit(id);
   await database.pool.query('INSERT INTO webhook_subjects (id, applied_time) VALUES ($1, 1000), ($2, 1)', [
@@ -264,7 +270,7 @@ test('The export command prints what the service holds of a user, by either id',
   expect(await command('export')).toMatchObject({ exit: 2, stderr: expect.stringContaining('Pass one id') });
 });
 
-test('The export contains the rows that exportOwnTables returns', async () => {
+test('The export of a user contains the rows that the passed function returns from tables of the application', async () => {
   const { exportUser } = await import('#lib/users/export');
   const userId = await visit('user_with_tables');
   const user = { userId, identityProviderUserId: 'user_with_tables' };

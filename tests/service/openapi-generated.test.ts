@@ -23,7 +23,7 @@ const Schema = z.looseObject({
   maxLength: z.optional(z.number()),
 });
 
-// Code points without lone surrogates and NUL. The document excludes NUL in a description, not in its schemas.
+// Code points other than lone surrogates and NUL. The document excludes NUL only in a description, not in its schemas.
 const unit = fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }).filter((point) => point !== '\0');
 
 /** Generates values of a schema, including values of the maximum length. */
@@ -57,7 +57,7 @@ function valuesOf(given: unknown): fc.Arbitrary<unknown> {
 const text = (value: unknown) => JSON.stringify(value);
 const bodyOf = (path: typeof REGISTER | typeof HOOK) =>
   valuesOf(document.paths[path].post.requestBody.content['application/json'].schema).map(text);
-/** Events. The id of `user.created` must be valid, missing, null or empty. The schema does not express that rule. */
+/** Bodies of events. In `user.created`, the id must be valid, missing, null or empty, which the schema does not express. */
 const event = fc.oneof(
   bodyOf(HOOK).filter((body) => JSON.parse(body).type !== 'user.created'),
   valuesOf(document.components.schemas.IdentityProviderUserId).map((id) =>
@@ -86,7 +86,7 @@ const query = fc.oneof(
   fc.webQueryParameters().map((parameters) => `?${parameters}`),
 );
 
-/** Requests that conform to the document. */
+/** Requests that conform to the OpenAPI document. */
 const conforming = fc.oneof(
   fc.record({
     method: fc.constantFrom('GET', 'HEAD'),
@@ -122,7 +122,7 @@ const signature = fc
     [`svix-${part}`]: word.replace(/[^\x21-\x7e]/g, ''),
   }));
 
-/** Requests that may violate the document. */
+/** Requests that may violate the OpenAPI document. */
 const arbitrary = fc
   .record({
     method: fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'),
@@ -140,7 +140,8 @@ const arbitrary = fc
   })
   .map(({ body, ...sent }): Sent => (/^(?:GET|HEAD)$/.test(sent.method) ? sent : { ...sent, body }));
 
-const isPlain = (id: string | undefined) => id !== undefined && /^[A-Za-z0-9_.:-]{1,64}$/.test(id);
+/** Returns true if the service keeps this request id. */
+const isValidRequestId = (id: string | undefined) => id !== undefined && /^[A-Za-z0-9_.:-]{1,64}$/.test(id);
 
 async function sendAndValidate({ method, path, headers, body }: Sent) {
   const response = await send(`${service.url}${path}`, {
@@ -153,7 +154,7 @@ async function sendAndValidate({ method, path, headers, body }: Sent) {
   return { ...response, error: validateResponse({ ...response, method, pathname, text })?.error };
 }
 
-/** Checks the responses to generated requests. Pass the printed seed and path to `fc.assert` to repeat a failure. */
+/** Checks the responses to generated requests. To repeat a failure, pass the seed and path from its message to `fc.assert`. */
 const checkResponses = (requests: fc.Arbitrary<Sent>, check: (status: number) => void) =>
   fc.assert(
     fc.asyncProperty(requests, requestId, query, async (sent, id, search) => {
@@ -161,17 +162,17 @@ const checkResponses = (requests: fc.Arbitrary<Sent>, check: (status: number) =>
       const { status, headers, error } = await sendAndValidate(given);
       expect(error).toBeUndefined();
       check(status);
-      if (isPlain(given.headers['x-request-id']) && headers.has('x-request-id')) {
+      if (isValidRequestId(given.headers['x-request-id']) && headers.has('x-request-id')) {
         expect(headers.get('x-request-id')).toBe(given.headers['x-request-id']);
       }
     }),
     { numRuns: REQUESTS / 2, interruptAfterTimeLimit: LIMIT_MS, markInterruptAsFailure: true },
   );
 
-test('A request that conforms to the document succeeds with a documented response', async () => {
+test('A generated request that conforms to the OpenAPI document succeeds with a documented response', async () => {
   await checkResponses(conforming, (status) => expect([200, 201]).toContain(status));
 });
 
-test('An arbitrary request gets a documented response', async () => {
+test('A generated request that may violate the OpenAPI document gets a documented response', async () => {
   await checkResponses(arbitrary, (status) => expect(status).toBeLessThan(500));
 });

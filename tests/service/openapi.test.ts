@@ -8,7 +8,7 @@ import type { SeenResponse } from '../harness/responses';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-// Provokes the documented responses and compares them with the examples in the document.
+// Provokes the documented responses and compares them with the examples in the OpenAPI document.
 
 const service = stopAfterAll(await startTestService());
 const { pool, proxy } = service.database;
@@ -30,7 +30,7 @@ async function sendRaw(bytes: string): Promise<Received> {
   return { status: response.status, headers: response.headers, body: JSON.parse(response.text) };
 }
 
-/** Requests that are rejected before routing, by the name of the example. */
+/** Functions that send a request that is rejected before routing. A key is the name of the example of the response. */
 const rejections: Record<string, (line: string) => Promise<Received>> = {
   badRequest: (line) => sendRaw(`${line}\r\nConnection: close\r\n\r\n`),
   requestTimeout: (line) => sendRaw(`${line}\r\nHost: localhost\r\nX-Never-`),
@@ -43,13 +43,13 @@ async function withoutDatabase(sendRequest: () => Promise<Received>): Promise<Re
   return sendRequest().finally(() => proxy.treat('forward'));
 }
 
-/** Registers as a caller that is cached, so that only the registration itself needs the database. */
+/** Registers with the token of a caller whose id is cached, so that only the registration itself needs the database. */
 const submit = (body: unknown) => register(service.url, token('user_caller'), body);
 const submitId = (id: unknown) => submit({ identityProviderUserId: id });
 const get = (path: string) => send(`${service.url}${path}`);
 const event = (value: unknown) => deliver(service.url, JSON.stringify(value));
 
-/** Creates the row of the examples. Its internal id would otherwise be random. */
+/** Inserts the user of the documented examples. The service itself would give the user a random internal id. */
 async function insertExampleUser(): Promise<void> {
   await pool.query('DELETE FROM users WHERE id = $1 OR identity_provider_user_id = $2', [
     userId,
@@ -61,7 +61,7 @@ async function insertExampleUser(): Promise<void> {
   ]);
 }
 
-/** Waits for the expected health, because the service caches it for a second. */
+/** Waits until the readiness response contains `expected`, because the service caches that response for a second. */
 async function health(expected: string, status: number): Promise<Received> {
   await expect.poll(async () => JSON.stringify((await get('/health/ready')).body)).toContain(expected);
   const response = await get('/health/ready');
@@ -69,7 +69,7 @@ async function health(expected: string, status: number): Promise<Received> {
   return response;
 }
 
-/** Functions that provoke the documented examples. */
+/** Functions that provoke the documented examples. A key contains the operation, the status and the name of the example. */
 const provocations: Record<string, () => Promise<Received>> = {
   [`GET ${ME} 200 context`]: async () => {
     await insertExampleUser();
@@ -129,7 +129,7 @@ const provocations: Record<string, () => Promise<Received>> = {
     send(`${service.url}${ME}`, { method: 'PROPFIND' }),
 };
 
-/** health.test.ts provokes this example, because it needs a process that shuts down. */
+/** The example of a process that shuts down. health.test.ts provokes this example. */
 const STOPPING = 'GET /health/ready 503 stopping';
 const examples = DOCUMENTED.flatMap(({ name, method, pathname, status, examples }) =>
   Object.entries(examples).map(([kind, body]) => {
@@ -141,7 +141,7 @@ const examples = DOCUMENTED.flatMap(({ name, method, pathname, status, examples 
   }),
 ).filter(({ key }) => key !== STOPPING);
 
-/** Request timeouts by key. Each takes 10 s, so all of them run at the same time. */
+/** The responses to requests that time out, by key. A timeout takes 10 s, so all requests are sent at the same time. */
 let timeouts: ReadonlyMap<string, Promise<Received> | undefined>;
 beforeAll(() => {
   timeouts = new Map(
@@ -158,23 +158,23 @@ test.each(examples.map((example) => [example.key, example] as const))(
   },
 );
 
-test('Each key of `provocations` is an example of the OpenAPI document', () => {
+test('Each key of `provocations` names an example of the OpenAPI document', () => {
   const keys = examples.map(({ key }) => key);
   expect(Object.keys(provocations).filter((key) => !keys.includes(key))).toEqual([]);
 });
 
-test('The webhook acknowledges the example of an event that is not user.created', async () => {
+test('The webhook acknowledges the documented example of an event other than user.created', async () => {
   expect(await event(events.other.value)).toMatchObject({
     status: 200,
     body: { eventType: 'email.created' },
   });
 });
 
-test('The document has the same responses for the webhook user.created as for the path that receives it', () => {
+test('The OpenAPI document has the same responses for the webhook user.created as for the path that receives it', () => {
   expect(document.webhooks['user.created'].post.responses).toEqual(document.paths[HOOK].post.responses);
 });
 
-test('The OpenAPI document needs no credential, has one address and allows only GET and HEAD', async () => {
+test('The OpenAPI document needs no credential, has a single address and allows only GET and HEAD', async () => {
   const { status, body } = await get('/openapi.json');
   expect({ status, body }).toEqual({ status: 200, body: document });
   expect((await send(`${service.url}/openapi.json`, { method: 'HEAD' })).status).toBe(200);

@@ -5,6 +5,7 @@ import { cookie, ME, now, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
+/** The authorized party of the service. The claim `azp` of a session token names the frontend that requested the token. */
 const FRONTEND = 'https://app.example.com';
 
 /** Requests a page as a browser does when it navigates. */
@@ -21,10 +22,14 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
   );
   const token = (claims: object = {}) =>
     tokenFor(service.idp, 'user_of_a_page', { azp: FRONTEND, ...claims });
+  /**
+   * Cookies of an expired session. The SDK renews such a session with a handshake: it redirects the browser to the identity
+   * provider, which redirects back with a nonce. The SDK then exchanges the nonce for new cookies at the Backend API.
+   */
   const expired = () => cookie(token({ iat: now() - 3600, nbf: now() - 3610, exp: now() - 3000 }));
   const SIGN_IN = /\/sign-in\?redirect_url=%2Faccount$/;
 
-  test('A page accepts a token of an authorized party and a token without azp, but no token of another party', async () => {
+  test('A page accepts a token of an authorized party and a token without azp, but not a token of another party', async () => {
     for (const azp of [FRONTEND, undefined]) {
       expect((await visit(`${service.url}/account`, cookie(token({ azp })))).status, azp).toBe(200);
     }
@@ -37,12 +42,29 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     }
   });
 
-  test('The API rejects the cookie without azp that a page accepts', async () => {
+  test('The sign-in page redirects a visitor with a session to the page that required it, and to no other site', async () => {
+    const signIn = (target: string) => `${service.url}/sign-in?redirect_url=${encodeURIComponent(target)}`;
+    const back = await visit(signIn('/account?tab=1'), cookie(token()));
+    expect([back.status, back.headers.get('location')]).toEqual([307, '/account?tab=1']);
+    const others = [
+      'https://evil.example',
+      '//evil.example',
+      '/\\evil.example',
+      '/\t/evil.example',
+      '//[',
+      'account',
+    ];
+    for (const target of others)
+      expect((await visit(signIn(target), cookie(token()))).status, target).toBe(200);
+    expect((await visit(signIn('/account'), { cookie: '' })).status).toBe(200);
+  });
+
+  test('The API rejects a session cookie without azp, although a page accepts such a cookie', async () => {
     const { status } = await send(`${service.url}${ME}`, { headers: cookie(token({ azp: undefined })) });
     expect(status).toBe(401);
   });
 
-  test('With an unknown handshake nonce, a page is served signed out and does not start another handshake', async () => {
+  test('If the handshake nonce is unknown, the service treats the user as signed out and does not start another handshake', async () => {
     const page = await visit(`${service.url}/?__clerk_handshake_nonce=nonce_unknown`, expired());
     expect({ status: page.status, location: page.headers.get('location') }).toEqual({
       status: 200,
@@ -66,20 +88,21 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     }
   });
 
-  test('A handshake nonce does not sign in a session of another party', async () => {
+  test('A handshake nonce does not sign the user in if the session token of the handshake belongs to another party', async () => {
     const foreign = token({ azp: 'https://blog.example.com' });
     backendApi.handler = (_request, response) => {
       const directives = [`__session=${foreign}; Path=/`, '__client_uat=1; Path=/'];
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ directives }));
     };
     const first = await visit(`${withStub.url}/account?__clerk_handshake_nonce=nonce_x`, expired());
+    // With test keys, the SDK first redirects to the page without the nonce and sets the cookies.
     const { headers } = keys === 'live' ? first : await visit(`${withStub.url}/account`, cookie(foreign));
     expect(backendApi.calls.at(-1)).toBe('GET /v1/clients/handshake_payload?nonce=nonce_x');
     expect(headers.get('location')).toMatch(SIGN_IN);
   });
 
   test.each(['does not respond', 'closes the connection', 'responds with status 500'])(
-    'A page with a handshake nonce is served signed out if the Backend API %s',
+    'The service treats the user of a handshake nonce as signed out if the Backend API %s',
     async (failure) => {
       let isClosed = false;
       backendApi.handler = (request, response) => {
@@ -91,7 +114,9 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
       };
       const { status, headers } = await visit(`${withStub.url}/?__clerk_handshake_nonce=nonce_x`, expired());
       expect({ status, location: headers.get('location') }).toEqual({ status: 200, location: null });
-      expect(await waitUntil(() => isClosed, 30_000), 'The service ends its call').toBe(true);
+      expect(await waitUntil(() => isClosed, 30_000), 'the service ends its call of the Backend API').toBe(
+        true,
+      );
     },
   );
 });

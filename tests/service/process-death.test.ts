@@ -39,7 +39,7 @@ async function start(environment: Record<string, string> = {}): Promise<ServiceP
 const caller = () => tokenFor(service.idp, 'user_caller');
 const hook = (url: string) => `${url}${HOOK}`;
 
-test('After SIGKILL during a burst, every acknowledged user exists, and redelivery registers the user of each event', async () => {
+test('After SIGKILL under load, every user whose registration got a 2xx exists, and redelivery registers the user of each event', async () => {
   const victim = await start();
   const { webhooks, store } = service.idp;
   webhooks.setEndpoint({ url: hook(victim.url), secrets: webhooks.endpoint?.secrets ?? [] });
@@ -53,7 +53,7 @@ test('After SIGKILL during a burst, every acknowledged user exists, and redelive
   const registered: string[] = [];
   const burst = Array.from({ length: BURST }, async (_, index) => {
     const identityProviderUserId = `user_killed_registered_${index}`;
-    // A request that waits too long gets a 500, and a caller repeats it.
+    // A request that waits too long gets a 500. Like a real caller, this loop then repeats the request.
     for (let status = 500; status === 500; ) {
       ({ status } = await register(victim.url, caller(), { identityProviderUserId }));
       if (status === 201) registered.push(identityProviderUserId);
@@ -118,7 +118,7 @@ const listens = (url: string) =>
 const exitInTime = ({ exited }: ServiceProcess) =>
   Promise.race([exited, pause(SHUTDOWN_MS, 'still running', { ref: false })]);
 
-test('SIGTERM lets requests in flight complete, closes the port, drains the pool and ends the service with exit code 0', async () => {
+test('After SIGTERM, the service completes requests in flight, closes the port, drains the pool and exits with 0', async () => {
   // The proxy counts only the connections of the process that is stopped.
   const proxy = await startTcpProxy({ host: '127.0.0.1', port: service.database.proxy.port });
   onTestFinished(() => proxy.stop());
@@ -143,7 +143,8 @@ test('SIGTERM lets requests in flight complete, closes the port, drains the pool
   const exit = exitInTime(stopping);
   await expect.poll(async () => !(await listens(stopping.url))).toBe(true);
   const [lost, ...others] = rows;
-  // The commit makes this request lose the race. It then needs another statement, so the pool must not be drained yet.
+  // The commit makes the first request lose the race for its row. That request then needs another statement, so the pool
+  // must not be drained yet.
   await lost?.commit();
   for (const row of others) await row.release();
   const responses = await Promise.all(inFlight);
@@ -158,7 +159,7 @@ test('After SIGTERM under load, the last response to each client has "Connection
   await me(stopping.url, caller());
   const { port } = new URL(stopping.url);
   const received: string[] = [];
-  /** Sends requests over one connection until the service closes it. Does not open another one. */
+  /** Sends requests over one connection until the service closes that connection. */
   const client = async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (let connection: unknown; ; ) {
@@ -194,7 +195,7 @@ test('Each of 200 clients that sent a request before SIGTERM gets a response', a
   expect(await exitInTime(stopping)).toBe(0);
 });
 
-test('The service completes a request and exits with 0 despite an idle connection and a second SIGTERM', async () => {
+test('After two SIGTERM signals, the service closes an idle connection, completes a request in flight and exits with 0', async () => {
   const stopping = await start();
   const silent = await connected(stopping.url);
   const row = await lockRow(service.database, 'user_twice');
@@ -210,7 +211,7 @@ test('The service completes a request and exits with 0 despite an idle connectio
   expect(stopping.output()).not.toContain('printed by a library');
 });
 
-test('Downloads that clients have aborted do not delay a shutdown', async () => {
+test('Downloads that clients have aborted do not delay the shutdown of the service', async () => {
   const stopping = await start();
   const [chunk] = readdirSync(`${BUILD_FOLDER}/static/chunks`).filter((name) => name.endsWith('.js'));
   for (let index = 0; index < 20; index += 1) {
@@ -233,17 +234,18 @@ test('A process that crashes after SIGTERM exits with the code of the crash', as
   process.kill(stopping.pid, 'SIGTERM');
   await expect.poll(async () => !(await listens(stopping.url))).toBe(true);
   process.kill(stopping.pid, 'SIGUSR2');
+  // The exit code of crash-on-signal.mjs.
   expect(await exitInTime(stopping)).toBe(7);
   await aborted;
   await row.release();
 });
 
-test('A request that ends shortly before the deadline of a shutdown gets its response', async () => {
+test('A request that ends shortly before the shutdown deadline of 9 s gets its response', async () => {
   const stopping = await start();
   const client = await connected(stopping.url);
   const body = userCreated('user_late_response');
   const headers = { ...signatureHeaders(body), 'Content-Length': String(body.length) };
-  // A connection attempt to the database fails after 7 s.
+  // With `hold`, the proxy accepts connections but PostgreSQL does not respond. A connection attempt fails after 7 s.
   await service.database.proxy.treat('hold');
   onTestFinished(() => service.database.proxy.treat('forward'));
   process.kill(stopping.pid, 'SIGTERM');

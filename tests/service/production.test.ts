@@ -12,12 +12,12 @@ describe.each(['test', 'live'] as const)('A production service with %s keys', as
   const environment = {
     CLERK_FAPI_URL: '',
     CLERK_API_URL: backendApi.url,
-    // A variable of the local stack that was left set.
+    // A variable of the local stack that was left set. It must have no effect.
     IDP_CONSOLE_URL: 'http://127.0.0.1:3900',
   };
   const service = stopAfterAll(await startTestService({ keys, environment }));
 
-  test(`A service with ${keys} keys proxies no request, and its pages load the browser SDK from the instance`, async () => {
+  test(`A service with ${keys} keys proxies no request, and its pages load the browser SDK from the Clerk instance`, async () => {
     for (const path of ['/__clerk', '/__clerk/v1/environment', '/__clerk/npm/@clerk/clerk-js']) {
       expect((await send(`${service.url}${path}`)).status).toBe(404);
     }
@@ -34,14 +34,17 @@ describe.each(['test', 'live'] as const)('A production service with %s keys', as
     ['?__clerk_handshake=x', {}],
     ['?__clerk_handshake_nonce=x', {}],
     ['', { cookie: '__refresh_x=y; __session=z' }],
-  ])('The path of the proxy gets a 404 without SDK headers or a redirect: %s %j', async (query, headers) => {
-    const { status, headers: received } = await send(`${service.url}/__clerk/x${query}`, {
-      headers: { accept: 'text/html', 'sec-fetch-dest': 'document', ...headers },
-    });
-    expect(status).toBe(404);
-    expect([...received.keys()].filter((name) => name === 'location' || name.startsWith('x-clerk'))).toEqual(
-      [],
-    );
-    expect(backendApi.calls).toEqual([]);
-  });
+  ])(
+    'A request to the path of the Frontend API proxy gets a 404 without SDK headers or a redirect: %s %j',
+    async (query, headers) => {
+      const { status, headers: received } = await send(`${service.url}/__clerk/x${query}`, {
+        headers: { accept: 'text/html', 'sec-fetch-dest': 'document', ...headers },
+      });
+      expect(status).toBe(404);
+      expect(
+        [...received.keys()].filter((name) => name === 'location' || name.startsWith('x-clerk')),
+      ).toEqual([]);
+      expect(backendApi.calls).toEqual([]);
+    },
+  );
 });

@@ -8,16 +8,19 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const FRONTEND = 'https://app.example.com';
 
 const service = stopAfterAll(await startTestService({ environment: { IDP_AUTHORIZED_PARTIES: FRONTEND } }));
+/** A process that fetches the keys of the identity provider, because IDP_JWT_KEY is empty. */
 const fetchingKeys = stopAfterAll(await startServiceProcess({ ...service.environment, IDP_JWT_KEY: '' }));
 
 const foreignKey = foreignKeys().privateKey;
 const token = (claims: Record<string, unknown> = {}, signing: Signing = {}) =>
   tokenFor(service.idp, 'user_of_a_reason', { azp: FRONTEND, ...claims }, signing);
-const lacking = (name: string) => {
+/** Returns the cookies of a session without the named one. */
+const cookiesWithout = (name: string) => {
   const complete = cookie(token()).cookie;
   return { cookie: complete.replace(new RegExp(`${name}=[^;]*(?:; )?`), '') };
 };
 
+// An operator has deleted this user with the forget command. Only a session token that is issued later links the user again.
 const FORGOTTEN = 'user_who_is_forgotten';
 await service.database.pool.query(
   `INSERT INTO forgotten_users VALUES (forgotten_user_hash($1), now() + interval '1 hour', now() + interval '1 day')`,
@@ -25,42 +28,58 @@ await service.database.pool.query(
 );
 
 type Credential = () => Record<string, string>;
-const cases: [string, string, Credential][] = [
-  ['no-credential', 'no header', () => ({})],
-  ['no-credential', 'another scheme', () => ({ authorization: 'Basic dXNlcjpwYXNz' })],
-  ['no-credential', 'unrelated cookies', () => ({ cookie: 'theme=dark; __client_uat=1' })],
-  ['foreign-cookie', 'another site', () => ({ ...cookie(token()), 'sec-fetch-site': 'cross-site' })],
-  ['incomplete-cookies', 'no time of sign-in', () => lacking('__client_uat')],
+const cases: [reason: string, description: string, Credential][] = [
+  ['no-credential', 'none', () => ({})],
+  ['no-credential', 'a header with the scheme Basic', () => ({ authorization: 'Basic dXNlcjpwYXNz' })],
+  ['no-credential', 'cookies without a session', () => ({ cookie: 'theme=dark; __client_uat=1' })],
+  [
+    'foreign-cookie',
+    'session cookies in a request from another site',
+    () => ({ ...cookie(token()), 'sec-fetch-site': 'cross-site' }),
+  ],
+  [
+    'incomplete-cookies',
+    'session cookies without __client_uat, the time of the sign-in',
+    () => cookiesWithout('__client_uat'),
+  ],
   ['malformed', 'a bearer that is not a token', () => bearer('hello')],
   ['malformed', 'an API key', () => bearer('ak_0123456789abcdef')],
   ['malformed', 'an OAuth token', () => bearer(token({}, { header: { typ: 'at+jwt' } }))],
-  ['malformed', 'the subject of a machine', () => bearer(token({ sub: 'mch_machine' }))],
-  ['malformed', 'algorithm none', () => bearer(token({}, { header: { alg: 'none' } }))],
-  ['malformed', 'another algorithm', () => bearer(token({}, { header: { alg: 'HS256' } }))],
-  ['malformed', 'no sub', () => bearer(token({ sub: undefined }))],
-  ['malformed', 'no sid', () => bearer(token({ sid: undefined }))],
-  ['malformed', 'no sid, as a cookie', () => cookie(token({ sid: undefined }))],
-  ['malformed', 'no exp', () => bearer(token({ exp: undefined }))],
-  ['expired', 'as a bearer', () => bearer(token({ exp: now() - 6 }))],
-  ['expired', 'as a cookie', () => cookie(token({ exp: now() - 6 }))],
+  ['malformed', 'a token whose subject is a machine', () => bearer(token({ sub: 'mch_machine' }))],
+  ['malformed', 'a token with the algorithm none', () => bearer(token({}, { header: { alg: 'none' } }))],
+  ['malformed', 'a token with the algorithm HS256', () => bearer(token({}, { header: { alg: 'HS256' } }))],
+  ['malformed', 'a token without sub', () => bearer(token({ sub: undefined }))],
+  ['malformed', 'a token without sid', () => bearer(token({ sid: undefined }))],
+  ['malformed', 'a cookie without sid', () => cookie(token({ sid: undefined }))],
+  ['malformed', 'a token without exp', () => bearer(token({ exp: undefined }))],
+  ['expired', 'an expired bearer token', () => bearer(token({ exp: now() - 6 }))],
+  ['expired', 'an expired session cookie', () => cookie(token({ exp: now() - 6 }))],
   [
     'expired',
-    'a cookie from before the last sign-in',
+    'a session cookie that is older than the last sign-in',
     () => ({ cookie: cookie(token()).cookie.replace('uat=1', `uat=${now() + 60}`) }),
   ],
-  ['not-yet-valid', 'by nbf', () => bearer(token({ nbf: now() + 60 }))],
-  ['not-yet-valid', 'by iat, as a cookie', () => cookie(token({ iat: now() + 60 }))],
-  ['wrong-key', 'as a bearer', () => bearer(token({}, { privateKeyPem: foreignKey }))],
-  ['wrong-key', 'as a cookie', () => cookie(token({}, { privateKeyPem: foreignKey }))],
-  ['wrong-party', 'another frontend', () => bearer(token({ azp: 'https://blog.example.com' }))],
-  ['wrong-party', 'no azp', () => bearer(token({ azp: undefined }))],
-  ['wrong-party', 'no azp, as a cookie', () => cookie(token({ azp: undefined }))],
-  ['pending-session', 'as a bearer', () => bearer(token({ sts: 'pending' }))],
-  ['pending-session', 'as a cookie', () => cookie(token({ sts: 'pending' }))],
-  ['no-user-id', 'an empty sub', () => bearer(token({ sub: '' }))],
-  ['no-user-id', 'a sub that is too long', () => bearer(token({ sub: 'u'.repeat(256) }))],
-  ['forgotten', 'as a bearer', () => bearer(token({ sub: FORGOTTEN }))],
-  ['forgotten', 'as a cookie', () => cookie(token({ sub: FORGOTTEN }))],
+  ['not-yet-valid', 'a token whose nbf is in the future', () => bearer(token({ nbf: now() + 60 }))],
+  ['not-yet-valid', 'a session cookie whose iat is in the future', () => cookie(token({ iat: now() + 60 }))],
+  [
+    'wrong-key',
+    'a bearer token that another key signed',
+    () => bearer(token({}, { privateKeyPem: foreignKey })),
+  ],
+  [
+    'wrong-key',
+    'a session cookie that another key signed',
+    () => cookie(token({}, { privateKeyPem: foreignKey })),
+  ],
+  ['wrong-party', 'a token of another frontend', () => bearer(token({ azp: 'https://blog.example.com' }))],
+  ['wrong-party', 'a token without azp', () => bearer(token({ azp: undefined }))],
+  ['wrong-party', 'a session cookie without azp', () => cookie(token({ azp: undefined }))],
+  ['pending-session', 'the bearer token of a pending session', () => bearer(token({ sts: 'pending' }))],
+  ['pending-session', 'the cookie of a pending session', () => cookie(token({ sts: 'pending' }))],
+  ['no-user-id', 'a token with an empty sub', () => bearer(token({ sub: '' }))],
+  ['no-user-id', 'a token with a sub that is too long', () => bearer(token({ sub: 'u'.repeat(256) }))],
+  ['forgotten', 'the bearer token of a forgotten user', () => bearer(token({ sub: FORGOTTEN }))],
+  ['forgotten', 'the cookie of a forgotten user', () => cookie(token({ sub: FORGOTTEN }))],
 ];
 
 let requests = 0;
@@ -92,7 +111,7 @@ describe.each(processes)('Reasons with keys that are $keys', ({ at }) => {
   test.each(cases)(
     'The log contains the reason %s for a request with this credential: %s',
     async (reason, _what, credential) => {
-      // Sent twice, because the first request of a process may behave differently.
+      // Sent twice, because the reason must not change after the first request of a process.
       for (const _time of [1, 2]) {
         const { line } = await sendRejected(at.url, at.output, credential());
         expect(line).toEqual({
@@ -110,13 +129,13 @@ describe.each(processes)('Reasons with keys that are $keys', ({ at }) => {
   );
 });
 
-test('The log contains the reason wrong-key for a token whose key the provider does not have', async () => {
+test('The log contains the reason wrong-key for a token whose key id is unknown to the provider', async () => {
   const theirs = token({}, { header: { kid: 'theirs' } });
   const { line } = await sendRejected(fetchingKeys.url, fetchingKeys.output, bearer(theirs));
   expect(line).toMatchObject({ status: 401, reason: 'wrong-key' });
 });
 
-test('A caller cannot set the reason of a 401, and the response does not depend on the reason', async () => {
+test('A caller cannot set the logged reason of a 401, and the response does not depend on the reason', async () => {
   const responses = new Set<string>();
   for (const [reason, , credential] of cases) {
     const headers = { ...credential(), 'x-clerk-auth-reason': 'expired', 'x-clerk-auth-message': 'expired' };
@@ -128,7 +147,7 @@ test('A caller cannot set the reason of a 401, and the response does not depend 
 });
 
 test('Each reason of a 401 has a test', () => {
-  const elsewhere = ['not-verified', 'no-auth-state']; // jwks-outage.test.ts, tests/unit/guard.test.ts
+  const elsewhere = ['not-verified', 'no-auth-state']; // Tested in jwks-outage.test.ts and tests/unit/guard.test.ts.
   const provoked = new Set([...cases.map(([reason]) => reason), ...elsewhere]);
   expect([...provoked].toSorted()).toEqual(UNAUTHENTICATED_REASONS.toSorted());
 });

@@ -64,14 +64,14 @@ describe('POST /auth/v1/register', () => {
   });
 
   test.each([
-    ['white space is kept', ' user '],
-    ['case matters', 'USER_new'],
-    ['any Unicode', 'usér_😀_用户'],
+    ['white space around it', ' user '],
+    ['upper case', 'USER_new'],
+    ['characters outside ASCII', 'usér_😀_用户'],
     ['255 characters', 'u'.repeat(255)],
     ['255 characters of two UTF-16 units each', '😀'.repeat(255)],
-    ['SQL is text', `'; DROP TABLE users; --`],
-    ['a name of the prototype', '__proto__'],
-  ])('Register stores an id unchanged: %s', async (_rule, identityProviderUserId) => {
+    ['SQL', `'; DROP TABLE users; --`],
+    ['the name of a property of all objects', '__proto__'],
+  ])('Register stores an id unchanged: %s', async (_what, identityProviderUserId) => {
     const { status, body } = await submit({ identityProviderUserId });
     expect(status).toBe(201);
     expect(body).toMatchObject({ identityProviderUserId });
@@ -93,7 +93,7 @@ describe('POST /auth/v1/register', () => {
     ['an array', '["user_x"]', 'The request body must be a JSON object'],
     ['no id', '{}', 'identityProviderUserId must be a string'],
     [
-      'an id in the prototype',
+      'an id inside of __proto__',
       '{"__proto__":{"identityProviderUserId":"x"}}',
       'identityProviderUserId must be a string',
     ],
@@ -152,7 +152,7 @@ describe('POST /auth/v1/register', () => {
     expect(response).toMatchObject({ status: 401, body: { message: 'Unauthorized' } });
   });
 
-  test('Register responds 405 to another method', async () => {
+  test('Register responds 405 to GET', async () => {
     expect((await send(`${service.url}/auth/v1/register`, { headers: bearer(token) })).status).toBe(405);
   });
 });

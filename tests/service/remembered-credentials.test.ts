@@ -5,14 +5,17 @@ import { bearer, cookie, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-// Tests the cache of verified credentials with the real SDK: an entry belongs to one credential and expires with it.
+// A process of the service caches verified session tokens and cookies. These tests use the real SDK. They check that a cache
+// entry is used only for its own credential and expires with it.
 const clock = stopAfterAll(adjustableClock());
 const service = stopAfterAll(await startTestService({ environment: clock.environment }));
 
+/** Sends a request. Returns the identity-provider id of its user, or the status if the request is rejected. */
 const userOf = async (headers: Record<string, string>, url = service.url) => {
   const { status, body } = await send(`${url}/users/v1/me`, { headers });
   return status === 200 ? Object(body).identityProviderUserId : status;
 };
+
 test('Alternating requests by bearer and by cookie are each attributed to their own user', async () => {
   const kinds = ['one', 'other'].flatMap((name) => {
     const token = tokenFor(service.idp, `user_${name}`);
@@ -44,7 +47,7 @@ test('A bearer token takes precedence over a cookie, even if the bearer token is
 
 test.each([
   ['an OAuth token', 'user_oauth', { typ: 'at+jwt' }],
-  ['the token of a machine', 'mch_machine', {}],
+  ['a machine token', 'mch_machine', {}],
 ])('A request with %s gets a 401 each time, by bearer and by cookie', async (_what, sub, header) => {
   const token = tokenFor(service.idp, sub, {}, { header });
   for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
@@ -71,6 +74,7 @@ test('Forged headers of the SDK do not change the user of a cached token', async
 test('A cached token gets a 401 once it has expired by more than the clock skew of 5 s', async () => {
   const token = tokenFor(service.idp, 'user_expires', { exp: Math.floor(clock.now() / 1000) + 10 });
   for (const headers of [bearer(token), cookie(token)]) expect(await userOf(headers)).toBe('user_expires');
+  // 10 s until the token expires, 5 s of clock skew and one more second.
   clock.freeze(clock.now() + 16_000);
   try {
     for (const headers of [bearer(token), cookie(token)]) expect(await userOf(headers)).toBe(401);
@@ -79,7 +83,7 @@ test('A cached token gets a 401 once it has expired by more than the clock skew 
   }
 });
 
-test('A process that is started with a new key of the instance rejects tokens that the old key signed', async () => {
+test('A process that is started with another IDP_JWT_KEY rejects tokens that the previous key signed', async () => {
   const token = tokenFor(service.idp, 'user_rotated');
   expect(await userOf(bearer(token))).toBe('user_rotated');
   const { publicKey } = foreignKeys();

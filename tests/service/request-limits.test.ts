@@ -9,9 +9,10 @@ const token = tokenFor(service.idp, 'user_caller');
 const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 
 const CHUNKED = { 'Transfer-Encoding': 'chunked' };
+/** Headers of a request for an unknown server action of Next.js. */
 const ACTION = { 'Next-Action': '0'.repeat(40), 'Content-Type': 'text/plain' };
 const oneByteChunks = (count: number) => `${'1\r\n1\r\n'.repeat(count)}0\r\n\r\n`;
-/** A chunk without its end: a server that reads the body waits for the rest. */
+/** The beginning of a chunk. A server that reads the body waits for the rest. */
 const UNFINISHED = '5\r\n1';
 
 test.each([
@@ -45,7 +46,7 @@ test.each(['/', '/docs', '/unknown'])(
   },
 );
 
-test('A page serves a browser with 1,900 cookies', async () => {
+test('A page request with 1,900 cookies gets a 200', async () => {
   const cookie = Array.from({ length: 1_900 }, (_, index) => `c${index}=`).join('; ');
   const { statuses } = await sendRaw(requestHead('GET / HTTP/1.1', { Cookie: cookie }));
   expect(statuses).toEqual([200]);
@@ -65,7 +66,7 @@ describe('Unread bodies', () => {
     ['POST', `${REGISTER}.rsc`, 404, {}],
     ['TRACE', REGISTER, 405, {}],
   ])(
-    'A body of %s %s is not read, the status is %i, and the connection is closed',
+    'The service does not read the body of %s %s, responds with %i and closes the connection',
     async (method, path, status, headers) => {
       const head = requestHead(`${method} ${path} HTTP/1.1`, {
         ...CHUNKED,
@@ -91,7 +92,7 @@ describe('The number of chunks of a body is limited', () => {
     expect({ statuses, closed }).toEqual({ statuses: [400], closed: true });
   });
 
-  test('A body of about 500 one-byte chunks is accepted', async () => {
+  test('Register accepts a body of about 500 one-byte chunks', async () => {
     const body = JSON.stringify({
       identityProviderUserId: 'user_'.padEnd(255, 'x'),
       ignored: 'x'.repeat(200),
@@ -101,7 +102,8 @@ describe('The number of chunks of a body is limited', () => {
     expect((await sendRaw(`${head}${chunks}0\r\n\r\n`)).statuses).toEqual([201]);
   });
 
-  test('A long body in many chunks of ordinary size is limited only by its length', async () => {
+  test('A webhook body in 1,023 chunks of 1 KiB is not rejected because of the number of its chunks', async () => {
+    // The size of a chunk is hexadecimal.
     const chunk = `400\r\n${'x'.repeat(1_024)}\r\n`;
     const head = requestHead(`POST ${HOOK} HTTP/1.1`, CHUNKED);
     const { text } = await sendRaw(`${head}${chunk.repeat(1_023)}0\r\n\r\n`);
@@ -121,7 +123,7 @@ test.each(['/', '/sign-in', '/docs', '/account'])(
   },
 );
 
-test('Twenty hostile handshakes on a page log as many lines as one hostile handshake', async () => {
+test('Twenty requests with a forged handshake nonce cause no more library output in the log than one such request', async () => {
   const sendHandshake = () => sendRaw(requestHead('GET /sign-in?__clerk_handshake_nonce=forged HTTP/1.1'));
   const printed = () => service.linesWith('printed by a library').length;
   await sendHandshake();

@@ -9,7 +9,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 
-/** Private values of the requests below and of the database. Only `path` may appear in the output, a few times. */
+/** Private values in the requests below and in the database. The output must not contain them, except `path` a few times. */
 const MARKS = {
   email: `${mark('ada')}@example.com`,
   firstName: mark('Ada'),
@@ -24,7 +24,7 @@ const MARKS = {
   databasePassword: mark('password'),
 } as const;
 
-/** Id of the valid deliveries. The log contains it, so that a line can be matched with the log of the sender. */
+/** Message id of the valid webhook deliveries. Operators search for it in the log of the service and in that of the sender. */
 const MESSAGE_ID = 'msg_of_the_valid_delivery';
 
 /** Responses to the hostile traffic, with their headers. */
@@ -100,7 +100,7 @@ async function hostileTraffic(): Promise<void> {
 }
 
 describe('After hostile traffic with and without cache and database', () => {
-  test('The output of the service contains no secret, token, email address, body or user id', () => {
+  test('The output of the service after hostile traffic contains no secret, token, email address, body or user id', () => {
     const secrets = {
       ...MARKS,
       token,
@@ -120,8 +120,8 @@ describe('After hostile traffic with and without cache and database', () => {
     expect(output.split(path).length - 1).toBeLessThanOrEqual(3);
   });
 
-  test('The responses contain no secret, token, email address, body or implementation detail', () => {
-    // The response contains the caller's own id, and Next.js repeats the address of a request.
+  test('The responses to hostile traffic contain no secret, token, email address, body or implementation detail', () => {
+    // A response contains the caller's own id, and Next.js repeats the path and query of a request.
     const { identityProviderUserId: _id, query: _query, path: _path, ...others } = MARKS;
     const secrets = [...Object.values(others), token, expired, SECRET_KEY, SIGNING_SECRET];
     expect(received.length).toBeGreaterThan(50);
@@ -134,7 +134,7 @@ describe('After hostile traffic with and without cache and database', () => {
     level: z.enum(['info', 'error']),
     time: z.iso.datetime(),
     requestId: z.string().regex(/^[A-Za-z0-9_.:-]{1,64}$/),
-    // The value `none` belongs to bytes that are not a valid request.
+    // The route of bytes that are not a valid request is `none`.
     route: z.string().regex(/^(?:(?:GET|POST|OPTIONS|PUT|PATCH|DELETE|HEAD) \/|none$)/),
     status: z.int().min(200).max(599),
     ms: z.int().min(0),
@@ -151,7 +151,7 @@ describe('After hostile traffic with and without cache and database', () => {
     msg: z.literal('request'),
   });
 
-  test('A request line of the log is JSON with only the request id, route, status, duration and outcomes', () => {
+  test('The log line of a request is a JSON object that contains only known fields', () => {
     const lines = service.linesWith('"msg":"request"').map((line) => Line.parse(JSON.parse(line)));
     expect(lines.length).toBeGreaterThan(60);
     const outcomes = new Set(

@@ -14,7 +14,7 @@ function policyOf(headers: Headers): Record<string, string[]> {
 }
 
 test.each(['/', '/docs', '/sign-in', '/sign-up', '/no-such-page', '/users/v1/me', '/icon.svg'])(
-  'The response of %s has the security headers',
+  'The response to GET %s has the security headers',
   async (path) => {
     const { headers } = await send(`${service.url}${path}`);
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -49,7 +49,7 @@ test('Each script of a page has the nonce of its response, and each response has
   expect(new Set(nonces).size).toBe(4);
 });
 
-test('A page does not use the nonce or the policy that a request contains', async () => {
+test('A page does not use a nonce or a Content-Security-Policy from the request', async () => {
   const { body, headers } = await send(`${service.url}/`, {
     headers: { 'x-nonce': 'chosen', 'content-security-policy': "script-src 'nonce-chosen'" },
   });
@@ -60,13 +60,13 @@ test('A page does not use the nonce or the policy that a request contains', asyn
 const sources = { nonce: 'n', frontendApi: 'https://clerk.example.com', development: false };
 const foreign = (policy: string) => policy.match(/https?:[^ ;]*/g) ?? [];
 
-test('The policy of the local stack allows only the origin of the page', () => {
+test('The Content-Security-Policy of the local stack allows only the origin of the page', () => {
   const policy = contentSecurityPolicy({ ...sources, sameOrigin: true });
   expect(foreign(policy)).toEqual([]);
   expect(policy).not.toContain('unsafe-eval');
 });
 
-test('The policy with a real instance allows only the hosts of the provider and of the captcha', () => {
+test('The Content-Security-Policy of a service with a real Clerk instance allows only the hosts of Clerk and of the captcha', () => {
   const policy = contentSecurityPolicy({ ...sources, sameOrigin: false });
   expect(foreign(policy)).toEqual([
     'https://clerk.example.com',

@@ -8,19 +8,19 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const NEW_SECRET = `whsec_${Buffer.from('the secret that is rotated in...').toString('base64')}`;
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
-/** Times of the delivery attempts, in milliseconds after the event. */
+/** Times of the delivery attempts of the webhook sender, which is the identity provider, in milliseconds after the event. */
 const ATTEMPTS = [0, 5, 305, 2105, 9305, 27_305, 63_305, 99_305].map((seconds) => seconds * SECOND);
 
 const clock = stopAfterAll(adjustableClock());
 const service = stopAfterAll(await startTestService({ clock, environment: clock.environment }));
 const { rowsOf, users } = service.database;
 
-describe('The retry schedule of the sender', () => {
+describe('The retry schedule of the webhook sender', () => {
   test.each([
     ['3 hours', 3 * HOUR, 6],
     ['18 hours', 18 * HOUR, 8],
   ])(
-    'An event is delivered and registers one user after a database outage of %s',
+    'After a database outage of %s, a retry of the webhook sender delivers the event, and the event registers one user',
     async (what, outage, expected) => {
       const id = `user_down_${what}`;
       await service.database.proxy.treat('refuse');
@@ -32,7 +32,8 @@ describe('The retry schedule of the sender', () => {
         expect(current()?.status).toBe('pending');
         const [last = 0, next = 0] = ATTEMPTS.slice(attempts - 1);
         if (next >= outage) await service.database.proxy.treat('forward');
-        // Skips the response timeout of 15 s and advances the clock to the next attempt.
+        // Advances the clock to the timer of the next attempt. `advance` ignores timers that are due earlier than its argument,
+        // such as the response timeout of 15 s.
         elapsed.push((elapsed.at(-1) ?? 0) + clock.advance(0.9 * (next - last)));
       }
       const settled = await service.idp.webhooks.settled(delivery.id);
@@ -45,8 +46,9 @@ describe('The retry schedule of the sender', () => {
     },
   );
 
-  test('A valid signature from hours ago is rejected', async () => {
+  test('The webhook rejects a valid signature from hours ago', async () => {
     const body = userCreated('user_stale');
+    // The tests above have advanced the clock of the service by hours, but not the clock of `now`.
     const headers = signatureHeaders(body, { timestamp: String(now()) });
     expect(await deliver(service.url, body, headers)).toMatchObject({
       status: 400,
@@ -80,7 +82,7 @@ test('Late, repeated and reordered events create each user once', async () => {
   expect(await users('user_disorder_%')).toEqual(ids.toSorted());
 });
 
-test('A rotation of the signing secret (old, both, new) rejects no delivery', async () => {
+test('The service rejects no delivery while the signing secret is rotated from the old one to both and then to the new one', async () => {
   const start = (secrets: string) =>
     startServiceProcess({ ...service.environment, IDP_WEBHOOK_SIGNING_SECRET: secrets });
   const [both, only] = await Promise.all([start(`${SIGNING_SECRET} ${NEW_SECRET}`), start(NEW_SECRET)]);
@@ -108,7 +110,7 @@ test('A rotation of the signing secret (old, both, new) rejects no delivery', as
     await phase([only.url], [NEW_SECRET]);
     expect(statuses).toEqual(Array(turn).fill(200));
     expect(await users('user_rotated_%')).toHaveLength(turn);
-    // The order matters: a process rejects a secret that it does not have.
+    // Without the phases with both secrets, deliveries fail: a process rejects the signature of a secret that it does not have.
     await phase([only.url], [SIGNING_SECRET]);
     await phase([service.url], [NEW_SECRET]);
     expect(statuses.slice(-12)).toEqual(Array(12).fill(400));

@@ -20,7 +20,7 @@ const service = stopAfterAll(await startTestService());
 const token = tokenFor(service.idp, 'user_caller');
 await me(service.url, token);
 
-/** Starts clients whose connections the service has to end. */
+/** Starts clients that do not end their requests, so that the service has to close their connections. */
 function startSlowClients() {
   const unfinished = { 'Content-Length': '100' };
   const send = (request: RawRequest) => exchange(service.url, request);
@@ -61,7 +61,7 @@ function startSlowClients() {
   };
 }
 
-/** Exchanges in flight. Their timeouts take many seconds, so they run at the same time as the tests. */
+/** Exchanges in flight. Their timeouts take many seconds, so they start before the tests. */
 let slowClients: ReturnType<typeof startSlowClients>;
 beforeAll(() => {
   slowClients = startSlowClients();
@@ -100,12 +100,12 @@ test.skipIf(!hasProc)(
   },
 );
 
-test('A body that is incomplete at the timeout gets a 408, and the connection is closed', async () => {
+test('A request whose body is incomplete at the timeout gets a 408, and the connection is closed', async () => {
   for (const { statuses, closed } of await slowClients.incompleteBodies)
     expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
 });
 
-test('After an early response, the server closes the connection even if the client keeps sending its body', async () => {
+test('After a response to an incomplete request, the server closes the connection even if the client keeps sending the body', async () => {
   for (const { statuses, closed } of await slowClients.unreadBodies) {
     expect({ responses: statuses.length, closed }).toEqual({ responses: 1, closed: true });
   }
@@ -120,7 +120,7 @@ test('The server closes the connection of a client that does not read its respon
   expect((await slowClients.unreadResponses).closed).toBe(true);
 });
 
-test('Headers that are incomplete at the timeout get a 408, and the connection is closed', async () => {
+test('A request whose headers are incomplete at the timeout gets a 408, and the connection is closed', async () => {
   const { statuses, text, closed } = await slowClients.endlessHeaders;
   expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
   expect(text).toContain('{"message":"Request timeout"}');

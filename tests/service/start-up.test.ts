@@ -8,6 +8,7 @@ import { freePort } from '../../dev/system/listen';
 import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from '../harness/build';
 import { startTestService } from '../harness/service';
 
+/** Runs the built server until it exits, for 30 s at most. */
 const start = async (environment: Record<string, string>, port?: number | string) => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
@@ -38,7 +39,7 @@ describe('Start of the service', () => {
     },
   );
 
-  test('The service names a malformed variable without its value', async () => {
+  test('The service exits with 1 and prints the name of a malformed variable, but not its value', async () => {
     const secret = 'whsec_c2hvcnQtYnV0LXNlY3JldA==';
     const { status, output } = await start({ ...BUILD_TIME_VALUES, IDP_WEBHOOK_SIGNING_SECRET: secret });
     expect(status).toBe(1);
@@ -47,7 +48,7 @@ describe('Start of the service', () => {
   });
 });
 
-test('The server exits with 1 and one line if its port is in use', async () => {
+test('The service exits with 1 and prints one line if its port is in use', async () => {
   const other = createServer().listen(0);
   onTestFinished(() => void other.close());
   await once(other, 'listening');
@@ -65,7 +66,7 @@ test.each([
   ['live keys with authorized parties', 'live', { IDP_AUTHORIZED_PARTIES: 'https://app.example.com' }, 0],
   ['test keys', 'test', {}, 0],
 ] as const)(
-  'The service recommends authorized parties only for live keys without them: %s',
+  'The service recommends IDP_AUTHORIZED_PARTIES only if its keys are live keys and the variable is not set: %s',
   async (_what, keys, environment, times) => {
     const service = await startTestService({ keys, environment });
     onTestFinished(() => service.stop());
@@ -79,7 +80,7 @@ describe('Build output', () => {
     .map((entry) => path.join(entry.parentPath, entry.name))
     .filter((file) => !file.startsWith(path.join(BUILD_FOLDER, 'dev')));
 
-  test('The build contains no value of its environment', () => {
+  test('The build contains no value of its environment variables', () => {
     expect(files.length).toBeGreaterThan(50);
     const values = Object.values(BUILD_TIME_VALUES);
     const holding = files.filter((file) => {
@@ -97,7 +98,7 @@ describe('Build output', () => {
       .filter((file) => file.endsWith('.nft.json'))
       .flatMap((file) => readFileSync(file, 'utf8').match(/[^"]*\/(?:dev|packages)\/[^"]*/g) ?? []);
     expect(traced.filter((file) => sources.some((source) => file.endsWith(source)))).toEqual([]);
-    // A message of the emulator.
+    // An error message of the Clerk emulator, which belongs to the local stack.
     const marker = 'The emulator failed';
     expect(files.filter((file) => readFileSync(file, 'latin1').includes(marker))).toEqual([]);
   });

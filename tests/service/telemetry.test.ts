@@ -122,7 +122,7 @@ describe('Exported telemetry', () => {
     expect(readFileSync('docs/telemetry.md', 'utf8')).toContain(metricsTable(receiver.metrics()));
   });
 
-  test('The metrics count the requests that were sent', async () => {
+  test('The exported metrics count the requests, registrations and webhook events', async () => {
     await allReceived();
     expect(points('identity_link.guard.requests')).toEqual({
       passed: expect.any(Number),
@@ -173,7 +173,7 @@ describe('Exported telemetry', () => {
     expect(values.filter((value) => !allowed.some((pattern) => pattern.test(value)))).toEqual([]);
   });
 
-  test('Each step of a request has a span with its outcome. The span belongs to the trace of the request', async () => {
+  test('Each step of a request has a span with its outcome, and the span belongs to the trace of the request', async () => {
     await allReceived();
     const own = receiver.spans().filter(({ scope }) => scope === 'identity-link');
     const seen = new Set(
@@ -203,8 +203,8 @@ describe('Exported telemetry', () => {
       );
     expect(statuses('GET /users/v1/me')).toEqual(new Set([200, 401, 500]));
     expect(statuses('POST /webhooks/idp/v1/user-created')).toEqual(new Set([200, 400]));
-    // When the middleware passes a request on, Next.js ends the span of the middleware before the response and reports status
-    // 200. The service removes that status.
+    // `POST` is the span of the middleware. Next.js ends this span before there is a response and reports status 200, which the
+    // service removes.
     expect(statuses('POST')).toEqual(new Set([undefined]));
   });
 
@@ -227,7 +227,7 @@ describe('Exported telemetry', () => {
     expect(received).not.toMatch(/@example\.com|eyJ[\w-]+\.|\?\w+=/);
   });
 
-  test('A span has only allowed attributes, an allowed name and no events', async () => {
+  test('An exported span has only allowed attributes, an allowed name and no events', async () => {
     await allReceived();
     const spans = receiver.spans();
     expect([...new Set(spans.flatMap(({ attributes }) => Object.keys(attributes)))].toSorted()).toEqual([
@@ -247,13 +247,13 @@ describe('Exported telemetry', () => {
     expect(spans.filter(({ name }) => !names.test(name)).map(({ name }) => name)).toEqual([]);
   });
 
-  test('The requests of the exporter do not create spans', async () => {
+  test('The requests that export telemetry do not create spans', async () => {
     await allReceived();
     const { port } = new URL(receiver.url);
     expect(receiver.spans().filter(({ attributes }) => attributes['net.peer.port'] === port)).toEqual([]);
   });
 
-  test('The resource has a service name and an instance id. Outside of a cloud, it has no cloud provider', async () => {
+  test('The telemetry resource has a service name and an instance id, but no cloud provider outside of a cloud', async () => {
     await allReceived();
     const [resource] = receiver.resources();
     expect(resource).toMatchObject({
@@ -285,10 +285,10 @@ const SHUTDOWN_MS = 10_000;
 const exitInTime = ({ exited }: { exited: Promise<number | null> }) =>
   Promise.race([exited, pause(SHUTDOWN_MS, 'still running', { ref: false })]);
 
-/** Export intervals that are much longer than a test. */
+/** Export intervals of an hour, so that no export is due during a test. */
 const LONG_INTERVALS = { OTEL_BSP_SCHEDULE_DELAY: '3600000', OTEL_METRIC_EXPORT_INTERVAL: '3600000' };
 
-test('On Vercel, a response keeps its function alive until its telemetry is exported or the export times out', async () => {
+test('On Vercel, the function stays alive after a response until the telemetry is exported or the export times out', async () => {
   const own = stopAfterTest(await startOtlpReceiver());
   const kept: Promise<unknown>[] = [];
   const context = Symbol.for('@vercel/request-context');
@@ -321,7 +321,7 @@ test('On Vercel, a response keeps its function alive until its telemetry is expo
   await Promise.all(kept);
 });
 
-test('The process exports the remaining telemetry on SIGTERM before it exits', async () => {
+test('On SIGTERM, the service exports the remaining telemetry before it exits', async () => {
   const own = stopAfterTest(await startOtlpReceiver());
   const stopping = await startProcess({ ...otelVariables(own), ...LONG_INTERVALS });
   await me(stopping.url, token);
@@ -358,7 +358,7 @@ test('The service does not forward the trace headers of a caller to the KV store
   proxy.onClientData = (chunk) => {
     sent += chunk.toString();
   };
-  // By default, @vercel/otel forwards trace headers to this host name.
+  // By default, @vercel/otel forwards trace headers to the host name `localhost`.
   const calling = await startProcess({ KV_REST_API_URL: `http://localhost:${proxy.port}` });
   const headers = { ...bearer(token), ...TRACE };
   expect(await send(`${calling.url}/users/v1/me`, { headers })).toMatchObject({ status: 200 });
@@ -367,7 +367,7 @@ test('The service does not forward the trace headers of a caller to the KV store
 });
 
 test.each(['hang', 'fail'] as const)(
-  'A receiver that accepts no telemetry (%s) affects neither responses nor the shutdown',
+  'A telemetry receiver that accepts no data (%s) affects neither responses nor the shutdown',
   async (treatment) => {
     const own = stopAfterTest(await startOtlpReceiver());
     own.treat(treatment);
@@ -381,7 +381,7 @@ test.each(['hang', 'fail'] as const)(
   },
 );
 
-test('A receiver that is down affects neither responses nor the shutdown, and is logged only once', async () => {
+test('A telemetry receiver that is down affects neither responses nor the shutdown, and the failure is logged only once', async () => {
   const own = await startOtlpReceiver();
   await own.stop();
   const running = await startProcess(otelVariables(own));
@@ -395,7 +395,7 @@ test('A receiver that is down affects neither responses nor the shutdown, and is
   expect(lines()).toBe(1);
 });
 
-/** Files of the build that contain the SDK. */
+/** Files of the build that contain the OpenTelemetry SDK. */
 const sdkFiles = readdirSync(path.join(BUILD_FOLDER, 'server/chunks'))
   .filter((name) => name.endsWith('.js'))
   .filter((name) =>
@@ -414,15 +414,15 @@ async function loadedBy(environment: Record<string, string>): Promise<string> {
   return running.output();
 }
 
-test('With telemetry off, the process does not load the SDK', async () => {
+test('With telemetry off, the service does not load the OpenTelemetry SDK', async () => {
   const unset = Object.fromEntries(Object.keys(otelVariables(receiver)).map((name) => [name, '']));
   const loaded = await loadedBy(unset);
   expect(loaded).toContain('loaded: ');
   expect(sdkFiles.filter((file) => loaded.includes(file))).toEqual([]);
 });
 
-// Proves that the preceding test would detect a loaded SDK.
-test('With telemetry on, the process loads the SDK', async () => {
+// Shows that the test above would detect a loaded SDK.
+test('With telemetry on, the service loads the OpenTelemetry SDK', async () => {
   const loaded = await loadedBy({});
   expect(sdkFiles.length).toBeGreaterThan(0);
   expect(sdkFiles.filter((file) => !loaded.includes(file))).toEqual([]);
@@ -432,17 +432,20 @@ test.each([
   ['OTEL_TRACES_EXPORTER=none', { OTEL_TRACES_EXPORTER: 'none' }, { spans: false, metrics: true }],
   ['OTEL_METRICS_EXPORTER=none', { OTEL_METRICS_EXPORTER: 'none' }, { spans: true, metrics: false }],
   ['OTEL_TRACES_SAMPLER=always_off', { OTEL_TRACES_SAMPLER: 'always_off' }, { spans: false, metrics: true }],
-])('The process does not export a signal that is turned off: %s', async (_what, environment, expected) => {
-  const own = stopAfterTest(await startOtlpReceiver());
-  const stopping = await startProcess({ ...otelVariables(own), ...LONG_INTERVALS, ...environment });
-  await me(stopping.url, token);
-  process.kill(stopping.pid, 'SIGTERM');
-  expect(await exitInTime(stopping)).toBe(0);
-  expect({ spans: own.spans().length > 0, metrics: own.metrics().length > 0 }).toEqual(expected);
-  expect(stopping.output().includes('trace_id')).toBe(expected.spans);
-});
+])(
+  'The service does not export the traces or metrics that a variable turns off: %s',
+  async (_what, environment, expected) => {
+    const own = stopAfterTest(await startOtlpReceiver());
+    const stopping = await startProcess({ ...otelVariables(own), ...LONG_INTERVALS, ...environment });
+    await me(stopping.url, token);
+    process.kill(stopping.pid, 'SIGTERM');
+    expect(await exitInTime(stopping)).toBe(0);
+    expect({ spans: own.spans().length > 0, metrics: own.metrics().length > 0 }).toEqual(expected);
+    expect(stopping.output().includes('trace_id')).toBe(expected.spans);
+  },
+);
 
-test('Invalid OTEL variables are logged and do not prevent the start', async () => {
+test('Invalid OTEL variables are logged and do not prevent the start of the service', async () => {
   const odd = await startProcess({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' });
   expect(await me(odd.url, token)).toMatchObject({ status: 200 });
   expect(odd.output()).toContain('the OTLP endpoint is not an http(s):// URL');

@@ -15,6 +15,9 @@ import { SECRET_KEY } from '../harness/keys';
 import { runCommandInProcess } from '../vitest/run-command-in-process';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
+// `npm run users:backfill` registers all users of the identity provider. `npm run users:check` compares the users of the
+// provider with the rows of the database. A forgotten user is one that an operator has deleted with `npm run users:forget`.
+
 const folder = temporaryFolder();
 const USERS = 2_000;
 /** Sign-up time of the initial users. Users that a test adds are newer. */
@@ -22,7 +25,7 @@ const LONG_AGO = Date.parse('2026-01-01');
 
 let database: TestDatabase;
 let provider: Emulator;
-/** A proxy in front of the provider that simulates failures. */
+/** A proxy in front of the identity provider. The tests make it fail. */
 let front: StubServer;
 let state: string;
 
@@ -116,6 +119,7 @@ test('A backfill registers each user with a valid id despite a rate limit, error
   expect(there.filter((id) => !linked.has(id))).toEqual([tooLong]);
   // Users that already had a row keep their internal id.
   expect((await database.pool.query('SELECT * FROM users')).rows).toEqual(expect.arrayContaining(before));
+  // The command prints the numbers of users seen, linked, already linked, forgotten and failed. 100 users were linked before.
   const [seen = 0, made = 0, already = 0, , failed = 0] = (stdout.match(/\d+/g) ?? []).map(Number);
   expect({ sum: made + already + failed, made: made + 100, failed }).toEqual({
     sum: seen,
@@ -132,7 +136,7 @@ test('A backfill registers each user with a valid id despite a rate limit, error
   });
 });
 
-test('A backfill that was killed continues after its last committed page and skips no user', async () => {
+test('The run after a killed backfill continues after the last committed page and skips no user', async () => {
   const ids = signUp(USERS);
   const locks: RowLock[] = [];
   front.handler = async (request, response) => {
@@ -162,7 +166,7 @@ test('A backfill that was killed continues after its last committed page and ski
   expect(existsSync(state)).toBe(false);
 });
 
-test('A backfill ends if the provider stays unavailable, and the next run continues from the saved state', async () => {
+test('A backfill stops if the provider stays unavailable, and the next run continues from the saved state', async () => {
   const ids = signUp(1_200);
   front.handler = (request, response) =>
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
@@ -192,7 +196,7 @@ test('A backfill waits for a database that is temporarily unavailable', async ()
   expect(stderr).toMatch(/The database failed \(\w+\)\. Retry in/);
 });
 
-test('A backfill registers all 20,000 users of an import with 100 users per second', async () => {
+test('A backfill registers all 20,000 users of an import that created 100 users per second', async () => {
   const template = userTemplate();
   const ids = arrivalTimes(20_000, 100).map((createdAt, index) => {
     const id = `user_${index}`;
@@ -205,7 +209,7 @@ test('A backfill registers all 20,000 users of an import with 100 users per seco
   expect(await database.users()).toEqual(ids.toSorted());
 });
 
-test('A dry run counts the users and writes no rows and no state', async () => {
+test('A dry run of a backfill counts the users and writes no rows and no state file', async () => {
   const ids = signUp(700);
   await link(ids.slice(0, 30));
   expect(await backfill('--dry-run')).toMatchObject({
@@ -216,7 +220,7 @@ test('A dry run counts the users and writes no rows and no state', async () => {
   expect(existsSync(state)).toBe(false);
 });
 
-test('Forgotten users are not linked, and a check does not report them as a difference', async () => {
+test('A backfill does not link forgotten users, and a check does not report forgotten users as a difference', async () => {
   const ids = signUp(700);
   await database.pool.query(
     `INSERT INTO forgotten_users SELECT forgotten_user_hash(id), now(), now() + interval '1 day' FROM unnest($1::text[]) AS id`,
@@ -243,7 +247,7 @@ test('A backfill with --since processes only users that signed up on or after th
   expect(await database.users()).toEqual(since.toSorted());
 });
 
-test('A backfill rejects an invalid state file, and one of a run with another --since or database', async () => {
+test('A backfill rejects an invalid state file, and the state file of a run with another --since or database', async () => {
   signUp(1_200);
   front.handler = (request, response) =>
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
@@ -284,7 +288,7 @@ test('A backfill with invalid options or variables does not start and prints the
   expect(await database.users()).toEqual([]);
 });
 
-test('A backfill stops with a message if the role may not insert', async () => {
+test('A backfill stops with a message if the database role may not insert', async () => {
   signUp(3);
   const role = `reader_${randomBytes(4).toString('hex')}`;
   await database.pool.query(`CREATE ROLE ${escapeIdentifier(role)} LOGIN PASSWORD 'hidden-password'`);
@@ -301,7 +305,7 @@ test('A backfill stops with a message if the role may not insert', async () => {
   expect(failed.stderr).not.toContain('hidden-password');
 });
 
-test('A check counts users that are missing in the database or at the provider, and --ids prints their ids', async () => {
+test('The check command counts users that are missing in the database or at the provider, and --ids prints their ids', async () => {
   const ids = signUp(1_200);
   await link(ids.slice(3));
   expect(await check('--ids')).toMatchObject({
@@ -323,7 +327,7 @@ test('A check counts users that are missing in the database or at the provider, 
   // A signed-in caller may register any id. Such an id must not change the query to the provider.
   const strange = ['-user_1', `-${ids[5]}`, '+user_2', 'two\nlines\u001b[2J', '&limit=1', '😀'.repeat(127)];
   await link(strange);
-  // Sorts these rows first, so that one page contains both an id and the same id with a minus sign in front.
+  // Sorts these rows first, so that one page contains both an id and the same id with a minus sign before it.
   await database.pool.query(
     `UPDATE users SET id = ('00000000' || substr(id::text, 9))::uuid WHERE identity_provider_user_id = ANY ($1)`,
     [[...strange, ids[5]]],

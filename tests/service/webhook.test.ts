@@ -26,7 +26,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     expect(await rowsOf('user_hook')).toMatchObject([{ id: Object(body).userId }]);
   });
 
-  test('Repeated deliveries and deliveries out of order do not create a second user', async () => {
+  test('Repeated and reordered webhook deliveries do not create a second user', async () => {
     const body = userCreated('user_again');
     const headers = signatureHeaders(body);
     const updated = JSON.stringify({ type: 'test.updated', data: { id: 'user_again' } });
@@ -39,7 +39,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
 
   test.each([
     ['another type', { type: 'test.updated', data: { id: 'user_other' } }],
-    ['a type in another case', { type: 'User.Created', data: { id: 'user_other' } }],
+    ['a type with different upper and lower case', { type: 'User.Created', data: { id: 'user_other' } }],
     ['a deletion', { type: 'test.deleted', data: { id: 'user_other', deleted: true } }],
     ['an empty type', { type: '', data: { id: 'user_other' } }],
     ['no data', { type: 'user.created' }],
@@ -68,11 +68,11 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     ['an id with NUL', userCreated('a\0b')],
     ['an id with a lone surrogate', String.raw`{"type":"user.created","data":{"id":"a\udfff"}}`],
     ['an id of 256 characters', userCreated('u'.repeat(256))],
-  ])('A verified body that is not a valid event gets a 400: %s', async (_what, body) => {
+  ])('A correctly signed webhook body that is not a valid event gets a 400: %s', async (_what, body) => {
     expect(await deliver(service.url, body)).toMatchObject(invalidEvent);
   });
 
-  test('An absent body gets a 400 "Missing body", with or without a signature', async () => {
+  test('A delivery without a body gets a 400 "Missing body", with or without a signature', async () => {
     const missing = { status: 400, body: { message: 'Missing body' } };
     expect(await send(`${service.url}${HOOK}`, { method: 'POST' })).toMatchObject(missing);
     expect(await deliver(service.url, '')).toMatchObject(missing);
@@ -85,7 +85,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     ['duplicate keys', '{"type":"x","type":"user.created","data":{"id":"no"},"data":{"id":"user_bytes_3"}}'],
     ['unusual number formats', '{"type":"user.created","n":1.0,"m":1e2,"data":{"id":"user_bytes_4"}}'],
     ['raw Unicode', '{"type":"user.created", "name":"Zoë 😀","data":{"id":"user_bytes_5"}}'],
-  ])('The signature covers the exact bytes of the body: %s', async (_what, body) => {
+  ])('The webhook signature covers the exact bytes of the body: %s', async (_what, body) => {
     expect(await deliver(service.url, body)).toMatchObject(acknowledged('user.created'));
     expect(await deliver(service.url, `${body} `, signatureHeaders(body))).toMatchObject(invalidSignature);
     expect(
@@ -93,7 +93,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     ).toMatchObject(invalidSignature);
   });
 
-  test('Bytes that decode to the signed text but differ from the signed bytes are rejected', async () => {
+  test('A webhook body that decodes to the signed text but differs from the signed bytes is rejected', async () => {
     const body = JSON.stringify({ type: 'user.created', data: { id: 'user_\ufffd' } });
     const withInvalidByte = Buffer.from(body.replace('\ufffd', '?'));
     withInvalidByte[withInvalidByte.indexOf('?')] = 0xff;
@@ -104,7 +104,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     expect(await users()).not.toContain('user_\ufffd');
   });
 
-  test('Signed bytes that are not UTF-8 are rejected', async () => {
+  test('A signed webhook body that is not UTF-8 is rejected', async () => {
     expect(await deliver(service.url, new Uint8Array([0x7b, 0xff, 0x7d]))).toMatchObject(invalidSignature);
   });
 
@@ -124,18 +124,18 @@ describe('POST /webhooks/idp/v1/user-created', () => {
       ['no signature', () => without('svix-signature')],
       ['an empty id', () => ({ ...valid(), 'svix-id': '' })],
       ['a signature of another body', () => signatureHeaders(userCreated('user_else'))],
-      ['another id', () => ({ ...valid(), 'svix-id': 'msg_else' })],
+      ['an id that was not signed', () => ({ ...valid(), 'svix-id': 'msg_else' })],
       ['an id with a dot', () => signatureHeaders(body, { id: 'msg.signed' })],
       [
         'a signature by an unknown secret',
         () => signatureHeaders(body, { secret: `whsec_${Buffer.alloc(32).toString('base64')}` }),
       ],
       [
-        'another version',
+        'a signature of version v2',
         () => ({ ...valid(), 'svix-signature': (valid()['svix-signature'] ?? '').replace('v1,', 'v2,') }),
       ],
       [
-        'no version',
+        'a signature without a version',
         () => ({ ...valid(), 'svix-signature': (valid()['svix-signature'] ?? '').replace('v1,', '') }),
       ],
       ['a version without a signature', () => ({ ...valid(), 'svix-signature': 'v1' })],
@@ -152,7 +152,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
       ['a timestamp with a sign', () => ({ ...valid(), 'svix-timestamp': `+${seconds(0)}` })],
       ['a timestamp with a leading zero', () => ({ ...valid(), 'svix-timestamp': `0${seconds(0)}` })],
       ['a timestamp that is not a number', () => signatureHeaders(body, { timestamp: 'NaN' })],
-    ])('A delivery is rejected because of its headers: %s', async (_what, headers) => {
+    ])('A webhook delivery is rejected because of its headers: %s', async (_what, headers) => {
       expect(await deliver(service.url, body, headers())).toMatchObject(invalidSignature);
       expect(await users()).not.toContain('user_signed');
     });
@@ -160,7 +160,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     test.each([
       ['the Standard Webhooks names', () => signatureHeaders(body, { names: 'webhook' })],
       [
-        'both kinds of names',
+        'a mix of svix and Standard Webhooks names',
         () => {
           const { 'svix-id': id = '', ...rest } = valid();
           return { ...rest, 'webhook-id': id };
@@ -178,12 +178,12 @@ describe('POST /webhooks/idp/v1/user-created', () => {
           return { ...rest, 'svix-signature': `v1,AAAA v2,BBBB ${signature}` };
         },
       ],
-    ])('A delivery is accepted with these headers: %s', async (_what, headers) => {
+    ])('A webhook delivery is accepted with these headers: %s', async (_what, headers) => {
       expect(await deliver(service.url, body, headers())).toMatchObject(acknowledged('user.created'));
     });
   });
 
-  test('A body above 1 MiB gets a 413, and a body of 1 MiB is accepted', async () => {
+  test('The webhook responds 413 to a body above 1 MiB and accepts a body of 1 MiB', async () => {
     const event = (bytes: number) => {
       const json = JSON.stringify({ type: 'test.updated', data: { id: 'u' } });
       return json + ' '.repeat(bytes - json.length);
@@ -195,7 +195,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     expect(await deliver(service.url, event(limit + 1), {})).toMatchObject(tooLarge);
   });
 
-  test('A database error causes a 500 without details, and the next delivery of the sender registers the user', async () => {
+  test('A database error causes a 500 without details, and the next delivery of the event registers the user', async () => {
     await service.database.proxy.treat('reset');
     const failed = await deliver(service.url, userCreated('user_retry'));
     expect(failed).toMatchObject({ status: 500, body: { message: 'Internal Server Error' } });
@@ -207,7 +207,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     expect(await rowsOf('user_retry')).toHaveLength(1);
   });
 
-  test('A delivery needs no session and does not access the cache', async () => {
+  test('A webhook delivery needs no session and does not access the cache', async () => {
     service.kv.takeCommands();
     expect(await deliver(service.url, userCreated('user_uncached'))).toMatchObject(
       acknowledged('user.created'),

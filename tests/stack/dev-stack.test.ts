@@ -65,10 +65,10 @@ async function expectAllStopped({ app, databaseUrl, kv, identityProvider }: Deta
 describe('Without environment variables, and with port 3000 in use', async () => {
   const occupied = createServer();
   afterAll(() => void occupied.close());
-  await listen(occupied, 3000).catch(() => {}); // another process already uses the port
+  await listen(occupied, 3000).catch(() => {}); // Rejects if another process already uses the port.
   const stack = await startStack();
 
-  test('The local stack starts without configuration, and the printed commands work', async () => {
+  test('The local stack starts without configuration, and the commands that it prints work', async () => {
     expect(stack.commands).toHaveLength(3);
     const [createUser, token, me] = stack.commands;
 
@@ -133,7 +133,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
       expect(unknown.stderr).toContain(name);
   });
 
-  test('A new user signs up at the printed URLs and sees both ids and the webhook delivery', async () => {
+  test('A new user of the local stack signs up at the printed URL, and the pages show the ids of the user and the webhook delivery', async () => {
     const browser = await launchBrowser();
     onTestFinished(() => browser.close());
     const printedUrl = (name: string) =>
@@ -166,7 +166,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     );
   });
 
-  test('The pages show no issue in the overlay of next dev and log no error to the browser console', async () => {
+  test('The pages of the local stack show no issue in the overlay of next dev and log no error to the browser console', async () => {
     const browser = await launchBrowser();
     onTestFinished(() => browser.close());
     const email = 'overlay@example.com';
@@ -194,7 +194,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     });
   });
 
-  test('All processes end when the local stack is killed or receives Ctrl-C, and the users survive a restart', async () => {
+  test('All processes of the local stack end when it is killed or receives Ctrl-C, and the users survive a restart', async () => {
     const users = await storedUsers(stack.details.databaseUrl);
     stack.child.kill('SIGKILL');
     await stack.exited;
@@ -213,7 +213,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     await expectAllStopped(next.details);
     const late = await paste(me);
     expect(late).toMatchObject({ code: 1, stdout: '' });
-    expect(late.stderr).toContain('The local stack is not running');
+    expect(late.stderr).toContain('No local stack');
   });
 
   // The test finds the process of the application in /proc.
@@ -232,7 +232,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
   );
 });
 
-test('The local stack warns about a user-provided database without migrations, and ends with its parent process', async () => {
+test('The local stack warns if the database of DATABASE_URL is not migrated, and ends when its parent process ends', async () => {
   const database = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
   onTestFinished(() => database.drop());
   const own = { DATABASE_URL: database.url };
@@ -254,7 +254,7 @@ test('The local stack warns about a user-provided database without migrations, a
   expect(await paste('npm run -s local database-url')).toMatchObject({ code: 1, stdout: '' });
   expect((await database.pool.query('SELECT * FROM users')).rowCount).toBe(1);
   child.kill('SIGTERM');
-  // The promise resolves when all processes have closed the output pipe.
+  // `exited` resolves when all processes have closed the output pipe.
   await exited;
   await expect.poll(() => local.processes()).toEqual([]);
 });
@@ -264,7 +264,7 @@ test.each([
   ['REDIS_URL', 'redis://me:hidden@127.0.0.1', 'no response'],
   ['KV_REST_API_URL', 'http://me:hidden@127.0.0.1', 'no response'],
 ] as const)(
-  'If the server in %s is not running, the start fails with one line that contains no secret',
+  'If the server that %s names is not running, the local stack exits and prints one line without a secret',
   async (name, address, reason) => {
     const port = await freePort();
     const token = name === 'KV_REST_API_URL' ? { KV_REST_API_TOKEN: 'hidden' } : {};
@@ -278,7 +278,7 @@ test.each([
   },
 );
 
-test('The checks of user-provided dependencies reject within seconds if a server never responds', async () => {
+test('The checks of a database and a store that the user provides reject within seconds if the server does not respond', async () => {
   const silent = createServer((socket) => void socket.on('error', () => {}));
   onTestFinished(() => void silent.close());
   const place = `127.0.0.1:${await listen(silent)}`;
@@ -324,7 +324,7 @@ test('The local stack exits and names the missing variable if the environment is
   expect(written.stderr).not.toContain('hidden');
 });
 
-test('The local stack does not start anything if PORT is in use', async () => {
+test('The local stack does not start anything if the port in PORT is in use', async () => {
   const occupied = createServer();
   onTestFinished(() => void occupied.close());
   const port = String(await listen(occupied));

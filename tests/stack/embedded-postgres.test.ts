@@ -39,7 +39,7 @@ function serverProcess(server: { readonly dataFolder: string }): number {
   return Number(readFileSync(path.join(server.dataFolder, 'postmaster.pid'), 'utf8').split('\n')[0]);
 }
 
-/** Starts a process that starts a server in the folder. The process then runs until it is killed. */
+/** Starts a Node.js process that runs `before`, starts a PostgreSQL server in the folder and then waits to be killed. */
 async function startInAnotherProcess(folder: string, before = '') {
   const program = path.join(root, `holder-${folders}.mts`);
   const module = fileURLToPath(new URL('../../dev/postgres/server.ts', import.meta.url));
@@ -79,7 +79,7 @@ test('The embedded PostgreSQL keeps its data across a restart', async () => {
   expect(await query(second.url('kept'), 'SELECT answer FROM note')).toEqual([{ answer: 42 }]);
 });
 
-test('stop() terminates the server and may be called twice', async () => {
+test('stop() terminates the embedded PostgreSQL and may be called twice', async () => {
   const server = await start(newFolder());
   const pid = serverProcess(server);
   expect(isAlive(pid)).toBe(true);
@@ -109,7 +109,7 @@ test('createDatabase() does not change a database that exists', async () => {
   expect(await query(server.url('kept'), 'SELECT version FROM note')).toEqual([{ version: 1 }]);
 });
 
-test('The server ends when its parent is killed, and the next start finds the data', async () => {
+test('The embedded PostgreSQL ends when the process that started it is killed, and the next start finds the data', async () => {
   const folder = newFolder();
   const { child, pid } = await startInAnotherProcess(folder);
   await kill(child);
@@ -121,7 +121,8 @@ test('The server ends when its parent is killed, and the next start finds the da
 
 test('startPostgres() adopts a server that an earlier process left running, and stop() terminates it', async () => {
   const folder = newFolder();
-  // The watchdog cannot start without a program, so the server outlives its parent.
+  // A watchdog process normally stops the server when the process that started the server ends. With this `execPath`, the
+  // watchdog cannot start, so the server keeps running.
   const { child, pid } = await startInAnotherProcess(folder, `process.execPath = '/nowhere';`);
   await kill(child);
   expect(isAlive(pid)).toBe(true);
@@ -132,12 +133,13 @@ test('startPostgres() adopts a server that an earlier process left running, and 
   expect(isAlive(pid)).toBe(false);
 });
 
-test('The server starts even if postmaster.pid contains the id of another program', async () => {
+test('The embedded PostgreSQL starts even if postmaster.pid contains the process id of another program', async () => {
   const folder = newFolder();
   const first = await start(folder);
   await first.createDatabase('kept');
   await first.stop();
-  // PostgreSQL mistakes any running process of its own user for a server.
+  // If a process of its own operating-system user has the id in postmaster.pid, PostgreSQL assumes that a server is running
+  // and does not start.
   const { uid, gid } = statSync(first.dataFolder);
   const other = spawn('sleep', ['600'], {
     cwd: '/',
@@ -163,14 +165,14 @@ test('startPostgres() rejects if another process uses the folder, and does not s
   await kill(child);
 });
 
-test('startPostgres() rejects with the log of a server that does not start', async () => {
+test('startPostgres() rejects with the log of the server if the server does not start', async () => {
   const occupied = createServer();
   onTestFinished(() => void occupied.close());
   const port = await listen(occupied);
   await expect(start(newFolder(), { port })).rejects.toThrow(/could not bind IPv4 address "127.0.0.1"/);
 });
 
-test('An aborted start leaves no server, and the folder stays usable', async () => {
+test('An aborted start of the embedded PostgreSQL leaves no server, and the folder stays usable', async () => {
   const folder = newFolder();
   const first = await start(folder);
   const { dataFolder } = first;
@@ -182,7 +184,7 @@ test('An aborted start leaves no server, and the folder stays usable', async () 
   const abort = new AbortController();
   const starting = start(folder, { signal: abort.signal });
   const failed = expect(starting).rejects.toThrow('aborted by the test');
-  // Wait for the server process. The cluster already exists.
+  // Waits until the server process exists.
   let pid = 0;
   await expect
     .poll(() => {

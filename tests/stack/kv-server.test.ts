@@ -80,7 +80,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.get('absent')).toBeNull();
   });
 
-  test('Each of several concurrent commands gets its own reply', async () => {
+  test('Each of several concurrent KV commands gets its own reply', async () => {
     const replies = await Promise.all([kv.set('a', '1'), kv.get('b'), kv.set('b', '2'), kv.get('a')]);
     expect(replies.filter((reply) => reply === 'OK')).toHaveLength(2);
     expect(await Promise.all([kv.get('a'), kv.get('b')])).toEqual(['1', '2']);
@@ -107,7 +107,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.pttl('key')).toBe(-2);
   });
 
-  test('A key disappears when it expires', async () => {
+  test('A key of the KV server disappears when it expires', async () => {
     await kv.set('key', 'value', { px: 30 });
     await expect.poll(async () => (await kv.get('key')) === null).toBe(true);
     expect(await kv.dbsize()).toBe(0);
@@ -154,7 +154,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.echo('hello')).toBe('hello');
   });
 
-  test('A transaction returns one reply for each command, including failed commands', async () => {
+  test('A KV transaction returns one reply for each command, including failed commands', async () => {
     await kv.set('text', 'x');
     const replies = await post(server, '/multi-exec', [
       ['SET', 'a', 1],
@@ -170,14 +170,14 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.multi().set('b', '1').get('b').exec()).toEqual(['OK', '1']);
   });
 
-  test('A transaction with an unknown command is discarded', async () => {
+  test('A KV transaction with an unknown command is discarded', async () => {
     const replies = await post(server, '/multi-exec', [['SET', 'a', '1'], ['NONSENSE']]);
     expect(replies.status).toBe(400);
     expect(await replies.json()).toEqual({ error: expect.stringMatching(/^EXECABORT /) });
     expect(await kv.get('a')).toBeNull();
   });
 
-  test('An invalid command in a pipeline does not affect the other commands', async () => {
+  test('An invalid command in a KV pipeline does not affect the other commands', async () => {
     const replies = await post(server, '/pipeline', [['SET', 'a', '1'], ['GET'], ['get', 'a']]);
     expect(replies.status).toBe(200);
     expect(await replies.json()).toEqual([
@@ -205,7 +205,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.get('a')).toBe('0');
   });
 
-  test('A request may contain the command in its path and the last argument in its body', async () => {
+  test('A KV request may contain the command in its path and the last argument in its body', async () => {
     expect(await (await send(server, '/set/some%2Fkey/a%20value?EX=100')).json()).toEqual({ result: 'OK' });
     expect(await kv.ttl('some/key')).toBeGreaterThan(90);
     expect(await (await send(server, '/get/some%2Fkey')).json()).toEqual({ result: 'a value' });
@@ -216,13 +216,13 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
 
 describe('The HTTP interface of the KV server', () => {
   test.each([
-    ['none', undefined],
-    ['a wrong one', 'Bearer wrong'],
-    ['a prefix', `Bearer ${token.slice(0, -1)}`],
-    ['a longer one', `Bearer ${token}x`],
+    ['no token', undefined],
+    ['a wrong token', 'Bearer wrong'],
+    ['a prefix of the token', `Bearer ${token.slice(0, -1)}`],
+    ['the token and one more character', `Bearer ${token}x`],
     ['another scheme', `Basic ${token}`],
   ])(
-    'A request without the right token gets a 401 and runs no command on any path: %s',
+    'A request to the KV server with %s gets a 401 on each path, and no command runs',
     async (_name, authorization) => {
       const seen = vi.fn();
       const server = await serve(memoryEngine(), seen);
@@ -249,19 +249,19 @@ describe('The HTTP interface of the KV server', () => {
     ['/pipeline', '[[]]'],
     ['/multi-exec', 'null'],
     ['/get/%E0%A4%A', ''],
-  ])('A request without a valid command gets a 400: %s %s', async (target, body) => {
+  ])('A request to the KV server without a valid command gets a 400: %s %s', async (target, body) => {
     const server = await serve(memoryEngine());
     const response = await post(server, target, body);
     expect(response.status).toBe(400);
     expect(await response.json()).toEqual({ error: expect.stringMatching(/^ERR /) });
   });
 
-  test.each(['/', '/pipeline', '/multi-exec'])('A GET request for %s gets a 404', async (target) => {
+  test.each(['/', '/pipeline', '/multi-exec'])('The KV server responds 404 to GET %s', async (target) => {
     const server = await serve(memoryEngine());
     expect((await send(server, target)).status).toBe(404);
   });
 
-  test('A request with a method other than GET and POST gets a 405', async () => {
+  test('The KV server responds 405 to a method other than GET and POST', async () => {
     const server = await serve(memoryEngine());
     expect((await send(server, '/get/key', { method: 'DELETE' })).status).toBe(405);
   });
@@ -276,7 +276,7 @@ describe('The HTTP interface of the KV server', () => {
     expect(seen).toHaveBeenCalledTimes(1);
   });
 
-  test('The KV server encodes strings in base64 on request, but not numbers, null and OK', async () => {
+  test('The KV server encodes strings in base64 if a header requests it, but not numbers, null and OK', async () => {
     const server = await serve(memoryEngine());
     const headers = { authorization: `Bearer ${token}`, 'upstash-encoding': 'base64' };
     const body = JSON.stringify([
@@ -297,7 +297,7 @@ describe('The HTTP interface of the KV server', () => {
     ]);
   });
 
-  test('onCommand receives every command with its arguments', async () => {
+  test('The onCommand callback receives every command with its arguments', async () => {
     const seen: string[] = [];
     const server = await serve(memoryEngine(), (command, args) => seen.push([command, ...args].join(' ')));
     await post(server, '/', ['SET', 'a', 1]);
@@ -310,7 +310,7 @@ describe('The HTTP interface of the KV server', () => {
     expect(seen).toEqual(['SET a 1', 'GET a', 'TTL a', 'DEL a', 'get a']);
   });
 
-  test('A failing engine causes a 503 that does not contain the cause, and a failing command causes a 400', async () => {
+  test('The KV server responds 503 without the cause if its engine fails, and 400 if a command fails', async () => {
     const fail = async () => {
       throw new Error('secret cause');
     };
@@ -338,7 +338,7 @@ describe('The HTTP interface of the KV server', () => {
     await expect(startKvServer({ token, port, engine: memoryEngine() })).rejects.toThrow('EADDRINUSE');
   });
 
-  test('stop() ends requests that are in flight and closes the engine', async () => {
+  test('stop() of the KV server ends requests that are in flight and closes the engine', async () => {
     const closed = vi.fn(async () => {});
     let called = () => {};
     const inFlight = new Promise<void>((resolve) => {

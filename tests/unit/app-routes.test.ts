@@ -56,7 +56,7 @@ test('writeRoutes() lists nested and dynamic pages and API routes, without group
   expect(checkRoutes).not.toThrow();
 });
 
-test('checkRoutes() fails if a route is missing from the list or does not exist', () => {
+test('checkRoutes() throws if a route is missing from the list, or if a listed route does not exist', () => {
   writeRoutes();
   add('app/new/page.tsx');
   expect(checkRoutes).toThrow(
@@ -72,7 +72,7 @@ test('writeRoutes() rejects an intercepting route, which the middleware cannot r
   expect(writeRoutes).toThrow('intercepting routes are not supported');
 });
 
-test('updateRoutes() adds a new page to the list, prints an error once, and then continues', () => {
+test('updateRoutes() adds new pages to the list, prints an error once, and continues after the error is fixed', () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const printed: string[] = [];

@@ -22,13 +22,14 @@ test.each([
   '/users/v1/me',
   '/x',
   '/__clerk/x',
-])('An unknown path is not a page: %s', (pathname) => {
+])('isPage() returns false for a path without a page: %s', (pathname) => {
   expect(isPage(pathname)).toBe(false);
 });
 
 const event: NextFetchEvent = Object.create(null);
 const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-const api = (headers: Record<string, string> = {}, path = '/users/v1/me') =>
+/** Returns a GET request. */
+const get = (headers: Record<string, string> = {}, path = '/users/v1/me') =>
   new NextRequest(`http://localhost:3000${path}`, { headers });
 
 /** Returns an SDK middleware that accepts every session token and sets its own response headers. */
@@ -48,8 +49,8 @@ const acceptingSdk = () =>
     return response;
   });
 
-/** Returns the middleware of the service with this SDK. `pass` runs it for a request. */
-function front({ isProxy = false, sdk = acceptingSdk() } = {}) {
+/** Creates the middleware of the service with this SDK. `pass` runs it for a request. */
+function setUp({ isProxy = false, sdk = acceptingSdk() } = {}) {
   const middleware = authenticationMiddleware({
     pages: sdk,
     api: sdk,
@@ -94,19 +95,19 @@ const signedOut = ['signed-out', '', ''];
 
 describe('API paths', () => {
   test('A route below /cron receives the bearer token, and the SDK does not look for a session', async () => {
-    const { pass } = front();
+    const { pass } = setUp();
     for (const given of [
       bearer('of the scheduler'),
       { ...bearer(sessionToken()), ...cookie(sessionToken()) },
     ]) {
-      const { route, state } = await pass(api(given, '/cron/v1/backfill'));
+      const { route, state } = await pass(get(given, '/cron/v1/backfill'));
       expect({ state, authorization: route.get('authorization') }).toEqual({
         state: signedOut,
         authorization: given.authorization,
       });
     }
     for (const path of ['/webhooks/idp/v1/user-created', '/cronies/v1', '/users/v1/me']) {
-      expect((await pass(api(bearer('of the scheduler'), path))).route.get('authorization')).toBeNull();
+      expect((await pass(get(bearer('of the scheduler'), path))).route.get('authorization')).toBeNull();
     }
   });
 
@@ -118,8 +119,8 @@ describe('API paths', () => {
       accept: 'text/html',
       'x-clerk-debug': 'true',
     };
-    const { seen, headers, route } = await front().pass(
-      api(given, '/users/v1/me?__clerk_handshake=x&a=b&__clerk_db_jwt=y'),
+    const { seen, headers, route } = await setUp().pass(
+      get(given, '/users/v1/me?__clerk_handshake=x&a=b&__clerk_db_jwt=y'),
     );
     expect(seen?.url).toBe('http://localhost:3000/users/v1/me');
     expect(Object.fromEntries(seen?.headers ?? [])).toEqual({
@@ -144,7 +145,7 @@ describe('API paths', () => {
   ])(
     'The SDK and the route receive only a session token from this authorization header: %s',
     async (authorization, expected) => {
-      const { seen, route } = await front().pass(api({ authorization }));
+      const { seen, route } = await setUp().pass(get({ authorization }));
       expect(seen?.headers.get('authorization')).toBe(expected);
       expect(route.get('authorization')).toBe(expected);
     },
@@ -152,14 +153,14 @@ describe('API paths', () => {
 
   test('A session cookie does not replace a rejected bearer token, but is used if the authorization header has another scheme', async () => {
     const token = sessionToken();
-    const { state } = await front().pass(api({ ...cookie(token), authorization: 'Bearer ak_0123' }));
+    const { state } = await setUp().pass(get({ ...cookie(token), authorization: 'Bearer ak_0123' }));
     expect(state).toEqual(signedOut);
-    const basic = await front().pass(api({ ...cookie(token), authorization: 'Basic YTpi' }));
+    const basic = await setUp().pass(get({ ...cookie(token), authorization: 'Basic YTpi' }));
     expect(basic.state).toEqual(signedIn(token));
   });
 
   test('A webhook request is unauthenticated, even if it contains a session', async () => {
-    const { seen, state } = await front().pass(api(bearer(sessionToken()), '/webhooks/idp/v1/user-created'));
+    const { seen, state } = await setUp().pass(get(bearer(sessionToken()), '/webhooks/idp/v1/user-created'));
     expect(seen?.headers.get('authorization')).toBeNull();
     expect(state).toEqual(signedOut);
   });
@@ -173,13 +174,13 @@ describe('API paths', () => {
     ],
     ['redirects', () => NextResponse.redirect('https://example.com')],
     ['does not respond', () => new Promise<Response>(() => {})],
-  ])('A request is unauthenticated if the SDK %s for its credential', async (_fault, answer) => {
+  ])('A request is unauthenticated if the SDK %s when it gets the credential', async (_failure, respond) => {
     vi.useFakeTimers();
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) =>
-      request.headers.has('authorization') ? answer() : accepts(request, event),
+      request.headers.has('authorization') ? respond() : accepts(request, event),
     );
-    const passed = front({ sdk }).pass(api(bearer(sessionToken())));
+    const passed = setUp({ sdk }).pass(get(bearer(sessionToken())));
     await vi.advanceTimersByTimeAsync(5_000);
     vi.useRealTimers();
     const { headers, state } = await passed;
@@ -191,25 +192,25 @@ describe('API paths', () => {
 
 describe('Cache of credentials', () => {
   test.each([
-    ['a bearer', bearer],
+    ['a bearer token', bearer],
     ['a cookie', cookie],
   ])('The SDK is called once for requests with the same credential: %s', async (_kind, as) => {
-    const { pass, sdk } = front();
+    const { pass, sdk } = setUp();
     const token = sessionToken();
     for (let request = 0; request < 3; request += 1) {
-      expect((await pass(api(as(token)))).state).toEqual(signedIn(token));
+      expect((await pass(get(as(token)))).state).toEqual(signedIn(token));
     }
     expect(sdk).toHaveBeenCalledTimes(1);
   });
 
   test('The SDK is called once for all requests without a credential', async () => {
-    const { pass, sdk } = front();
+    const { pass, sdk } = setUp();
     for (const [reason, headers] of [
       ['no-credential', {}],
       ['malformed', { authorization: 'Bearer ak_0' }],
       ['no-credential', { cookie: '__client_uat=0; theme=dark' }],
     ] as const) {
-      const { state, route } = await pass(api(headers));
+      const { state, route } = await pass(get(headers));
       expect(state).toEqual(signedOut);
       expect(route.get('x-identity-link-reason')).toBe(reason);
     }
@@ -217,79 +218,79 @@ describe('Cache of credentials', () => {
   });
 
   test('The same token in a bearer header and in a cookie counts as two credentials', async () => {
-    const { pass, sdk } = front();
+    const { pass, sdk } = setUp();
     const [one, other] = [sessionToken(), sessionToken()];
-    for (const headers of [bearer(one), cookie(one), bearer(other), cookie(other)]) await pass(api(headers));
+    for (const headers of [bearer(one), cookie(one), bearer(other), cookie(other)]) await pass(get(headers));
     expect(sdk).toHaveBeenCalledTimes(4);
-    expect((await pass(api(bearer(one)))).state).toEqual(signedIn(one));
-    expect((await pass(api(cookie(other)))).state).toEqual(signedIn(other));
+    expect((await pass(get(bearer(one)))).state).toEqual(signedIn(one));
+    expect((await pass(get(cookie(other)))).state).toEqual(signedIn(other));
     expect(sdk).toHaveBeenCalledTimes(4);
   });
 
   test('A bearer token takes precedence over the cookie of another user', async () => {
-    const { pass } = front();
+    const { pass } = setUp();
     const [one, other] = [sessionToken(), sessionToken()];
     for (let request = 0; request < 2; request += 1) {
-      const { state, seen } = await pass(api({ ...cookie(one), ...bearer(other) }));
+      const { state, seen } = await pass(get({ ...cookie(one), ...bearer(other) }));
       expect(state).toEqual(signedIn(other));
       expect(seen?.headers.get('cookie') ?? null).toBeNull();
     }
   });
 
   test('The SDK is called for each request whose cookies contain two tokens', async () => {
-    const { pass, sdk } = front();
+    const { pass, sdk } = setUp();
     const headers = {
       cookie: `__session=${sessionToken()}; __session_abc=${sessionToken()}; __client_uat=1`,
     };
-    for (let request = 0; request < 2; request += 1) await pass(api(headers));
+    for (let request = 0; request < 2; request += 1) await pass(get(headers));
     expect(sdk).toHaveBeenCalledTimes(2);
   });
 
   test('A credential is cached until its token expires, and at most 60 s', async () => {
     vi.useFakeTimers();
-    const { pass, sdk } = front();
+    const { pass, sdk } = setUp();
     const seconds = Math.floor(Date.now() / 1000);
     const [short, long] = [sessionToken({ exp: seconds + 10 }), sessionToken({ exp: seconds + 3600 })];
-    const ask = async () => {
-      for (const token of [short, long]) await pass(api(bearer(token)));
+    const sendBoth = async () => {
+      for (const token of [short, long]) await pass(get(bearer(token)));
       return sdk.mock.calls.length;
     };
-    expect(await ask()).toBe(2);
+    expect(await sendBoth()).toBe(2);
     vi.advanceTimersByTime(8_900);
-    expect(await ask(), 'both are cached').toBe(2);
+    expect(await sendBoth(), 'both are cached').toBe(2);
     vi.advanceTimersByTime(1_200);
-    expect(await ask(), 'one has expired').toBe(3);
+    expect(await sendBoth(), 'one has expired').toBe(3);
     vi.advanceTimersByTime(50_000);
-    expect(await ask(), 'the other is 60 s old').toBe(5);
+    expect(await sendBoth(), 'the other is 60 s old').toBe(5);
     vi.useRealTimers();
   });
 
   test('The SDK is called for each request with a rejected credential', async () => {
-    const refuses = vi.fn<NextMiddleware>(({ headers: given }) => {
+    const rejectingSdk = vi.fn<NextMiddleware>(({ headers: given }) => {
       const headers = new Headers(given);
       headers.set('x-clerk-auth-status', 'signed-out');
       return NextResponse.next({ request: { headers } });
     });
-    const { pass, sdk } = front({ sdk: refuses });
+    const { pass, sdk } = setUp({ sdk: rejectingSdk });
     const headers = bearer(sessionToken());
     for (let request = 0; request < 3; request += 1)
-      expect((await pass(api(headers))).state).toEqual(signedOut);
+      expect((await pass(get(headers))).state).toEqual(signedOut);
     expect(sdk).toHaveBeenCalledTimes(3);
   });
 
-  test('Each process has its own cache of credentials', async () => {
+  test('Each instance of the middleware has its own cache of credentials', async () => {
     const headers = bearer(sessionToken());
-    const { pass } = front();
-    await pass(api(headers));
-    const { pass: afterwards, sdk } = front();
-    await afterwards(api(headers));
+    const { pass } = setUp();
+    await pass(get(headers));
+    const { pass: afterwards, sdk } = setUp();
+    await afterwards(get(headers));
     expect(sdk).toHaveBeenCalledTimes(1);
   });
 
   test('Forged auth state headers are removed from a request with a cached token', async () => {
-    const { pass } = front();
+    const { pass } = setUp();
     const [own, others] = [sessionToken(), sessionToken()];
-    await pass(api(bearer(others)));
+    await pass(get(bearer(others)));
     const forged = {
       'x-clerk-auth-status': 'signed-in',
       'x-clerk-auth-token': others,
@@ -297,20 +298,22 @@ describe('Cache of credentials', () => {
       'x-clerk-request-data': 'x',
     };
     for (let request = 0; request < 2; request += 1) {
-      const { state, route } = await pass(api({ ...bearer(own), ...forged }));
+      const { state, route } = await pass(get({ ...bearer(own), ...forged }));
       expect(state).toEqual(signedIn(own));
       expect(route.get('x-clerk-request-data')).toBeNull();
     }
-    expect((await pass(api(forged))).state).toEqual(signedOut);
+    expect((await pass(get(forged))).state).toEqual(signedOut);
   });
 });
 
+// A handshake renews an expired session. The SDK redirects a page request to the provider, and the provider redirects back with
+// a handshake token, which contains the new cookies, or with a nonce for which the SDK requests that token.
 const handshake = `${encoded({ alg: 'RS256', typ: 'JWT', kid: 'ins_1' })}.${encoded({})}.x`;
 
 describe('Pages', () => {
-  test('On a page, the SDK receives its query parameters, except those that cause a redirect or a call to the provider', async () => {
-    const { seen, headers } = await front().pass(
-      api(
+  test('On a page, the SDK receives the query parameters that it reads, but none that causes a redirect or a call to the provider', async () => {
+    const { seen, headers } = await setUp().pass(
+      get(
         { authorization: 'Bearer ak_0123', cookie: '__session=ey.b.c; __refresh_abc=b; __clerk_db_jwt=c' },
         `/account?__clerk_handshake=${handshake}&__clerk_redirect_url=https://evil.example`,
       ),
@@ -323,7 +326,7 @@ describe('Pages', () => {
 
   const SESSION = '__session=ey.b.c; __client_uat=1';
   const withNonce = () =>
-    api(
+    get(
       { cookie: `${SESSION}; __clerk_handshake_nonce=x`, 'sec-fetch-dest': 'document' },
       '/account?__clerk_handshake_nonce=x&a=b',
     );
@@ -357,14 +360,14 @@ describe('Pages', () => {
         }),
     ],
   ])(
-    'If the SDK %s for a nonce, the page is served by its session and no handshake starts',
+    'If the SDK %s for a nonce, the page is served with the session of the cookies and no handshake starts',
     async (_failure, respond) => {
       vi.useFakeTimers();
       const accepts = acceptingSdk();
       const sdk = vi.fn<NextMiddleware>((request, event) =>
         request.nextUrl.searchParams.has('__clerk_handshake_nonce') ? respond() : accepts(request, event),
       );
-      const passed = front({ sdk }).pass(withNonce());
+      const passed = setUp({ sdk }).pass(withNonce());
       await vi.advanceTimersByTimeAsync(3_000);
       vi.useRealTimers();
       const { headers, state } = await passed;
@@ -374,13 +377,13 @@ describe('Pages', () => {
     },
   );
 
-  test('If the SDK fails for the nonce and for the session, the page is served signed out', async () => {
+  test('If the SDK fails for the nonce and for the session, the page request has the status signed-out', async () => {
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) => {
       if (request.cookies.has('__session')) throw new Error('session');
       return accepts(request, event);
     });
-    expect((await front({ sdk }).pass(withNonce())).state).toEqual(signedOut);
+    expect((await setUp({ sdk }).pass(withNonce())).state).toEqual(signedOut);
     expect(seenBy(sdk).slice(1)).toEqual([bySession, signedOutPage]);
   });
 
@@ -388,17 +391,17 @@ describe('Pages', () => {
     const sdk = vi.fn<NextMiddleware>(() =>
       NextResponse.redirect('http://localhost:3000/account', { headers: { 'set-cookie': '__session=x' } }),
     );
-    const { headers } = await front({ sdk }).pass(withNonce());
+    const { headers } = await setUp({ sdk }).pass(withNonce());
     expect(headers.get('location')).toBe('http://localhost:3000/account');
     expect(sdk).toHaveBeenCalledTimes(1);
   });
 
-  test('A page request with a token of a foreign party is served signed out', async () => {
+  test('A page request whose token is for an origin that is not authorized has the status signed-out', async () => {
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) =>
       request.cookies.has('__session') ? foreignParty() : accepts(request, event),
     );
-    const { headers, state } = await front({ sdk }).pass(api({ cookie: SESSION }, '/account'));
+    const { headers, state } = await setUp({ sdk }).pass(get({ cookie: SESSION }, '/account'));
     expect(state).toEqual(signedOut);
     expect([...headers.keys()]).not.toContain('x-foreign-party');
     expect(seenBy(sdk).slice(1)).toEqual([signedOutPage]);
@@ -407,8 +410,8 @@ describe('Pages', () => {
   test('The SDK receives no malformed handshake or session token on a page', async () => {
     const odd = `${encoded({ alg: 'RS256', typ: 'JWT', kid: 'a\nb' })}.${encoded({})}.x`;
     const cookie = `__clerk_handshake=${odd}; __session=a.b.c==; __session_x=a.b; __clerk_handshake_nonce=y; __client_uat=1`;
-    const { seen } = await front().pass(
-      api({ cookie, 'x-clerk-debug': 'true' }, `/account?__clerk_handshake=${odd}&a=b`),
+    const { seen } = await setUp().pass(
+      get({ cookie, 'x-clerk-debug': 'true' }, `/account?__clerk_handshake=${odd}&a=b`),
     );
     expect(seen?.url).toBe('http://localhost:3000/account?a=b');
     expect(seen?.headers.get('cookie')).toBe('__clerk_handshake_nonce=y; __client_uat=1');
@@ -416,17 +419,17 @@ describe('Pages', () => {
   });
 });
 
-test('Requests to the proxy path reach the SDK unchanged in the local stack and are rejected elsewhere', async () => {
-  const request = api({ authorization: 'Bearer ak_0123' }, '/__clerk/v1/client?__clerk_redirect_url=x');
-  expect((await front({ isProxy: true }).pass(request)).seen).toBe(request);
-  expect((await front().pass(request)).seen).toBeUndefined();
+test('A request to /__clerk reaches the SDK unchanged if the service proxies the Frontend API, and does not reach it otherwise', async () => {
+  const request = get({ authorization: 'Bearer ak_0123' }, '/__clerk/v1/client?__clerk_redirect_url=x');
+  expect((await setUp({ isProxy: true }).pass(request)).seen).toBe(request);
+  expect((await setUp().pass(request)).seen).toBeUndefined();
 });
 
 test.each(['status', 'token', 'signature', 'reason', 'message', 'whatever-comes-next'])(
   'A route does not receive the x-clerk-auth-%s header of a caller',
   async (part) => {
     const forged = { [`x-clerk-auth-${part}`]: 'forged', 'x-clerk-request-data': 'forged' };
-    const { route } = await front().pass(api({ ...forged, ...bearer(sessionToken()) }));
+    const { route } = await setUp().pass(get({ ...forged, ...bearer(sessionToken()) }));
     expect([...route].filter(([, value]) => value === 'forged')).toEqual([]);
   },
 );
@@ -439,39 +442,42 @@ test('A server action without a content length is rejected without reading its b
     body: new ReadableStream({ pull }, { highWaterMark: 0 }),
     duplex: 'half',
   });
-  expect((await front().pass(request)).status).toBe(405);
+  expect((await setUp().pass(request)).status).toBe(405);
   expect(pull).not.toHaveBeenCalled();
 });
 
-describe('The middleware limits the cookies of a request to 180', () => {
+describe('Limit of 180 cookies', () => {
   const own = (count: number) => Array.from({ length: count }, (_, index) => `own${index}=a%20b`);
 
-  test.each(['/users/v1/me', '/account', '/unknown'])('%s receives 180 cookies unchanged', async (path) => {
-    const cookie = own(180).join('; ');
-    expect((await front().pass(api({ cookie }, path))).route.get('cookie')).toBe(cookie);
-  });
+  test.each(['/users/v1/me', '/account', '/unknown'])(
+    'A request to %s keeps 180 cookies unchanged',
+    async (path) => {
+      const cookie = own(180).join('; ');
+      expect((await setUp().pass(get({ cookie }, path))).route.get('cookie')).toBe(cookie);
+    },
+  );
 
   test.each(['/users/v1/me', '/account', '/unknown'])(
-    "%s receives the SDK's cookies and then the first ones of all other cookies",
+    "A request to %s with more than 180 cookies keeps the SDK's cookies and the first of the other cookies",
     async (path) => {
       const token = sessionToken();
       const cookie = [...own(1_900), `__session=${token}`, '__client_uat=1'].join('; ');
-      const { route } = await front().pass(api({ cookie }, path));
+      const { route } = await setUp().pass(get({ cookie }, path));
       expect(route.get('cookie')?.split('; ')).toEqual([`__session=${token}`, '__client_uat=1', ...own(178)]);
     },
   );
 
-  test('A session is found among any number of cookies', async () => {
+  test('A session cookie after 1,900 other cookies authenticates a request', async () => {
     const token = sessionToken();
     const cookie = [...own(1_900), `__session=${token}`, '__client_uat=1'].join('; ');
-    expect((await front().pass(api({ cookie }))).state).toEqual(signedIn(token));
+    expect((await setUp().pass(get({ cookie }))).state).toEqual(signedIn(token));
   });
 
   test('The SDK receives at most 180 session cookies', async () => {
     const cookie = Array.from({ length: 300 }, (_, index) => `__session_${index}=${sessionToken()}`).join(
       '; ',
     );
-    const { seen } = await front().pass(api({ cookie }));
+    const { seen } = await setUp().pass(get({ cookie }));
     expect(seen?.headers.get('cookie')?.split('; ')).toHaveLength(180);
   });
 });
@@ -479,27 +485,27 @@ describe('The middleware limits the cookies of a request to 180', () => {
 test.each(['/users/v1/me', '/webhooks/idp/v1/user-created', '/health/alive', '/account', '/unknown'])(
   'The middleware responds with 400 to more than 100 query parameters on %s',
   async (path) => {
-    const { pass } = front();
+    const { pass } = setUp();
     const statusWith = async (count: number) =>
-      (await pass(api({}, `${path}?${'a=b&'.repeat(count)}`))).status;
+      (await pass(get({}, `${path}?${'a=b&'.repeat(count)}`))).status;
     expect(await statusWith(100)).toBe(200);
     expect(await statusWith(101)).toBe(400);
   },
 );
 
-describe('An SDK that supplies no auth state', () => {
-  const silent = () => front({ sdk: vi.fn<NextMiddleware>(() => NextResponse.next()) });
+describe('An SDK without auth state', () => {
+  const silent = () => setUp({ sdk: vi.fn<NextMiddleware>(() => NextResponse.next()) });
 
   test.each(['/webhooks/idp/v1/user-created', '/health/ready'])(
-    'An SDK without auth state does not affect %s',
+    'An SDK that supplies no auth state does not affect requests to %s',
     async (path) => {
-      const { status, route } = await silent().pass(api({ 'x-clerk-auth-status': 'signed-in' }, path));
+      const { status, route } = await silent().pass(get({ 'x-clerk-auth-status': 'signed-in' }, path));
       expect({ status, state: route.get('x-clerk-auth-status') }).toEqual({ status: 200, state: null });
     },
   );
 
-  test('An SDK without auth state makes requests to other API paths fail', async () => {
-    await expect(silent().pass(api())).rejects.toThrow('The SDK supplied no auth state');
+  test('An SDK that supplies no auth state makes requests to other API paths fail', async () => {
+    await expect(silent().pass(get())).rejects.toThrow('The SDK supplied no auth state');
   });
 });
 
@@ -541,7 +547,7 @@ describe('Allowed methods', () => {
   });
 
   test('A path or method that is not allowed gets a 404 or 405 without a call of the SDK', async () => {
-    const { pass, sdk } = front();
+    const { pass, sdk } = setUp();
     const statusOf = async (path: string, init: { method?: string; body?: string } = {}) =>
       (await pass(new NextRequest(`http://localhost:3000${path}`, init))).status;
     expect(await statusOf('/users/v1/me.rsc')).toBe(404);
@@ -570,20 +576,20 @@ const reporting = (
   });
 
 describe('The auth state of an API request', () => {
-  test('The state of another token than the one of the request is not cached', async () => {
-    const { pass, sdk } = front({
+  test('The auth state of a token that is not the token of the request is not cached', async () => {
+    const { pass, sdk } = setUp({
       sdk: reporting({ status: 'signed-in', user: 'user_1', token: 'another' }),
     });
     const headers = bearer(sessionToken());
-    for (let request = 0; request < 2; request += 1) await pass(api(headers));
+    for (let request = 0; request < 2; request += 1) await pass(get(headers));
     expect(sdk).toHaveBeenCalledTimes(2);
   });
 
-  test('A user without the status signed-in does not count and is not cached', async () => {
-    const { pass, sdk } = front({ sdk: reporting({ status: 'signed-out', user: 'user_1' }) });
+  test('A user that the SDK reports with the status signed-out is ignored and not cached', async () => {
+    const { pass, sdk } = setUp({ sdk: reporting({ status: 'signed-out', user: 'user_1' }) });
     const headers = bearer(sessionToken());
     for (let request = 0; request < 2; request += 1) {
-      const { route } = await pass(api(headers));
+      const { route } = await pass(get(headers));
       expect([...route.keys()].filter((name) => /identity-link-(?:user|proof)/.test(name))).toEqual([]);
     }
     expect(sdk).toHaveBeenCalledTimes(2);
@@ -595,12 +601,15 @@ describe('The auth state of an API request', () => {
     ['signed-in', undefined, 'token-expired', 'not-verified'],
     ['signed-out', 'no-user-id', 'token-expired', 'expired'],
     ['signed-out', undefined, '', 'not-verified'],
-  ])('The route receives the reason: %s, %s, %s', async (status, reason, sdkReason, expected) => {
-    const state = { status, ...(reason === undefined ? {} : { reason }) };
-    const sdk = reporting(state, { 'x-clerk-auth-reason': sdkReason });
-    const { route } = await front({ sdk }).pass(api(bearer(sessionToken())));
-    expect(route.get('x-identity-link-reason')).toBe(expected);
-  });
+  ])(
+    'For the status %s, the reason %s of the service and the reason %j of the SDK, the route receives the reason %s',
+    async (status, reason, sdkReason, expected) => {
+      const state = { status, ...(reason === undefined ? {} : { reason }) };
+      const sdk = reporting(state, { 'x-clerk-auth-reason': sdkReason });
+      const { route } = await setUp({ sdk }).pass(get(bearer(sessionToken())));
+      expect(route.get('x-identity-link-reason')).toBe(expected);
+    },
+  );
 
   test.each([
     ['a-later-reason', [{ reason: 'a-later-reason' }]],
@@ -611,13 +620,13 @@ describe('The auth state of an API request', () => {
     ['', [{ reason: undefined }]],
     ['token-expired', []],
   ])(
-    'A rejection that the service does not know is logged, only with a plain word of the SDK: %j',
+    'A rejection for an unknown reason of the SDK is logged, and the log contains the reason only if it is a plain word: %j',
     async (word, logged) => {
       const sdk = reporting({ status: 'signed-out' }, { 'x-clerk-auth-reason': word });
-      const { pass } = front({ sdk });
-      await pass(api());
+      const { pass } = setUp({ sdk });
+      await pass(get());
       expect(log.warn).not.toHaveBeenCalled();
-      for (let request = 0; request < 2; request += 1) await pass(api(bearer(sessionToken())));
+      for (let request = 0; request < 2; request += 1) await pass(get(bearer(sessionToken())));
       expect(vi.mocked(log.warn).mock.calls).toEqual(
         logged.map((fields) => [fields, 'credential not verified']),
       );
@@ -630,7 +639,7 @@ describe('The auth state of an API request', () => {
       if (request.headers.has('authorization')) throw new TypeError('out of order');
       return accepts(request, event);
     });
-    const { route } = await front({ sdk }).pass(api(bearer(sessionToken())));
+    const { route } = await setUp({ sdk }).pass(get(bearer(sessionToken())));
     expect(route.get('x-identity-link-reason')).toBe('not-verified');
     expect(log.warn).toHaveBeenCalledExactlyOnceWith(
       { error: expect.objectContaining({ name: 'TypeError' }) },
@@ -638,13 +647,13 @@ describe('The auth state of an API request', () => {
     );
   });
 
-  test('The SDK gets 4 s for a credential', async () => {
+  test('The SDK has 4 s to verify a credential', async () => {
     vi.useFakeTimers();
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) =>
       request.headers.has('authorization') ? new Promise<Response>(() => {}) : accepts(request, event),
     );
-    const passed = front({ sdk }).pass(api(bearer(sessionToken())));
+    const passed = setUp({ sdk }).pass(get(bearer(sessionToken())));
     await vi.advanceTimersByTimeAsync(3_999);
     expect(sdk).toHaveBeenCalledTimes(1);
     await vi.advanceTimersByTimeAsync(1);
@@ -654,71 +663,74 @@ describe('The auth state of an API request', () => {
 
   test('The SDK receives the method of the request', async () => {
     const request = new NextRequest('http://localhost:3000/users/v1/me', { method: 'DELETE' });
-    expect((await front().pass(request)).seen?.method).toBe('DELETE');
+    expect((await setUp().pass(request)).seen?.method).toBe('DELETE');
   });
 });
 
 describe('The middleware', () => {
   test.each(['/things/webhooks/x', '/things/cron/x', '/things/health/x', '/webhooksx/a'])(
-    'reads the session of a path that only contains the name of one without sessions: %s',
+    'The middleware verifies the session of a request whose path only resembles a path without sessions: %s',
     async (path) => {
       const token = sessionToken();
-      expect((await front().pass(api(bearer(token), path))).state).toEqual(signedIn(token));
-      const { route } = await front().pass(api(bearer('of the scheduler'), path));
+      expect((await setUp().pass(get(bearer(token), path))).state).toEqual(signedIn(token));
+      const { route } = await setUp().pass(get(bearer('of the scheduler'), path));
       expect(route.get('authorization')).toBeNull();
     },
   );
 
   test.each(['/x/__clerk', '/x/__clerk/v1/client', '/__clerkx'])(
-    'does not pass %s to the SDK unchanged, although the service proxies the Frontend API',
+    'The middleware does not treat %s as a path of the proxied Frontend API',
     async (path) => {
-      const request = api({ authorization: 'Bearer ak_0123' }, path);
-      expect((await front({ isProxy: true }).pass(request)).seen).not.toBe(request);
+      const request = get({ authorization: 'Bearer ak_0123' }, path);
+      expect((await setUp({ isProxy: true }).pass(request)).seen).not.toBe(request);
     },
   );
 
-  test('removes the header that makes Next.js skip the route', async () => {
-    const { route } = await front().pass(api({ 'x-middleware-prefetch': '1', accept: 'a' }));
+  test('The middleware removes the header that makes Next.js skip the route', async () => {
+    const { route } = await setUp().pass(get({ 'x-middleware-prefetch': '1', accept: 'a' }));
     expect([route.get('x-middleware-prefetch'), route.get('accept')]).toEqual([null, 'a']);
   });
 
-  test.each(['/users/v1/me', '/account'])('rejects the alias of Next.js for %s', async (path) => {
-    const { status, headers } = await front().pass(api({ 'x-nextjs-data': '1' }, path));
-    expect([status, headers.get('content-type')]).toEqual([404, 'application/json']);
-  });
+  test.each(['/users/v1/me', '/account'])(
+    'The middleware rejects a request to %s that a header marks as a data request of Next.js',
+    async (path) => {
+      const { status, headers } = await setUp().pass(get({ 'x-nextjs-data': '1' }, path));
+      expect([status, headers.get('content-type')]).toEqual([404, 'application/json']);
+    },
+  );
 
-  test('forbids everything to an API response that a browser opens as a document', async () => {
-    expect((await front().pass(api())).headers.get('content-security-policy')).toBe(
+  test('The middleware sets the strictest Content-Security-Policy on API responses', async () => {
+    expect((await setUp().pass(get())).headers.get('content-security-policy')).toBe(
       "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     );
-    expect((await front().pass(api({}, '/unknown'))).headers.has('content-security-policy')).toBe(false);
+    expect((await setUp().pass(get({}, '/unknown'))).headers.has('content-security-policy')).toBe(false);
   });
 
-  test('continues a page that the SDK rewrites to the same address', async () => {
+  test('If the SDK rewrites a page request to the same address, the middleware lets the request continue without a rewrite', async () => {
     const sdk = vi.fn<NextMiddleware>(({ url }) => NextResponse.rewrite(url));
-    const { headers } = await front({ sdk }).pass(api({}, '/account'));
+    const { headers } = await setUp({ sdk }).pass(get({}, '/account'));
     expect([headers.get('x-middleware-rewrite'), headers.get('x-middleware-next')]).toEqual([null, '1']);
     const redirecting = vi.fn<NextMiddleware>(() => NextResponse.redirect('https://clerk.example/'));
     expect(
-      (await front({ sdk: redirecting }).pass(api({}, '/account'))).headers.has('x-middleware-next'),
+      (await setUp({ sdk: redirecting }).pass(get({}, '/account'))).headers.has('x-middleware-next'),
     ).toBe(false);
   });
 
-  test('continues a page if the SDK returns no response', async () => {
-    const { status, headers } = await front({ sdk: vi.fn<NextMiddleware>(() => undefined) }).pass(
-      api({}, '/account'),
+  test('The middleware lets a page request continue if the SDK returns no response', async () => {
+    const { status, headers } = await setUp({ sdk: vi.fn<NextMiddleware>(() => undefined) }).pass(
+      get({}, '/account'),
     );
     expect([status, headers.get('x-middleware-next')]).toEqual([200, '1']);
   });
 
-  test('does not read the body of an API request', async () => {
+  test('The middleware does not read the body of an API request', async () => {
     const pull = vi.fn();
     const request = new NextRequest('http://localhost:3000/users/v1/me', {
       method: 'POST',
       body: new ReadableStream({ pull }, { highWaterMark: 0 }),
       duplex: 'half',
     });
-    expect((await front().pass(request)).status).toBe(200);
+    expect((await setUp().pass(request)).status).toBe(200);
     expect(pull).not.toHaveBeenCalled();
   });
 });
@@ -737,10 +749,10 @@ const action = (body: string, cookie = '', path = '/account') =>
   });
 const ACTION_FIELD = `--x\r\nContent-Disposition: form-data; name="$ACTION_ID_${'7f'.repeat(21)}"\r\n\r\n\r\n--x--\r\n`;
 
-describe('A server action', () => {
+describe('Server actions', () => {
   test('A server action of a page starts and completes no handshake, and keeps its method and session', async () => {
     const cookie = '__session=ey.b.c; __clerk_handshake_nonce=x; __clerk_handshake_nonce_y=x';
-    const { seen } = await front().pass(
+    const { seen } = await setUp().pass(
       action(ACTION_FIELD, cookie, '/account?a=b&__clerk_handshake_nonce=x'),
     );
     expect([seen?.method, seen?.url]).toEqual(['POST', 'http://localhost:3000/account?a=b']);
@@ -751,7 +763,7 @@ describe('A server action', () => {
   test.each(['/account', '/unknown'])(
     'A server action with an invalid body gets a 400 on %s',
     async (path) => {
-      const { pass, sdk } = front();
+      const { pass, sdk } = setUp();
       const { status, headers } = await pass(action('--x--\r\n', '', path));
       expect([status, headers.get('content-type')]).toEqual([400, 'application/json']);
       expect(sdk).not.toHaveBeenCalled();
@@ -759,8 +771,8 @@ describe('A server action', () => {
   );
 });
 
-describe('A page request', () => {
-  const page = (path: string, cookie = '') => api({ cookie, 'sec-fetch-dest': 'document' }, path);
+describe('Page requests', () => {
+  const page = (path: string, cookie = '') => get({ cookie, 'sec-fetch-dest': 'document' }, path);
   const shaped = (header: object) => `${encoded(header)}.${encoded({})}.x`;
   const GOOD = { alg: 'RS256', typ: 'JWT', kid: 'ins_1' };
 
@@ -777,15 +789,15 @@ describe('A page request', () => {
     [`${shaped(GOOD)}.x`, false],
     ['a.b.c', false],
     ['', false],
-  ])('The SDK receives a handshake only if it has the form of one: %s: %s', async (token, passes) => {
-    const inQuery = await front().pass(page(`/account?__clerk_handshake=${token}`));
+  ])('The SDK receives a handshake token only if it is well formed: %s: %s', async (token, passes) => {
+    const inQuery = await setUp().pass(page(`/account?__clerk_handshake=${token}`));
     expect(inQuery.seen?.nextUrl.searchParams.has('__clerk_handshake')).toBe(passes);
-    const inCookie = await front().pass(page('/account', `__clerk_handshake_x=${token}; a=b`));
+    const inCookie = await setUp().pass(page('/account', `__clerk_handshake_x=${token}; a=b`));
     expect(inCookie.seen?.headers.get('cookie')).toBe(passes ? `__clerk_handshake_x=${token}; a=b` : 'a=b');
   });
 
-  test('A malformed handshake beside a well-formed one removes both', async () => {
-    const { seen } = await front().pass(
+  test('The SDK receives no handshake token of a request that also has a malformed one', async () => {
+    const { seen } = await setUp().pass(
       page(`/account?__clerk_handshake=${handshake}&__clerk_handshake=x&a=b`),
     );
     expect(seen?.url).toBe('http://localhost:3000/account?a=b');
@@ -793,44 +805,50 @@ describe('A page request', () => {
 
   test('The page receives its path and query without the parameters of a handshake', async () => {
     const query = `?a=b&__clerk_handshake=${handshake}&__clerk_handshake_nonce=x&__clerk_db_jwt=y&c=%C3%A9`;
-    const { seen } = await front().pass(page(`/account${query}`));
+    const { seen } = await setUp().pass(page(`/account${query}`));
     expect(seen?.headers.get('x-identity-link-path')).toBe('/account?a=b&c=%C3%A9');
   });
 
   test.each([
     [2_000, '/account?a='],
     [2_001, '/'],
-  ])('A path of %i characters starts with %s for the sign-in page', async (length, start) => {
-    const path = '/account?a='.padEnd(length, 'x');
-    const { seen } = await front().pass(page(path));
-    expect(seen?.headers.get('x-identity-link-path')).toBe(start === '/' ? '/' : path);
-  });
+  ])(
+    'The page receives its path, or a slash instead of a path of more than 2,000 characters: %i characters',
+    async (length, start) => {
+      const path = '/account?a='.padEnd(length, 'x');
+      const { seen } = await setUp().pass(page(path));
+      expect(seen?.headers.get('x-identity-link-path')).toBe(start === '/' ? '/' : path);
+    },
+  );
 
   test.each([
     ['/account?__clerk_handshake_nonce=x', '__session=ey.b.c'],
     ['/account', '__session=ey.b.c; __clerk_handshake_nonce=x'],
-  ])('A nonce without cookies of the SDK is replaced by the session: %s %s', async (path, cookie) => {
-    const sdk = vi.fn<NextMiddleware>(() => NextResponse.next());
-    await front({ sdk }).pass(page(path, cookie));
-    expect(sdk).toHaveBeenCalledTimes(2);
-    expect(sdk.mock.calls[1]?.[0].headers.get('cookie')).toBe('__session=ey.b.c');
-  });
+  ])(
+    'If the SDK sets no cookies for a nonce, the page is served with the session of the cookies: %s %s',
+    async (path, cookie) => {
+      const sdk = vi.fn<NextMiddleware>(() => NextResponse.next());
+      await setUp({ sdk }).pass(page(path, cookie));
+      expect(sdk).toHaveBeenCalledTimes(2);
+      expect(sdk.mock.calls[1]?.[0].headers.get('cookie')).toBe('__session=ey.b.c');
+    },
+  );
 
-  test('Without a nonce, the SDK is called once, and may start a handshake', async () => {
-    const { sdk, pass } = front();
+  test('For a page request without a nonce, the SDK is called once and may start a handshake', async () => {
+    const { sdk, pass } = setUp();
     const { seen } = await pass(page('/account', '__session=ey.b.c; __refreshing=x; my__refresh=y'));
     expect(sdk).toHaveBeenCalledTimes(1);
     expect(seen?.headers.get('sec-fetch-dest')).toBe('document');
     expect(seen?.headers.get('cookie')).toBe('__session=ey.b.c; my__refresh=y');
   });
 
-  test('A failure of the SDK is logged, and the page is served signed out without its query', async () => {
+  test('A failure of the SDK is logged, and the page request continues with the status signed-out and without its query', async () => {
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) => {
       if (request.cookies.has('__session')) throw new TypeError('out of order');
       return accepts(request, event);
     });
-    const { state, seen } = await front({ sdk }).pass(page('/account?a=b', '__session=ey.b.c'));
+    const { state, seen } = await setUp({ sdk }).pass(page('/account?a=b', '__session=ey.b.c'));
     expect(state).toEqual(signedOut);
     expect(seen?.method).toBe('GET');
     expect(log.warn).toHaveBeenCalledExactlyOnceWith(

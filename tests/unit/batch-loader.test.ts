@@ -4,9 +4,9 @@ import { batchLoader } from '#lib/concurrency/batch-loader';
 const lengths = (keys: readonly string[]) => new Map(keys.map((key) => [key, key.length]));
 const lookUp = vi.fn<(keys: readonly string[]) => Promise<ReadonlyMap<string, number>>>();
 /** Returns the keys of each lookup so far. */
-const begun = () => lookUp.mock.calls.map(([keys]) => keys);
+const lookups = () => lookUp.mock.calls.map(([keys]) => keys);
 /** Waits for one event loop iteration. */
-const turn = () => vi.advanceTimersByTimeAsync(0);
+const nextIteration = () => vi.advanceTimersByTimeAsync(0);
 
 /** Keeps the next lookup pending until the test settles it. */
 function holdOne() {
@@ -31,22 +31,22 @@ afterEach(() => {
 test('A single key is looked up immediately', async () => {
   const find = batchLoader(lookUp);
   const found = find('one');
-  await turn();
+  await nextIteration();
   expect(await found).toBe(3);
-  expect(begun()).toEqual([['one']]);
+  expect(lookups()).toEqual([['one']]);
 });
 
 test('Keys of one event loop iteration share a lookup, and keys that arrive while a lookup is pending share the next one', async () => {
   const find = batchLoader(lookUp);
   const first = holdOne();
   const early = ['a', 'bb'].map(find);
-  await turn();
+  await nextIteration();
   const late = ['ccc', 'dddd', 'ccc'].map(find);
-  await turn();
-  expect(begun()).toEqual([['a', 'bb']]);
+  await nextIteration();
+  expect(lookups()).toEqual([['a', 'bb']]);
   first.resolve();
   expect(await Promise.all([...early, ...late])).toEqual([1, 2, 3, 4, 3]);
-  expect(begun()).toEqual([
+  expect(lookups()).toEqual([
     ['a', 'bb'],
     ['ccc', 'dddd'],
   ]);
@@ -56,10 +56,10 @@ test('A key waits at most 5 ms for a pending lookup', async () => {
   const find = batchLoader(lookUp);
   holdOne();
   void find('pending');
-  await turn();
+  await nextIteration();
   const found = find('bb');
   await vi.advanceTimersByTimeAsync(4);
-  expect(begun()).toHaveLength(1);
+  expect(lookups()).toHaveLength(1);
   await vi.advanceTimersByTimeAsync(1);
   expect(await found).toBe(2);
 });
@@ -68,55 +68,55 @@ test('A lookup contains at most 100 keys', async () => {
   const find = batchLoader(lookUp);
   holdOne();
   void find('pending');
-  await turn();
+  await nextIteration();
   const found = Array.from({ length: 250 }, (_, index) => find(`key ${index}`));
   await vi.advanceTimersByTimeAsync(5);
   await Promise.all(found);
-  expect(begun().map(({ length }) => length)).toEqual([1, 100, 100, 50]);
+  expect(lookups().map(({ length }) => length)).toEqual([1, 100, 100, 50]);
 });
 
 test('A missing key resolves to undefined, and a failed lookup rejects only its own keys', async () => {
   const find = batchLoader(lookUp);
   lookUp.mockResolvedValueOnce(new Map());
   const absent = find('absent');
-  await turn();
+  await nextIteration();
   expect(await absent).toBeUndefined();
   lookUp.mockRejectedValueOnce(new Error('no response'));
   const together = [find('a'), find('bb')];
   const outcomes = Promise.allSettled(together);
-  await turn();
+  await nextIteration();
   expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   const after = find('ccc');
-  await turn();
+  await nextIteration();
   expect(await after).toBe(3);
 });
 
 test('After a lookup, keys of one event loop iteration share the next lookup', async () => {
   const find = batchLoader(lookUp);
   const first = find('a');
-  await turn();
+  await nextIteration();
   await first;
   const second = find('bb');
   for (let microtask = 0; microtask < 20; microtask += 1) await Promise.resolve();
   const third = find('ccc');
-  await turn();
+  await nextIteration();
   expect(await Promise.all([second, third])).toEqual([2, 3]);
-  expect(begun()).toEqual([['a'], ['bb', 'ccc']]);
+  expect(lookups()).toEqual([['a'], ['bb', 'ccc']]);
 });
 
 test('A key waits for the latest of two pending lookups', async () => {
   const find = batchLoader(lookUp);
   const [older, newer] = [holdOne(), holdOne()];
   void find('a');
-  await turn();
+  await nextIteration();
   void find('bb');
   await vi.advanceTimersByTimeAsync(5);
-  expect(begun()).toHaveLength(2);
+  expect(lookups()).toHaveLength(2);
   older.resolve();
-  await turn();
+  await nextIteration();
   const found = find('ccc');
-  await turn();
-  expect(begun()).toHaveLength(2);
+  await nextIteration();
+  expect(lookups()).toHaveLength(2);
   newer.resolve();
   expect(await found).toBe(3);
 });
@@ -125,27 +125,27 @@ test('A key that waits for a lookup is looked up as soon as that lookup fails', 
   const find = batchLoader(lookUp);
   const first = holdOne();
   const failed = find('a').catch((error: Error) => error.message);
-  await turn();
+  await nextIteration();
   const found = find('bb');
   first.reject(new Error('no response'));
-  await turn();
+  await nextIteration();
   expect([await failed, await found]).toEqual(['no response', 2]);
 });
 
-test('A full batch that is sent does not close the batch after it', async () => {
+test('When a full batch is sent, the batch that opened after it still accepts keys', async () => {
   const find = batchLoader(lookUp);
   holdOne();
   void find('pending');
-  await turn();
+  await nextIteration();
   const keys = Array.from({ length: 100 }, (_, index) => `key ${index}`);
   void Promise.all(keys.map(find));
   await vi.advanceTimersByTimeAsync(2);
   void find('one more');
   await vi.advanceTimersByTimeAsync(3);
-  expect(begun()).toEqual([['pending'], keys]);
+  expect(lookups()).toEqual([['pending'], keys]);
   const second = holdOne();
   void find('late');
   await vi.advanceTimersByTimeAsync(2);
   second.resolve();
-  expect(begun()).toEqual([['pending'], keys, ['one more', 'late']]);
+  expect(lookups()).toEqual([['pending'], keys, ['one more', 'late']]);
 });

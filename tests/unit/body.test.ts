@@ -6,9 +6,12 @@ const sent = (body: string | Uint8Array<ArrayBuffer>) =>
   new Request('http://localhost/', { method: 'POST', body });
 const rules = { maxBytes: 8, notUtf8: 'No text' };
 
-test.each(['', '12345678', '\ufeffé', 'a\0b'])('text() returns the body unchanged: %j', async (body) => {
-  expect(await limitBody(sent(body), rules).text()).toBe(body);
-});
+test.each(['', '12345678', '\ufeffé', 'a\0b'])(
+  'limitBody().text() returns a body within the limit unchanged: %j',
+  async (body) => {
+    expect(await limitBody(sent(body), rules).text()).toBe(body);
+  },
+);
 
 test('A body above the limit gets a 413, and a body that is not valid UTF-8 gets a 400', async () => {
   await expect(limitBody(sent('123456789'), rules).text()).rejects.toMatchObject({ status: 413 });
@@ -39,7 +42,7 @@ function streamed(body: ReadableStream<Uint8Array>) {
   return new Request('http://localhost/', init);
 }
 
-test('A 413 and a body that cannot be read have public messages', async () => {
+test('The errors for a body that is too long or cannot be read have messages without internal details', async () => {
   await expect(limitBody(sent('123456789'), rules).text()).rejects.toMatchObject({
     name: 'HttpError',
     message: 'Payload too large',
@@ -55,7 +58,7 @@ test('A 413 and a body that cannot be read have public messages', async () => {
   });
 });
 
-test('text() joins the chunks of a body, and stops reading above the limit', async () => {
+test('limitBody().text() joins the chunks of a body, and stops reading above the limit', async () => {
   let chunks = 0;
   const endless = (last: number) =>
     new ReadableStream<Uint8Array>(

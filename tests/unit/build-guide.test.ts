@@ -3,10 +3,10 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 
 const GUIDE = 'docs/build.md';
-/** Commands are not quoted from a file. */
+/** Languages of the code blocks that contain commands. These blocks are not quoted from a file. */
 const NOT_QUOTED = new Set(['sh', 'console']);
 
-/** Returns the code blocks of the guide, each with the last file that the text above it links. */
+/** Returns the code blocks of the guide, each with the last file that the text above it links to. */
 function quotedBlocks(): { file: string; code: string }[] {
   const text = readFileSync(GUIDE, 'utf8');
   return [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
@@ -17,15 +17,15 @@ function quotedBlocks(): { file: string; code: string }[] {
     });
 }
 
-test('The guide quotes each kind of file', () => {
+test('The guide docs/build.md quotes at least nine blocks of code', () => {
   expect(quotedBlocks().length).toBeGreaterThanOrEqual(9);
 });
 
-test.each(quotedBlocks())('The guide quotes a part of $file', ({ file, code }) => {
+test.each(quotedBlocks())('A code block of docs/build.md is part of $file', ({ file, code }) => {
   expect(readFileSync(file, 'utf8')).toContain(code);
 });
 
-test('Each file of the example that the guide links exists', () => {
+test('Each file that docs/build.md links to exists', () => {
   const links = [...readFileSync(GUIDE, 'utf8').matchAll(/\]\(([^):\s]+?)(?:#[^)]*)?\)/g)].map(
     ([, link = '']) => link,
   );

@@ -44,7 +44,7 @@ async function failTimes(count: number): Promise<void> {
   for (let index = 0; index < count; index += 1) await fails();
 }
 
-test('A call settles with the result of the dependency', async () => {
+test('A closed breaker settles a call with the result of the dependency', async () => {
   expect(await breaker(async () => 'stored')).toBe('stored');
   await expect(breaker(() => Promise.reject(failure))).rejects.toBe(failure);
 });
@@ -58,7 +58,7 @@ test('The breaker stays closed after four consecutive failures and opens after t
   await expect(breaker(async () => 'stored')).rejects.toThrow('Circuit breaker is open');
 });
 
-test('A success resets the failure count', async () => {
+test('A success resets the failure count of the breaker', async () => {
   await failTimes(FAILURE_THRESHOLD - 1);
   await succeeds();
   await failTimes(FAILURE_THRESHOLD - 1);
@@ -67,7 +67,7 @@ test('A success resets the failure count', async () => {
   expect(onOpen).toHaveBeenCalledTimes(1);
 });
 
-test('Failures of concurrent calls count as one', async () => {
+test('The failures of concurrent calls count as one failure', async () => {
   const burst = Array.from({ length: 20 }, () => {
     time += 1;
     return startCall();
@@ -150,6 +150,7 @@ test('After a failed probe, the next probe starts one reset timeout later', asyn
     await Promise.resolve();
     return probe.mock.calls.length;
   };
+  // The clock advances by 1 ms after each failure, so the last failure is at this time.
   const openedAt = FAILURE_THRESHOLD - 1;
   expect(await probesAt(openedAt + RESET_TIMEOUT_MS - 1)).toBe(0);
   const failedAt = openedAt + RESET_TIMEOUT_MS;

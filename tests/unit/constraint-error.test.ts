@@ -15,19 +15,19 @@ test.each([
   });
 });
 
-test('The messages of both responses can be set', async () => {
+test('The caller of withConstraintErrors() can set the messages of the 409 and the 404', async () => {
   const messages = { conflict: 'Already a member', notFound: 'No such project' };
   await expect(withConstraintErrors(failing('P2002'), messages)).rejects.toThrow('Already a member');
   await expect(withConstraintErrors(failing('P2003'), messages)).rejects.toThrow('No such project');
 });
 
 test.each(['P1001', 'P2010', '23505', undefined, 7])(
-  'An error with the code %s is passed through',
+  'withConstraintErrors() passes an error with the code %s through',
   async (code) => {
     await expect(withConstraintErrors(failing(code))).rejects.toMatchObject({ name: 'Error', code });
   },
 );
 
-test('The result of a query is returned', async () => {
+test('withConstraintErrors() returns the result of a query', async () => {
   expect(await withConstraintErrors(Promise.resolve('row'))).toBe('row');
 });

@@ -2,11 +2,11 @@ import { expect, test } from 'vitest';
 import { contentSecurityPolicy, nextForDocument } from '#lib/http/content-security-policy';
 import { EXCLUDED_SOURCES, FRONTEND_API, ownSources, sdkSources } from '../sdk/policy-sources';
 
-test('The policy allows every source of the SDK that is not excluded by name', async () => {
-  const theirs = await sdkSources();
-  expect(theirs).toContain(`connect-src ${FRONTEND_API}`);
+test('The Content-Security-Policy contains all sources of the SDK except EXCLUDED_SOURCES', async () => {
+  const required = await sdkSources();
+  expect(required).toContain(`connect-src ${FRONTEND_API}`);
   const allowed = ownSources();
-  const missing = theirs.filter((source) => !allowed.includes(source));
+  const missing = required.filter((source) => !allowed.includes(source));
   expect(missing.toSorted()).toEqual(EXCLUDED_SOURCES.toSorted());
 });
 
@@ -14,7 +14,7 @@ const sources = { frontendApi: 'https://clerk.example', sameOrigin: false, devel
 const COMMON =
   "worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
 
-test('A page of a real instance uses only its own origin and the hosts of the provider', () => {
+test('The Content-Security-Policy for a real instance allows only the origin of the page and hosts that the provider uses', () => {
   expect(contentSecurityPolicy({ ...sources, nonce: 'abc' })).toBe(
     [
       "default-src 'self'",
@@ -28,7 +28,7 @@ test('A page of a real instance uses only its own origin and the hosts of the pr
   );
 });
 
-test('A page of the local stack uses only its own origin, and `next dev` may evaluate code', () => {
+test('The Content-Security-Policy for the local stack allows only the origin of the page, and allows `next dev` to evaluate code', () => {
   const local = { ...sources, sameOrigin: true, development: true, nonce: 'abc' };
   expect(contentSecurityPolicy(local)).toBe(
     [
@@ -43,7 +43,7 @@ test('A page of the local stack uses only its own origin, and `next dev` may eva
   );
 });
 
-test('Each document has a nonce of its own, which Next.js and the page receive', () => {
+test('Each HTML document has its own nonce, which the policy and the request headers of the page contain', () => {
   const nonces = [1, 2].map(() => {
     const { headers } = nextForDocument(new Headers({ accept: 'text/html' }), sources);
     const nonce = headers.get('x-middleware-request-x-nonce') ?? '';

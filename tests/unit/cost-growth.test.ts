@@ -10,7 +10,10 @@ import {
 
 const ORDINARY_MS = 5;
 
-/** Returns points at doubling sizes, with a cost above an ordinary request. */
+/**
+ * Returns measurements at doubling sizes. Each one has the cost of an ordinary request (`reference`), and the cost of the
+ * enlarged request, which is `extra` higher.
+ */
 const series = (extra: (bytes: number) => number, reference = ORDINARY_MS): Point[] =>
   [125, 250, 500, 1_000, 2_000, 4_000, 8_000].map((bytes) => ({
     bytes,
@@ -25,7 +28,7 @@ test.each([
   { name: 'linear', extra: linear(40), exponent: 1 },
   { name: 'quadratic', extra: quadratic(1_500), exponent: 2 },
   { name: 'cubic', extra: (bytes: number) => 900 * (bytes / 8_000) ** 3, exponent: 3 },
-])('The exponent of $name growth is $exponent', ({ extra, exponent }) => {
+])('growthExponent() returns $exponent for $name growth', ({ extra, exponent }) => {
   expect(growthExponent(series(extra))).toBeCloseTo(exponent, 1);
 });
 
@@ -34,7 +37,7 @@ test('The linear part of a quadratic cost does not hide the quadratic growth', (
   expect(growthExponent(series(mixed))).toBeGreaterThan(1.5);
 });
 
-test('Sizes that the server rejects early do not flatten the growth', () => {
+test('Sizes that the server rejects early do not lower the growth exponent', () => {
   const limited = (bytes: number) => (bytes > 2_000 ? 0 : quadratic(1_600)(bytes));
   expect(peak(series(limited))).toMatchObject({ bytes: 2_000, milliseconds: 105 });
   expect(growthExponent(series(limited))).toBeCloseTo(2, 1);
@@ -46,7 +49,7 @@ test('A cost that is too small to measure counts as the smallest measurable cost
 });
 
 test.each([{ points: [] }, { points: series(() => 0) }, { points: series(linear(40)).slice(-1) }])(
-  'Nothing is fitted to $points.length points without growth',
+  'growthExponent() returns undefined for $points.length measurements that show no growth',
   ({ points }) => {
     expect(growthExponent(points)).toBeUndefined();
   },
@@ -57,11 +60,15 @@ test.each([
   { name: 'A linear cost below 5 times the reference', points: series(linear(19)), limits: ORDINARY_LIMITS },
   { name: 'A negligible quadratic cost', points: series(quadratic(11), 1), limits: ORDINARY_LIMITS },
   {
-    name: 'A linear cost without a ceiling',
+    name: 'A high linear cost, if the limits have no maximum in milliseconds,',
     points: series(linear(100), 30),
     limits: { factor: 5, negligible: 12 },
   },
-  { name: 'A linear cost without a factor', points: series(linear(100)), limits: { negligible: 12 } },
+  {
+    name: 'A high linear cost, if the limits have no maximum at all,',
+    points: series(linear(100)),
+    limits: { negligible: 12 },
+  },
 ])('$name is acceptable', ({ points, limits }) => {
   expect(brokenLimits(points, limits)).toEqual([]);
 });
@@ -69,10 +76,14 @@ test.each([
 const signature: CostLimits = { factor: 1.6, negligible: 4 };
 
 test.each([
-  { name: 'A linear cost of 25 ms over 5 ms', points: series(linear(25)), broken: ['over 5 times'] },
-  { name: 'A linear cost of 70 ms', points: series(linear(50), 20), broken: ['over 60 ms'] },
   {
-    name: 'A quadratic cost of 20 ms over 10 ms',
+    name: 'A linear cost of 25 ms above a reference of 5 ms',
+    points: series(linear(25)),
+    broken: ['over 5 times'],
+  },
+  { name: 'A linear cost of 70 ms in total', points: series(linear(50), 20), broken: ['over 60 ms'] },
+  {
+    name: 'A quadratic cost of 20 ms above a reference of 10 ms',
     points: series(quadratic(20), 10),
     broken: ['superlinear'],
   },

@@ -12,7 +12,11 @@ const TOKEN = 'a'.repeat(800);
 /** Limit of Node.js for the request line and the headers together. */
 const MAX_HEAD = 16_384;
 
+// The search for expensive requests starts with an ordinary request and enlarges one property at a time, such as the number of
+// cookies. Each such property is a dimension. The largest request of a dimension has the maximum size of this property. A
+// target is an address with the dimensions that apply to it.
 const addresses = costAddresses('/_next/static/chunks/a.js');
+/** The empty pattern selects all targets. */
 const targets = costTargets(addresses, TOKEN, /(?:)/);
 
 const largest = (dimensionName: string, path: string, method: CostRequest['method'] = 'GET'): CostRequest => {
@@ -63,9 +67,9 @@ test.each(DIMENSIONS)('Node.js accepts the head of the largest request: $name', 
   }
 });
 
-test.each(DIMENSIONS)('A request grows with its size: $name', (dimension) => {
+test.each(DIMENSIONS)('A request grows with the size of its dimension: $name', (dimension) => {
   const target = targets.find(({ dimensions }) => dimensions.includes(dimension));
-  if (!target) throw new Error('No address has it');
+  if (!target) throw new Error(`No address has the dimension ${dimension.name}`);
   const lengths = sizesOf(dimension, 4, 5).map(
     (bytes) => serialize(dimension.grow(target.ordinary, bytes)).length,
   );
@@ -79,7 +83,7 @@ test('fill() repeats a unit only as often as it fits into the size', () => {
   expect(fill(6, (index) => `${index}`.repeat(index + 1))).toBe('011222');
 });
 
-test('The sizes of a dimension ascend to its maximum', () => {
+test('sizesOf() returns sizes that ascend to the maximum of the dimension', () => {
   const [dimension] = DIMENSIONS;
   expect(dimension && sizesOf(dimension, 4, 3)).toEqual([937, 3_750, 15_000]);
 });
@@ -98,7 +102,7 @@ test('The largest request has more than 1,800 different cookies', () => {
   expect(new Set(cookie.split('; ').filter(Boolean)).size).toBeGreaterThan(1_800);
 });
 
-test('Each byte of a chunked body is a separate chunk, also in a request with the id of an action', () => {
+test('A server action in one-byte chunks has 100,000 chunks', () => {
   const request = largest('body: one-byte chunks with next-action', '/sign-in', 'POST');
   expect(headerOf(request, 'next-action')).toEqual([expect.stringMatching(/^[0-9a-f]{40}$/)]);
   const [, framed = ''] = serialize(request)
@@ -107,14 +111,14 @@ test('Each byte of a chunked body is a separate chunk, also in a request with th
   expect(framed.match(/1\r\na/g)).toHaveLength(100_000);
 });
 
-test('A forged delivery has a current timestamp and a signature of the right length', () => {
+test('A forged webhook delivery has a current timestamp and a signature of the right length', () => {
   const request = largest('webhook: body size, any svix-signature', HOOK, 'POST');
   expect(headerOf(request, 'svix-signature')).toEqual([`v1,${'A'.repeat(43)}=`]);
   expect(Math.abs(Number(headerOf(request, 'svix-timestamp')[0]) - Date.now() / 1_000)).toBeLessThan(200);
   expect(request.body?.length).toBeGreaterThan(1_048_000);
 });
 
-test('JSON of every width and depth can be parsed', () => {
+test('Generated JSON of every width and depth can be parsed', () => {
   for (const name of ['body: JSON depth', 'body: JSON width'])
     for (const bytes of [2, 7, 1_000]) {
       const dimension = DIMENSIONS.find((each) => each.name === name);
@@ -124,7 +128,7 @@ test('JSON of every width and depth can be parsed', () => {
     }
 });
 
-test('Targets are limited to those that a pattern matches', () => {
+test('costTargets() returns only the targets that the pattern matches', () => {
   const found = costTargets(addresses, TOKEN, /GET \/sign-in query: different/);
   expect(found.map(({ address, dimensions }) => [address, dimensions.map(({ name }) => name)])).toEqual([
     ['GET /sign-in', ['query: different names', 'query: different __clerk_ names']],

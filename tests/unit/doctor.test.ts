@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { judgeQueryLimit, judgeTransport } from '#lib/doctor/deployed';
 
+// The doctor is the command that checks the configuration of a deployment (`npm run doctor`).
+
 const HEADER = 'max-age=31536000';
 const secure = { status: 308, location: 'https://app.example.com/' };
 
@@ -11,9 +13,12 @@ test.each<[string, string, Parameters<typeof judgeTransport>[1], string]>([
   ['http:// redirects to http://', HEADER, { status: 302, location: 'http://www.example.com/' }, 'warning'],
   ['there is no header', '', secure, 'warning'],
   ['the header has max-age=0', 'max-age=0', secure, 'warning'],
-])('The doctor checks redirect and HSTS of a deployment: %s', (_case, strictTransport, plain, status) => {
-  expect(judgeTransport(strictTransport, plain).status).toBe(status);
-});
+])(
+  'The doctor checks that a deployment redirects to https:// and sends Strict-Transport-Security: %s',
+  (_case, strictTransport, plain, status) => {
+    expect(judgeTransport(strictTransport, plain).status).toBe(status);
+  },
+);
 
 test.each([
   ['the service, with a 400 in JSON', 400, { message: 'Bad request' }, 'ok', 'the service rejects'],

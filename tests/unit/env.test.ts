@@ -64,7 +64,7 @@ describe('The environment', () => {
     ['1', 1],
     ['60', 60],
     ['999999', 999_999],
-  ])('The lifetime of a cached id is the given number of seconds: %s', (value, seconds) => {
+  ])('USER_ID_CACHE_TTL_SECONDS is parsed as a number of seconds: %s', (value, seconds) => {
     const environment = parseEnvironment({ ...complete, USER_ID_CACHE_TTL_SECONDS: value });
     expect(environment.USER_ID_CACHE_TTL_SECONDS).toBe(seconds);
   });
@@ -77,7 +77,7 @@ describe('The environment', () => {
     });
   });
 
-  test('Two live keys are valid', () => {
+  test('A live secret key and a live publishable key are valid together', () => {
     const keys = {
       IDP_SECRET_KEY: 'sk_live_0123456789',
       IDP_PUBLISHABLE_KEY: `pk_live_${Buffer.from('clerk.example$').toString('base64')}`,
@@ -85,15 +85,12 @@ describe('The environment', () => {
     expect(problemsOf(keys)).toBe('');
   });
 
-  test.each(['postgres://u:p@host/db', 'postgresql://host/db'])(
-    'The database has the URL %s',
-    (DATABASE_URL) => {
-      expect(problemsOf({ DATABASE_URL })).toBe('');
-    },
-  );
+  test.each(['postgres://u:p@host/db', 'postgresql://host/db'])('DATABASE_URL accepts %s', (DATABASE_URL) => {
+    expect(problemsOf({ DATABASE_URL })).toBe('');
+  });
 
   test.each(['http://127.0.0.1:1', 'http://localhost:1/', 'http://[::1]:1'])(
-    'An emulator of the local stack has the URL %s',
+    'The variables of the local stack accept the URL %s',
     (url) => {
       expect(problemsOf({ CLERK_API_URL: url, CLERK_FAPI_URL: url, IDP_CONSOLE_URL: url })).toBe('');
     },
@@ -143,11 +140,11 @@ describe('The environment', () => {
     expect(problemsOf({ [name]: value })).toBe(`Invalid environment variables:\n  - ${problem}`);
   });
 
-  test('Text before a secret key makes it invalid', () => {
+  test('A secret key with text before it is invalid', () => {
     expect(problemsOf({ IDP_SECRET_KEY: 'xsk_test_0123456789' })).toContain('must be a secret key');
   });
 
-  test('environment() parses the variables once, until a test replaces them', () => {
+  test('environment() parses the variables once, and again after setEnvironment(undefined)', () => {
     for (const [name, value] of Object.entries(complete)) vi.stubEnv(name, value);
     setEnvironment(undefined);
     const first = environment();
@@ -158,7 +155,7 @@ describe('The environment', () => {
     vi.unstubAllEnvs();
   });
 
-  test('An error of the environment has a name and lists its problems', () => {
+  test('InvalidEnvironmentError has a name and lists its problems', () => {
     expect(new InvalidEnvironmentError(['A is missing', 'B is missing'])).toMatchObject({
       name: 'InvalidEnvironmentError',
       problems: ['A is missing', 'B is missing'],
@@ -272,19 +269,16 @@ describe('The environment', () => {
         'is not a public key in PEM format',
         JSON.stringify({ keys: [publicKey.export({ format: 'jwk' })] }),
       ],
-    ])(
-      'parseEnvironment() rejects %s as IDP_JWT_KEY with instructions and without the value',
-      (_form, words, value) => {
-        const problems = problemsOf({ IDP_JWT_KEY: value });
-        expect(problems).toContain(`  - IDP_JWT_KEY ${words}`);
-        expect(problems).toContain(
-          'set the public key of the instance, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----',
-        );
-        expect(problems.split('\n')).toHaveLength(2);
-        const longWords = value.match(/[\w+/]{20,}/g) ?? [];
-        expect(longWords.filter((word) => problems.includes(word))).toEqual([]);
-      },
-    );
+    ])('The error for %s as IDP_JWT_KEY contains instructions, but not the value', (_form, words, value) => {
+      const problems = problemsOf({ IDP_JWT_KEY: value });
+      expect(problems).toContain(`  - IDP_JWT_KEY ${words}`);
+      expect(problems).toContain(
+        'set the public key of the instance, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----',
+      );
+      expect(problems.split('\n')).toHaveLength(2);
+      const longWords = value.match(/[\w+/]{20,}/g) ?? [];
+      expect(longWords.filter((word) => problems.includes(word))).toEqual([]);
+    });
   });
 
   test.each([

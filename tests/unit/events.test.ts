@@ -6,12 +6,15 @@ import { defineEvent } from '#lib/events';
 test.each([
   ['zod', z.object({ id: z.string() })],
   ['zod/mini', mini.object({ id: mini.string() })],
-])('defineEvent() parses the data with a schema of %s before it returns the work', (_name, schema) => {
-  const handle = vi.fn(async (_data: { id: string }) => undefined);
-  const handler = defineEvent(schema, handle);
-  expect(() => handler({ id: 7 })).toThrow(
-    expect.objectContaining({ status: 400, message: 'Invalid webhook event' }),
-  );
-  expect(handler({ id: 'user_ada' })).toBeTypeOf('function');
-  expect(handle).not.toHaveBeenCalled();
-});
+])(
+  'A handler of defineEvent() parses the data with a %s schema before it returns the function that handles the event',
+  (_name, schema) => {
+    const handle = vi.fn(async (_data: { id: string }) => undefined);
+    const handler = defineEvent(schema, handle);
+    expect(() => handler({ id: 7 })).toThrow(
+      expect.objectContaining({ status: 400, message: 'Invalid webhook event' }),
+    );
+    expect(handler({ id: 'user_ada' })).toBeTypeOf('function');
+    expect(handle).not.toHaveBeenCalled();
+  },
+);

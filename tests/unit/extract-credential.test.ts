@@ -2,15 +2,19 @@ import { expect, test } from 'vitest';
 import { extractCredential, parseCookies, stripSdkHeaders, timesOf } from '#lib/idp/extract-credential';
 
 const TOKEN = 'eyJh.eyJz.c2ln';
-const OURS = 'https://app.example';
-const of = (headers: Record<string, string>, method = 'GET') =>
-  extractCredential({ method, headers: new Headers({ host: 'api.example', ...headers }) }, [OURS]);
+/** An authorized party: an origin whose requests may be authenticated by cookies. */
+const PARTY = 'https://app.example';
+const extract = (headers: Record<string, string>, method = 'GET') =>
+  extractCredential({ method, headers: new Headers({ host: 'api.example', ...headers }) }, [PARTY]);
 const cookie = { cookie: `__session=${TOKEN}` };
 
 test.each([['Bearer ak_secret'], ['Bearer'], [`Bearer ${TOKEN} x`], ['mt_token']])(
   'A malformed authorization header is rejected even if there is a session cookie: %s',
   (authorization) => {
-    expect(of({ authorization, ...cookie })).toEqual({ credential: undefined, rejectionReason: 'malformed' });
+    expect(extract({ authorization, ...cookie })).toEqual({
+      credential: undefined,
+      rejectionReason: 'malformed',
+    });
   },
 );
 
@@ -20,7 +24,7 @@ test.each([
   ['GET', { 'sec-fetch-site': 'same-site' }, true],
   ['POST', { 'sec-fetch-site': 'same-site' }, false],
   ['POST', { 'sec-fetch-site': 'same-site', origin: 'https://other.example' }, false],
-  ['POST', { 'sec-fetch-site': 'same-site', origin: OURS }, true],
+  ['POST', { 'sec-fetch-site': 'same-site', origin: PARTY }, true],
   ['POST', { 'sec-fetch-site': 'same-site', origin: 'https://api.example' }, false],
   ['HEAD', { 'sec-fetch-site': 'same-site' }, true],
   ['OPTIONS', { 'sec-fetch-site': 'same-site' }, true],
@@ -29,13 +33,18 @@ test.each([
   ['GET', { 'sec-fetch-site': 'a-later-value' }, false],
   ['POST', {}, true],
   ['GET', { 'sec-fetch-site': 'cross-site' }, false],
-  ['GET', { 'sec-fetch-site': 'cross-site', origin: OURS }, false],
+  ['GET', { 'sec-fetch-site': 'cross-site', origin: PARTY }, false],
   ['POST', { origin: 'https://api.example' }, true],
   ['POST', { origin: 'https://other.example' }, false],
   ['POST', { origin: 'null' }, false],
-])('A session cookie is accepted or rejected by method and origin: %s %j', (method, headers, counts) => {
-  expect(of({ ...cookie, ...headers }, method).rejectionReason).toBe(counts ? undefined : 'foreign-cookie');
-});
+])(
+  'The method and the origin of a request decide whether its session cookie is accepted: %s %j',
+  (method, headers, counts) => {
+    expect(extract({ ...cookie, ...headers }, method).rejectionReason).toBe(
+      counts ? undefined : 'foreign-cookie',
+    );
+  },
+);
 
 test.each([
   [`Bearer ${TOKEN}`, TOKEN],
@@ -51,8 +60,8 @@ test.each([
   [`Bearer${TOKEN}`, 'malformed'],
   ['Basic YTpi', 'absent'],
   ['Digest  a b', 'absent'],
-])('The authorization header %j contains this session token: %s', (authorization, expected) => {
-  const { credential, rejectionReason } = of({ authorization });
+])('extractCredential() reads the authorization header %j as: %s', (authorization, expected) => {
+  const { credential, rejectionReason } = extract({ authorization });
   expect(rejectionReason ?? credential?.token ?? 'absent').toBe(expected);
   if (credential)
     expect(credential).toEqual({ header: 'authorization', value: `Bearer ${TOKEN}`, token: TOKEN });
@@ -71,14 +80,17 @@ test.each([
     TOKEN,
   ],
   [`__session=${TOKEN}; __session_x=no-token`, `__session=${TOKEN}`, TOKEN],
-])('The credential of the cookies %j has only the cookies of the SDK', (given, value, token) => {
-  expect(of({ cookie: given })).toEqual({ credential: { header: 'cookie', value, token } });
-});
+])(
+  'The credential of a request with the cookies %j contains only the cookies of the SDK',
+  (given, value, token) => {
+    expect(extract({ cookie: given })).toEqual({ credential: { header: 'cookie', value, token } });
+  },
+);
 
 test.each(['', `__sessions=${TOKEN}`, `x__session=${TOKEN}`, '__session=', '__client_uat=1'])(
   'The cookies %j contain no session',
   (given) => {
-    expect(of({ cookie: given })).toEqual({ credential: undefined });
+    expect(extract({ cookie: given })).toEqual({ credential: undefined });
   },
 );
 

@@ -17,7 +17,8 @@ const Project = z.object({
   owner: z.optional(z.object({ id: z.string('The owner needs an id') })),
 });
 const action = guardAction(Project, handler);
-const ignored = z.pipe(
+/** Schema that accepts any input. */
+const anyInput = z.pipe(
   z.unknown(),
   z.transform((): { name: string } => ({ name: 'unused' })),
 );
@@ -33,7 +34,7 @@ beforeEach(() => {
   vi.mocked(requireUser).mockResolvedValue(CONTEXT);
 });
 
-test('The handler gets the parsed input and the context of the user, and its result is the data', async () => {
+test('The handler of an action gets the parsed input and the context of the user, and the action returns the result of the handler as `data`', async () => {
   handler.mockResolvedValueOnce('created');
   expect(await action(undefined, { name: 'garden' })).toEqual({ ok: true, data: 'created' });
   expect(handler).toHaveBeenCalledExactlyOnceWith({ name: 'garden' }, CONTEXT);
@@ -53,15 +54,15 @@ test('A field that a form repeats is an array', async () => {
   });
 });
 
-test('Without a session, the action is redirected, and neither the schema nor the handler runs', async () => {
+test('An action without a session redirects, and neither its schema nor its handler runs', async () => {
   vi.mocked(requireUser).mockRejectedValue(new Error('NEXT_REDIRECT'));
   const parsed = vi.fn(() => true);
-  const guarded = guardAction(ignored.check(z.refine(parsed)), handler);
+  const guarded = guardAction(anyInput.check(z.refine(parsed)), handler);
   await expect(guarded(undefined, {})).rejects.toThrow('NEXT_REDIRECT');
   expect([parsed.mock.calls, handler.mock.calls]).toEqual([[], []]);
 });
 
-test('Invalid input has the status 400, and each invalid field has the message of its first issue', async () => {
+test('An action with invalid input returns the status 400 and the message of the first issue of each invalid field', async () => {
   expect(await action(undefined, JSON.parse('{"name":"0","owner":{}}'))).toEqual({
     ok: false,
     status: 400,
@@ -71,7 +72,7 @@ test('Invalid input has the status 400, and each invalid field has the message o
   expect(handler).not.toHaveBeenCalled();
 });
 
-test('A value that a schema cannot read is invalid input, and the log contains the error', async () => {
+test('An action treats a value that the schema cannot read as invalid input, and logs the error once', async () => {
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
   const unreadable = new Proxy(
     { name: '' },
@@ -96,7 +97,7 @@ test('A value that a schema cannot read is invalid input, and the log contains t
   warn.mockRestore();
 });
 
-test('An HttpError of the handler becomes a result with its status and message', async () => {
+test('If the handler throws an HttpError, the action returns the status and the message of the error', async () => {
   handler.mockRejectedValueOnce(new HttpError(409, 'Already exists'));
   expect(await action(undefined, { name: 'garden' })).toEqual({
     ok: false,
@@ -106,7 +107,7 @@ test('An HttpError of the handler becomes a result with its status and message',
   });
 });
 
-test('Any other error of the handler is passed through', async () => {
+test('An action passes any other error of its handler through', async () => {
   const error = new Error('NEXT_NOT_FOUND');
   handler.mockRejectedValueOnce(error);
   await expect(action(undefined, { name: 'garden' })).rejects.toBe(error);

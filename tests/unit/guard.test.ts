@@ -53,8 +53,8 @@ beforeEach(() => {
   vi.mocked(environment).mockReturnValue(ENVIRONMENT);
 });
 
-describe('The guard', () => {
-  test('passes the request, a readonly context and the dynamic params of the route to the handler', async () => {
+describe('guard()', () => {
+  test('The guard passes the request, a readonly context and the dynamic params of the route to the handler', async () => {
     const given = request();
     const handler = vi.fn(async (_request: NextRequest, context: object, { params }: typeof routeContext) =>
       json({ ...context, ...(await params) }),
@@ -71,7 +71,7 @@ describe('The guard', () => {
   });
 
   test.each(['user_2', 'user ü/%2F', 'Ада \u{1f600}'])(
-    'passes the user id %s to the handler',
+    'The guard passes the user id %s to the handler',
     async (user) => {
       const guarded = guard((_request, { identityProviderUserId }) => json({ identityProviderUserId }));
       const response = await guarded(request({ user }), routeContext);
@@ -79,18 +79,18 @@ describe('The guard', () => {
     },
   );
 
-  test('responds to OPTIONS with 204 and does not run the handler', async () => {
+  test('The guard responds to OPTIONS with 204 and does not run the handler', async () => {
     const handler = vi.fn(() => json({}));
     const response = await guard(handler)(request({}, 'OPTIONS'), routeContext);
     expect(response.status).toBe(204);
     expect(handler).not.toHaveBeenCalled();
   });
 
-  test('responds with 401 to a request without a verified session, and logs the reason', async () => {
+  test('The guard responds with 401 to a request without a verified session, and logs the reason', async () => {
     await expectUnauthorized(request({ user: undefined, reason: 'expired' }), 'expired');
   });
 
-  test('responds with 401 if the middleware did not run', async () => {
+  test('The guard responds with 401 if the middleware did not run', async () => {
     await expectUnauthorized(new NextRequest(URL), 'no-auth-state');
   });
 
@@ -98,7 +98,7 @@ describe('The guard', () => {
     [{ 'x-identity-link-reason': 'expired' }],
     [{ 'x-identity-link-reason': 'a word of a client', 'x-clerk-auth-status': 'signed-out' }],
     [{ 'x-clerk-auth-status': 'signed-out' }],
-  ])('logs no reason that the middleware did not set: %j', async (headers) => {
+  ])('The guard logs no reason that the middleware did not set: %j', async (headers) => {
     await expectUnauthorized(new NextRequest(URL, { headers }), 'no-auth-state');
   });
 
@@ -108,18 +108,18 @@ describe('The guard', () => {
     ['x-identity-link-proof', ''],
     ['x-identity-link-proof', Buffer.alloc(32).toString('base64')],
     ['x-clerk-auth-token', 'another token'],
-  ])('responds with 401 if the header %s is forged as %j', async (name, value) => {
+  ])('The guard responds with 401 if the header %s is forged as %j', async (name, value) => {
     const forged = request();
     forged.headers.set(name, value);
     await expectUnauthorized(forged, 'no-auth-state');
   });
 
-  test('responds with 401 if the proof was made with another secret key', async () => {
+  test('The guard responds with 401 if the proof header was made with another secret key', async () => {
     vi.mocked(environment).mockReturnValueOnce({ ...ENVIRONMENT, IDP_SECRET_KEY: 'sk_test_other' });
     await expectUnauthorized(request(), 'no-auth-state');
   });
 
-  test('responds with 500 if the environment is invalid, and does not look up the user', async () => {
+  test('The guard responds with 500 if the environment is invalid, and does not look up the user', async () => {
     const given = request();
     vi.mocked(environment).mockImplementation(() => {
       throw new InvalidEnvironmentError([]);
@@ -128,7 +128,7 @@ describe('The guard', () => {
     expect(resolveUserId).not.toHaveBeenCalled();
   });
 
-  test('responds with `Internal Server Error` if the lookup fails', async () => {
+  test('The guard responds with `Internal Server Error` if the lookup of the user fails', async () => {
     vi.mocked(resolveUserId).mockRejectedValue(new Error('connect ECONNREFUSED 10.0.0.1:5432'));
     const handler = vi.fn(() => json({}));
     const response = await guard(handler)(request(), routeContext);

@@ -9,13 +9,14 @@ vi.mock('#lib/storage/database', () => ({ pingDatabase: vi.fn() }));
 vi.mock('#lib/storage/kv', () => ({ withKv: vi.fn() }));
 vi.mock('#lib/log', () => ({ log: { info: vi.fn(), warn: vi.fn() } }));
 
-/** Returns the readiness, as another probe gets it after the time during which a result is reused. */
 let readiness: typeof import('#lib/health').readiness;
 let time = 1_000_000;
+/** Advances the clock. The default is the time for which a readiness result is reused. */
 const later = (milliseconds = 1_000) => {
   time += milliseconds;
 };
 const down = { errors: { database: 'unavailable' } };
+/** Returns the numbers of warnings and of info lines in the log. */
 const logged = () =>
   [vi.mocked(log.warn).mock.calls, vi.mocked(log.info).mock.calls].map((calls) => calls.length);
 
@@ -52,7 +53,7 @@ test('A process that shuts down is not ready', async () => {
   );
 });
 
-test('A result is reused for 1 s, also if it is a failure, and concurrent probes share one check', async () => {
+test('A readiness result is reused for 1 s, also if it is a failure, and concurrent probes share one check', async () => {
   vi.mocked(pingDatabase).mockRejectedValueOnce(new Error('no response'));
   expect(await Promise.all([readiness(), readiness()])).toEqual([down, down]);
   later(999);
@@ -79,7 +80,7 @@ test('The log has one line for the start and one for the end of an outage of the
   expect(vi.mocked(log.info).mock.calls).toEqual([['ready again']]);
 });
 
-test('A database that does not respond makes the process unavailable after 2 s, and gets one query at a time', async () => {
+test('If the database does not respond, readiness() returns an error after 2 s, and the database gets one query at a time', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let respond = () => {};
   vi.mocked(pingDatabase).mockReturnValueOnce(new Promise((resolve) => (respond = resolve)));

@@ -5,7 +5,7 @@ import { type Call, checkHistory, ENTRY_POINTS } from '../harness/history';
 const USER = 'user_1';
 const rowsOf = (ids: readonly string[]) => new Map([[USER, ids]]);
 
-/** Returns every order of the calls that keeps a call behind those that ended before its request. */
+/** Returns every order of the calls in which each call comes after the calls that ended before its request. */
 function orders(calls: readonly Call[]): Call[][] {
   if (calls.length === 0) return [[]];
   return calls.flatMap((first, index) => {
@@ -20,12 +20,13 @@ function subsets([first, ...rest]: readonly Call[]): Call[][] {
   return subsets(rest).flatMap((set) => [set, [first, ...set]]);
 }
 
-/** Runs calls one after the other. Returns the ids of the row, or undefined if a response does not match. */
+/** Simulates calls one after the other. Returns the ids of the rows, or undefined if a response does not match. */
 function run(calls: readonly Call[], before: string | undefined): string[] | undefined {
   let linked: string | undefined = before;
   for (const { entryPoint, status, userId } of calls) {
     const isNew = linked === undefined;
-    // A response without an id does not say which id the call created. It is the id of a later response.
+    // If the response of the creating call does not contain the id, the id is that of a later response. If no response has
+    // one, any id fits.
     linked ??= userId ?? calls.find((each) => each.userId !== undefined)?.userId ?? 'any';
     const isUncertain = status === undefined || status >= 500;
     if (!isUncertain && userId !== undefined && userId !== linked) return undefined;
@@ -35,7 +36,8 @@ function run(calls: readonly Call[], before: string | undefined): string[] | und
 }
 
 /**
- * Decides by trying every order and every effect of the uncertain calls. An uncertain call may take effect at any later time.
+ * Checks a history by trying every order of its calls. A call without a response or with a 5xx is uncertain: it may take
+ * effect at any time after its request, or never.
  */
 function isLinearizable(calls: readonly Call[], rows: readonly string[], before: string | undefined) {
   const isUncertain = ({ status }: Call) => status === undefined || status >= 500;
@@ -71,8 +73,8 @@ const someCall = fc.record({ outcome, sentAt: fc.nat(8), duration: fc.nat(4) }).
   }),
 );
 
-test('checkHistory() admits a history exactly if some order of its calls explains the responses and the rows', () => {
-  let admitted = 0;
+test('checkHistory() accepts a history exactly if some order of its calls explains the responses and the rows', () => {
+  let accepted = 0;
   fc.assert(
     fc.property(
       fc.array(someCall, { minLength: 1, maxLength: 5 }),
@@ -80,14 +82,14 @@ test('checkHistory() admits a history exactly if some order of its calls explain
       fc.constantFrom(undefined, undefined, undefined, 'a'),
       (calls, rows, before) => {
         const violations = checkHistory(calls, rowsOf(rows), rowsOf(before === undefined ? [] : [before]));
-        const isAdmitted = rows.length < 2 && isLinearizable(calls, rows, before);
-        admitted += isAdmitted ? 1 : 0;
-        expect(violations.length === 0, JSON.stringify({ calls, rows, before, violations })).toBe(isAdmitted);
+        const isAccepted = rows.length < 2 && isLinearizable(calls, rows, before);
+        accepted += isAccepted ? 1 : 0;
+        expect(violations.length === 0, JSON.stringify({ calls, rows, before, violations })).toBe(isAccepted);
       },
     ),
     { numRuns: 2_000 },
   );
-  expect(admitted).toBeGreaterThan(50);
+  expect(accepted).toBeGreaterThan(50);
 });
 
 const call = (
@@ -110,7 +112,7 @@ const HISTORY = [
   call('webhook', 200, undefined, 6),
 ];
 
-test('checkHistory() admits the history of a new user, and not if one value is changed', () => {
+test('checkHistory() accepts the history of a new user, and rejects it if one value is changed', () => {
   expect(checkHistory(HISTORY, rowsOf(['a']))).toEqual([]);
   const changed = (index: number, change: Partial<Call>) =>
     checkHistory(

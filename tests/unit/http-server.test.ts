@@ -74,7 +74,7 @@ test('drain() waits for an API request whose client has disconnected', async () 
   expect(events).toEqual(['disconnected', 'completed', 'drained']);
 });
 
-test('An idle connection is closed at the second check, because the first one may run before its request is read', async () => {
+test('An idle connection is closed at the second check, because a request may have arrived that is unread at the first check', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
   try {
     const { server } = httpServer(() => Promise.resolve());
@@ -100,8 +100,8 @@ test('An idle connection is closed at the second check, because the first one ma
   }
 });
 
-describe('A connection', () => {
-  test('Requests that a client pipelines are handled one after the other, in their order', async () => {
+describe('Connections', () => {
+  test('The server handles pipelined requests one after the other, in their order', async () => {
     const ends: (() => void)[] = [];
     const { handler, open } = await startServer(async (request, response) => {
       ends.push(() => response.end(`<${request.url}>`));
@@ -148,7 +148,7 @@ describe('A connection', () => {
     expect(received.split('\r\n\r\n').slice(1)).toEqual(['5\r\nhello\r\n0', '']);
   });
 
-  test('An address that is not served gets a 404 in JSON without a call of the handler', async () => {
+  test('A request to a path that is not served gets a 404 in JSON without a call of the handler', async () => {
     const { handler, open } = await startServer();
     const received = await open(requestTo('/users/a.rsc', CLOSE, 'X-Request-Id: req-1')).closed();
     expect(received).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
@@ -191,8 +191,8 @@ describe('A connection', () => {
   });
 });
 
-describe('A handler that fails', () => {
-  test('A handler that fails before its response gets a 500 in JSON, and the connection stays open', async () => {
+describe('Failing handlers', () => {
+  test('A request whose handler fails before the response gets a 500 in JSON, and the connection stays open', async () => {
     const { open } = await startServer(async (request, response) => {
       if (request.url === '/users/a') throw new Error('failed by a test');
       response.end();
@@ -212,7 +212,7 @@ describe('A handler that fails', () => {
   });
 });
 
-describe('The body of a request', () => {
+describe('Request bodies', () => {
   const chunked = (count: number, size: number) =>
     `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`.repeat(count);
   const POST = requestTo('POST /users/a', 'Transfer-Encoding: chunked', CLOSE);
@@ -242,7 +242,7 @@ describe('The body of a request', () => {
     requestTo('/users/a', 'Transfer-Encoding: chunked'),
     requestTo('POST /health/alive', 'Content-Length: 5'),
   ])(
-    'A request that takes no body is handled without its body, and the connection is closed: %j',
+    'The server ignores a body if the route or the method takes none, and closes the connection after the response: %j',
     async (head) => {
       const { open } = await startServer(reading);
       const received = await open(head).closed();
@@ -252,7 +252,7 @@ describe('The body of a request', () => {
     },
   );
 
-  test('A request without a body keeps its connection', async () => {
+  test('The connection stays open after a request without a body', async () => {
     const { open } = await startServer();
     const requests = [
       requestTo('/users/a'),
@@ -289,7 +289,7 @@ describe('The body of a request', () => {
   });
 });
 
-describe('Bytes that are not a request', () => {
+describe('Invalid requests', () => {
   test('Bytes that are not a request get a 400 in JSON, and the connection is closed', async () => {
     const { open } = await startServer();
     const received = await open('hello\r\n\r\n').closed();
@@ -317,7 +317,7 @@ describe('Bytes that are not a request', () => {
     expect(rejectionOfError(code === undefined ? {} : { code })).toEqual({ status, message });
   });
 
-  test('Bytes after a complete request do not affect its response, and the connection is closed after it', async () => {
+  test('Invalid bytes after a complete request do not affect its response, and the server then closes the connection', async () => {
     let end = () => {};
     const { handler, open } = await startServer(async (_request, response) => {
       end = () => response.end('complete');
@@ -333,7 +333,7 @@ describe('Bytes that are not a request', () => {
     expect(handler).toHaveBeenCalledTimes(1);
   });
 
-  test('Bytes in the body of a request whose response has started close the connection', async () => {
+  test('Invalid bytes in the body of a request whose response has started close the connection', async () => {
     const { open } = await startServer(async (_request, response) => {
       response.writeHead(200);
       response.write('started');
@@ -344,7 +344,7 @@ describe('Bytes that are not a request', () => {
     expect(statusesOf(await closed())).toEqual([200]);
   });
 
-  test('Bytes in the body of a request without a response get a 400 with the route of the request', async () => {
+  test('If a body contains invalid bytes and the response has not started, the request gets a 400, and the log contains the route', async () => {
     const { handler, open } = await startServer(async (request) => {
       await text(request).catch(() => undefined);
     });
@@ -361,7 +361,7 @@ describe('Bytes that are not a request', () => {
     expect(received).toMatch(/^HTTP\/1\.1 405 Method Not Allowed\r\n/);
   });
 
-  test('A CONNECT request during another request closes the connection', async () => {
+  test('A CONNECT request on a connection with a request in flight closes the connection', async () => {
     const { handler, open } = await startServer(() => new Promise(() => undefined));
     const { client, closed } = open(requestTo('/users/a'));
     await expect.poll(() => handler.mock.calls.length).toBe(1);
@@ -371,7 +371,7 @@ describe('Bytes that are not a request', () => {
 });
 
 describe('Slow clients', () => {
-  /** Replaces the clock. `check` runs a check of the connections at this time. */
+  /** Replaces the clock. Returns a function that sets the time in seconds and runs the server's check of its connections. */
   function controlClock() {
     vi.useFakeTimers({ toFake: ['setInterval'] });
     const now = vi.spyOn(performance, 'now').mockReturnValue(1_000);
@@ -435,7 +435,7 @@ describe('Slow clients', () => {
     expect(socket.destroyed).toBe(false);
   });
 
-  test('A connection without a request is closed after 15 s', async () => {
+  test('A connection without a request is closed 15 s after the first check that finds it idle', async () => {
     const check = controlClock();
     const { server, open } = await startServer();
     const accepted = once(server, 'connection');
@@ -450,7 +450,7 @@ describe('Slow clients', () => {
 });
 
 describe('drain()', () => {
-  test('The last response of a connection announces that the connection closes', async () => {
+  test('During drain(), the last response of a connection has the header `Connection: close`', async () => {
     let end = () => {};
     const { handler, drain, open } = await startServer(async (_request, response) => {
       end = () => response.end('last');
@@ -465,7 +465,7 @@ describe('drain()', () => {
     await drained;
   });
 
-  test('Requests that wait on a connection get a response before the connection closes', async () => {
+  test('During drain(), pipelined requests get responses before their connection closes', async () => {
     const ends: (() => void)[] = [];
     const { drain, open } = await startServer(async (request, response) => {
       ends.push(() => response.end(`<${request.url}>`));
@@ -486,7 +486,7 @@ describe('drain()', () => {
     await drained;
   });
 
-  test('A request on an idle connection still gets a response, which closes the connection', async () => {
+  test('During drain(), a request on an idle connection still gets a response, which closes the connection', async () => {
     const { drain, open } = await startServer();
     const { client, received, closed } = open(requestTo('/users/a'));
     await expect.poll(received).toContain('/users/a');
@@ -496,7 +496,7 @@ describe('drain()', () => {
     await drained;
   });
 
-  test('An idle connection is closed, and new connections are refused', async () => {
+  test('drain() closes idle connections and stops listening', async () => {
     const { server, drain, open } = await startServer();
     const { received, closed } = open(requestTo('/users/a'));
     await expect.poll(received).toContain('/users/a');

@@ -24,9 +24,9 @@ beforeEach(() => {
   vi.clearAllMocks();
 });
 
-const segment = { params: Promise.resolve({}) };
+const routeContext = { params: Promise.resolve({}) };
 const call = (handler: RouteHandler<RouteContext>, path: string, method = 'GET') =>
-  handler(new NextRequest(`http://localhost:3000${path}`, { method }), segment);
+  handler(new NextRequest(`http://localhost:3000${path}`, { method }), routeContext);
 
 describe('The route in the log', () => {
   /** Returns the log record of the request. Health checks use the level `debug`. */
@@ -44,7 +44,7 @@ describe('The route in the log', () => {
     ['/users/v1/alice@example.com', 'GET /users'],
     ['/alice@example.com', 'GET /'],
   ])(
-    'The log contains only the first segment of an API path if the route has no pattern: %s',
+    'Without a route pattern, the log contains only the API root (such as /users) of a path, or a slash if it has none: %s',
     async (path, name) => {
       await call(
         route(() => json({})),
@@ -59,7 +59,7 @@ describe('The route in the log', () => {
   );
   const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-  test.each(files)('The route pattern matches the folder of the route: %s', async (file) => {
+  test.each(files)('The logged route pattern is the folder of the route file: %s', async (file) => {
     const folder = `/${path.dirname(file)}`;
     const exported = await import(path.resolve('app', file));
     const named = methods.filter((method) => method in exported);
@@ -72,7 +72,7 @@ describe('The route in the log', () => {
   });
 });
 
-test('A quiet route logs above debug level only if its handler throws', async () => {
+test('A route with the option `quiet` logs above the level debug only if its handler throws', async () => {
   for (const status of [200, 503]) {
     await call(
       route(() => json({}, status), '/x', { quiet: true }),
@@ -90,10 +90,10 @@ test('A quiet route logs above debug level only if its handler throws', async ()
 const failing = (error: unknown) =>
   route(() => {
     throw error;
-  })(new NextRequest('http://localhost:3000/x'), segment);
+  })(new NextRequest('http://localhost:3000/x'), routeContext);
 
-describe('A handler that throws', () => {
-  test('A handler that throws an HttpError causes a response with its status and message', async () => {
+describe('Failing handlers', () => {
+  test('A handler that throws an HttpError causes a response with the status and the message of the error', async () => {
     const response = await failing(new HttpError(413, 'Payload too large'));
     expect(response.status).toBe(413);
     expect(await response.json()).toEqual({ message: 'Payload too large' });
@@ -111,25 +111,25 @@ describe('A handler that throws', () => {
 
   test('A handler that does not return a response causes a 500 without details', async () => {
     const returning = route(Object.create({ call: () => undefined }).call);
-    const response = await returning(new NextRequest('http://localhost:3000/x'), segment);
+    const response = await returning(new NextRequest('http://localhost:3000/x'), routeContext);
     expect(response.status).toBe(500);
     expect(await response.text()).toBe('{"message":"Internal Server Error"}');
   });
 
   test('route() passes the control-flow errors of Next.js through', async () => {
     await expect(
-      Promise.resolve(route(() => notFound())(new NextRequest('http://localhost:3000/x'), segment)),
+      Promise.resolve(route(() => notFound())(new NextRequest('http://localhost:3000/x'), routeContext)),
     ).rejects.toThrow('NEXT_HTTP_ERROR_FALLBACK;404');
   });
 });
 
-describe('A response of a route', () => {
-  test('A response has the request id of the client, is not cached and keeps its own headers', async () => {
+describe('Responses of a route', () => {
+  test('route() adds the request id of the client and no-store to a response, and keeps its other headers', async () => {
     const handler = route(
       () => new Response('text', { status: 201, headers: { 'x-own': '1', 'cache-control': 'public' } }),
     );
     const request = new NextRequest('http://localhost:3000/x', { headers: { 'x-request-id': 'req-1' } });
-    const response = await handler(request, segment);
+    const response = await handler(request, routeContext);
     expect([response.status, await response.text()]).toEqual([201, 'text']);
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'x-own': '1',
@@ -140,15 +140,15 @@ describe('A response of a route', () => {
   });
 
   test.each(['a b', 'x'.repeat(65), 'a\u00e9', ''])(
-    'An unsafe request id is replaced by a UUID: %j',
+    'A UUID replaces an unsafe request id of the client: %j',
     async (id) => {
       const request = new NextRequest('http://localhost:3000/x', { headers: { 'x-request-id': id } });
-      const response = await route(() => json({}))(request, segment);
+      const response = await route(() => json({}))(request, routeContext);
       expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
     },
   );
 
-  test('The outcomes of the cache and of the registration are in `server-timing` and in the log', async () => {
+  test('The header `server-timing` and the log contain the outcomes of the cache and of the registration', async () => {
     const handler = route(() => {
       addLogFields({ cache: 'miss', caller: 'created', reason: 'expired' });
       addLogFields({ registered: 'existing' });
@@ -186,7 +186,7 @@ describe('A response of a route', () => {
     expect(Object.hasOwn(Object(fields), 'error')).toBe(hasError);
   });
 
-  test('The log line of an error contains its name', async () => {
+  test('The log line of a failed request contains the name and the message of the error', async () => {
     const broken = () => {
       throw new TypeError('broken');
     };
@@ -204,7 +204,7 @@ describe('A response of a route', () => {
     );
   });
 
-  test('A request is recorded with its route, its status and its duration in seconds', async () => {
+  test('Telemetry records a request with its method, route, status and duration in seconds', async () => {
     const recordRequest = vi.fn();
     const telemetry: Telemetry = {
       withSpan: (_name, work) => work(),
@@ -248,7 +248,7 @@ describe('A response of a route', () => {
     expect(await (await call(routeNotFound, '/x')).json()).toEqual({ message: 'Not found' });
   });
 
-  test('A quiet route logs its requests at the level debug', async () => {
+  test('A route with the option `quiet` logs its requests at the level debug', async () => {
     await call(
       route(() => json({}), '/x', { quiet: true }),
       '/x',

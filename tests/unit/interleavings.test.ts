@@ -4,21 +4,23 @@ import { linkModel } from '../../tools/model/link';
 import type { Bounds, State } from '../../tools/model/state';
 
 // Runs the real functions of lib/ with a fake database and a fake cache. Each call of a fake waits until the test releases
-// it, so that the test can run every order of the calls. The model must have the same outcomes.
+// it, so that the test can run every order of the calls. The model in tools/model describes the same functions as a state
+// machine, and must have the same outcomes.
 
 interface Waiting {
   readonly isEnabled: () => boolean;
   readonly run: () => void;
 }
 
-/** The row and the entry of the one user. The ids count from 1. */
+/** State of the fakes: the row and the cached id of the only user, the number of ids so far, and the waiting calls. */
 const world = { row: '', isForgotten: false, cached: '', ids: 0, waiting: new Set<Waiting>() };
+/** Returns the internal id with this number. */
 const idOf = (count: number) => `00000000-0000-7000-8000-00000000000${count}`;
 
-/** Ids that lookups are about to store. */
+/** Ids that lookups are about to write to the cache. */
 const writes: string[] = [];
 
-/** Waits until the test releases the call, and then runs it at once. */
+/** Waits until the test releases the call. The test does so only while `isEnabled()` returns true. */
 const released = <T>(run: () => T, isEnabled = () => true) =>
   new Promise<T>((resolve) => world.waiting.add({ isEnabled, run: () => resolve(run()) }));
 
@@ -81,6 +83,7 @@ async function loadProcess() {
     },
     register: () => registerByIdentityProviderUserId(USER),
     forget: () => {
+      // The real pause lasts until no lookup can still write the id of the deleted row.
       const pause = () =>
         released(
           () => undefined,
@@ -98,16 +101,22 @@ beforeAll(async () => {
 
 const iteration = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Number of the last id of a row, of the row, of the entry, and of the calls that reported `created`. */
+/**
+ * Outcome of a run: the number of created ids, the number of the id in the row, the number of the cached id, and how many calls
+ * reported `created`. A number 0 means that there is no such id.
+ */
 type Outcome = readonly [ids: number, row: number, cached: number, created: number];
 
-/** The user before the calls: without a row, with a row, or with a row and an entry in the cache. */
+/** The user before the calls: without a row, with a row, or with a row and a cached id. */
 type UserBefore = 'new' | 'known' | 'cached';
 
 /** A call and the process that runs it. */
 type Operation = readonly [kind: keyof Process, process: number];
 
-/** Starts the calls, releases the fakes in the order of the choices, and returns the number of alternatives of each choice. */
+/**
+ * Starts the calls and releases one waiting call of a fake after another. `choices` contains the index of each call to release.
+ * Returns the number of calls that could have been released at each step, and the outcome.
+ */
 async function run(user: UserBefore, calls: readonly Operation[], choices: readonly number[]) {
   const id = user === 'new' ? '' : idOf(1);
   Object.assign(world, {
@@ -152,7 +161,7 @@ async function runAll(user: UserBefore, calls: readonly Operation[]) {
   return { runs, outcomes: [...outcomes].sort() };
 }
 
-/** Returns the outcomes of the model after the same calls have started. */
+/** Returns the outcomes of the model for the same calls. */
 function outcomesOfModel(user: UserBefore, calls: readonly Operation[]): string[] {
   const count = (wanted: keyof Process) => calls.filter(([kind]) => kind === wanted).length;
   const bounds: Bounds = {
@@ -173,6 +182,7 @@ function outcomesOfModel(user: UserBefore, calls: readonly Operation[]): string[
     const key = JSON.stringify(state);
     if (seen.has(key)) return;
     seen.add(key);
+    // The fake cache does not expire an id, so the steps of the model in which an id expires are left out.
     const steps = model.steps(state).filter(({ label }) => !label.endsWith('expires'));
     for (const { next } of steps) visit(next);
     if (steps.length > 0) return;
@@ -191,7 +201,7 @@ test.each<[calls: string, UserBefore, ...Operation[]]>([
   ['guard, register and forget', 'known', ['guard', 0], ['register', 0], ['forget', 1]],
   ['guard, register and forget', 'cached', ['guard', 0], ['register', 1], ['forget', 1]],
 ])(
-  'In every order of %s, the functions have the outcomes of the model for a %s user',
+  'All orders of %s for a %s user have the same outcomes in lib/ and in the model',
   async (_name, user, ...calls) => {
     const { runs, outcomes } = await runAll(user, calls);
     expect(outcomes).toEqual(outcomesOfModel(user, calls));

@@ -16,7 +16,7 @@ interface Arrival {
   readonly response: ServerResponse;
 }
 
-/** Response of the store to each request. By default, the result of a command is its last argument. */
+/** Responds as the KV store to each request. By default, the result of a command is its last argument. */
 let respond: (arrival: Arrival) => void;
 const arrivals: Arrival[] = [];
 const server = createServer(async (request, response) => {
@@ -49,7 +49,8 @@ afterEach(async () => {
 });
 
 /** Waits for one event loop iteration. */
-const turn = () => new Promise(setImmediate);
+const nextIteration = () => new Promise(setImmediate);
+/** Returns the number of connections that the requests used. */
 const sockets = () => new Set(arrivals.map(({ request }) => request.socket)).size;
 
 test('Commands of one event loop iteration share one authorized request, and each gets its own result', async () => {
@@ -71,13 +72,13 @@ test('Commands of one event loop iteration share one authorized request, and eac
 });
 
 test.each(['123', 'true', 'null', '"quoted"', '{"a":1}', '', 'ünïcode ☃', 'OK'])(
-  'The client returns a string unchanged: %j',
+  'The KV client returns a string unchanged: %j',
   async (value) => {
     expect(await kv.get(value)).toBe(value);
   },
 );
 
-test('The client returns null and lists unchanged', async () => {
+test('The KV client returns null and lists unchanged', async () => {
   respond = ({ response }) => response.end('[{"result":null}]');
   expect(await kv.get('absent')).toBeNull();
   respond = ({ response }) => response.end('[{"result":["a",1]}]');
@@ -91,7 +92,7 @@ test('A failed command does not affect the other commands of the request', async
   expect(two).toMatchObject({ value: 'two' });
 });
 
-describe('An invalid response', () => {
+describe('Invalid responses', () => {
   test.each<[string, (arrival: Arrival) => void]>([
     ['500', ({ response }) => response.writeHead(500).end('internal error')],
     ['503 with a well-formed body', ({ response }) => response.writeHead(503).end('[{"result":"x"}]')],
@@ -114,14 +115,17 @@ describe('An invalid response', () => {
       'an incomplete body',
       ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy()),
     ],
-  ])('A call rejects and is not retried after an invalid response: %s', async (_what, behave) => {
-    respond = behave;
-    await expect(kv.get('key')).rejects.toThrow();
-    expect(arrivals).toHaveLength(1);
-  });
+  ])(
+    'A call of the KV client rejects and is not retried after an invalid response: %s',
+    async (_what, behave) => {
+      respond = behave;
+      await expect(kv.get('key')).rejects.toThrow();
+      expect(arrivals).toHaveLength(1);
+    },
+  );
 
   test.each([200, 400, 429])(
-    'The error of a request that the store rejects with %i has the text of the store as its cause',
+    'If the store rejects a request with %i, the cause of the error has the message of the store',
     async (status) => {
       respond = ({ response }) =>
         response.writeHead(status).end('{"error":"ERR max requests limit exceeded"}');
@@ -159,7 +163,7 @@ describe('An invalid response', () => {
     expect(await kv.get('key')).toBe(value);
   });
 
-  test('A call rejects if the connection is refused', async () => {
+  test('A call of the KV client rejects if the connection is refused', async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
     await expect(kv.get('key')).rejects.toThrow('ECONNREFUSED');
@@ -175,13 +179,13 @@ describe('A store that does not respond', () => {
   test.each<[string, (arrival: Arrival) => void]>([
     ['no response', () => undefined],
     ['an incomplete response', ({ response }) => response.write('[{"result":')],
-  ])('A call rejects after 500 ms and is not retried: %s', async (_what, behave) => {
+  ])('A call of the KV client rejects after 500 ms and is not retried: %s', async (_what, behave) => {
     respond = behave;
     const ended = vi.fn();
     const call = kv.get('key').catch(ended);
-    while (arrivals.length === 0) await turn();
+    while (arrivals.length === 0) await nextIteration();
     vi.advanceTimersByTime(TIMEOUT_MS - 1);
-    await turn();
+    await nextIteration();
     expect(ended).not.toHaveBeenCalled();
     vi.advanceTimersByTime(1);
     await call;
@@ -189,28 +193,28 @@ describe('A store that does not respond', () => {
     expect(arrivals).toHaveLength(1);
   });
 
-  test('A timeout closes the connection of the call, so that the store stops processing it', async () => {
+  test('The timeout of a call closes its connection, so that the store stops processing the call', async () => {
     respond = () => undefined;
     const call = kv.get('key').catch((error: Error) => error.message);
-    while (arrivals.length === 0) await turn();
+    while (arrivals.length === 0) await nextIteration();
     const closed = once(arrivals[0]?.request.socket ?? server, 'close');
     vi.advanceTimersByTime(TIMEOUT_MS);
     expect(await call).toBe('KV store did not respond');
     await closed;
   });
 
-  test('A response leaves no timer', async () => {
+  test('The KV client has no timer after a response', async () => {
     await kv.get('key');
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('A timeout also closes the idle connections, because they may be dead as well', async () => {
-    await Promise.all([kv.get('one'), turn().then(() => kv.get('two'))]);
-    await turn();
+  test('The timeout of a call also closes the idle connections, because they may be broken too', async () => {
+    await Promise.all([kv.get('one'), nextIteration().then(() => kv.get('two'))]);
+    await nextIteration();
     respond = () => undefined;
     const call = kv.get('key').catch(() => undefined);
-    while (arrivals.length === 2) await turn();
-    expect(sockets(), 'one of the two is used, the other is idle').toBe(2);
+    while (arrivals.length === 2) await nextIteration();
+    expect(sockets(), 'the call uses one of two connections').toBe(2);
     vi.advanceTimersByTime(TIMEOUT_MS);
     await call;
     respond = echo;
@@ -219,7 +223,7 @@ describe('A store that does not respond', () => {
   });
 });
 
-describe('A keep-alive connection', () => {
+describe('Keep-alive connections', () => {
   test('Sequential calls use the same connection', async () => {
     for (let call = 0; call < 5; call += 1) await kv.get('key');
     expect(sockets()).toBe(1);
@@ -228,12 +232,12 @@ describe('A keep-alive connection', () => {
   test('A call succeeds even if the store has closed several idle connections', async () => {
     await Promise.all([
       kv.get('one'),
-      turn().then(() => kv.get('two')),
-      turn()
-        .then(turn)
+      nextIteration().then(() => kv.get('two')),
+      nextIteration()
+        .then(nextIteration)
         .then(() => kv.get('three')),
     ]);
-    await turn();
+    await nextIteration();
     const before = sockets();
     expect(before).toBeGreaterThan(1);
     for (const { request } of arrivals) request.socket.resetAndDestroy();
@@ -241,7 +245,7 @@ describe('A keep-alive connection', () => {
     expect(sockets()).toBe(before + 1);
   });
 
-  test('A call on a reused connection is sent again if the store closes it instead of responding', async () => {
+  test('A call on a reused connection is sent again if the store closes the connection instead of responding', async () => {
     await kv.get('key');
     respond = ({ request }) => {
       respond = echo;
@@ -259,18 +263,18 @@ describe('A keep-alive connection', () => {
       request.socket.resetAndDestroy();
     };
     const call = kv.get('key').catch((error: Error) => error.message);
-    while (arrivals.length < 3) await turn();
+    while (arrivals.length < 3) await nextIteration();
     const closed = once(arrivals[2]?.request.socket ?? server, 'close');
     vi.advanceTimersByTime(TIMEOUT_MS);
     expect(await call).toBe('KV store did not respond');
     await closed;
   });
 
-  test('The connection that was used last is used again, so that the others become idle and close', async () => {
+  test('A call uses the connection that was used last, so that the other connections stay idle and close', async () => {
     const pending: Arrival[] = [];
     respond = (arrival) => pending.push(arrival);
-    const calls = [kv.get('one'), turn().then(() => kv.get('two'))];
-    while (pending.length < 2) await turn();
+    const calls = [kv.get('one'), nextIteration().then(() => kv.get('two'))];
+    while (pending.length < 2) await nextIteration();
     const [first, second] = pending;
     if (!first || !second) throw new Error('The calls did not arrive');
     echo(first);
@@ -279,7 +283,7 @@ describe('A keep-alive connection', () => {
     await calls[1];
     respond = echo;
     for (let call = 0; call < 3; call += 1) {
-      await turn();
+      await nextIteration();
       await kv.get('key');
       expect(arrivals.at(-1)?.request.socket).toBe(second.request.socket);
     }
@@ -293,7 +297,7 @@ describe('A keep-alive connection', () => {
   });
 });
 
-test('An invalid URL rejects the call and does not cause an uncaught exception after the timeout', async () => {
+test('With an invalid URL, a call rejects, and its timeout causes no uncaught exception', async () => {
   const uncaught: unknown[] = [];
   const note = (error: unknown) => uncaught.push(error);
   process.on('uncaughtException', note);
@@ -305,7 +309,7 @@ test('An invalid URL rejects the call and does not cause an uncaught exception a
   expect(uncaught).toEqual([]);
 });
 
-test('A command is a POST request of JSON with its length to the pipeline of the store', async () => {
+test('A command is sent to /pipeline as a POST request with a JSON body and a content length', async () => {
   await kv.get('ü');
   const { method, url, headers } = arrivals[0]?.request ?? {};
   expect([method, url]).toEqual(['POST', '/pipeline']);
@@ -325,6 +329,6 @@ test('The connection to a store with an https URL uses TLS', async () => {
   const secure = new VercelKV(kvRequester({ url, token: 'the-token', timeoutMs: TIMEOUT_MS }));
   await expect(secure.get('key')).rejects.toThrow();
   plain.close();
-  // A TLS connection starts with a record of the type handshake.
+  // 0x16 is the type of the TLS record that starts a handshake.
   expect(received).toEqual([0x16]);
 });

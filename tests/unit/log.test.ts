@@ -13,7 +13,7 @@ import {
   withLogFields,
 } from '#lib/log';
 
-test('describeError() returns the name, code and frames, and the message only if it contains no value', () => {
+test('describeError() returns the name and the code of an error, and the message only if it contains no value', () => {
   const cause = Object.assign(new Error('duplicate key value: Key (id)=(user_1) exists'), { code: '23505' });
   const described = describeError(new Error('timeout exceeded when trying to connect', { cause }));
   expect(described).toMatchObject({
@@ -51,16 +51,16 @@ test('describeError() returns only the type of a value that is not an error, and
 });
 
 test('Log fields belong to the current request and do not mix between concurrent requests', async () => {
-  const facts: RequestLogFields[] = [{}, {}];
+  const fields: RequestLogFields[] = [{}, {}];
   await Promise.all(
-    facts.map((own, index) =>
+    fields.map((own, index) =>
       withLogFields(own, async () => {
         await Promise.resolve();
         addLogFields({ messageId: `msg_${index}` });
       }),
     ),
   );
-  expect(facts).toEqual([{ messageId: 'msg_0' }, { messageId: 'msg_1' }]);
+  expect(fields).toEqual([{ messageId: 'msg_0' }, { messageId: 'msg_1' }]);
   expect(() => addLogFields({ cache: 'hit' })).not.toThrow();
 });
 
@@ -97,7 +97,7 @@ test('describeError() adds the SQLSTATE of a Prisma error if it is valid', () =>
   }
 });
 
-test('A rate-limited warning is logged at most once a minute, each one separately', () => {
+test('Each rate-limited warning is logged at most once a minute, independently of other warnings', () => {
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
   const now = vi.spyOn(performance, 'now').mockReturnValue(5);
   const [one, other] = [rateLimitedWarning('one'), rateLimitedWarning('other')];
@@ -173,7 +173,7 @@ test('describeError() returns up to six frames and up to three causes, and a cod
   expect(cause?.cause?.cause).not.toHaveProperty('cause');
 });
 
-test('describeError() quotes a message of up to 100 characters that consists of words', () => {
+test('describeError() returns the message if it consists of words and has at most 100 characters', () => {
   for (const message of ['x'.repeat(100), "Can't connect, try again."])
     expect(describeError(new Error(message)).message).toBe(message);
   for (const message of ['x'.repeat(101), '', 'a=b', '7 rows', 'rows 7'])

@@ -4,7 +4,7 @@ import { explore } from '../../tools/model/explore';
 import { linkModel } from '../../tools/model/link';
 import { WEAKNESSES } from '../../tools/model/state';
 
-test('The exploration visits each state once and finds a shortest trace', () => {
+test('explore() visits each state once and finds a shortest trace to a broken guarantee', () => {
   const counter = (limit: number) => ({
     initial: 0,
     steps: (state: number) => [
@@ -20,13 +20,16 @@ test('The exploration visits each state once and finds a shortest trace', () => 
   expect(explore(counter(11))).toMatchObject({ states: 11 });
 });
 
-test.each(SMALL)('The model of the link keeps every guarantee within small bounds: %j', (bounds) => {
-  const { states, broken } = explore(linkModel(bounds));
-  expect(broken).toBeUndefined();
-  expect(states).toBeGreaterThan(1_000);
-});
+test.each(SMALL)(
+  'The model of how users are linked keeps every guarantee within small bounds: %j',
+  (bounds) => {
+    const { states, broken } = explore(linkModel(bounds));
+    expect(broken).toBeUndefined();
+    expect(states).toBeGreaterThan(1_000);
+  },
+);
 
-test.each(WEAKNESSES)('The exploration finds the broken guarantee of a weakened model: %s', (weakness) => {
+test.each(WEAKNESSES)('explore() finds the broken guarantee of a weakened model: %s', (weakness) => {
   const isFound = SMALL.some((bounds) => explore(linkModel(bounds, weakness)).broken !== undefined);
   expect(isFound).toBe(true);
 });

@@ -23,7 +23,7 @@ describe('A build for deployment', () => {
     vi.unstubAllEnvs();
   });
 
-  test('A build for deployment fails if there is a .env.local file, which the functions would contain', () => {
+  test('A build on Vercel fails if there is a .env.local file, because the deployed functions would contain it', () => {
     expect(() => configure(PHASE_PRODUCTION_BUILD)).not.toThrow();
     writeFileSync('.env.local', '');
     expect(() => configure(PHASE_PRODUCTION_BUILD)).toThrow('must not find .env.local');
@@ -33,7 +33,7 @@ describe('A build for deployment', () => {
   });
 });
 
-test('A build checks the list of routes, and a start for development writes it', () => {
+test('A build checks the list of routes, and `next dev` writes it', () => {
   vi.clearAllMocks();
   configure(PHASE_PRODUCTION_SERVER);
   expect([checkRoutes, writeRoutes].map((each) => vi.mocked(each).mock.calls.length)).toEqual([0, 0]);
@@ -50,7 +50,7 @@ describe('Type errors', () => {
     expect(typescript?.ignoreBuildErrors ?? false).toBe(false);
   });
 
-  test('A build checks production code only, so that a type error in a test does not fail it', () => {
+  test('A build checks only the types of production code, so that a type error in a test does not fail the build', () => {
     const { stdout } = spawnSync(
       process.execPath,
       ['node_modules/typescript/bin/tsc', '--project', typescript?.tsconfigPath ?? '', '--listFilesOnly'],

@@ -18,7 +18,7 @@ test.each([
   '/sign-in',
   '/sign-in/factor-one/x',
   '/a.b',
-])('%s is a page', (path) => {
+])('The path %s is a page', (path) => {
   expect(isPage(path)).toBe(true);
   expect(isApi(path)).toBe(false);
   expect(allowedMethods(path)).toEqual(['GET', 'HEAD', 'POST', 'OPTIONS']);
@@ -30,17 +30,20 @@ test.each([
   '/projects/v2/unknown',
   '/users',
   '/users/v1/unknown',
-])('%s belongs to the API, also if pages have the same first segment', (path) => {
+])('The path %s belongs to the API even if pages have the same first segment', (path) => {
   expect(isApi(path)).toBe(true);
   expect(isPage(path)).toBe(false);
   expect(allowedMethods(path)).toContain('DELETE');
   expect(apiRootOf(path)).toBe(`/${path.split('/')[1]}`);
 });
 
-test.each(['/files', '/aXb', '/accounts', '/project'])('%s is neither a page nor an API path', (path) => {
-  expect([isPage(path), isApi(path)]).toEqual([false, false]);
-  expect(allowedMethods(path)).toEqual(['GET', 'HEAD', 'POST']);
-});
+test.each(['/files', '/aXb', '/accounts', '/project'])(
+  'The path %s is neither a page nor an API path',
+  (path) => {
+    expect([isPage(path), isApi(path)]).toEqual([false, false]);
+    expect(allowedMethods(path)).toEqual(['GET', 'HEAD', 'POST']);
+  },
+);
 
 test('An API path with a trailing slash is not served', () => {
   expect(allowedMethods('/users/v1/me/')).toEqual([]);

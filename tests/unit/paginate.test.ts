@@ -4,7 +4,7 @@ import type { ProviderPage, ProviderUser } from '#lib/idp/backend-api';
 import { type Cursor, paginate } from '#lib/users/paginate';
 import { arrivalTimes } from '../harness/arrival-times';
 
-/** A row of the provider's table, with its creation time in milliseconds and a fraction. */
+/** A user in the provider's database. The time is the creation time in milliseconds, with decimals. */
 interface Row {
   readonly id: string;
   readonly time: number;
@@ -12,7 +12,7 @@ interface Row {
 
 const userOf = ({ id, time }: Row): ProviderUser => ({ id, createdAt: Math.floor(time) });
 
-/** Returns a page as the API describes it: oldest first, in a stable order, filtered by the resolution of the column. */
+/** Returns a page as the provider's API does: oldest first, in a stable order. Compares `createdAfter` with all decimals. */
 function listOf(rows: readonly Row[], { createdAfter, offset, limit }: ProviderPage): ProviderUser[] {
   return rows
     .filter(({ time }) => createdAfter === undefined || time > createdAfter)
@@ -34,7 +34,7 @@ async function seenBy(
 }
 
 const limit = fc.integer({ min: 2, max: 7 });
-/** Few milliseconds for many users: most share theirs, as after an import. */
+/** Generates users with few different creation times, as after an import. Most users share their time with others. */
 const rowsWith = (time: fc.Arbitrary<number>) =>
   fc
     .array(time, { maxLength: 40 })
@@ -47,8 +47,8 @@ describe.each([
     'microseconds, within one millisecond',
     rowsWith(fc.integer({ min: 1_000, max: 1_999 }).map((micros) => micros / 1_000)),
   ],
-])('with a column of %s', (_resolution, table) => {
-  test('A list that does not change is returned completely, in order, each user once', async () => {
+])('With creation times in %s', (_resolution, table) => {
+  test('paginate() returns all users of an unchanged list, in order and each user once', async () => {
     await fc.assert(
       fc.asyncProperty(table, limit, async (rows, limit) => {
         expect(await seenBy((page) => listOf(rows, page), { limit })).toEqual(idsOf(rows));
@@ -57,7 +57,7 @@ describe.each([
     );
   });
 
-  test('Users that exist all the time are returned once when others sign up and are deleted', async () => {
+  test('paginate() returns each user that exists during the whole run once, even if other users sign up or are deleted', async () => {
     const change = fc.record({ deletes: fc.array(fc.nat(60), { maxLength: 4 }), signUps: fc.nat(2) });
     await fc.assert(
       fc.asyncProperty(table, limit, fc.array(change, { maxLength: 20 }), async (rows, limit, changes) => {
@@ -82,7 +82,7 @@ describe.each([
     );
   });
 
-  test('A run that starts at any cursor returns the remaining users, and no user twice', async () => {
+  test('If paginate() continues from any of its cursors, it returns the remaining users, and no user twice', async () => {
     await fc.assert(
       fc.asyncProperty(table, limit, async (rows, limit) => {
         const read = (page: ProviderPage) => listOf(rows, page);
@@ -97,7 +97,7 @@ describe.each([
   });
 });
 
-test('An import of 20,000 users at 100 a second is returned completely, with few requests', async () => {
+test('paginate() returns all of 20,000 users with fewer than 50 requests if 100 users were created each second', async () => {
   const rows = arrivalTimes(20_000, 100).map((time, index) => ({ id: `user_${index}`, time }));
   let requests = 0;
   const read = ({ createdAfter = 0, offset, limit }: ProviderPage) => {
@@ -125,6 +125,6 @@ test.each<[string, (page: ProviderPage) => ProviderUser[], string]>([
       })),
     'a different order each time',
   ],
-])('A list without a stable order is an error: %s', async (_name, read, words) => {
+])('paginate() rejects a list without a stable order: %s', async (_name, read, words) => {
   await expect(seenBy(read, { limit: 2 })).rejects.toThrow(words);
 });

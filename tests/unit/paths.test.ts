@@ -34,7 +34,7 @@ test.each<[Partial<AddressedRequest>, number | undefined]>([
   expect(rejectionOf(request)?.status).toBe(status);
 });
 
-test('A 405 lists the allowed methods', () => {
+test('A rejection with 405 lists the allowed methods', () => {
   expect(rejectionOf({ pathname: '/openapi.json', method: 'POST' })?.headers).toEqual({ allow: 'GET, HEAD' });
   expect(rejectionOf({ pathname: '/account', method: 'POST' })?.headers).toEqual({
     allow: 'GET, HEAD, OPTIONS',
@@ -79,7 +79,7 @@ test.each<[Record<string, string | undefined>, number | undefined]>([
   [{ origin: 'https://other.example' }, 405],
   [{ origin: 'https://other.example', 'x-forwarded-host': ' other.example , inner' }, undefined],
   [{ origin: 'not a URL' }, 405],
-])('A POST request to a page with the headers %j of a server action has the status %s', (headers, status) => {
+])('A server action whose headers are changed by %j gets the rejection status %s', (headers, status) => {
   expect(actionStatus(headers)).toBe(status);
 });
 
@@ -94,7 +94,7 @@ test.each([
   ['/__clerk/v1', true],
   ['/__clerks', false],
   ['/x/__clerk', false],
-])('%s is proxied: %s', (pathname, expected) => {
+])('isProxied() reports whether %s belongs to the proxied Frontend API: %s', (pathname, expected) => {
   expect(isProxied(pathname)).toBe(expected);
 });
 
@@ -107,7 +107,7 @@ test.each([
   ['/openapi.jsonx', '/'],
   ['/x/openapi.json', '/'],
   ['/openapixjson', '/'],
-])('The log names the path %s by its root %s', (pathname, root) => {
+])('The API root of the path %s is %s (a slash if the path is not part of the API)', (pathname, root) => {
   expect(apiRootOf(pathname)).toBe(root);
   expect(isApi(pathname)).toBe(root !== '/');
 });
@@ -159,11 +159,11 @@ test.each<[string, string, number | undefined]>([
   ['/a//b', 'GET', 404],
   ['/a/', 'GET', undefined],
   ['x/a', 'GET', 404],
-])('The path %j with the method %s has the status %s', (pathname, method, status) => {
+])('A request to the path %j with the method %s gets the rejection status %s', (pathname, method, status) => {
   expect(rejectionOf({ pathname, method })?.status).toBe(status);
 });
 
-test('A rejection has a public message and lists the allowed methods', () => {
+test('A rejection has a message for the client, and a 405 lists the allowed methods', () => {
   expect(rejectionOf({ query: 'a&'.repeat(101) })).toEqual({ status: 400, message: 'Bad request' });
   expect(rejectionOf({ pathname: '//' })).toEqual({ status: 404, message: 'Not found' });
   expect(rejectionOf({ method: 'TRACE' })).toEqual({

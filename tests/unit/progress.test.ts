@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { shown } from '../../commands/command';
 import { showProgress } from '../../commands/progress';
 
-/** Returns the output of a run that processes 100 of 3,000 users per second. */
+/** Returns the output of a run for 3,000 users. The run processes 100 users a second, and ends after 12 s. */
 function written(isTTY: boolean): string {
   let text = '';
   let time = 0;
@@ -37,7 +37,7 @@ test('A terminal shows one line that is updated with the rate and the remaining 
   ]);
 });
 
-test('Output that is not a terminal gets a plain line at intervals', () => {
+test('Output that is not a terminal gets a plain line every 5 s', () => {
   expect(written(false)).toBe(
     '500 of about 3,000 users, 100 a second, 25 s left\n1,000 of about 3,000 users, 100 a second, 20 s left\none failed\n',
   );

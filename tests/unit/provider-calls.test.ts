@@ -17,7 +17,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Makes every call of the provider return this response. */
+/** Makes every request to the identity provider return this JSON body and status. */
 const respond = (body: unknown, status = 200) =>
   vi.spyOn(globalThis, 'fetch').mockImplementation(async () => Response.json(body, { status }));
 
@@ -44,7 +44,7 @@ test.each([
 });
 
 test.each([[{}], [{ keys: 'none' }], [{ keys: [{ kid: 'ins_1' }] }]])(
-  'A response that is not a key set is an error: %j',
+  'The keys of an instance cannot be read from a response that is not a key set: %j',
   async (body) => {
     respond(body);
     await expect(keysOfSecretKey(1_000)).rejects.toThrow('returns an unexpected response');
@@ -52,7 +52,7 @@ test.each([[{}], [{ keys: 'none' }], [{ keys: [{ kid: 'ins_1' }] }]])(
   },
 );
 
-test('Only a 401 means that the provider rejects the secret key', async () => {
+test('The error after a 401 says that the provider rejects the secret key', async () => {
   respond({ errors: [{ code: 'clerk_key_invalid' }] }, 401);
   await expect(countUsers()).rejects.toThrow(SECRET_KEY_REJECTED);
 });
@@ -61,14 +61,17 @@ test.each([
   [{ errors: [{ code: 'feature_not_enabled' }] }, ' (feature_not_enabled)'],
   [{ errors: [{ code: 'not a code, but text' }] }, ''],
   ['<html>', ''],
-])('A 403 is not retried, and its error names the status and the code: %j', async (body, code) => {
-  respond(body, 403);
-  const error = await countUsers().catch((thrown: unknown) => thrown);
-  expect(error).not.toBeInstanceOf(TransientError);
-  expect(error).toEqual(new Error(`The identity provider forbids this request with status 403${code}`));
-});
+])(
+  'The error after a 403 is not a TransientError, and contains the status and, if there is one, the error code: %j',
+  async (body, code) => {
+    respond(body, 403);
+    const error = await countUsers().catch((thrown: unknown) => thrown);
+    expect(error).not.toBeInstanceOf(TransientError);
+    expect(error).toEqual(new Error(`The identity provider forbids this request with status 403${code}`));
+  },
+);
 
-/** Makes every call of the provider return this response. Returns the requests. */
+/** Makes every request to the provider return the result of `response`. Returns a function that lists the requests so far. */
 function respondWith(response: () => Response | Promise<Response>) {
   const fetching = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => response());
   return () => fetching.mock.calls.map(([url, init]) => ({ url: String(url), init }));
@@ -99,7 +102,7 @@ test('A call of the Backend API sends the secret key and the version, and follow
   ]);
 });
 
-test('The local stack replaces the address of the Backend API', async () => {
+test('CLERK_API_URL, which the local stack sets, replaces the address of the Backend API', async () => {
   vi.stubEnv('CLERK_API_URL', 'http://127.0.0.1:4000/');
   const requests = respondWith(() => Response.json({ total_count: 7 }));
   await countUsers();
@@ -119,37 +122,43 @@ test.each<[string, () => Response | Promise<Response>, string, number | undefine
   ['408', () => new Response('', { status: 408 }), 'responds with status 408', undefined],
   ['429', () => new Response('', { status: 429 }), 'limits the rate of requests', 10],
   [
-    '429 with a pause',
+    '429 with the pause in seconds',
     () => new Response('', { status: 429, headers: { 'retry-after': '3' } }),
     'limits the rate of requests',
     3,
   ],
   [
-    '429 with a date',
+    '429 with a pause that is not a number',
     () => new Response('', { status: 429, headers: { 'retry-after': 'Fri' } }),
     'limits the rate of requests',
     10,
   ],
-])('A call can be retried after %s', async (_what, response, message, retryAfterSeconds) => {
-  respondWith(response);
-  const error = await errorOf(countUsers());
-  expect(error).toBeInstanceOf(TransientError);
-  expect(error).toMatchObject({ message: `the identity provider ${message}`, retryAfterSeconds });
-});
+])(
+  'A call of the Backend API throws a TransientError, which callers retry, after %s',
+  async (_what, response, message, retryAfterSeconds) => {
+    respondWith(response);
+    const error = await errorOf(countUsers());
+    expect(error).toBeInstanceOf(TransientError);
+    expect(error).toMatchObject({ message: `the identity provider ${message}`, retryAfterSeconds });
+  },
+);
 
 test.each([
   [404, { errors: [{ code: 'resource_not_found' }] }, 'responds with status 404 (resource_not_found)'],
   [422, { errors: [] }, 'responds with status 422'],
   [201, { total_count: 7 }, 'responds with status 201'],
   [200, { total_count: '7' }, 'returns an unexpected response'],
-])('A call cannot be retried after the status %i with %j', async (status, body, message) => {
-  respond(body, status);
-  const error = await errorOf(countUsers());
-  expect(error).not.toBeInstanceOf(TransientError);
-  expect(error).toEqual(new Error(`The identity provider ${message}`));
-});
+])(
+  'A call of the Backend API does not throw a TransientError after the status %i with %j',
+  async (status, body, message) => {
+    respond(body, status);
+    const error = await errorOf(countUsers());
+    expect(error).not.toBeInstanceOf(TransientError);
+    expect(error).toEqual(new Error(`The identity provider ${message}`));
+  },
+);
 
-test('The provider lists its users by creation time, and only their ids and times are read', async () => {
+test('listUsers() requests users by creation time, and returns only their ids and times', async () => {
   const requests = respondWith(() => Response.json(users(2)));
   expect(await listUsers({ offset: 0, limit: 500 })).toEqual([
     { id: 'user_0', createdAt: 0 },
@@ -162,7 +171,7 @@ test('The provider lists its users by creation time, and only their ids and time
   ]);
 });
 
-test('Users are read by id, up to 100 at a time, and a leading minus of an id excludes none', async () => {
+test('listUsersById() requests up to 100 users at a time, and adds a plus to each id, because the provider excludes an id that starts with a minus', async () => {
   const requests = respondWith(() => Response.json(users(1)));
   expect(await listUsersById([])).toEqual([]);
   expect(requests()).toEqual([]);
@@ -181,7 +190,7 @@ test('Users are read by id, up to 100 at a time, and a leading minus of an id ex
   ).toEqual([51, 50]);
 });
 
-test('Long ids are read with several requests, because servers limit the length of a URL', async () => {
+test('listUsersById() sends long ids in several requests, because servers limit the length of a URL', async () => {
   const requests = respondWith(() => Response.json(users(1)));
   const ids = Array.from({ length: 40 }, (_, index) => `${index}`.padEnd(255, 'x'));
   await listUsersById(ids);
@@ -193,7 +202,7 @@ test('Long ids are read with several requests, because servers limit the length 
   expect(requests()).toHaveLength(3);
 });
 
-test('The keys of the Frontend API are at the address that the publishable key contains', async () => {
+test('keysOfPublishableKey() requests the keys from CLERK_FAPI_URL if it is set, and otherwise from the address in the publishable key', async () => {
   const requests = respondWith(() => Response.json({ keys: [] }));
   await keysOfPublishableKey(1_000);
   vi.stubEnv('CLERK_FAPI_URL', 'http://127.0.0.1:4001/');
@@ -209,26 +218,26 @@ test.each<[() => Response | Promise<Response>, string]>([
   [() => Promise.reject(new TypeError('failed')), 'does not respond'],
   [() => new Response('', { status: 404 }), 'responds with status 404'],
   [() => new Response('<html>'), 'does not return a key set'],
-])('A failure of the Frontend API is temporary: %#', async (response, message) => {
+])('A failure of the Frontend API is a TransientError: %#', async (response, message) => {
   respondWith(response);
   const error = await errorOf(keysOfPublishableKey(1_000));
   expect(error).toBeInstanceOf(TransientError);
   expect(error).toMatchObject({ message: `the instance's Frontend API ${message}` });
 });
 
-test('A key of another instance is not the key of this one', () => {
+test('isKey() returns false for the key of another instance', () => {
   const other = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey;
   expect(isKey(pem(rsa), { kid: 'a', n: jwk(rsa).n ?? '' })).toBe(true);
   expect(isKey(pem(rsa), { kid: 'a', n: jwk(other).n ?? '' })).toBe(false);
 });
 
-test('The keys of the secret key come from the Backend API', async () => {
+test('keysOfSecretKey() requests the keys from the Backend API', async () => {
   const requests = respondWith(() => Response.json({ keys: [] }));
   expect(await keysOfSecretKey(1_000)).toEqual([]);
   expect(requests()[0]?.url).toBe('https://api.clerk.com/v1/jwks?');
 });
 
-test('The browser SDK uses the proxy of the local stack, and the page shows the address of its mails', () => {
+test('If CLERK_FAPI_URL is set, the browser SDK uses the path /__clerk, and mailsOnConsole() returns IDP_CONSOLE_URL', () => {
   const key = BUILD_TIME_VALUES.IDP_PUBLISHABLE_KEY;
   setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_CONSOLE_URL: 'http://127.0.0.1:3900' }));
   expect([browserSettings(), mailsOnConsole()]).toEqual([{ publishableKey: key }, undefined]);
@@ -241,7 +250,7 @@ test('The browser SDK uses the proxy of the local stack, and the page shows the 
   setEnvironment(undefined);
 });
 
-test('A call of the Backend API through the SDK has a timeout, and other calls are unchanged', async () => {
+test('A `fetch` call to the Backend API gets a timeout if it has a string URL and no signal, and all other calls are unchanged', async () => {
   const send = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response());
   const { fetch: given } = globalThis;
   vi.resetModules();
@@ -263,7 +272,7 @@ test('A call of the Backend API through the SDK has a timeout, and other calls a
   ]);
 });
 
-test('The SDK gets the keys of the service, and only those that are set', async () => {
+test('A key that is set for the service replaces the variable of the SDK, and a key that is not set leaves it unchanged', async () => {
   const names = ['CLERK_SECRET_KEY', 'NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY'];
   for (const name of [...names, 'CLERK_DISABLE_AUTO_PROXY', 'NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'])
     vi.stubEnv(name, 'old');
@@ -283,7 +292,7 @@ test('The SDK gets the keys of the service, and only those that are set', async 
   expect(names.map((name) => process.env[name])).toEqual(['sk_test_new', 'pk_test_new']);
 });
 
-test('Only a verified token that names an origin that is not authorized is foreign', () => {
+test('namesForeignParty() returns true only for an origin that is not an authorized party', () => {
   const own = ['https://app.example', 'https://www.example'];
   expect(namesForeignParty('https://www.example', own)).toBe(false);
   expect(namesForeignParty('https://evil.example', own)).toBe(true);

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { log } from '#lib/log';
 import { lineLimiter, redactConsole } from '#lib/server/redact-console';
 
-test('A library that prints on each request gets one log line a minute with the number of omitted lines', () => {
+test('A library that often prints at one place causes one log line a minute, which contains the number of omitted lines', () => {
   vi.useFakeTimers();
   vi.stubEnv('NODE_ENV', 'production');
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
@@ -24,6 +24,7 @@ test('A library that prints on each request gets one log line a minute with the 
   vi.useRealTimers();
 });
 
+// `lineLimiter` limits the lines of each origin, a text that identifies the code that prints.
 test('lineLimiter() limits the number of origins that it stores', () => {
   const limit = lineLimiter();
   for (let origin = 0; origin < 1_000; origin += 1) expect(limit(`frame ${origin}`)).toBe(0);
@@ -31,7 +32,7 @@ test('lineLimiter() limits the number of origins that it stores', () => {
   expect(limit('frame 0')).toBe(0);
 });
 
-/** Prints to the redacted console in this mode. Returns the calls of the log and of the original console. */
+/** Prints to the redacted console with this NODE_ENV. Returns the calls of the log and of the original console. */
 function printed(print: (library: Console) => void, mode = 'production') {
   vi.stubEnv('NODE_ENV', mode);
   const calls: unknown[] = [];
@@ -55,7 +56,7 @@ function printed(print: (library: Console) => void, mode = 'production') {
   return { calls, original: original.mock.calls };
 }
 
-test('A printed error is logged with its name, its frames and its causes, but without messages', () => {
+test('An error that a library prints is logged with its name, its frames and its causes, but without messages', () => {
   const cause = new RangeError('cause of alice');
   const error = Object.assign(new TypeError('message of alice', { cause }), { digest: '123@E45' });
   const { calls } = printed((library) => library.error('text of alice', error));
@@ -76,14 +77,14 @@ test('A printed error is logged with its name, its frames and its causes, but wi
 });
 
 test.each(['x123', '123x', '123@E', 'alice'])(
-  'A digest that Next.js cannot have made is not logged: %s',
+  'A digest of an error is not logged if it does not have the format of Next.js: %s',
   (digest) => {
     const { calls } = printed((library) => library.error(Object.assign(new Error('a'), { digest })));
     expect(JSON.stringify(calls)).not.toContain('digest');
   },
 );
 
-test('A printed text is logged with the frames of the library that prints', () => {
+test('A text that a library prints is logged as the stack frames of the library, without the text', () => {
   const { calls } = printed(function library(console) {
     console.warn('text');
   });
@@ -92,7 +93,7 @@ test('A printed text is logged with the frames of the library that prints', () =
   expect(JSON.stringify(calls)).not.toContain('redact-console.ts');
 });
 
-test('Different errors that one place prints are logged separately', () => {
+test('Different errors that a library prints at one place are logged separately', () => {
   const errors = [new Error('a'), (() => new Error('b'))()];
   const { calls } = printed((library) => {
     for (const error of errors) library.error(error);
@@ -100,7 +101,7 @@ test('Different errors that one place prints are logged separately', () => {
   expect(calls).toHaveLength(2);
 });
 
-test('Lines below the level of a warning are dropped', () => {
+test('Console lines below the level of a warning are dropped', () => {
   const { calls, original } = printed((library) => {
     for (const level of ['log', 'info', 'debug', 'trace'] as const) library[level]('text');
   });

@@ -103,17 +103,14 @@ test.each([
   [['', {}], undefined],
   ['x', 400],
   [Array.from({ length: 70 }).reduce((inner) => ['a', { b: inner }], ['', {}]), 400],
-])(
-  'A page request is rejected if Next.js cannot parse its router state, and only then: %#',
-  (state, status) => {
-    const headers = { 'next-router-state-tree': encodeURIComponent(JSON.stringify(state)) };
-    expect(rejectionFor(request('/', headers))?.status).toBe(status);
-  },
-);
+])('A page request is rejected exactly if Next.js cannot parse its router state: %#', (state, status) => {
+  const headers = { 'next-router-state-tree': encodeURIComponent(JSON.stringify(state)) };
+  expect(rejectionFor(request('/', headers))?.status).toBe(status);
+});
 
 const stateStatus = (text: string) => rejectionFor(request('/', { 'next-router-state-tree': text }))?.status;
 
-test('A router state of up to 8,000 characters passes, even if it is wide', () => {
+test('A router state of up to 8,000 characters passes, even if it has many branches', () => {
   const wide = (length: number) => JSON.stringify(['x'.repeat(length - '["",{}]'.length), {}]);
   expect(stateStatus(wide(8_000))).toBeUndefined();
   expect(stateStatus(wide(8_001))).toBe(400);
@@ -124,13 +121,13 @@ test('A router state of up to 8,000 characters passes, even if it is wide', () =
   expect(stateStatus(shallow)).toBeUndefined();
 });
 
-test('A router state with a depth of 64 passes', () => {
+test('A router state with a depth of 64 passes, and a deeper one is rejected', () => {
   const nested = (depth: number): unknown => (depth === 0 ? ['', {}] : ['a', { b: nested(depth - 1) }]);
   expect(stateStatus(JSON.stringify(nested(31)))).toBeUndefined();
   expect(stateStatus(JSON.stringify(nested(32)))).toBe(400);
 });
 
-test('A router state that is not encoded correctly is rejected', () => {
+test('A router state that is not valid percent-encoding is rejected', () => {
   expect(stateStatus('%E0%A4%A')).toBe(400);
 });
 
@@ -163,6 +160,6 @@ test.each(['rsc', 'next-url', 'x-nextjs-data', 'x-middleware-a', 'x-action-a'])(
   },
 );
 
-test('The local stack proxies the Frontend API, so the HTTP server lets its requests pass', () => {
+test('The request filter passes requests for the proxied Frontend API, because only the middleware knows whether it is proxied', () => {
   expect(rejectionFor(request('/__clerk/v1/client', {}, 'POST'))).toBeUndefined();
 });

@@ -1,7 +1,10 @@
 import { expect, test, vi } from 'vitest';
 import { retry, TransientError } from '#lib/concurrency/retry';
 
-/** Retries work that throws the given errors, one per attempt. Only the waits advance the clock. */
+/**
+ * Calls `retry` with a function that throws the given errors, one per attempt, and then succeeds. Returns the outcome and the
+ * delays in seconds. The clock advances only during the delays.
+ */
 async function waitsOf(seconds: number, errors: readonly unknown[]) {
   let time = 0;
   let attempts = 0;
@@ -33,18 +36,18 @@ test('retry() retries a transient error after 0.5 s and doubles the delay up to 
   expect(await waitsOf(60, many(6, down))).toEqual({ outcome: 'done', waits: [0.5, 1, 2, 4, 8, 15] });
 });
 
-test('retry() throws a persistent error when the time limit is reached, and never waits longer', async () => {
+test('retry() throws a persistent error instead of starting a wait that would exceed the time limit', async () => {
   expect(await waitsOf(20, many(100, down))).toEqual({ outcome: down, waits: [0.5, 1, 2, 4, 8] });
   expect((await waitsOf(15.5, many(100, down))).waits).toHaveLength(5);
   expect((await waitsOf(15.4, many(100, down))).waits).toHaveLength(4);
 });
 
-test('A requested pause has the requested length and does not count towards the time limit', async () => {
+test('retry() waits as long as an error requests, and such a pause does not count towards the time limit', async () => {
   const errors = [limited(7), limited(30), down, limited(1)];
   expect(await waitsOf(1, errors)).toEqual({ outcome: 'done', waits: [7, 30, 0.5, 1] });
 });
 
-test('The length and the number of requested pauses are limited', async () => {
+test('retry() accepts up to 60 requested pauses of up to 300 s', async () => {
   expect((await waitsOf(60, [limited(300)])).outcome).toBe('done');
   expect((await waitsOf(60, [limited(301)])).outcome).toMatchObject({ retryAfterSeconds: 301 });
   expect((await waitsOf(60, many(1_000, limited(1)))).waits).toHaveLength(60);

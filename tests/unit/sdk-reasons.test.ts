@@ -5,10 +5,10 @@ import { UNAUTHENTICATED_REASONS } from '#lib/errors/unauthenticated-reason';
 import { reasonOfSdk, SDK_REASONS } from '#lib/idp/sdk-reasons';
 import { authErrorReasons, MISSING_KEYS, OTHER_THAN_TOKEN } from '../sdk/reasons';
 
-/** Reasons of later versions of the SDK, which are mapped already. */
+/** Reasons that only later versions of the SDK report and that the service already maps. */
 const LATER = ['token-invalid-issuer'];
 
-test('Each reason for which the SDK rejects a token maps to a reason of the service, except missing keys', () => {
+test('Each reason for which the SDK rejects a token maps to a reason of the service, except the reasons of a missing signing key', () => {
   const reasons = Object.values(TokenVerificationErrorReason);
   expect(reasons.length).toBeGreaterThan(MISSING_KEYS.length);
   const unmapped = reasons.filter((reason) => reasonOfSdk(reason) === 'not-verified');
@@ -29,13 +29,13 @@ test('Each mapped reason exists in the installed SDK or is listed here as a reas
 });
 
 test.each(['', 'a-word-of-a-later-version', '__proto__'])(
-  'An unknown reason is "not-verified": %j',
+  'reasonOfSdk() returns not-verified for an unknown reason of the SDK: %j',
   (reason) => {
     expect(reasonOfSdk(reason)).toBe('not-verified');
   },
 );
 
-test('docs/troubleshooting.md has a remedy for each reason, in the same order', () => {
+test('docs/troubleshooting.md lists the reasons of a 401 in the order of UNAUTHENTICATED_REASONS', () => {
   const [, table = ''] = readFileSync('docs/troubleshooting.md', 'utf8').split('| `reason` |');
   const rows = [...(table.split('\n\n')[0] ?? '').matchAll(/^\| `([a-z-]+)` \|/gm)].map(
     ([, reason]) => reason,

@@ -22,7 +22,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('The cache returns the session of a credential, but not for a different credential', () => {
+test('The session cache returns the session of a credential, and no session for a different credential', () => {
   const token = tokenUntil(Date.now() + HOUR_MS);
   cache.set(credential(token), session());
   expect(cache.get(credential(token))).toEqual(session());
@@ -31,13 +31,13 @@ test('The cache returns the session of a credential, but not for a different cre
   expect(cache.get(credential(tokenUntil(Date.now() + HOUR_MS, 'other')))).toBeUndefined();
 });
 
-test('The cache does not store a credential with several tokens', () => {
+test('The session cache does not store a credential with several tokens', () => {
   const several = { ...credential(tokenUntil(Date.now() + HOUR_MS)), token: undefined };
   cache.set(several, session());
   expect(cache.get(several)).toBeUndefined();
 });
 
-test('An entry expires after 60 s, however often it is read', () => {
+test('A cached session expires after 60 s, even if it is read often', () => {
   const stored = credential(tokenUntil(Date.now() + HOUR_MS));
   cache.set(stored, session());
   for (let second = 0; second < 59; second += 1) {
@@ -48,7 +48,7 @@ test('An entry expires after 60 s, however often it is read', () => {
   expect(cache.get(stored)).toBeUndefined();
 });
 
-test('An entry expires with its token, even if the process was suspended in the meantime', () => {
+test('A cached session expires with its token, even if the process was suspended in the meantime', () => {
   const stored = credential(tokenUntil(Date.now() + 10_000));
   cache.set(stored, session());
   vi.advanceTimersByTime(9_999);
@@ -58,13 +58,16 @@ test('An entry expires with its token, even if the process was suspended in the 
   expect(cache.get(stored)).toBeUndefined();
 });
 
-test.each([0, -1, -HOUR_MS])('A token that expired %i ms ago is not stored', (milliseconds) => {
-  const stored = credential(tokenUntil(Date.now() + milliseconds));
-  cache.set(stored, session());
-  expect(cache.get(stored)).toBeUndefined();
-});
+test.each([0, -1, -HOUR_MS])(
+  'The session cache does not store a token that expires %i ms from now',
+  (milliseconds) => {
+    const stored = credential(tokenUntil(Date.now() + milliseconds));
+    cache.set(stored, session());
+    expect(cache.get(stored)).toBeUndefined();
+  },
+);
 
-test('The cache holds at most 5,000 sessions and drops the oldest ones first', () => {
+test('The session cache holds at most 5,000 sessions and drops the oldest ones first', () => {
   const expires = Date.now() + HOUR_MS;
   const all = Array.from({ length: 10_000 }, (_, index) => credential(tokenUntil(expires, `${index}`)));
   for (const each of all) cache.set(each, session());
@@ -73,7 +76,7 @@ test('The cache holds at most 5,000 sessions and drops the oldest ones first', (
   expect(kept.filter(Boolean)).toHaveLength(5_000);
 });
 
-test('The cache holds at most 4 MB', () => {
+test('The session cache holds at most 4 MB', () => {
   const expires = Date.now() + HOUR_MS;
   const long = session('x'.repeat(40_000));
   const all = Array.from({ length: 1_000 }, (_, index) => credential(tokenUntil(expires, `${index}`)));
@@ -83,7 +86,7 @@ test('The cache holds at most 4 MB', () => {
   expect(kept.at(-1)).toBe(true);
 });
 
-test('The cache holds the digest of a token and not the token', () => {
+test('The session cache holds the digest of a token and not the token', () => {
   const stored: unknown[] = [];
   const set = vi.spyOn(Map.prototype, 'set').mockImplementation(function (
     this: Map<unknown, unknown>,

@@ -17,9 +17,9 @@ const instance = {
 vi.hoisted(() => vi.stubEnv('CLERK_SECRET_KEY', 'sk_test_of_this_test'));
 
 const require = createRequire(import.meta.url);
-// The SDK has a module for bundlers, which Node.js cannot load. This one is for Node.js.
+// Node.js cannot load the SDK module that `import` selects, because it is for bundlers. `require` selects the one for Node.js.
 vi.mock('#lib/idp/server', () => require('@clerk/nextjs/server'));
-/** The issue times of the tokens of the users that the guard resolved. */
+/** Issue times of the session tokens, one for each time that the guard looked up a user. */
 const issued = vi.hoisted((): unknown[] => []);
 vi.mock('#lib/user-id', () => ({
   resolveUserId: async (_user: string, issuedAt: () => unknown) => {
@@ -47,7 +47,7 @@ beforeEach(() => {
 const token = (sub: string, claims: Record<string, unknown> = {}, header: Record<string, unknown> = {}) =>
   tokenFor(instance, sub, { azp: 'http://localhost:3000', ...claims }, { header });
 
-/** Sends a request through the middleware with the real SDK and the guard. Returns the user, or the status. */
+/** Sends a request through the middleware with the real SDK, and then through the guard. Returns the user or the status. */
 async function userOf(headers: Record<string, string>) {
   const url = 'http://localhost:3000/users/v1/me';
   const passed = await middleware(new NextRequest(url, { headers }), event);
@@ -81,7 +81,7 @@ test.each(KINDS)('The guard gets the issue time of the token: %s', async (_kind,
   expect(issued).toEqual([iat, iat]);
 });
 
-test('The first of several session cookies determines the user', async () => {
+test('If a request has several session cookies, the first one determines the user', async () => {
   const { cookie: given } = cookie(token('user_1'));
   expect(await userOf({ cookie: `${given}; __session_other=${token('user_2')}` })).toBe('user_1');
 });
@@ -93,7 +93,7 @@ test.each([
   ['A token with an invalid user id', 'a\0b', {}, {}],
   ['An OIDC ID token', 'user_1', { sid: undefined, aud: 'client_1' }, {}],
   ['A token with a user id that is not valid Unicode', '\ud800', {}, {}],
-])('%s is rejected each time', async (_what, sub, claims, header) => {
+])('%s is rejected each time it is sent', async (_what, sub, claims, header) => {
   const odd = token(sub, claims, header);
   for (const [, as] of [...KINDS, ...KINDS]) expect(await userOf(as(odd))).toBe(401);
 });
@@ -111,17 +111,21 @@ test('A client cannot select the user with request headers', async () => {
 const session = { isAuthenticated: true, userId: 'user_1', sessionId: 'sess_1' };
 
 test.each([
-  ['the user of a session', session, { user: 'user_1', issuedAt: expect.any(Function) }],
-  ['malformed without authentication', { ...session, isAuthenticated: false }, { reason: 'malformed' }],
+  ['the user for a session', session, { user: 'user_1', issuedAt: expect.any(Function) }],
+  [
+    'malformed for a session without authentication',
+    { ...session, isAuthenticated: false },
+    { reason: 'malformed' },
+  ],
   [
     'pending-session for a pending session',
     { ...session, isAuthenticated: false, sessionStatus: 'pending' },
     { reason: 'pending-session' },
   ],
-  ['no-user-id without a user id', { ...session, userId: null }, { reason: 'no-user-id' }],
+  ['no-user-id for a session without a user id', { ...session, userId: null }, { reason: 'no-user-id' }],
   ['no-user-id for an empty user id', { ...session, userId: '' }, { reason: 'no-user-id' }],
   ['no-user-id for an invalid user id', { ...session, userId: 'a\0b' }, { reason: 'no-user-id' }],
-  ['malformed without a session id', { ...session, sessionId: null }, { reason: 'malformed' }],
+  ['malformed for a session without a session id', { ...session, sessionId: null }, { reason: 'malformed' }],
   ['malformed for an empty session id', { ...session, sessionId: '' }, { reason: 'malformed' }],
   ['malformed for a session id that is a number', { ...session, sessionId: 7 }, { reason: 'malformed' }],
 ])('sessionUserOf() returns %s', (_what, given, expected) => {

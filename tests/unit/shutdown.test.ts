@@ -9,7 +9,7 @@ beforeEach(() => {
 });
 afterAll(forgetState);
 
-test('Only the first call of beginShutdown() returns true, and all bundles of the process see the shutdown', async () => {
+test('Only the first call of beginShutdown() returns true, and every copy of the module in the process reports the shutdown', async () => {
   const { beginShutdown, isShuttingDown } = await load();
   expect(isShuttingDown()).toBe(false);
   expect([beginShutdown(), beginShutdown()]).toEqual([true, false]);

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { singleFlight } from '#lib/concurrency/single-flight';
 
-test('Concurrent calls with the same key share one run, and one of the calls is its leader', async () => {
+test('With singleFlight(), concurrent calls with the same key share one run, and one of them is the leader', async () => {
   let finish = (_value: string) => {};
   const work = vi.fn(
     () =>
@@ -18,7 +18,7 @@ test('Concurrent calls with the same key share one run, and one of the calls is 
   expect(work).toHaveBeenCalledTimes(1);
 });
 
-test('A different key or a later call starts a separate run', async () => {
+test('With singleFlight(), a call with a different key or a later call starts a separate run', async () => {
   const work = vi.fn(async (key: string) => key);
   const shared = singleFlight(work);
   await Promise.all([shared('a'), shared('b')]);
@@ -26,7 +26,7 @@ test('A different key or a later call starts a separate run', async () => {
   expect(work).toHaveBeenCalledTimes(3);
 });
 
-test('Concurrent calls share a failure, and a later call runs again', async () => {
+test('With singleFlight(), concurrent calls share a failure, and a later call starts a new run', async () => {
   const work = vi
     .fn<(key: string) => Promise<string>>()
     .mockRejectedValueOnce(new Error('lost'))

@@ -39,7 +39,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test('A valid environment starts without a warning and without telemetry', async () => {
+test('With a valid environment, the service starts without a warning and without telemetry', async () => {
   setVariables();
   await start();
   expect(redactConsole).toHaveBeenCalledTimes(1);
@@ -81,7 +81,7 @@ test.each([
     },
     /^Start-up failed\n$/,
   ],
-])('The process exits with 1 and a message at %s', async (_what, prepare, message) => {
+])('start() exits the process with 1 and a message after %s', async (_what, prepare, message) => {
   prepare();
   const exit = vi.spyOn(process, 'exit').mockImplementation(() => {
     throw new Error('exited');
@@ -97,7 +97,7 @@ test.each([
   }
 });
 
-test('With an endpoint, telemetry starts, and a shutdown exports what remains', async () => {
+test('With an OTLP endpoint, telemetry starts, and a shutdown exports the remaining data', async () => {
   setVariables(ENDPOINT);
   await start();
   expect(startTelemetry).toHaveBeenCalledExactlyOnceWith({
@@ -109,7 +109,7 @@ test('With an endpoint, telemetry starts, and a shutdown exports what remains', 
   expect(telemetry.flush).toHaveBeenCalledTimes(1);
 });
 
-test('Telemetry that cannot start is logged and does not prevent the start', async () => {
+test('An error at the start of telemetry is logged and does not prevent the start of the service', async () => {
   setVariables(ENDPOINT);
   startTelemetry.mockImplementationOnce(() => {
     throw new TypeError('no exporter');

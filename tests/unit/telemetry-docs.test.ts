@@ -7,14 +7,15 @@ const rows = [...readFileSync('docs/telemetry.md', 'utf8').matchAll(/^\| `.*\|$/
   .map(([row]) => row.split(' | '))
   .filter((cells) => cells.length === 6);
 
-/** Names in Prometheus. tests/service/telemetry.test.ts compares the table with the exported metrics. */
+/** Prometheus names in docs/telemetry.md. tests/service/telemetry.test.ts compares this table with the exported metrics. */
 const METRICS = rows.flatMap((cells) => codes(cells[5]));
 const LABELS = ['le', ...rows.flatMap((cells) => codes(cells[3])).map((name) => name.replaceAll('.', '_'))];
 
-const WORDS = new Set(['by', 'and', 'unless']);
+/** Keywords of PromQL. */
+const KEYWORDS = new Set(['by', 'and', 'unless']);
 const names = (text: string) => [...text.matchAll(/(?<![\w.$])[a-z_]\w*/gi)].map(([name]) => name);
 
-/** Returns the metrics and labels of a PromQL expression. Parses only the syntax that the two files use. */
+/** Returns the metrics and labels of a PromQL expression. Parses only the syntax in docs/telemetry. */
 function namesIn(expression: string): { metrics: string[]; labels: string[] } {
   const ranges = expression.replaceAll(/\[[^\]]*\]/g, '');
   const selectors = [...ranges.matchAll(/\{([^}]*)\}/g)].map(([, inside = '']) =>
@@ -23,7 +24,7 @@ function namesIn(expression: string): { metrics: string[]; labels: string[] } {
   const groups = [...ranges.matchAll(/\bby \(([^)]*)\)/g)].map(([, inside = '']) => inside);
   const bare = ranges.replaceAll(/\{[^}]*\}|\bby \([^)]*\)/g, '').replaceAll(/\b\w+(?=\s*\()/g, '');
   return {
-    metrics: names(bare).filter((name) => !WORDS.has(name)),
+    metrics: names(bare).filter((name) => !KEYWORDS.has(name)),
     labels: [...selectors, ...groups].flatMap(names),
   };
 }
@@ -40,14 +41,14 @@ const targets = Dashboard.parse(
   JSON.parse(readFileSync('docs/telemetry/dashboard.json', 'utf8')),
 ).panels.flatMap((panel) => panel.targets);
 
-/** The values of `expr:`, either on the same line or indented below it. */
+/** Expressions of the alert rules. They follow `expr:` on the same line, or are indented below it. */
 const rules = [
   ...readFileSync('docs/telemetry/alerts.yaml', 'utf8').matchAll(
     /^( *)expr: (?:\|\n((?:\1 {2}.*\n)+)|(.*)\n)/gm,
   ),
 ].map(([, , block, line]) => block ?? line ?? '');
 
-test('namesIn() returns the metrics and the labels of an expression', () => {
+test('namesIn() returns the metrics and the labels of a PromQL expression', () => {
   expect(
     namesIn('sum by (le, a) (rate(x_total{b=~"5..", c="d"}[$__rate_interval])) / y unless max(z) > 0'),
   ).toEqual({ metrics: ['x_total', 'y', 'z'], labels: ['b', 'c', 'le', 'a'] });
@@ -67,7 +68,7 @@ test.each([
   }
 });
 
-test('The dashboard shows every metric', () => {
+test('The dashboard shows every metric of docs/telemetry.md', () => {
   const shown = targets.flatMap(({ expr }) => namesIn(expr).metrics);
   const families = (of: readonly string[]) =>
     new Set(of.map((name) => name.replace(/_(?:bucket|count|sum)$/, '')));

@@ -33,7 +33,7 @@ test.each<[Record<string, string>, object | undefined]>([
   expect(telemetrySettings(variables)).toEqual(settings);
 });
 
-test('A malformed endpoint disables its signal, and the warning does not contain the value', () => {
+test('A malformed endpoint disables the export of its signal, and the warning does not contain the value', () => {
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
   expect(telemetrySettings({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'grpc://token@a' })).toBeUndefined();
   expect(JSON.stringify(warn.mock.calls)).toContain('traces');
@@ -41,7 +41,7 @@ test('A malformed endpoint disables its signal, and the warning does not contain
   warn.mockRestore();
 });
 
-test('withSpan() only runs the work if telemetry is disabled', () => {
+test('If telemetry is disabled, withSpan() returns the promise of the work and does not determine an outcome', () => {
   const work = Promise.resolve('done');
   const outcomeOf = vi.fn();
   expect(withSpan('guard', () => work, outcomeOf)).toBe(work);

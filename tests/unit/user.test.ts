@@ -22,6 +22,7 @@ const info = vi.spyOn(log, 'info').mockReturnValue();
 const SIGNED_IN = { isAuthenticated: true, userId: 'user_1', sessionId: 'sess_1' };
 const SIGNED_OUT = { isAuthenticated: false, userId: null, sessionId: null };
 const CONTEXT = { isAuthenticated: true, userId: 'internal-id', identityProviderUserId: 'user_1' };
+/** Sets the session and the headers of the current request. */
 const visit = (session: object, headers: Record<string, string> = {}) =>
   Object.assign(request, {
     session,
@@ -40,7 +41,7 @@ beforeEach(() => {
   return () => setEnvironment(undefined);
 });
 
-test('A page with a session gets the context of its user, and the log has one line for it', async () => {
+test('requireUser() in a page with a session returns the context of the user and logs one line', async () => {
   visit(SIGNED_IN);
   expect(await requireUser()).toEqual(CONTEXT);
   expect(info).toHaveBeenCalledExactlyOnceWith(
@@ -57,7 +58,7 @@ test('The log line of a page contains its duration in whole milliseconds', async
   expect(info.mock.calls[0]?.[0]).toMatchObject({ ms: 42 });
 });
 
-test('A page without a session redirects to the sign-in page, which leads back to the path and the query', async () => {
+test('A page without a session redirects to the sign-in page, with the path and the query of the page in `redirect_url`', async () => {
   visit(SIGNED_OUT);
   expect(await getUser()).toBeUndefined();
   const back = encodeURIComponent('/projects?page=2&a=b');
@@ -70,13 +71,13 @@ test.each([
   ['session-token-expired', 'expired'],
   ['a-later-reason', 'not-verified'],
   ['', 'malformed'],
-])('The log line of a page without a session has a reason: %s: %s', async (word, reason) => {
+])('getUser() in a page without a session logs the SDK reason %j as %s', async (word, reason) => {
   visit(SIGNED_OUT, { 'x-clerk-auth-reason': word });
   expect(await getUser()).toBeUndefined();
   expect(info.mock.calls[0]?.[0]).toMatchObject({ requestId: 'req-1', reason });
 });
 
-test('A reason of the SDK does not hide a verified session of a page', async () => {
+test('getUser() in a page returns the verified user even if the SDK also passes a reason for a rejected token', async () => {
   visit(SIGNED_IN, { 'x-clerk-auth-reason': 'session-token-expired' });
   expect(await getUser()).toEqual(CONTEXT);
 });
@@ -91,7 +92,7 @@ test('A route reads the session that the middleware verified, and responds with 
   await expect(requireUser()).rejects.toMatchObject({ status: 401, message: 'Unauthorized' });
 });
 
-test('In a route, the fields belong to the log line of the route', async () => {
+test('getUser() in a route adds its fields to the log line of the route', async () => {
   visit(SIGNED_IN);
   const fields = {};
   await withLogFields(fields, async () => {

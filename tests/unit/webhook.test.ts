@@ -13,7 +13,7 @@ const vector = {
 
 const OTHER_SECRETS = [Buffer.alloc(24, 1), Buffer.alloc(64, 2)].map((bytes) => bytes.toString('base64'));
 
-/** Returns the message of the error that the delivery causes. */
+/** Receives the test vector with these changes. Returns `acknowledged` or the message of the error. */
 const receive = (
   changes: Partial<Record<'id' | 'timestamp' | 'signature' | 'payload', string>> = {},
   prefix = 'svix',
@@ -65,19 +65,19 @@ describe('receiveWebhook', () => {
     ['signature', 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OF='],
     ['signature', 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE'],
     ['signature', 'v1a,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='],
-  ])('The test vector is rejected with another %s: %s', async (part, value) => {
+  ])('The test vector is rejected with a changed %s: %s', async (part, value) => {
     expect(await receive({ [part]: value })).toBe(rejected);
   });
 
   test.each(['123', ' ', ',', 'v1,AAAA'])(
-    'The test vector is verified beside the entry %j',
+    'The test vector is verified even if its signature header has another entry: %j',
     async (other) => {
       expect(await receive({ signature: `${other} ${vector.signature}` })).toBe(verified);
       expect(await receive({ signature: `${vector.signature} ${other}` })).toBe(verified);
     },
   );
 
-  test('An empty body is reported before invalid headers', async () => {
+  test('A delivery with an empty body and invalid headers gets the error for the empty body', async () => {
     expect(await receive({ payload: '', id: '', timestamp: 'x', signature: '' })).toBe('Missing body');
   });
 });

@@ -8,13 +8,13 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('Work that settles in time keeps its result or its error, and leaves no timer', async () => {
+test('withTimeout() returns the result or the error of work that settles in time, and leaves no timer', async () => {
   expect(await withTimeout(1_000, Promise.resolve('done'))).toBe('done');
   await expect(withTimeout(1_000, Promise.reject(new Error('failed')))).rejects.toThrow('failed');
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('Work that does not settle in time is rejected with a TimeoutError', async () => {
+test('withTimeout() rejects with a TimeoutError if the work does not settle in time', async () => {
   const rejected = vi.fn();
   const waiting = withTimeout(1_000, new Promise(() => undefined)).catch(rejected);
   await vi.advanceTimersByTimeAsync(999);

@@ -4,12 +4,15 @@ import { DOCUMENTED } from '../harness/openapi';
 
 /** Name of the environment variable that contains the folder for recorded responses. Test workers inherit it. */
 export const RESPONSES_FOLDER_VARIABLE = 'TESTS_RESPONSES_FOLDER';
-/** List of the documented responses, each with the test that received it. Written after a run of all service tests. */
+/** File that lists the documented responses, each with the test that received it. Written after a run of all service tests. */
 const LIST = '.local/documented-responses.txt';
 
 const folderOf = () => process.env[RESPONSES_FOLDER_VARIABLE] ?? '';
 
-/** Adds a line to the records. Each process writes its own file. */
+/**
+ * Adds a line to the records. `file` records a test file that ran, and `response` records a documented response and the test
+ * that received it. Each process writes its own file of records.
+ */
 export function record(kind: 'file' | 'response', ...fields: readonly string[]): void {
   appendFileSync(path.join(folderOf(), `${process.pid}.tsv`), `${[kind, ...fields].join('\t')}\n`);
 }
@@ -38,7 +41,7 @@ export function expectAllDocumentedSeen(): void {
   writeFileSync(LIST, lines.join(''));
   const missing = DOCUMENTED.filter(({ name }) => !seen.has(name)).map(({ name }) => `  ${name}`);
   if (missing.length === 0) return;
-  // Vitest prints an error that a teardown throws, but still exits with 0.
+  // Vitest prints the error below, but would exit with 0, because a teardown throws the error.
   process.exitCode = 1;
   throw new Error(`lib/api/openapi.json describes responses that no test received:\n${missing.join('\n')}`);
 }

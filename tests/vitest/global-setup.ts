@@ -1,31 +1,24 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { prefetchClerkJs } from 'clerk-emulator';
 import type { TestProject } from 'vitest/node';
 import { type EmbeddedPostgres, startPostgres } from '../../dev/postgres/server';
-import { clerkJsFolder } from '../../dev/stack/settings';
-import { messageOf } from '../../dev/system/errors';
 import { removeStaleFiles } from '../../dev/system/stale-files';
 import { deployMigrations } from '../../lib/migrations/deploy';
-import { prepareBrowser } from '../harness/browser/chromium';
-import { buildIfChanged } from '../harness/build';
 import { SERVER_VARIABLE, TEMPLATE } from '../harness/dependencies/database';
-import { expectAllDocumentedSeen, RESPONSES_FOLDER_VARIABLE } from './documented-responses';
 
-/** Projects whose tests need no production build and no browser. */
-const WITHOUT_BUILD = new Set(['unit', 'unit-react-server', 'emulator', 'in-process']);
-/** Projects whose tests run without this preparation. */
+/** Projects whose tests need no database. */
 const WITHOUT_DATABASE = new Set(['unit', 'unit-react-server', 'emulator']);
+/** Projects whose tests need no production build and no browser. */
+const WITHOUT_SERVICE = new Set([...WITHOUT_DATABASE, 'in-process']);
 
 /**
- * Prepares a test run. Starts a PostgreSQL server with a migrated template database. Builds the service unless there is
- * a build of the same sources. Also unpacks the browser and downloads the browser SDK in advance. Unit tests skip all of
- * this. In-process tests need only the database.
+ * Prepares a test run. Starts a PostgreSQL server with a migrated template database, and prepares the tests that start the
+ * service. Unit tests skip both. In-process tests need only the database.
  */
 export default async function setUp({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (vitest.projects.every(({ name }) => WITHOUT_DATABASE.has(name))) return undefined;
-  const needsBuild = !vitest.projects.every(({ name }) => WITHOUT_BUILD.has(name));
+  const needsService = !vitest.projects.every(({ name }) => WITHOUT_SERVICE.has(name));
   removeStaleFiles(os.tmpdir(), 'identity-link-tests-');
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-'));
   let postgres: EmbeddedPostgres | undefined;
@@ -33,30 +26,30 @@ export default async function setUp({ vitest }: TestProject): Promise<(() => Pro
     await postgres?.stop();
     rmSync(folder, { recursive: true, force: true });
   };
-  const migrated = async () => {
+  const startDatabase = async () => {
     postgres = await startPostgres({ folder: path.join(folder, 'postgres'), durable: false });
-    await postgres.createDatabase(TEMPLATE);
     await deployMigrations(postgres.url(TEMPLATE));
     process.env[SERVER_VARIABLE] = postgres.url('postgres');
   };
-  // Both settle before an error is thrown, so that `tearDown` can stop the server.
-  const needed = Promise.allSettled([migrated(), ...(needsBuild ? [buildIfChanged()] : [])]);
-  const helpful = needsBuild ? [prepareBrowser(), prefetchClerkJs(clerkJsFolder)] : [];
-  for (const result of await Promise.allSettled(helpful)) {
-    // Most tests run without these. The tests that need them fail with their own message.
-    if (result.status === 'rejected') process.stderr.write(`${messageOf(result.reason)}\n`);
-  }
-  try {
-    for (const result of await needed) if (result.status === 'rejected') throw result.reason;
-    process.env[RESPONSES_FOLDER_VARIABLE] = path.join(folder, 'responses');
-    mkdirSync(process.env[RESPONSES_FOLDER_VARIABLE]);
-  } catch (error) {
+  const prepareServices = async () => {
+    // Imported here, because loading its packages takes longer than a file of in-process tests.
+    const services = await import('./prepare-services');
+    return services.prepareServices(path.join(folder, 'responses'));
+  };
+  // Both preparations settle before an error is thrown, so that `tearDown` can stop the server.
+  const [database, services] = await Promise.allSettled([
+    startDatabase(),
+    needsService ? prepareServices() : undefined,
+  ]);
+  for (const result of [database, services]) {
+    if (result.status === 'fulfilled') continue;
     await tearDown();
-    throw error;
+    throw result.reason;
   }
+  const check = services.status === 'fulfilled' ? services.value : undefined;
   return async () => {
     try {
-      expectAllDocumentedSeen();
+      check?.();
     } finally {
       await tearDown();
     }

@@ -1,6 +1,6 @@
 import { afterAll, onTestFinished } from 'vitest';
 
-/** Stops a resource after the tests of the file, in reverse order of the calls. Returns the resource. */
+/** Stops a resource after the tests of the file. The resource that was passed last stops first. Returns the resource. */
 export function stopAfterAll<T extends { stop(): unknown } | { close(): unknown }>(started: T): T {
   afterAll(() => ('stop' in started ? started.stop() : started.close()));
   return started;

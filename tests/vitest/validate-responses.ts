@@ -3,8 +3,8 @@ import { validateResponse } from '../harness/openapi';
 import { watchResponses } from '../harness/responses';
 import { record } from './documented-responses';
 
-// Checks the responses that the request helpers of a test receive. For each path that it covers, lib/api/openapi.json must
-// describe the status, the headers and the body of the response.
+// Checks the responses that the request helpers of a test receive. If lib/api/openapi.json covers the path of the request, the
+// document must describe the status, the headers and the body of the response.
 
 const errors = new Set<string>();
 const seen = new Set<string>();

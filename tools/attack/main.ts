@@ -9,7 +9,7 @@ import { hostileRequests } from '../../tests/harness/hostile/hostile-request';
  * `-- --requests 20000 --seed 7` changes the number of requests and the seed. The same seed generates the same requests.
  *
  * `npm run attack -- --cost`: measures the CPU time of requests of growing size. Fails if a request takes more than 60
- * ms or more than 5 times the time of an ordinary request to the same address, or if the time grows faster than the
+ * ms or more than 5 times the time of an ordinary (small) request to the same address, or if the time grows faster than the
  * size. Some requests to the webhook have other limits. Requires Linux. `--only '/sign-in query'` measures only the
  * requests whose method, path and dimension match this regular expression. `--quick` measures fewer sizes.
  */
@@ -23,7 +23,7 @@ const { values } = parseArgs({
   },
 });
 
-async function attackAnswers(): Promise<void> {
+async function attackWithHostileRequests(): Promise<void> {
   const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed);
   console.log(`seed ${seed}`);
   await withService({ environment: { CLERK_FAPI_URL: '' } }, async (service) => {
@@ -37,9 +37,9 @@ async function attackAnswers(): Promise<void> {
 }
 
 if (values.cost) {
-  // This module reads /proc when it is loaded, so it is imported only for `--cost`.
+  // cost/main.ts reads /proc when it is loaded, so it is imported only for `--cost`.
   const { attackCosts } = await import('./cost/main');
   await attackCosts({ only: values.only, quick: values.quick });
 } else {
-  await attackAnswers();
+  await attackWithHostileRequests();
 }

@@ -13,11 +13,12 @@ import { SECRET_KEY } from '../../tests/harness/keys';
 import { residentMegabytes } from '../../tests/harness/proc';
 
 /**
- * `npm run bench:backfill`: backfills the users of the emulator (`--users`, default 100,000). Two thirds of the users
- * share their creation time with other users. During the run, the provider responds with 429s, 500s and connection resets,
- * and users sign up and are deleted. The command is killed half-way and run again. `-- --calm` measures the rate of a single
- * run without failures, sign-ups and deletions. Exits with 1 if the command fails, if a user that existed during the whole
- * run is not linked exactly once, or if memory grew in a run of more than a minute.
+ * `npm run bench:backfill`: creates users in the Clerk emulator (`--users`, default 100,000) and links them with the command
+ * `users:backfill`. Two thirds of the users share their creation time with other users. During the run, the Backend API fails
+ * with 429s, 500s and connection resets, and users sign up and are deleted. This tool kills the command when half of the users
+ * are linked, and then runs it again. `-- --calm` measures the rate of a single run without failures, sign-ups and deletions.
+ * Exits with 1 if the command fails, if a user that existed during the whole run is not linked exactly once, or if memory grew
+ * by a quarter in a run of more than a minute.
  */
 const { values } = parseArgs({
   options: { users: { type: 'string', default: '100000' }, calm: { type: 'boolean', default: false } },
@@ -49,6 +50,7 @@ async function forward({ url, headers }: IncomingMessage, response: ServerRespon
   const upstream = await fetch(`${provider.url}${url}`, { headers: { authorization } });
   response.writeHead(upstream.status, Object.fromEntries(upstream.headers)).end(await upstream.text());
 }
+/** Server between the command and the emulator. It fails some requests. */
 const front = await startStubServer(async (request, response) => {
   calls += 1;
   if (values.calm) return forward(request, response);
@@ -79,7 +81,7 @@ const environment = {
   CLERK_API_URL: front.url,
 };
 const memory: number[] = [];
-/** Adds a sample. Ignores 0, the value of a process that is ending. */
+/** Adds a memory sample. Ignores 0, which is the value of a process that is exiting. */
 const addSample = (megabytes: number) => void (megabytes > 0 && memory.push(megabytes));
 
 /** Runs the command `users:backfill`. Kills it when the table has `killAt` rows. */
@@ -114,8 +116,11 @@ const grew = (last ?? 0) > MAX_GROWTH * (first ?? 0) && finished.seconds > 60;
 console.table({
   users: count,
   failures: values.calm ? 'none: --calm' : 'on every fifth or sixth request',
-  'sign-ups, deletions during the run': `${signedUp.length}, ${deleted.size}`,
-  'responses 429, 500, resets': Object.values(failures).join(', '),
+  'sign-ups during the run': signedUp.length,
+  'deletions during the run': deleted.size,
+  'responses with 429': failures['429'],
+  'responses with 500': failures['500'],
+  'connection resets': failures.reset,
   'rows when killed': killed ? before.length : 'not killed',
   'output of the last run': finished.stdout,
   'exit codes': [killed?.exit, finished.exit].join(', '),
@@ -123,7 +128,9 @@ console.table({
   'users per second in the last run': Math.round((linked.length - before.length) / finished.seconds),
   missed: missed.length,
   duplicates,
-  'megabytes, first and last quarter, maximum': `${Math.round(first ?? 0)}, ${Math.round(last ?? 0)}, ${Math.round(Math.max(...memory))}`,
+  'megabytes in the first quarter': Math.round(first ?? 0),
+  'megabytes in the last quarter': Math.round(last ?? 0),
+  'maximum megabytes': Math.round(Math.max(...memory)),
 });
 if (missed.length + duplicates > 0 || finished.exit !== 0 || grew) process.exitCode = 1;
 await front.stop();

@@ -9,14 +9,17 @@ import { inParallel } from '../../tests/harness/parallel';
 import { me, tokenFor } from '../../tests/harness/requests';
 
 /**
- * `npm run failover`: measures what clients of two service processes see during failovers under load. The synchronous
- * standby replaces a primary database that is killed, and then one that stops responding. An empty cache replaces the
- * cache. The service is not restarted. Exits with 1 if an acknowledged user is missing, a user gets two ids or a response
- * is unexpected.
+ * `npm run failover`: sends requests to two service processes during three failovers and measures the effect on the clients:
+ * - The primary database is killed, and the synchronous standby replaces it.
+ * - The primary database stops responding, and the synchronous standby replaces it.
+ * - An empty cache replaces the cache.
+ *
+ * The service is not restarted. Exits with 1 if a request got a 200 or 201 but its user has no row, if a user gets two ids or
+ * if a response is unexpected.
  */
 const PROCESSES = 2;
 const CALM_MS = 5_000;
-/** Time between the loss and the promotion. It is between the timeout of a query (3 s) and that of a registration (8 s). */
+/** Time without a primary database. Longer than the timeout of a query (3 s), shorter than that of a registration (8 s). */
 const OUTAGE_MS = 6_000;
 const CACHED_USERS = 1_000;
 
@@ -61,8 +64,10 @@ async function failOverDatabase(isSilent: boolean): Promise<void> {
     report(
       isSilent ? 'database: the primary stops responding' : 'database: the primary is killed',
       {
-        'seconds until the standby had the address': toSeconds(switched - lost),
-        'seconds from then until each process registered a user': toSeconds(Math.max(...recovered)),
+        'seconds until the standby replaced the primary': toSeconds(switched - lost),
+        'seconds from the replacement until each process registered a user': toSeconds(
+          Math.max(...recovered),
+        ),
         'users acknowledged': burst.acknowledged().size,
         'responses with 500': count([500]),
         'undocumented responses': undocumented,
@@ -110,13 +115,13 @@ async function failOverCache(): Promise<void> {
       'cache: an empty cache takes over the address',
       {
         users: CACHED_USERS,
-        'requests, one per user and process': requests.length,
-        'seconds for these requests': seconds,
+        'requests (one per user and process)': requests.length,
+        'seconds for all requests': seconds,
         'cache misses': misses,
         'database statements': statements,
         'database statements when all requests were repeated': later,
         'responses other than 200 before the failover': failedBefore,
-        'responses other than 200 after it': failed - failedBefore,
+        'responses other than 200 after the start of the failover': failed - failedBefore,
         'users with several ids': userIds.size - CACHED_USERS,
       },
       failed > 0 || userIds.size !== CACHED_USERS || statements > misses,

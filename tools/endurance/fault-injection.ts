@@ -17,24 +17,28 @@ const FAULTS: readonly Fault[] = [
 ];
 
 /**
- * Time after an injected failure during which requests may still fail, because the service detects a dead connection
- * after 3 s or more.
+ * Time after an injected failure during which requests may still fail, because the service needs 3 s or more to detect a dead
+ * connection.
  */
 const RECOVERY_MILLISECONDS = 10_000;
-/** Number of periods. Calm periods and injected failures alternate and have the same length. */
+/** Number of periods of a run: one for each failure, and a calm period of the same length before and after each failure. */
 const PERIODS = 2 * FAULTS.length + 1;
 
-/** Minimum length of a run. In a shorter run, the recovery from a failure would take up the calm period after it. */
+/** Minimum length of a run. In a shorter run, a calm period would end before the service has recovered. */
 export const SHORTEST_SECONDS = (PERIODS * RECOVERY_MILLISECONDS) / 1000;
 
+/** Period of an injected failure, as values of `performance.now()`. */
 interface Window extends Fault {
   readonly from: number;
   to: number;
 }
 
-/** The injected failures. All times are values of `performance.now()`. */
+/** The injected failures so far. */
 export interface FaultLog {
-  /** Returns the injected failure that may have affected a request, or undefined if there was none. */
+  /**
+   * Returns the injected failure that may have affected a request, or undefined if there was none. The times are values of
+   * `performance.now()`.
+   */
   during(request: { started: number; ended: number }, dependency?: Fault['dependency']): Fault | undefined;
 }
 

@@ -69,9 +69,9 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
   const states = new Map<string, Outcome[]>();
   for (const outcome of outcomes) {
     const fault = faults.during(outcome);
-    const state = fault ? `${fault.dependency}: ${fault.treatment}` : 'calm';
-    const others = states.get(state);
-    if (others) others.push(outcome);
+    const state = fault ? `${fault.dependency}: ${fault.treatment}` : 'no injected failure';
+    const outcomesOfState = states.get(state);
+    if (outcomesOfState) outcomesOfState.push(outcome);
     else states.set(state, [outcome]);
   }
   let unexplained = 0;
@@ -85,11 +85,11 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
       requests: all.length,
       'p50 ms': Math.round(percentile(durations, 0.5)),
       'p99 ms': Math.round(percentile(durations, 0.99)),
-      'failed, explained': failed.length - unexplainedHere.length,
-      'failed, unexplained': unexplainedHere.length,
+      'explained failures': failed.length - unexplainedHere.length,
+      'unexplained failures': unexplainedHere.length,
     };
     for (const { kind, status } of unexplainedHere.slice(0, 5))
-      console.error(`unexplained: ${kind.name} ${status}`);
+      console.error(`unexplained failure: ${kind.name}: ${status ?? 'no response'}`);
   }
   console.table(table);
   return unexplained;
@@ -97,7 +97,7 @@ function report(outcomes: readonly Outcome[], faults: FaultLog): number {
 
 await withService({ processes: Number(values.processes), environment: limitedHeap }, async (service) => {
   const traffic = await prepareTraffic(service);
-  // This load is not measured. The heap reaches its normal size during it.
+  // This load is not measured. It lets the heap reach its normal size.
   const warmUp = performance.now() + Number(values.seconds) * 100;
   await generateLoad(service, traffic, () => performance.now() < warmUp);
 
@@ -128,7 +128,7 @@ await withService({ processes: Number(values.processes), environment: limitedHea
     ...(unexplained > 0
       ? [`${unexplained} requests failed, and an injected database failure does not explain them`]
       : []),
-    ...(violations.length > 0 ? ['the history of the calls is not admitted'] : []),
+    ...(violations.length > 0 ? ['the history of the calls is not linearizable'] : []),
     ...(traffic.undelivered.size > 0 ? ['an event was not acknowledged'] : []),
     ...(memoryGrew(memory) ? ['memory grew'] : []),
   ];

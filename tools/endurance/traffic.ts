@@ -25,7 +25,7 @@ export interface Kind {
 
 const CACHED_USERS = 100;
 
-/** Valid and invalid requests, and the history of the valid ones. */
+/** The mix of valid and invalid requests, and the history of the valid requests. */
 export interface Traffic {
   readonly kinds: readonly Kind[];
   readonly calls: readonly Call[];
@@ -36,7 +36,7 @@ export interface Traffic {
   redeliver(): Promise<void>;
 }
 
-/** Prepares the traffic. Fills the cache with the users whose requests are to be cache hits. */
+/** Prepares the traffic. Registers and caches each `cached` and `uncached` user with one request. */
 export async function prepareTraffic(service: TestService): Promise<Traffic> {
   const { idp, kv } = service;
   const calls: Call[] = [];
@@ -81,7 +81,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
 
   const kinds: Kind[] = [
     {
-      name: 'hit',
+      name: 'cache hit',
       share: 45,
       statuses: [200],
       needsDatabase: false,
@@ -91,7 +91,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       },
     },
     {
-      name: 'miss',
+      name: 'cache miss',
       share: 10,
       statuses: [200],
       needsDatabase: true,
@@ -112,7 +112,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       },
     },
     {
-      name: 'register, new',
+      name: 'registration of a new user',
       share: 12,
       // 200 if another request has registered the same id first.
       statuses: [200, 201],
@@ -120,42 +120,42 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       send: (url) => registerBy(url, nextId()),
     },
     {
-      name: 'register, again',
+      name: 'registration of a recent user',
       share: 4,
       statuses: [200, 201],
       needsDatabase: true,
       send: (url) => registerBy(url, recentId()),
     },
     {
-      name: 'event, new',
+      name: 'event of a new user',
       share: 10,
       statuses: [200],
       needsDatabase: true,
       send: (url) => sendEvent(url, nextId()),
     },
     {
-      name: 'event, again',
+      name: 'event of a recent user',
       share: 5,
       statuses: [200],
       needsDatabase: true,
       send: (url) => sendEvent(url, recentId()),
     },
     {
-      name: 'bad signature',
+      name: 'event with an invalid signature',
       share: 3,
       statuses: [400],
       needsDatabase: false,
       send: (url) => deliver(url, userCreated('user_forged'), signatureHeaders(userCreated('user_else'))),
     },
     {
-      name: 'no session',
+      name: 'request without a session',
       share: 4,
       statuses: [401],
       needsDatabase: false,
       send: (url) => send(`${url}/users/v1/me`),
     },
     {
-      name: 'bad body',
+      name: 'registration with an invalid body',
       share: 2,
       statuses: [400],
       needsDatabase: false,

@@ -12,9 +12,10 @@ import { me, tokenFor } from '../../tests/harness/requests';
 import { type ServiceProcess, startServiceProcess, type TestService } from '../../tests/harness/service';
 
 /**
- * `npm run upgrade`: runs the last release and this checkout together with one database and one cache. Tests an upgrade
- * with `npm run db:deploy` and a rollback under load. Exits with 1 if a response is not a success, if a user does not
- * have exactly one row and one id, or if one version does not find an id that the other version cached.
+ * `npm run upgrade`: runs the last release and this checkout together with one database and one cache. While requests arrive,
+ * this command migrates the database with `npm run db:deploy`, upgrades to this checkout and rolls back to the release. Exits
+ * with 1 if a response is not a success, if a user does not have exactly one row and one id, or if one version does not find an
+ * id that the other version cached.
  *
  * Installs and builds the release in a temporary folder, which takes minutes. Requires the git history back to the
  * release.
@@ -67,8 +68,8 @@ async function deploy(folder: string, databaseUrl: string): Promise<void> {
 const problems: string[] = [];
 
 /**
- * Sends requests for the users of a seed to the processes. A second call with the same seed checks that these users keep
- * their ids.
+ * Sends requests to the processes. The number `seed` determines the users of these requests. A second call with the same
+ * number checks that the same users keep their ids.
  */
 async function sendTraffic(service: TestService, processes: readonly ServiceProcess[], seed: number) {
   const options = { users: USERS, concurrency: CONCURRENCY, seed };
@@ -107,7 +108,7 @@ try {
     {
       checkout: release,
       async databaseUrl({ pool, url }) {
-        // The test database already has the migrations of this checkout.
+        // The test database has the tables of this checkout. The release must start with its own tables.
         await pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
         await deploy(release, url);
         return url;
@@ -131,18 +132,34 @@ try {
       };
       const nothing = async () => undefined;
       try {
-        await during(`${version} during the migration`, 1, [old], () => deploy(HERE, database.url));
-        const current = await during(`${version}, checkout starting`, 2, [old], () => start(HERE));
-        await during('both, new users', 3, [old, current], nothing);
-        await during('both, the same users again', 3, [current, old], nothing);
-        await during(`both, users of ${version}`, 1, [current, old], nothing);
+        await during(`requests to ${version} during the migration`, 1, [old], () =>
+          deploy(HERE, database.url),
+        );
+        const current = await during(`requests to ${version} while the checkout starts`, 2, [old], () =>
+          start(HERE),
+        );
+        await during('requests of new users to both versions', 3, [old, current], nothing);
+        await during('requests of the same users to both versions', 3, [current, old], nothing);
+        await during(
+          `requests of the first users of ${version} to both versions`,
+          1,
+          [current, old],
+          nothing,
+        );
         await checkSharedCache(service, old, current);
-        await during(`checkout, ${version} stopping`, 4, [current], () => old.stop());
-        const back = await during(`checkout, ${version} starting`, 5, [current], () => start(release));
-        await during('both, new users', 6, [current, back], nothing);
-        await during('both, users of the checkout', 4, [back, current], nothing);
+        await during(`requests to the checkout while ${version} stops`, 4, [current], () => old.stop());
+        const back = await during(`requests to the checkout while ${version} starts`, 5, [current], () =>
+          start(release),
+        );
+        await during('requests of new users to both versions', 6, [current, back], nothing);
+        await during(
+          'requests of the first users of the checkout to both versions',
+          4,
+          [back, current],
+          nothing,
+        );
         await checkSharedCache(service, current, back);
-        await during(`${version}, checkout stopping`, 6, [back], () => current.stop());
+        await during(`requests to ${version} while the checkout stops`, 6, [back], () => current.stop());
       } finally {
         for (const process of started) await process.stop();
       }

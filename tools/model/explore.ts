@@ -20,7 +20,7 @@ export interface Exploration {
   readonly broken?: { readonly guarantee: string; readonly trace: readonly string[] };
 }
 
-/** The step that first reached a state, and the arrival in the previous state. */
+/** The step that first reached a state, and the arrival (`from`) at the state before this step. */
 interface Arrival {
   readonly from: Arrival | undefined;
   readonly label: string;
@@ -33,8 +33,8 @@ function traceTo(arrival: Arrival | undefined): string[] {
 }
 
 /**
- * Visits the states of a model in breadth-first order, each once. Stops at the first state after a step that breaks a
- * guarantee. Because of the order, no shorter trace leads to such a state.
+ * Visits the states of a model in breadth-first order, each once. Stops at the first state after the initial state that breaks
+ * a guarantee. Because of the order, no shorter trace leads to such a state.
  */
 export function explore<S>({ initial, steps, brokenGuarantee }: Model<S>): Exploration {
   const startedAt = performance.now();

@@ -25,7 +25,7 @@ import {
 // lib/users/forget.ts. A step is one statement of the database, one command of the cache, or one failure. PostgreSQL and the
 // cache run each statement or command atomically. Between two steps of a call, any other step can happen.
 
-/** Returns the model, with at most one weakness. */
+/** Returns the model. `weakness` is a change of the service that breaks a guarantee. */
 export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weakness): Model<State> {
   const isWeak = (name: Weakness) => name === weakness;
 
@@ -49,8 +49,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
   }
 
   /**
-   * Responds to a call that the user is forgotten. A call that shares this result repeats alone, because its token may be
-   * newer. A call without a token of the user does not repeat.
+   * Responds to a call whose user is forgotten. A guard that shares this result repeats alone, because its token may be newer
+   * than the deletion. A webhook or registration does not repeat, because it has no token of the user.
    */
   function forgotten(state: State, call: Call): void {
     const user = userOf(state, call);
@@ -71,7 +71,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     }
   }
 
-  /** Ends the registration of a call, and that of the calls that share the result. */
+  /** Ends the registration of a call and of the calls that share its result. */
   function registered(state: State, call: Call, id: number, created: boolean): void {
     const sharers = sharingRegistration(state, call);
     const isForAll = isWeak('single-flight reports created to all callers');
@@ -114,7 +114,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     state.calls.push(call);
   }
 
-  /** Inserts a row unless one exists or the user is forgotten. The statement is atomic, and it decides every race. */
+  /** Inserts a row unless the user has a row or is forgotten. The statement is atomic, so it decides every race. */
   function insert(state: State, call: Call): void {
     const user = userOf(state, call);
     const isSkipped = user.isForgotten && !call.hasNewToken;
@@ -158,7 +158,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       }
     } else if (call.at === 'insert') insert(state, call);
     else if (call.at === 'find again') {
-      // The user is forgotten, or an operator has deleted the row of the winner.
+      // The user is forgotten, or an operator has deleted the row of the call that won the race.
       if (row === undefined) forgotten(state, call);
       else registered(state, call, row, call.created);
     } else {
@@ -168,27 +168,27 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     }
   }
 
-  /** Stores that the user is forgotten. The tokens of the calls in flight are from before. */
+  /** Stores that the user is forgotten. The tokens of the calls in flight are then older than the deletion. */
   function storeForgotten(state: State, user: UserState, forget: Forget): void {
     user.isForgotten = true;
     for (const call of state.calls) if (call.user === forget.user) call.hasNewToken = false;
   }
 
-  /** Runs the next step of the operator's command. If the cache is down, only the first step ends the command early. */
+  /** Runs the next step of the operator's command. If the cache is down, only the first step ends the command. */
   function advanceForget(state: State, forget: Forget): void {
     const user = userOf(state, forget);
     const tryUncache = () => {
       if (state.isCacheUp) uncache(user);
     };
     if (forget.at === 'uncache first') {
-      if (isWeak('forget deletes the row before the entry') || state.isCacheUp) forget.at = 'delete';
+      if (isWeak('forget deletes the row before the cache entry') || state.isCacheUp) forget.at = 'delete';
       else state.forget = null;
-      if (!isWeak('forget deletes the row before the entry')) tryUncache();
+      if (!isWeak('forget deletes the row before the cache entry')) tryUncache();
     } else if (forget.at === 'delete') {
       if (user.rows.length > 0) user.isForgetting = true;
       user.deleted.push(...user.rows);
       user.rows = [];
-      const isLater = isWeak('forget stores the entry of the user after the deletion');
+      const isLater = isWeak('forget marks the user as forgotten after the deletion');
       if (!isLater) storeForgotten(state, user, forget);
       forget.at = isLater ? 'store' : 'uncache';
     } else if (forget.at === 'store') {
@@ -199,13 +199,16 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       forget.at = 'wait';
     } else if (forget.at === 'wait') forget.at = 'uncache last';
     else {
-      if (!isWeak('forget does not delete the entry after the pause')) tryUncache();
+      if (!isWeak('forget does not delete the cache entry after the pause')) tryUncache();
       if (state.isCacheUp) user.isForgetting = false;
       state.forget = null;
     }
   }
 
-  /** The pause is longer than the deadline of a lookup, so it ends after the lookups that have read the deleted row. */
+  /**
+   * Returns true while the pause of the operator's command lasts. The pause is longer than the deadline of a lookup, so no
+   * lookup that has read the deleted row can write to the cache after the pause.
+   */
   const isWaiting = (state: State, forget: Forget) =>
     forget.at === 'wait' &&
     !isWeak('forget does not wait for lookups') &&
@@ -222,7 +225,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     const add = (label: string, change: (next: State) => void) => {
       const next: State = copy(state);
       change(next);
-      // The order of the calls has no meaning, so equal sets of calls are equal states.
+      // The order of the calls has no meaning. Sorting makes states with the same calls equal.
       if (next.calls.length > 1) next.calls.sort((one, other) => (rank(one) < rank(other) ? -1 : 1));
       found.push({ label, next });
     };
@@ -234,7 +237,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       });
     };
     const busy = new Set(state.calls.map(({ process }) => process));
-    // Processes without calls are alike, so a new call needs only one of them.
+    // Processes without calls are equivalent, so it is sufficient to start a call in one of them.
     const idle = Array.from({ length: processes }, (_, process) => process).filter((each) => !busy.has(each));
 
     for (const user of state.users.keys()) {
@@ -253,7 +256,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
           next.forget = { user, at: 'uncache first' };
         });
       if (state.users[user]?.cached !== 0)
-        add(`user ${user}: the entry expires`, (next) => uncache(next.users[user]));
+        add(`user ${user}: the cache entry expires`, (next) => uncache(next.users[user]));
     }
     for (const [index, { kind, user, process, at, isLate }] of state.calls.entries()) {
       if (at.startsWith('shares')) continue;

@@ -1,8 +1,8 @@
-/** Limits of the exploration. A step that is listed here happens at most this many times. */
+/** Limits of the exploration: the number of users, the number of processes, and the maximum number of each kind of step. */
 export interface Bounds {
   readonly users: number;
   readonly processes: number;
-  /** Requests through the guard, registrations, and webhook deliveries. Repeated ones are included. */
+  /** Requests through the guard, registrations and webhook deliveries, including repeated requests. */
   readonly guards: number;
   readonly registers: number;
   readonly deliveries: number;
@@ -16,7 +16,7 @@ export interface Bounds {
   readonly timeouts: number;
 }
 
-/** Changes that break a guarantee. `npm run model` shows that the exploration finds each of them. */
+/** Changes of the service that break a guarantee. `npm run model` checks that the exploration finds each broken guarantee. */
 export const WEAKNESSES = [
   'no unique key',
   'the insert replaces the row',
@@ -26,10 +26,10 @@ export const WEAKNESSES = [
   'the cache is written before the commit',
   'a cache hit writes the entry again',
   'a lookup writes to the cache after its deadline',
-  'forget deletes the row before the entry',
+  'forget deletes the row before the cache entry',
   'forget does not wait for lookups',
-  'forget does not delete the entry after the pause',
-  'forget stores the entry of the user after the deletion',
+  'forget does not delete the cache entry after the pause',
+  'forget marks the user as forgotten after the deletion',
   'the insert does not check forgotten users',
   'a call does not repeat a shared registration of a forgotten user',
   'the webhook is acknowledged before the commit',
@@ -37,6 +37,7 @@ export const WEAKNESSES = [
 ] as const;
 export type Weakness = (typeof WEAKNESSES)[number];
 
+/** A request with a session of the user, a call of the register route, or a delivery of `user.created`. */
 export type Kind = 'guard' | 'register' | 'webhook';
 
 /** A request in a process. `id` is 0 until it is known. */
@@ -44,7 +45,10 @@ export interface Call {
   readonly kind: Kind;
   readonly user: number;
   readonly process: number;
-  /** The next statement or command. A call that `shares` waits for the result of another call in the same process. */
+  /**
+   * The next step. `read` and `write` are commands of the cache. `find`, `insert` and `find again` are statements of the
+   * database. A call that `shares` waits for the result of another call in the same process.
+   */
   at: 'read' | 'find' | 'insert' | 'find again' | 'write' | 'shares guard' | 'shares register';
   id: number;
   created: boolean;
@@ -69,22 +73,25 @@ export interface UserState {
   ids: number;
   /** The cached id, or 0. */
   cached: number;
-  /** The entry was written while an operator was forgetting the user. */
+  /** The cache entry was written while an operator was forgetting the user. */
   cachedDuringForget: boolean;
   /** A row was deleted, and no later forget has reported success. */
   isForgetting: boolean;
-  /** The user has an entry. It does not expire in the model. */
+  /** The database marks the user as forgotten. In the model, this mark does not expire. */
   isForgotten: boolean;
-  /** The row was inserted for a token from before the deletion, or a newer token was rejected. */
+  /** The row was inserted for a token from before the deletion. */
   hasOldRow: boolean;
+  /** A token that is newer than the deletion was rejected. */
   isRejected: boolean;
-  /** The ids that callers got, the number of registrations that reported `created`, and whether a webhook was acknowledged. */
+  /** The ids that callers got. */
   returned: number[];
+  /** Number of registrations that reported `created`. */
   created: number;
+  /** A webhook was acknowledged. */
   isAcknowledged: boolean;
 }
 
-/** An operator's command that forgets a user. `at` is the next step. Only a weakness has the step `store`. */
+/** An operator's command that forgets a user. `at` is the next step. Only a weakened model has the step `store`. */
 export interface Forget {
   readonly user: number;
   at: 'uncache first' | 'delete' | 'store' | 'uncache' | 'wait' | 'uncache last';
@@ -137,7 +144,7 @@ export function uncache(user: UserState | undefined): void {
   if (user !== undefined) Object.assign(user, { cached: 0, cachedDuringForget: false });
 }
 
-/** Copies a state. Its values are plain, so this is several times faster than `structuredClone`. */
+/** Copies a state. Copying the known fields is several times faster than `structuredClone`. */
 export function copy(state: State): State {
   return {
     ...state,
@@ -158,10 +165,10 @@ export function brokenGuarantee({ users }: State): string | undefined {
     const { rows, deleted, cached, returned } = user;
     const ids = new Set([...rows, ...deleted, ...returned]);
     if (rows.length > 1 || ids.size > 1 + deleted.length)
-      return 'a user has one id until an operator forgets it';
+      return 'a user has one id until an operator forgets the user';
     if (user.created > 1 + deleted.length) return 'at most one response per link reports created';
     if (user.isAcknowledged && rows.length + deleted.length === 0 && !user.isForgotten)
-      return 'an acknowledged webhook has a row, or an operator has forgotten the user';
+      return 'the user of an acknowledged webhook has a row, or an operator has forgotten the user';
     if (user.isForgotten && user.hasOldRow && rows.length > 0)
       return 'only a newer token links a forgotten user again';
     if (user.isRejected) return 'a newer token is not rejected';

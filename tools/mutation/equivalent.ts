@@ -1,4 +1,7 @@
-/** A mutant that no test can catch, because it does not change what a caller can observe. */
+/**
+ * A mutant (the code of a file with one change) that no test can catch, because the change does not affect what a caller can
+ * observe.
+ */
 interface Equivalent {
   readonly file: string;
   /** The mutant, as `npm run mutation` prints it. */
@@ -6,10 +9,12 @@ interface Equivalent {
   readonly reason: string;
 }
 
+// Source lines of the mutants below.
 const ISSUES = "return { ok: false, status: 400, message: issues[0]?.message ?? 'Invalid input', fields };";
 
 const STATE =
   "const state = processState('database', (): { connection?: ReturnType<typeof connect> | undefined } =";
+// The literals are split, because the linter rejects `${` in a string without a template.
 const READ =
   'const read = (part: string) => headers.get(`svix-$' +
   '{part}`) ?? headers.get(`webhook-$' +
@@ -20,7 +25,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     file: 'lib/concurrency/batch-loader.ts',
     mutant: 'if (open?.keys === keys) open = undefined; | open?.keys → open.keys',
     reason:
-      'Batches are sent in the order in which they were opened, so one is open until the last one is sent.',
+      'Batches are sent in the order in which they were opened, so `open` is set whenever a batch is sent.',
   },
   {
     file: 'lib/guard-action.ts',
@@ -45,12 +50,12 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'lib/crypto/webhook-signature.ts',
     mutant: "const [version, signature = ''] = entry.split(','); | '' → \"Stryker was here!\"",
-    reason: 'Neither text is a signature.',
+    reason: 'Neither the empty text nor its replacement is a signature.',
   },
   {
     file: 'lib/crypto/webhook-signature.ts',
     mutant: `${READ} | '' → "Stryker was here!"`,
-    reason: 'Neither text is a valid id, timestamp or signature.',
+    reason: 'Neither the empty text nor its replacement is a valid id, timestamp or signature.',
   },
   {
     file: 'lib/crypto/webhook-signature.ts',

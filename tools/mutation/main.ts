@@ -13,16 +13,16 @@ import {
 } from './report';
 import { changedLines, git, isInScope, patternOf, type Scope } from './scope';
 
-// `npm run mutation [-- <file or folder>... | --since <commit>] [--force]`: changes the code of lib/ in one place at a time
-// and checks that a unit test or, if none does, an in-process test fails. Updates docs/testing.md. `--since` changes only
-// the lines that differ from a commit. Exits with 1 if a mutant survives that equivalent.ts does not list. Results of
-// unchanged code and tests are reused unless `--force` is set.
+// `npm run mutation [-- <file or folder>... | --since <commit>] [--force]`: runs Stryker on lib/. A mutant is the code with a
+// change in one place. A unit test must fail for each mutant. If no unit test fails, an in-process test must fail. Exits with 1
+// if a mutant survives and equivalent.ts does not list it. `--since` tests only mutants of the lines that differ from a commit.
+// Without `--since`, updates docs/testing.md. Reuses the results of unchanged code and tests unless `--force` is set.
 
 const FOLDER = import.meta.dirname;
 const PAGE = 'docs/testing.md';
-/** The results of the last run of each file. */
+/** File with the last results of each source file. */
 const RESULTS = '.local/mutation/results.json';
-/** Files without code, and files that commands write. */
+/** Generated files, and files that contain only types. */
 const EXCLUDED = ['!lib/generated/**', '!lib/**/*.d.ts', '!lib/routing/routes.ts'];
 
 function fail(message: string): never {
@@ -39,13 +39,13 @@ const { values, positionals } = parseArgs({
   options: { since: { type: 'string' }, force: { type: 'boolean', default: false } },
 });
 
-/** Stryker has a lock file of its own, so that `npm ci` of the project does not install its 177 packages. */
+/** Installs Stryker. Its 177 packages have a separate lock file, so that `npm ci` of the project does not install them. */
 function install(): void {
   const [wanted, installed] = ['package-lock.json', 'node_modules/.package-lock.json'].map((file) =>
     statSync(path.join(FOLDER, file), { throwIfNoEntry: false }),
   );
   if ((installed?.mtimeMs ?? 0) >= (wanted?.mtimeMs ?? 0)) return;
-  // Stryker uses the Vitest of the project.
+  // With `--legacy-peer-deps`, npm does not install Vitest, because Stryker uses the Vitest of the project.
   execFileSync('npm', ['ci', '--legacy-peer-deps', '--no-audit', '--no-fund'], {
     cwd: FOLDER,
     stdio: 'inherit',
@@ -57,13 +57,13 @@ const chosen = (positionals.length === 0 ? ['lib'] : positionals).map((name) => 
 }));
 const scopes: Scope[] = values.since === undefined ? chosen : changedLines(values.since);
 if (scopes.length === 0) {
-  process.stdout.write('No line of lib/ differs.\n');
+  process.stdout.write(`No line of lib/ differs from ${values.since}.\n`);
   process.exit(0);
 }
 const section = /(<!-- npm run mutation -->\n)[\s\S]*?(<!-- end -->)/;
 if (!section.test(readFileSync(PAGE, 'utf8'))) fail(`${PAGE} does not contain the section of this command.`);
 
-/** Runs Stryker with the tests of these projects and returns the results. */
+/** Runs Stryker with the unit tests or the in-process tests. Returns the results in `scopes`. */
 function run(tests: 'unit' | 'in-process', patterns: readonly string[]): Result[] {
   const report = `.local/mutation/${tests}/report.json`;
   rmSync(report, { force: true });
@@ -93,7 +93,9 @@ process.stdout.write(`\n${scoreTable(results)}\n`);
 if (values.since === undefined) {
   const all = storeResults(RESULTS, results);
   for (const { file, mutant } of staleEntries(all))
-    process.stderr.write(`equivalent.ts lists a mutant that did not survive: ${file}: ${mutant}\n`);
+    process.stderr.write(
+      `equivalent.ts lists a mutant that was caught or no longer exists: ${file}: ${mutant}\n`,
+    );
   const commit = git('describe', '--always', '--dirty').trim();
   const date = new Date().toISOString().slice(0, 10);
   const text = `Measured files at ${commit}, ${date}:\n\n${scoreTable(all)}`;

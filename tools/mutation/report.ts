@@ -13,11 +13,13 @@ const Report = z.object({
   files: z.record(z.string(), z.object({ source: z.string(), mutants: z.array(Mutant) })),
 });
 
-/** A mutant that counts. Stryker also reports mutants that do not compile or end the test runner. */
+/**
+ * Result of a mutant (the code with one change). A mutant that does not compile or that crashes the test runner has no result.
+ */
 export interface Result {
   readonly file: string;
   readonly line: number;
-  /** The place of the mutant as Stryker expects it, for example `lib/log.ts:3:5-3:20`. */
+  /** The position of the mutant in the format of Stryker, for example `lib/log.ts:3:5-3:20`. */
   readonly range: string;
   /** The line of the mutant, the replaced code and the replacement. */
   readonly text: string;
@@ -43,7 +45,10 @@ function textOf(lines: readonly string[], { location, replacement = '' }: z.infe
   return `${shorten(lines[start.line - 1] ?? '')} | ${shorten(replaced.join('\n'))} → ${shorten(replacement)}`;
 }
 
-/** Reads a report of Stryker. Throws an error if a mutant has a result although no test ran. */
+/**
+ * Reads a report of Stryker. Throws an error if a mutant was killed although no test ran. A mutant without a test that could
+ * notice it survives.
+ */
 export function readReport(file: string): Result[] {
   const { files } = Report.parse(JSON.parse(readFileSync(file, 'utf8')));
   return Object.entries(files).flatMap(([name, { source, mutants }]) => {
@@ -53,9 +58,8 @@ export function readReport(file: string): Result[] {
       if (outcome === undefined) return [];
       const { start, end } = mutant.location;
       const { line } = start;
-      const isTested = mutant.status === 'Killed' || mutant.status === 'Survived';
-      if (isTested && !mutant.testsCompleted)
-        throw new Error(`${name}:${line}: the mutant is ${mutant.status}, but no test was completed.`);
+      if (mutant.status === 'Killed' && !mutant.testsCompleted)
+        throw new Error(`${name}:${line}: the mutant is killed, but no test was completed.`);
       const text = textOf(lines, mutant);
       const isEquivalent =
         outcome === 'survived' && EQUIVALENT.some((each) => each.file === name && each.mutant === text);
@@ -66,7 +70,7 @@ export function readReport(file: string): Result[] {
   });
 }
 
-/** Removes errors of the test runner from the stored results, so that the next run tries these mutants again. */
+/** Deletes the stored results of mutants that crashed the test runner, so that the next run tests these mutants again. */
 export function dropErrors(file: string): void {
   if (!existsSync(file)) return;
   const report = JSON.parse(readFileSync(file, 'utf8'));
@@ -79,14 +83,14 @@ export function dropErrors(file: string): void {
   writeFileSync(file, JSON.stringify(report));
 }
 
-/** Adds the results of a second run of the survivors. */
+/** Returns the results of the first run, with the outcome `caught` for each mutant that the second run (`again`) caught. */
 export function combine(results: readonly Result[], again: readonly Result[]): Result[] {
   const keyOf = ({ range, text }: Result) => `${range} ${text}`;
   const caught = new Set(again.filter(({ outcome }) => outcome === 'caught').map(keyOf));
   return results.map((each) => (caught.has(keyOf(each)) ? { ...each, outcome: 'caught' } : each));
 }
 
-/** Replaces the stored results of these files. Returns the results of all files that still exist. */
+/** Replaces the stored results of the files in `results`. Returns the stored results of all files that still exist. */
 export function storeResults(path: string, results: readonly Result[]): Result[] {
   const stored: Result[] = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : [];
   const files = new Set(results.map(({ file }) => file));
@@ -95,7 +99,7 @@ export function storeResults(path: string, results: readonly Result[]): Result[]
   return all;
 }
 
-/** Returns the listed mutants of these files that did not survive, or do not exist any more. */
+/** Returns the entries of `EQUIVALENT` with a mutant that was caught or no longer exists. Skips files without results. */
 export const staleEntries = (results: readonly Result[]) =>
   EQUIVALENT.filter(({ file, mutant }) => {
     const ofFile = results.filter((each) => each.file === file);
@@ -114,7 +118,7 @@ export function scoreTable(results: readonly Result[]): string {
   const cells = [...rows].toSorted().map(([group, all]) => {
     const files = new Set(all.map(({ file }) => file));
     const [first = group] = files;
-    // A folder with one measured file has the name of that file.
+    // The row of a folder with one measured file has the name of that file.
     const name = files.size === 1 ? first : group;
     const count = (outcome: Result['outcome']) => all.filter((each) => each.outcome === outcome).length;
     const score = (100 * count('caught')) / all.length;

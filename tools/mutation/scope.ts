@@ -4,7 +4,7 @@ import type { Result } from './report';
 /** Runs git and returns its output. */
 export const git = (...args: readonly string[]): string => execFileSync('git', args, { encoding: 'utf8' });
 
-/** Lines to change. */
+/** Lines in which mutants (the code with one change) are tested: all lines of a path, or the lines `from` to `to` of a file. */
 export interface Scope {
   /** A file, or a folder. */
   readonly path: string;
@@ -35,7 +35,7 @@ export function changedLines(commit: string): Scope[] {
   return lines;
 }
 
-/** Returns the lines as Stryker expects them, for example `lib/log.ts:3-7`. */
+/** Returns the lines in the format of Stryker's option `--mutate`, for example `lib/log.ts:3-7`. */
 export const patternOf = ({ path, from, to }: Scope): string =>
   from !== undefined ? `${path}:${from}-${to}` : path.endsWith('.ts') ? path : `${path}/**/*.ts`;
 

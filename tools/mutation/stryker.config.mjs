@@ -1,4 +1,6 @@
-/** Options of Stryker. `npm run mutation` adds the files and the commit. Paths start at the folder of the project. */
+/**
+ * Options of Stryker. `npm run mutation` adds the files and lines to mutate. Paths are relative to the folder of the project.
+ */
 const run = process.env.MUTATION_RUN;
 
 export default {
@@ -6,7 +8,8 @@ export default {
   plugins: ['@stryker-mutator/vitest-runner'],
   vitest: { configFile: 'tools/mutation/vitest.config.ts', pool: 'forks' },
   coverageAnalysis: 'perTest',
-  // Without them, mutants of module-level code would count as survivors, although no test has run.
+  // Tests mutants (copies of the code with one change) of module-level code, too. With `true`, Stryker would skip these
+  // mutants.
   ignoreStatic: false,
   // Stryker reads a tsconfig.json with an API that TypeScript 7 does not have.
   tsconfigFile: 'none',
@@ -22,7 +25,7 @@ export default {
   timeoutMS: 10_000,
   timeoutFactor: 4,
   warnings: { slow: false },
-  // The command prints its own table, and decides about its exit code.
+  // tools/mutation/main.ts prints its own table and sets the exit code.
   thresholds: { high: 95, low: 90, break: null },
   allowEmpty: true,
 };

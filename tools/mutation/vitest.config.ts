@@ -4,10 +4,10 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import base from '../../vitest.config';
 
-/** The unit tests, and in a second run the in-process tests. */
+/** Names of the Vitest projects of a run. The first run uses the unit tests, the second run uses the in-process tests. */
 const PROJECTS: readonly unknown[] =
   process.env['MUTATION_RUN'] === 'in-process' ? ['in-process'] : ['unit', 'unit-react-server'];
-/** Tests of other folders, and tests that take seconds and check what faster tests check as well. */
+/** Unit tests of code outside of lib/, and slow unit tests of guarantees that faster tests check as well. */
 const EXCLUDED = [
   'cost-*',
   'interleavings',
@@ -19,14 +19,19 @@ const EXCLUDED = [
   'state-file',
 ];
 
-/** Limits for a mutant that never settles. Tests of the unchanged code take far less. */
+/**
+ * Time limits for tests, because a mutant (the code with one change) can hang a test. Without a mutant, tests take far less.
+ */
 const LIMITS = {
   testTimeout: 30_000,
   hookTimeout: 30_000,
   expect: { poll: { timeout: 5_000 } },
 };
 
-/** Runs the test file with the name of the changed file first, and then the small ones, because the first failure ends a run. */
+/**
+ * Sorts test files: first the test file with the name of the mutated source file, then the other test files by size, smallest
+ * first. The first failure ends a run, so the tests that are likely to fail and the fast tests run first.
+ */
 class Sequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const changed = (this.ctx.config.related ?? []).map((file) => path.basename(file, '.ts'));

@@ -73,7 +73,7 @@ async function audit(url: string, port: number): Promise<z.infer<typeof Report>>
   }
 }
 
-/** Returns the failed audits. */
+/** Returns the audits that lower a score. */
 function failedAudits({ categories, audits }: z.infer<typeof Report>): string[] {
   return Object.values(categories)
     .flatMap(({ auditRefs }) => auditRefs)

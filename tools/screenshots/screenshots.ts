@@ -6,8 +6,8 @@ import { launchBrowser } from '../../tests/harness/browser/chromium';
 import { createLocalStack, type Details } from '../../tests/harness/stack';
 
 /**
- * `npm run screenshots`: takes a screenshot of each page below in light mode, in dark mode and at a width of 360 pixels, and
- * writes them to docs/screenshots. Starts a separate local stack with the production build and stops it at the end.
+ * `npm run screenshots`: takes a screenshot of each page below in light mode, in dark mode and at a width of 360 pixels. Writes
+ * the screenshots to docs/screenshots. Starts a separate local stack with the production build and stops it at the end.
  * Takes about two minutes.
  */
 const OUTPUT = 'docs/screenshots';
@@ -15,13 +15,14 @@ const EMAIL = 'ada@example.com';
 /** Longer pages are cut off at this height. */
 const MAX_HEIGHT = 1_800;
 
+/** Suffixes of the files, each with the options of the browser. */
 const looks: Readonly<Record<string, BrowserContextOptions>> = {
   '': { viewport: { width: 1080, height: 760 }, colorScheme: 'light' },
   '-dark': { viewport: { width: 1080, height: 760 }, colorScheme: 'dark' },
   '-narrow': { viewport: { width: 360, height: 740 }, isMobile: true, colorScheme: 'light' },
 };
 
-/** Opens each page and waits until it is complete. */
+/** Names of the files, each with a function that opens the page and waits until the page is complete. */
 const pages: Readonly<Record<string, (page: Page, consoleUrl: string) => Promise<unknown>>> = {
   home: async (page) => {
     await page.goto('/');

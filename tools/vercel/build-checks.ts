@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Deployment } from './deployment';
 import type { Check } from './report';
 
-/** Folders for developers and operators. Functions must not contain their files. */
+/** Folders for developers and operators. No function may contain a file of these folders. */
 const NOT_DEPLOYED = ['dev', 'packages', 'tests', 'bench', 'tools', 'commands', 'prisma'] as const;
 
 const filesBelow = (folder: string) =>
@@ -21,7 +21,8 @@ const readSources = (tree: string, folders: readonly string[]) =>
 
 /**
  * Returns strings that occur only in code that is not deployed. Bundlers keep strings unchanged, so such a string in the
- * output shows that the output contains the code. Excludes the tests, because they contain strings of the service.
+ * output shows that the output contains the code. Uses only string literals with a space and at least 25 characters after it.
+ * Does not read the tests, because they contain strings of the service.
  */
 function findUndeployedStrings(tree: string): string[] {
   const deployed = readSources(tree, ['app', 'lib']).join('\n');

@@ -8,7 +8,9 @@ import { addExample } from '../example-files';
 
 const execute = promisify(execFile);
 
-/** Versions of the Vercel CLI and of one of its dependencies. Some registries lack the version that the CLI requests. */
+/**
+ * Versions of the Vercel CLI and of its dependency `sandbox`. Some registries lack the version of `sandbox` that the CLI needs.
+ */
 const VERSIONS = { vercel: '64.0.2', sandbox: '4.5.0' } as const;
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 /** Folder of the CLI (360 MB). All runs share it. */
@@ -34,7 +36,7 @@ export async function installTool(): Promise<void> {
   }
 }
 
-/** Copies the tracked and untracked files of the project, and node_modules. Skips all other files that git ignores. */
+/** Copies all files of the project that git does not ignore, and node_modules. */
 export async function copyTree(into: string): Promise<void> {
   mkdirSync(into);
   const list = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];
@@ -43,8 +45,8 @@ export async function copyTree(into: string): Promise<void> {
   await execute('cp', ['--parents', '-a', '-t', into, ...files], { cwd: PROJECT });
   await execute('cp', ['-a', path.join(PROJECT, 'node_modules'), into]);
   mkdirSync(path.join(into, '.vercel'));
-  // Vercel has no project and no team with these ids. The packages are already installed, so only the postinstall script
-  // runs.
+  // The ids of the project and of the team are placeholders. The packages are already installed, so the installation only runs
+  // the postinstall script.
   const settings = { framework: 'nextjs', installCommand: 'npm run postinstall' };
   const project = { projectId: 'prj_nobody', orgId: 'team_nobody', settings };
   writeFileSync(path.join(into, '.vercel', 'project.json'), JSON.stringify(project));

@@ -8,20 +8,20 @@ import type { BuiltFunction } from './function';
 const ROUNDS = 5;
 
 /**
- * Returns a request that starts a function. The functions of the icon and of the global error page are invoked without the
- * router, because ordinary requests rarely reach them.
+ * Returns a request that reaches the given function. The functions of the icon and of the global error page are called without
+ * the router, because ordinary requests rarely reach them.
  */
 function firstRequest(
   { name, invoke }: BuiltFunction,
   { url, middleware, at }: Deployment,
-  parts: TestDependencies,
+  dependencies: TestDependencies,
 ) {
   const invokeDirectly = (address: string) => () =>
     invoke({ method: 'GET', url: address, headers: { 'x-matched-path': address }, body: Buffer.alloc(0) });
   if (name === middleware.name)
     return { request: 'GET /health/alive', run: () => send(`${url}/health/alive`) };
   if (name === at(ME).name) {
-    const token = tokenFor(parts.idp, 'user_cold');
+    const token = tokenFor(dependencies.idp, 'user_cold');
     return { request: `GET ${ME}, from the cache`, run: () => me(url, token) };
   }
   if (name === at('/').name) return { request: 'GET /', run: () => send(url) };
@@ -31,11 +31,11 @@ function firstRequest(
 }
 
 /** Measures the first request of a new process for each function and returns the medians. */
-export async function measureFunctions(deployment: Deployment, parts: TestDependencies) {
-  await me(deployment.url, tokenFor(parts.idp, 'user_cold'));
+export async function measureFunctions(deployment: Deployment, dependencies: TestDependencies) {
+  await me(deployment.url, tokenFor(dependencies.idp, 'user_cold'));
   const figures: Record<string, string | number>[] = [];
   for (const each of deployment.functions) {
-    const { request, run } = firstRequest(each, deployment, parts);
+    const { request, run } = firstRequest(each, deployment, dependencies);
     const measured: { ms: number; cpu: number; resident: number }[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       await each.stop();

@@ -15,7 +15,7 @@ const Prerender = z.object({
   initialHeaders: z._default(z.record(z.string(), z.string()), {}),
 });
 
-/** A running build: a router and its functions. */
+/** A running build of the Vercel CLI: a router and the functions of the build. */
 export interface Deployment {
   readonly url: string;
   readonly functions: readonly BuiltFunction[];
@@ -27,7 +27,7 @@ export interface Deployment {
   stop(): Promise<void>;
 }
 
-export interface DeployOptions extends Pick<FunctionOptions, 'environment' | 'apart'> {
+export interface DeployOptions extends Pick<FunctionOptions, 'environment' | 'hideServer'> {
   /** Path of `.vercel/output`. */
   readonly output: string;
   /** Folder for the functions. Each function gets a subfolder that contains only its files. */
@@ -38,19 +38,20 @@ const readJson = (file: string): unknown => JSON.parse(readFileSync(file, 'utf8'
 
 /** Returns the functions and the target of each path: a function, a prerendered page or a static file. */
 function readTargets(
-  { output, folder, environment, apart }: DeployOptions,
+  { output, folder, environment, hideServer }: DeployOptions,
   overrides: z.infer<typeof Config>['overrides'],
 ) {
   const targets = new Map<string, Target>();
   const functions = new Map<string, BuiltFunction>();
   const root = path.join(output, 'functions');
   const named = readdirSync(root, { recursive: true, encoding: 'utf8' });
+  // Several paths may be symbolic links to one function.
   for (const entry of named.filter((name) => name.endsWith('.func'))) {
     const real = realpathSync(path.join(root, entry));
     const name = path.relative(root, real).replace(/\.func$/, '');
     const own = path.join(folder, name.replaceAll('/', '_'));
     if (!existsSync(own)) cpSync(real, own, { recursive: true, verbatimSymlinks: true });
-    const built = functions.get(name) ?? loadFunction({ name, folder: own, environment, apart });
+    const built = functions.get(name) ?? loadFunction({ name, folder: own, environment, hideServer });
     functions.set(name, built);
     targets.set(`/${entry.replace(/\.func$/, '')}`, { function: built });
   }

@@ -7,11 +7,11 @@ import type { Check } from './report';
 
 /** Text in each invalid request. It must not appear in the log. */
 const MARK = 'mark5b1e';
-/** Valid id of an action that the build does not contain. */
+/** Valid id of a server action that the build does not contain. */
 const UNKNOWN_ID = '7f'.repeat(21);
 const CALL = { 'content-type': 'text/plain;charset=UTF-8', accept: 'text/x-component' };
 
-/** Grants the privileges that the example's migration skips, because the role does not exist during the migration. */
+/** Grants privileges on the tables of the example. Its migration cannot grant them, because the role does not exist yet. */
 export async function grantExampleTables({ database }: TestDependencies, role: string): Promise<void> {
   const tables = 'projects, project_members, project_notes';
   await database.pool.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`);
@@ -19,7 +19,7 @@ export async function grantExampleTables({ database }: TestDependencies, role: s
 
 const decodeHtml = (text: string) => text.replaceAll('&quot;', '"').replaceAll('&amp;', '&');
 
-/** Returns the hidden fields of the form in a page. Next.js writes the id of the action into them. */
+/** Returns the hidden fields of the form in a page. Next.js writes the id of the server action into these fields. */
 const hiddenFields = (html: string) =>
   [...html.matchAll(/<input type="hidden" name="([^"]*)"(?: value="([^"]*)")?/g)].map(
     ([, name = '', value = '']) => [decodeHtml(name), decodeHtml(value)] as const,
@@ -31,16 +31,17 @@ const Reference = z.object({ id: z.string() });
 export function exampleChecks(
   name: string,
   deployment: Deployment,
-  parts: TestDependencies,
+  dependencies: TestDependencies,
 ): readonly Check[] {
   const { url } = deployment;
-  const session = cookie(tokenFor(parts.idp, `user_${name}_example`));
+  const session = cookie(tokenFor(dependencies.idp, `user_${name}_example`));
   const origin = { origin: url };
   let created = '';
 
   async function readForm() {
     const { body } = await send(`${url}/projects`, { headers: session });
     const fields = hiddenFields(String(body));
+    // React names this field `$ACTION_<n>:0`. The field `$ACTION_<n>:1` contains the bound arguments.
     const reference = fields.find(([field]) => field.endsWith(':0'))?.[1] ?? '';
     return { fields, id: Reference.parse(JSON.parse(reference)).id };
   }
@@ -61,13 +62,16 @@ export function exampleChecks(
       body,
     });
 
+  // The arguments of the action are the previous state of the form and the input.
   const argumentsFor = (project: string) => JSON.stringify([null, { name: project }]);
-  const countProjects = async () => (await parts.database.pool.query('SELECT 1 FROM projects')).rowCount;
+  const countProjects = async () =>
+    (await dependencies.database.pool.query('SELECT 1 FROM projects')).rowCount;
 
   async function assertCreated({ headers }: ParsedResponse, header: string, project: string) {
-    const found = await parts.database.pool.query<{ id: string }>('SELECT id FROM projects WHERE name = $1', [
-      project,
-    ]);
+    const found = await dependencies.database.pool.query<{ id: string }>(
+      'SELECT id FROM projects WHERE name = $1',
+      [project],
+    );
     assert.equal(found.rowCount, 1);
     created = `/projects/${found.rows[0]?.id}`;
     assert.equal(headers.get(header)?.split(';')[0], created);
@@ -90,7 +94,7 @@ export function exampleChecks(
 
   return [
     {
-      title: 'The list of projects is a 200 with and without a session',
+      title: 'The list of projects loads with and without a session',
       async run() {
         const visitor = await send(`${url}/projects`);
         assert.equal(visitor.status, 200);
@@ -101,7 +105,7 @@ export function exampleChecks(
       },
     },
     {
-      title: 'A call of the action from JavaScript creates a project',
+      title: 'A call of the server action from JavaScript creates a project',
       async run() {
         const { id } = await readForm();
         const response = await call(id, argumentsFor(`Called ${name}`));
@@ -120,7 +124,7 @@ export function exampleChecks(
       },
     },
     {
-      title: 'The page of a project redirects to sign-in without a session and is a 200 with one',
+      title: 'The page of a project redirects to sign-in without a session, and loads with a session',
       async run() {
         const { status, headers } = await send(`${url}${created}`);
         const signIn = `/sign-in?redirect_url=${encodeURIComponent(created)}`;
@@ -131,7 +135,8 @@ export function exampleChecks(
       },
     },
     {
-      title: 'An unknown action gets a 409 with the header that makes the Next.js client reload the page',
+      title:
+        'A request with an unknown action id gets a 409 with the header that makes the Next.js client reload the page',
       async run() {
         const unknown: [string, string] = [`$ACTION_ID_${UNKNOWN_ID}`, ''];
         const responses = await assertRejected(409, [
@@ -142,13 +147,13 @@ export function exampleChecks(
       },
     },
     {
-      title: 'A malformed action id is a 405',
+      title: 'A request with a malformed action id gets a 405',
       async run() {
         await assertRejected(405, [() => call(`${MARK}__proto__`, argumentsFor(MARK))]);
       },
     },
     {
-      title: 'A cross-site action is a 405',
+      title: 'A cross-site call of an action gets a 405',
       async run() {
         const { id, fields } = await readForm();
         const foreign = { origin: `https://${MARK}.example` };
@@ -160,7 +165,7 @@ export function exampleChecks(
       },
     },
     {
-      title: 'Arguments that cannot be decoded, or are missing, are a 400',
+      title: 'A call of an action with missing or malformed arguments gets a 400',
       async run() {
         const { id, fields } = await readForm();
         const broken = fields.map(([field, value]) => [field, field.endsWith(':1') ? MARK : value] as const);

@@ -35,14 +35,14 @@ export interface Reply {
   readonly body: Buffer;
 }
 
-/** Process of a function. */
+/** Running process of a function. */
 interface Instance {
   readonly pid: number;
   /** Returns the number of pending promises that the function has passed to `waitUntil`. */
   waiting(): number;
 }
 
-/** A built function in its own folder. */
+/** A serverless function of the build, in its own folder. */
 export interface BuiltFunction {
   readonly name: string;
   readonly config: z.infer<typeof FunctionConfig>;
@@ -64,8 +64,8 @@ export interface FunctionOptions {
   /** Folder of the function. It must not be inside the project, because Node.js searches the parent folders for modules. */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** True hides the HTTP server of the platform from the function. */
-  readonly apart: boolean;
+  /** Whether the HTTP server of launcher.mjs is hidden from the function. */
+  readonly hideServer: boolean;
 }
 
 const Message = z.union([z.object({ port: z.number() }), z.object({ waiting: z.number() })]);
@@ -108,7 +108,7 @@ const FAILED: Reply = {
 };
 
 /** Reads a built function from its folder. */
-export function loadFunction({ name, folder, environment, apart }: FunctionOptions): BuiltFunction {
+export function loadFunction({ name, folder, environment, hideServer }: FunctionOptions): BuiltFunction {
   const config = FunctionConfig.parse(JSON.parse(readFileSync(path.join(folder, '.vc-config.json'), 'utf8')));
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
     statSync(path.join(folder, file)).isFile(),
@@ -117,7 +117,12 @@ export function loadFunction({ name, folder, environment, apart }: FunctionOptio
   let running: Running | undefined;
 
   function start(): Running {
-    const args = [LAUNCHER, config.handler, config.useWebApi ? 'web' : 'node', apart ? 'apart' : 'within'];
+    const args = [
+      LAUNCHER,
+      config.handler,
+      config.useWebApi ? 'web' : 'node',
+      hideServer ? 'hidden' : 'visible',
+    ];
     const child = spawn(process.execPath, args, {
       cwd: folder,
       env: { PATH: process.env['PATH'], NODE_ENV: 'production', ...config.environment, ...environment },

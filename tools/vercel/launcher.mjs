@@ -6,12 +6,12 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 
 /*
- * Runs one built function like the platform's launcher. The handler takes `(request, response)`. With the argument
- * `web`, it takes a `Request` instead. With the argument `apart`, the HTTP server is not visible to the function,
- * because Vercel does not document whether its server runs in the same process. Sends the port and the number of pending
- * `waitUntil` promises to the parent process.
+ * Runs one built function like the platform's launcher. The handler of the function takes `(request, response)`. With the
+ * argument `web`, the handler takes a `Request` instead. With the argument `hidden`, the function cannot find the HTTP server
+ * in its process. The argument exists because Vercel does not document whether its server runs in the process of the function.
+ * Sends the port and the number of pending `waitUntil` promises to the parent process.
  */
-const [file = '', kind, place] = process.argv.slice(2);
+const [file = '', kind, visibility] = process.argv.slice(2);
 const contexts = new AsyncLocalStorage();
 let waiting = 0;
 
@@ -27,6 +27,7 @@ function waitUntil(promise) {
     .finally(() => changeWaiting(-1));
 }
 
+// Vercel's own launcher provides `waitUntil` under this symbol.
 globalThis[Symbol.for('@vercel/request-context')] = { get: () => contexts.getStore() };
 
 async function handleWeb(handler, request, response) {
@@ -57,7 +58,8 @@ const server = http.createServer((request, response) =>
   }),
 );
 server.keepAliveTimeout = 0;
-// Passes each socket to the HTTP server in a later event loop iteration, so that the function cannot detect the server.
+// With `hidden`, a `net.Server` accepts the connections. `setImmediate` waits until its `connection` event has ended, so that
+// this event does not reveal the HTTP server to the function.
 const passSocket = (socket) => setImmediate(() => server.emit('connection', socket));
-const listening = place === 'apart' ? net.createServer(passSocket) : server;
+const listening = visibility === 'hidden' ? net.createServer(passSocket) : server;
 listening.listen(0, '127.0.0.1', () => process.send({ port: listening.address().port }));

@@ -17,11 +17,11 @@ import type { Deployment } from './deployment';
 import type { Check } from './report';
 import { countConnections } from './response-checks';
 
-/** Durations of a suspension: the idle timeout of the connection pool, and a much longer time. */
+/** Durations of a suspension. The connection pool closes idle connections after 5 s, and 60 s are far above that. */
 const FROZEN_SECONDS = [5, 60] as const;
 const USERS_AT_ONCE = 4;
 
-/** Starts the functions with changed variables. An empty value unsets a variable. */
+/** Starts the functions with changed environment variables. An empty value unsets a variable. */
 export type DeployWith = (changes: Readonly<Record<string, string>>) => Promise<Deployment>;
 
 /** Sends a webhook request to the function, without the middleware. A frozen function gets the request when it resumes. */
@@ -51,7 +51,7 @@ async function stopAfter(deployment: Deployment, work: () => Promise<void>): Pro
 /** Returns the checks of startup, concurrent instances and suspension. */
 export function lifecycleChecks(
   deployments: readonly Deployment[],
-  parts: TestDependencies,
+  dependencies: TestDependencies,
   deployWith: DeployWith,
 ): readonly Check[] {
   return [
@@ -92,28 +92,28 @@ export function lifecycleChecks(
           OTEL_METRIC_EXPORT_INTERVAL: '',
         });
         await stopAfter(deployment, async () => {
-          assert.equal((await me(deployment.url, tokenFor(parts.idp, 'user_observed'))).status, 200);
+          assert.equal((await me(deployment.url, tokenFor(dependencies.idp, 'user_observed'))).status, 200);
           const isExported = () => receiver.spans().length > 0 && receiver.metrics().length > 0;
           assert.ok(await waitUntil(isExported, 10_000));
         }).finally(receiver.stop);
       },
     },
     {
-      title: `${USERS_AT_ONCE} users get one row and one id each from concurrent guard, register and webhook requests in two instances`,
+      title: `Concurrent requests to the guarded route, the register route and the webhook of two instances give each of ${USERS_AT_ONCE} users one row and one id`,
       async run() {
         // Warms up the processes. A burst could exceed the timeouts of a cold process on a busy machine.
-        for (const { url } of deployments) await me(url, tokenFor(parts.idp, 'user_known'));
+        for (const { url } of deployments) await me(url, tokenFor(dependencies.idp, 'user_known'));
         const users = Array.from({ length: USERS_AT_ONCE }, (_, index) => `user_at_once_${index}`);
         await Promise.all(
           users.flatMap((user) =>
             deployments.map(async ({ url }) => {
-              const token = tokenFor(parts.idp, user);
+              const token = tokenFor(dependencies.idp, user);
               const responses = await Promise.all([
                 me(url, token),
                 register(url, token, { identityProviderUserId: user }),
                 deliver(url, userCreated(user)),
               ]);
-              const [row] = await parts.database.rowsOf(user);
+              const [row] = await dependencies.database.rowsOf(user);
               for (const { status, headers } of responses)
                 assert.ok(
                   status === 200 || status === 201,
@@ -123,32 +123,32 @@ export function lifecycleChecks(
             }),
           ),
         );
-        for (const user of users) assert.equal((await parts.database.rowsOf(user)).length, 1);
+        for (const user of users) assert.equal((await dependencies.database.rowsOf(user)).length, 1);
       },
     },
     ...FROZEN_SECONDS.map((seconds) => ({
       title: `An instance responds to the next request after ${seconds} s of suspension, even if its connections were reset`,
       async run() {
-        const known = tokenFor(parts.idp, 'user_known');
+        const known = tokenFor(dependencies.idp, 'user_known');
         for (const { url } of deployments) {
           await me(url, known);
           await register(url, known, {
             identityProviderUserId: `user_before_${seconds}_${new URL(url).port}`,
           });
         }
-        assert.ok((await countConnections(parts)) >= deployments.length, 'no connection is open');
+        assert.ok((await countConnections(dependencies)) >= deployments.length, 'no connection is open');
         const running = () =>
           deployments.flatMap(({ functions }) => functions.flatMap((each) => each.instance() ?? []));
         const instances = running();
         for (const { pid } of instances) process.kill(pid, 'SIGSTOP');
-        for (const { proxy } of [parts.database, parts.kv]) {
+        for (const { proxy } of [dependencies.database, dependencies.kv]) {
           await proxy.treat('reset');
           await proxy.treat('forward');
         }
         await pause(seconds * 1_000);
         const pending = deployments.map(async (deployment) => {
           const name = `${seconds}_${new URL(deployment.url).port}`;
-          const token = tokenFor(parts.idp, `user_thawed_${name}`);
+          const token = tokenFor(dependencies.idp, `user_thawed_${name}`);
           const [delivered, resolved, created] = await Promise.all([
             deliverTo(deployment, userCreated(`user_delivered_${name}`)),
             me(deployment.url, known),

@@ -16,12 +16,12 @@ import { printReport, runChecks } from './report';
 import { responseChecks } from './response-checks';
 
 /**
- * `npm run verify:vercel`: builds the service with the Vercel CLI and runs the functions as the platform does, with
- * PostgreSQL, a KV server and sessions of the local stack. Does not need a Vercel account. Prints the cold start of each
- * function and the result of each check. Exits with 1 if a check failed. Takes four to ten minutes. Linux only.
+ * `npm run verify:vercel`: builds the service with the Vercel CLI and runs the functions as the platform does. The functions
+ * use PostgreSQL, a KV server and the Clerk emulator on this machine. Does not need a Vercel account. Prints the cold start of
+ * each function and the result of each check. Exits with 1 if a check failed. Takes four to ten minutes. Linux only.
  *
- * With `--example`, the build contains examples/projects, and its pages and a server action are checked too. Cold starts are
- * not measured in this case.
+ * With `--example`, the build contains examples/projects. The pages and a server action of the example are then checked, too,
+ * and cold starts are not measured.
  */
 const { example } = parseArgs({ options: { example: { type: 'boolean', default: false } } }).values;
 
@@ -36,7 +36,7 @@ const stop = () => {
 const interrupted = () => void stop().finally(() => process.exit(130));
 process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
 
-/** Returns the SQL of step 2 in docs/deploy.md, which creates the database role of the service, and the name of the role. */
+/** Reads step 2 of docs/deploy.md. Returns the name of the service's database role, and the SQL that creates the role. */
 function readRole(password: string): { readonly username: string; readonly statements: string } {
   const page = readFileSync('docs/deploy.md', 'utf8');
   const [, statements = '', username = ''] = /^```sql\n(CREATE ROLE (\w+) [^`]+)```$/m.exec(page) ?? [];
@@ -56,21 +56,21 @@ async function verify(): Promise<void> {
   stops.push(server.stop);
   const password = randomBytes(24).toString('hex');
   const { username, statements } = readRole(password);
-  const parts = await startDependencies({
-    // An empty database, because the build applies the migrations.
+  const dependencies = await startDependencies({
+    // The build applies the migrations, so the database must be empty. `template1` is an empty template.
     server: { ...server, template: 'template1' },
     databaseUrl: ({ url }) => Object.assign(new URL(url), { username, password }).href,
     keys: 'live',
-    // These variables are unset, because a deployment does not set them. They are for the local stack.
+    // An empty value unsets a variable. A deployment does not set these variables of the local stack.
     environment: { CLERK_API_URL: '', CLERK_FAPI_URL: '' },
   });
-  stops.push(parts.stop);
-  const production = { ...parts.environment, MIGRATION_DATABASE_URL: parts.database.url };
+  stops.push(dependencies.stop);
+  const production = { ...dependencies.environment, MIGRATION_DATABASE_URL: dependencies.database.url };
 
   const local = path.join(tree, '.env.local');
   const built = await runChecks('build', [
     {
-      title: 'The copied project has no .env.local, and the build fails if there is one',
+      title: 'The copied project has no .env.local, and a build with this file fails',
       async run() {
         assert.ok(!existsSync(local));
         writeFileSync(local, 'IDP_SECRET_KEY=another-key\n');
@@ -81,7 +81,8 @@ async function verify(): Promise<void> {
       },
     },
     {
-      title: 'The build runs `vercel-build`, which migrates the database as its owner and then builds',
+      title:
+        'The build runs `vercel-build`, which migrates the database as the owner of the database and then builds the service',
       async run() {
         const { succeeded, output } = await buildForPlatform(tree, {
           ...production,
@@ -93,11 +94,11 @@ async function verify(): Promise<void> {
     },
   ]);
   if (!built) return printReport([]);
-  await parts.database.pool.query(statements);
-  if (example) await grantExampleTables(parts, username);
+  await dependencies.database.pool.query(statements);
+  if (example) await grantExampleTables(dependencies, username);
 
   const output = path.join(tree, '.vercel', 'output');
-  const start = async (name: string, apart: boolean, changes: Readonly<Record<string, string>> = {}) => {
+  const start = async (name: string, hideServer: boolean, changes: Readonly<Record<string, string>> = {}) => {
     const platformVariables = {
       VERCEL: '1',
       VERCEL_ENV: 'production',
@@ -111,31 +112,32 @@ async function verify(): Promise<void> {
       output,
       folder: path.join(folder, name),
       environment: Object.fromEntries(all),
-      apart,
+      hideServer,
     });
     stops.push(deployment.stop);
     return deployment;
   };
-  const within = await start('within', false);
-  const apart = await start('apart', true);
+  // Vercel does not document whether its HTTP server runs in the process of a function, where the function can find it. Both
+  // cases are tested.
+  const visible = await start('visible', false);
+  const hidden = await start('hidden', true);
   const deployWith: DeployWith = (changes) => start('changed', true, changes);
   const secrets = [
-    parts.environment['IDP_SECRET_KEY'],
-    parts.environment['IDP_WEBHOOK_SIGNING_SECRET'],
-    parts.environment['KV_REST_API_TOKEN'],
+    dependencies.environment['IDP_SECRET_KEY'],
+    dependencies.environment['IDP_WEBHOOK_SIGNING_SECRET'],
+    dependencies.environment['KV_REST_API_TOKEN'],
     password,
-    new URL(parts.database.url).password,
+    new URL(dependencies.database.url).password,
   ].filter((value) => value !== undefined);
-  await runChecks('build', buildChecks(tree, within, secrets));
-  // Vercel does not document whether its HTTP server runs in the process of a function, so both cases are tested.
-  await runChecks('server within', responseChecks('within', within, parts));
-  await runChecks('server apart', responseChecks('apart', apart, parts));
+  await runChecks('build', buildChecks(tree, visible, secrets));
+  await runChecks('visible server', responseChecks('visible', visible, dependencies));
+  await runChecks('hidden server', responseChecks('hidden', hidden, dependencies));
   if (example) {
-    await runChecks('example within', exampleChecks('within', within, parts));
-    await runChecks('example apart', exampleChecks('apart', apart, parts));
+    await runChecks('example with visible server', exampleChecks('visible', visible, dependencies));
+    await runChecks('example with hidden server', exampleChecks('hidden', hidden, dependencies));
   }
-  await runChecks('', lifecycleChecks([within, apart], parts, deployWith));
-  printReport(example ? [] : await measureFunctions(within, parts));
+  await runChecks('', lifecycleChecks([visible, hidden], dependencies, deployWith));
+  printReport(example ? [] : await measureFunctions(visible, dependencies));
 }
 
 try {

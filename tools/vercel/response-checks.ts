@@ -21,7 +21,7 @@ import type { Check } from './report';
 
 /** Time between SIGTERM and SIGKILL according to the Vercel documentation. */
 const GRACE_MILLISECONDS = 500;
-/** Maximum wait for the platform's `waitUntil`. The pool closes an idle connection after 5 s. */
+/** Maximum wait for the promises in the platform's `waitUntil`. The pool closes an idle connection after 5 s. */
 const IDLE_WAIT_MILLISECONDS = 10_000;
 
 /** Returns the number of database connections of the service. */
@@ -75,21 +75,21 @@ const FORGED = {
 export function responseChecks(
   name: string,
   deployment: Deployment,
-  parts: TestDependencies,
+  dependencies: TestDependencies,
 ): readonly Check[] {
   const { url } = deployment;
   const user = (suffix: string) => `user_${name}_${suffix}`;
-  const token = (suffix: string) => tokenFor(parts.idp, user(suffix));
+  const token = (suffix: string) => tokenFor(dependencies.idp, user(suffix));
   const registration = deployment.at(REGISTER);
   return [
     {
       title:
-        'The guard returns 401 without a session. With a session, it returns the id of the row, and reads it from the cache for the second request',
+        'A guarded route returns 401 without a session. With a session, it returns the id of the row, and the second request reads the id from the cache',
       async run() {
         const rejected = await send(`${url}${ME}`);
         expectResponse(rejected, { status: 401, body: { message: 'Unauthorized' } });
         const [created, cached] = [await me(url, token('guard')), await me(url, token('guard'))];
-        const [row] = await parts.database.rowsOf(user('guard'));
+        const [row] = await dependencies.database.rowsOf(user('guard'));
         const body = { isAuthenticated: true, userId: row?.id, identityProviderUserId: user('guard') };
         expectResponse(created, { status: 200, body });
         expectResponse(cached, { status: 200, body });
@@ -113,14 +113,14 @@ export function responseChecks(
     },
     {
       title:
-        'Register returns 201, then 200 with the same id. It returns 400 for a body without an id, and 413 for a body of 17 KiB',
+        'The register route returns 201, and then 200 with the same id. It returns 400 for a body without an id, and 413 for a body of 17 KiB',
       async run() {
         const body = { identityProviderUserId: user('colleague') };
         const [created, again] = [
           await register(url, token('guard'), body),
           await register(url, token('guard'), body),
         ];
-        const [row] = await parts.database.rowsOf(user('colleague'));
+        const [row] = await dependencies.database.rowsOf(user('colleague'));
         expectResponse(created, { status: 201, body: { userId: row?.id, ...body } });
         expectResponse(again, { status: 200, body: { userId: row?.id, ...body } });
         assert.equal((await register(url, token('guard'), {})).status, 400);
@@ -130,14 +130,14 @@ export function responseChecks(
     },
     {
       title:
-        'The webhook verifies the exact bytes, and returns 400 without a signature or a body and 413 above 1 MiB',
+        'The webhook verifies the signature of the exact bytes. It returns 400 without a signature or a body, and 413 above 1 MiB',
       async run() {
         const body = `${userCreated(user('announced'))}\n`;
         expectResponse(await deliver(url, body), {
           status: 200,
           body: { received: true, eventType: 'user.created' },
         });
-        assert.equal((await parts.database.rowsOf(user('announced'))).length, 1);
+        assert.equal((await dependencies.database.rowsOf(user('announced'))).length, 1);
         const invalid = { status: 400, body: { message: 'Invalid webhook signature' } };
         expectResponse(await deliver(url, body, {}), invalid);
         expectResponse(await send(`${url}${HOOK}`, { method: 'POST' }), {
@@ -190,7 +190,8 @@ export function responseChecks(
       },
     },
     {
-      title: 'The OpenAPI document, health checks, unknown paths and methods get the documented responses',
+      title:
+        'Requests for the OpenAPI document, health checks, unknown paths and unsupported methods get the documented responses',
       async run() {
         const document = JSON.parse(readFileSync('lib/api/openapi.json', 'utf8'));
         expectResponse(await send(`${url}/openapi.json`), { status: 200, body: document });
@@ -238,27 +239,27 @@ export function responseChecks(
       title:
         'Requests succeed without the cache. Without the database, a cached user gets a 200 and the readiness check returns 503',
       async run() {
-        await parts.kv.proxy.treat('refuse');
+        await dependencies.kv.proxy.treat('refuse');
         assert.equal((await me(url, token('guard'))).status, 200);
         assert.equal(
           (await register(url, token('guard'), { identityProviderUserId: user('uncached') })).status,
           201,
         );
-        await parts.kv.proxy.treat('forward');
+        await dependencies.kv.proxy.treat('forward');
         const isCached = async () =>
           (await me(url, token('guard'))).headers.get('server-timing')?.includes('cache;desc=hit') === true;
         assert.ok(await waitUntil(isCached, 10_000), 'the service does not use the cache again');
-        await parts.database.proxy.treat('refuse');
+        await dependencies.database.proxy.treat('refuse');
         assert.equal((await me(url, token('guard'))).status, 200);
         expectResponse(await register(url, token('guard'), { identityProviderUserId: user('later') }), {
           status: 500,
           body: { message: 'Internal Server Error' },
         });
         const isUnready = async () => (await send(`${url}/health/ready`)).status === 503;
-        assert.ok(await waitUntil(isUnready, 10_000), 'ready without a database');
-        await parts.database.proxy.treat('forward');
+        assert.ok(await waitUntil(isUnready, 10_000), 'the service is ready without a database');
+        await dependencies.database.proxy.treat('forward');
         const isReady = async () => (await send(`${url}/health/ready`)).status === 200;
-        assert.ok(await waitUntil(isReady, 10_000), 'not ready after the database recovered');
+        assert.ok(await waitUntil(isReady, 10_000), 'the service is not ready after the database recovered');
         assert.equal(
           (await register(url, token('guard'), { identityProviderUserId: user('later') })).status,
           201,
@@ -271,13 +272,13 @@ export function responseChecks(
       async run() {
         await register(url, token('guard'), { identityProviderUserId: user('awake') });
         assert.ok((registration.instance()?.waiting() ?? 0) > 0, "the platform's waitUntil was not called");
-        assert.ok((await countConnections(parts)) > 0);
+        assert.ok((await countConnections(dependencies)) > 0);
         const isDone = () => registration.instance()?.waiting() === 0;
         assert.ok(
           await waitUntil(isDone, IDLE_WAIT_MILLISECONDS),
           "the promise of the platform's waitUntil is pending",
         );
-        const isClosed = async () => (await countConnections(parts)) === 0;
+        const isClosed = async () => (await countConnections(dependencies)) === 0;
         assert.ok(
           await waitUntil(isClosed, 1_000),
           'the instance may be suspended while it has open database connections',
@@ -289,9 +290,9 @@ export function responseChecks(
       async run() {
         await register(url, token('guard'), { identityProviderUserId: user('last') });
         const { pid } = registration.instance() ?? {};
-        assert.ok(pid !== undefined && (await countConnections(parts)) > 0);
+        assert.ok(pid !== undefined && (await countConnections(dependencies)) > 0);
         process.kill(pid, 'SIGTERM');
-        const isClosed = async () => (await countConnections(parts)) === 0;
+        const isClosed = async () => (await countConnections(dependencies)) === 0;
         assert.ok(await waitUntil(isClosed, GRACE_MILLISECONDS));
         await registration.stop();
         assert.equal((await me(url, token('guard'))).status, 200, 'the next instance does not respond');
@@ -302,7 +303,7 @@ export function responseChecks(
       async run() {
         for (const line of [`"route":"GET ${ME}","status":200`, `"route":"POST ${REGISTER}","status":201`])
           assert.ok(deployment.output().includes(line), line);
-        assert.deepEqual(findPrivateLines(deployment.output(), parts.environment), []);
+        assert.deepEqual(findPrivateLines(deployment.output(), dependencies.environment), []);
       },
     },
   ];

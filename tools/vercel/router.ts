@@ -61,7 +61,7 @@ export const first = (value: string | string[] | undefined) => [value].flat()[0]
 
 const fullMatch = (pattern: string) => new RegExp(`^(?:${pattern})$`, 'i');
 
-/** Returns the captured groups if the rule applies. */
+/** Returns the captured groups of a rule, by number and by name, or undefined if the rule does not apply. */
 function matchRule(
   rule: Rule,
   { path, headers }: RoutedRequest,
@@ -86,9 +86,9 @@ function matchRule(
 
 /**
  * Returns true for a rule that only sets a request header. The build has such a rule without `continue` for each server action,
- * before the rule of the middleware (https://github.com/nextjs/adapter-vercel/pull/113). Vercel does not document whether
- * its router continues with the next rule. This router does. Otherwise it would skip the middleware, and the SDK would fail in
- * every server action.
+ * before the rule of the middleware (https://github.com/nextjs/adapter-vercel/pull/113). Vercel does not document whether its
+ * router continues with the next rule. This router continues. Otherwise, it would skip the middleware, and the SDK would fail
+ * in every server action.
  */
 const isAnnotation = ({ dest, status, middlewarePath, headers, transforms }: Rule) =>
   [dest, status, middlewarePath].every((target) => target === undefined) &&
@@ -98,7 +98,7 @@ const isAnnotation = ({ dest, status, middlewarePath, headers, transforms }: Rul
 const fillTemplate = (template: string, values: Readonly<Record<string, string>>) =>
   template.replace(/\$(\w+)/g, (_, name: string) => values[name] ?? '');
 
-/** Returns the request headers after the middleware. If the middleware overrides any header, it lists all that remain. */
+/** Returns the request headers after the middleware. A middleware that overrides a header lists all headers that remain. */
 function applyHeaderOverrides(headers: Headers, middlewareHeaders: Headers): Headers {
   const names = first(middlewareHeaders['x-middleware-override-headers'])?.split(',');
   if (!names) return headers;
@@ -130,8 +130,8 @@ type Find = (routed: RoutedRequest) => Promise<Target | undefined>;
 
 /**
  * Emulates the router of the platform. Returns a function that applies the rules to a request and finds its target. The
- * rules decide the order: the middleware, static files, the function of the route. The real router may do more before it
- * applies these rules.
+ * order of the rules is: the middleware, static files, the function of the route. Vercel's router may take more steps before
+ * it applies these rules.
  */
 export function router(
   routes: z.infer<typeof Rules>,

@@ -1,6 +1,6 @@
 import { notFound } from '#lib/http/route';
 
-/** Responds to unknown paths below an API root with 404 in JSON. `rewrites` in next.config.ts sends these requests here. */
+/** Responds with 404 in JSON. `rewrites` in next.config.ts sends unknown paths below an API root, such as `/users`, here. */
 export {
   notFound as DELETE,
   notFound as GET,

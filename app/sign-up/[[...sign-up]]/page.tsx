@@ -8,7 +8,7 @@ export const metadata: Metadata = {
   description: 'Create an account and see its internal user id.',
 };
 
-/** The provider's sign-up form. It continues to the account. */
+/** The provider's sign-up form. After the sign-up, it opens the account page. */
 export default function SignUpPage() {
   return (
     <SignInFrame title="Sign up" size="sign-up">

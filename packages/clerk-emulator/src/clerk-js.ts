@@ -7,7 +7,10 @@ import { promisify } from 'node:util';
 import { extract } from 'tar';
 import { messageOf } from './errors';
 
-/** The browser SDK and its prebuilt components. Real instances serve them from their own host. */
+/**
+ * The browser SDK and its prebuilt components. A Clerk instance serves both packages from its own host. `integrity` is the
+ * sha512 of the tarball in base64.
+ */
 const PACKAGES = {
   'clerk-js': {
     version: '6.34.1',
@@ -20,12 +23,13 @@ const PACKAGES = {
 } as const;
 type PackageName = keyof typeof PACKAGES;
 
-/** Path of a script in one of the two packages. The requested version is ignored, because one version is pinned. */
+/** Path of a script, such as `/npm/@clerk/ui@1/dist/ui.browser.js`. The version is ignored, because `PACKAGES` pins one. */
 const SCRIPT_PATH = /^\/npm\/@clerk\/(?<name>clerk-js|ui)@[^/]+\/dist\/(?<file>[\w.-]+\.js)$/;
 const FETCH_TIMEOUT_MILLISECONDS = 120_000;
+/** Prefix of the temporary folder of a download. */
 const UNFINISHED = '.fetching-';
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
-/** Without the options for retries, npm retries for more than a minute when the network is down, and the page keeps loading. */
+/** By default, npm retries for more than a minute while the network is down. The sign-in page would load for as long. */
 const NPM_OPTIONS = [
   '--ignore-scripts',
   '--loglevel=error',
@@ -33,12 +37,12 @@ const NPM_OPTIONS = [
   '--fetch-retry-mintimeout=1000',
 ];
 
-/** Folder of the downloaded scripts, in the usual cache folder of the working directory. */
+/** Default folder of the downloaded scripts. */
 export const DEFAULT_CLERK_JS_FOLDER = path.resolve('node_modules/.cache/clerk-emulator');
 
 /**
- * Returns the response for the path of a script: the script, a 404 if it does not exist, or a 503 if the download fails.
- * Never rejects.
+ * Returns the script at a path, a 404 if there is no such script, or a 503 if the download of its package fails. Never
+ * rejects.
  */
 export type ClerkJs = (pathname: string) => Promise<Response>;
 
@@ -63,8 +67,8 @@ export function serveClerkJs(folder: string): ClerkJs {
 }
 
 /**
- * Downloads the browser SDK unless the folder contains it. If a download fails, rejects after both downloads have ended,
- * with a one-line message that states what to do.
+ * Downloads each package of `PACKAGES` that the folder does not contain. If a download fails, waits for the other download,
+ * and then rejects with a one-line message that states what to do.
  */
 export async function prefetchClerkJs(folder: string = DEFAULT_CLERK_JS_FOLDER): Promise<void> {
   await removeStaleDownloads(folder);
@@ -73,7 +77,7 @@ export async function prefetchClerkJs(folder: string = DEFAULT_CLERK_JS_FOLDER):
   await Promise.all(fetches);
 }
 
-/** Removes downloads that a killed process left behind more than a day ago. */
+/** Removes temporary folders that are older than a day. A process that is killed during a download leaves such a folder. */
 async function removeStaleDownloads(folder: string): Promise<void> {
   const names = await readdir(folder).catch(() => []);
   for (const name of names.filter((each) => each.startsWith(UNFINISHED))) {
@@ -89,8 +93,8 @@ async function removeStaleDownloads(folder: string): Promise<void> {
 const fetching = new Map<string, Promise<string>>();
 
 /**
- * Returns the folder with the scripts of a package. Concurrent calls share one download. A call after a failed download
- * starts a new one.
+ * Returns the folder with the scripts of a package. Concurrent calls share one download. A call after a failed
+ * download starts a new download.
  */
 function packageFolder(name: PackageName, folder: string): Promise<string> {
   const target = path.join(folder, `${name}-${PACKAGES[name].version}`);
@@ -106,7 +110,7 @@ function packageFolder(name: PackageName, folder: string): Promise<string> {
 
 /**
  * Downloads a package to a temporary folder and renames that folder. Other processes therefore never see an incomplete
- * package. If two processes download at the same time, the first one to finish is used.
+ * package. If two processes download at the same time, both use the package of the first process to finish.
  */
 async function fetchPackage(name: PackageName, folder: string, target: string): Promise<void> {
   await mkdir(folder, { recursive: true });
@@ -140,8 +144,9 @@ async function fetchPackage(name: PackageName, folder: string, target: string): 
   }
 }
 
-/** Downloads the tarball with the npm of the user, which applies the user's registry, credentials and proxy. */
+/** Downloads the tarball with the user's npm. It applies the user's registry, credentials and proxy. */
 async function packTarball(name: PackageName, into: string): Promise<string> {
+  // A package manager that runs this process sets `npm_execpath` to the path of its own script.
   const npmScript = process.env['npm_execpath'];
   const isNpm = npmScript !== undefined && path.basename(npmScript).startsWith('npm');
   const [command, ...prefix] = isNpm ? [process.execPath, npmScript] : ['npm'];
@@ -165,7 +170,7 @@ async function requireIntegrity(name: PackageName, tarball: string): Promise<voi
   if (hash !== PACKAGES[name].integrity) throw new Error('its sha512 is not the pinned one');
 }
 
-/** Returns the line of npm's output that describes the error. */
+/** Returns the line of npm's output that describes the error. Skips the error codes and the path of npm's log. */
 function describeNpmError(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const lines = cause.message.split('\n');

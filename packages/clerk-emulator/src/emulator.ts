@@ -27,38 +27,44 @@ import { type SigningKey, signingKey } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
 import { close, listen } from './listen';
 
-/** Options of an emulator. The defaults are those of the provider's instances, unless an option says otherwise. */
+/** Options of an emulator. The defaults are those of Clerk, unless an option says otherwise. */
 export interface EmulatorOptions {
   /** Port of both APIs on 127.0.0.1. Default: any free port. */
   readonly port?: number;
-  /** `pk_test_…` or `pk_live_…`. Contains the issuer and selects how the Frontend API recognizes a browser. */
+  /**
+   * `pk_test_…` (development instance) or `pk_live_…` (production instance), followed by the host name of the issuer in
+   * base64. The Frontend API recognizes a browser by a query parameter or by a cookie, respectively.
+   */
   readonly publishableKey: string;
+  /** Authenticates requests to the Backend API. */
   readonly secretKey: string;
   /**
-   * Private key for an instance whose data file does not exist yet. Default: a new key. Its generation takes about a
-   * second.
+   * RSA private key in PEM. Ignored if the data file exists, because that file contains the key. Default: a new key, which
+   * takes about a second to generate.
    */
   readonly signingKeyPem?: string;
-  /** Endpoint for events. Without it, events wait until an endpoint is set. */
+  /** Endpoint for events. Without an endpoint, events wait until one is set. */
   readonly webhook?: { readonly url: string; readonly secret: string } | undefined;
-  /** Factor for the delays of the provider's retry schedule. Default: 1. */
+  /** Factor for the delays of Clerk's webhook retry schedule. Default: 1. */
   readonly retryScale?: number;
+  /** Lifetime of a session token. Default: 60. */
   readonly sessionTokenSeconds?: number;
-  /** Whether a user must enter an emailed code before a sign-up completes. Default: true, as at the provider. */
+  /** Whether a user must enter a mailed code to complete a sign-up. Default: true. */
   readonly verifyEmailAtSignUp?: boolean;
   /**
-   * Whether a sign-in by password in a browser that is new to the user needs a mailed code. The default of the provider
-   * is true. The default here is false, so that a test signs in with one request.
+   * Whether a sign-in by password also requires a mailed code in a browser in which the user has never signed in. Clerk's
+   * default is true. The default of the emulator is false, so that a test can sign in with one request.
    */
   readonly clientTrust?: boolean;
   /**
-   * Whether a new password, the revocation of a session and the deletion of an account need a first factor that was
-   * proved within the last ten minutes. The default of the provider is true, the default here is false.
+   * Whether a change of the password, the revocation of a session and the deletion of the account require a recent first
+   * factor: the user has proved a password or a mailed code within the last ten minutes. Clerk's default is true. The default
+   * of the emulator is false.
    */
   readonly reverification?: boolean;
   /**
-   * Address of a script, with `https:`. Every sign-in and sign-up then starts with a protect check, as on instances of the
-   * provider that use Clerk Protect. The emulator accepts every proof.
+   * HTTPS URL of a script. If it is set, a sign-up or sign-in completes only after the browser has run this script, as with
+   * Clerk Protect. A sign-in with a ticket does not need the script. The emulator accepts any result of the script.
    */
   readonly protectCheckUrl?: string;
   /** File that stores all data of the emulator, including the signing key. Default: in memory. */
@@ -69,7 +75,10 @@ export interface EmulatorOptions {
   readonly console?: { readonly preferredPort: number };
   /** Time and timers. Default: the system clock. */
   readonly clock?: Clock;
-  /** Default: the nonce format, and an `azp` claim in the session tokens. */
+  /**
+   * Variant of the handshakes, which pass session cookies to the application's server. Default: the nonce format, and an `azp`
+   * claim in the session tokens.
+   */
   readonly handshake?: Partial<HandshakeSettings>;
   /** Called with each response of both APIs before it is sent. */
   readonly onResponse?: (response: SentResponse) => void;
@@ -85,7 +94,7 @@ export interface SentResponse {
   readonly body: string;
 }
 
-/** A running emulator: the two APIs of the provider over HTTP, and the actions of its dashboard as functions. */
+/** A running emulator. Serves Clerk's two APIs over HTTP. The methods correspond to actions of Clerk's dashboard. */
 export interface Emulator {
   /** Address of the Backend API and of the Frontend API. */
   readonly url: string;
@@ -95,7 +104,7 @@ export interface Emulator {
   readonly operations: readonly string[];
   readonly issuer: string;
   readonly publicKeyPem: string;
-  /** Signs every token of this instance. */
+  /** Key that signs every token of this instance. */
   readonly signingKey: SigningKey;
   /** Creates a user and sends `user.created`. Throws for an invalid or taken address and for a password of invalid length. */
   createUser(input: { email: string; password?: string; firstName?: string; lastName?: string }): User;
@@ -194,9 +203,9 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
 function createApis(instance: Instance, clerkJs: ClerkJs, onResponse: EmulatorOptions['onResponse']): Hono {
   const app = new Hono();
   app.use(requireLoopbackHost);
-  // clerk-js sends PATCH and DELETE as a POST with this parameter, because a POST does not need a preflight.
+  // clerk-js sends PATCH and DELETE as a POST with this parameter, because a POST does not need a CORS preflight.
   app.use(methodOverride({ app, query: '_method' }));
-  // Pages on this machine may call without a proxy. Other sites must not read responses.
+  // Pages on this machine may call the APIs without a proxy. Pages of other sites must not read responses.
   app.use(
     cors({
       origin: (origin) => (isLoopback(origin) ? origin : null),

@@ -7,7 +7,7 @@ import { newId } from './instance/ids';
 
 const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
-/** A request as a handler receives it. The handler parses the body and the query. */
+/** A request as a handler receives it. The handler validates the fields of the body and of the query. */
 export interface ApiRequest {
   readonly url: URL;
   /** The id in the path, or an empty string if the route does not have one. */
@@ -29,7 +29,7 @@ export type Routes<Request = ApiRequest, Result = ApiResponse> = Readonly<
   Record<string, (request: Request) => Result>
 >;
 
-/** Returns an error in the format of the provider. The SDKs show it beside the field that `parameter` names. */
+/** Returns an error in Clerk's format. Clerk's components show it beside the form field that `parameter` names. */
 export function errorBody({ code, message, parameter }: ApiError) {
   const meta = parameter === undefined ? {} : { param_name: parameter };
   return { errors: [{ code, message, long_message: message, meta }], clerk_trace_id: newId('trace') };
@@ -40,19 +40,19 @@ export function isLoopback(origin: string): boolean {
   return URL.canParse(origin) && LOOPBACK_HOSTS.includes(new URL(origin).hostname);
 }
 
-/** Host header of a request to this machine. Any port is valid, because a forwarded port may differ. */
+/** Host header of a request to this machine. Any port is valid, because port forwarding may change the port. */
 const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
 
 /**
- * Throws a 403 unless the `Host` header names this machine. A page whose domain was rebound to 127.0.0.1 sends its own
- * domain, so it cannot read a response.
+ * Throws a 403 unless the `Host` header names this machine. This prevents DNS rebinding: an attacker makes the domain of a page
+ * resolve to 127.0.0.1. The `Host` header of a request from that page still contains the domain, so the request gets the 403.
  */
 export const requireLoopbackHost: MiddlewareHandler = ({ req }, next) => {
   if (LOOPBACK_HOST.test(req.header('host') ?? '')) return next();
   throw new ApiError(403, 'host_refused', 'The emulator only accepts requests to localhost and 127.0.0.1.');
 };
 
-/** Parses a body or a query. Throws the provider's error for the first invalid field. */
+/** Parses a body or a query. Throws Clerk's error for the first invalid field. */
 export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
   const parsed = schema.safeParse(input);
   if (parsed.success) return parsed.data;
@@ -77,8 +77,8 @@ export function wrapHandlers<From, To>(
 }
 
 /**
- * Serves routes. A handler runs after the body has arrived and is synchronous. No other request can therefore change the
- * store while a handler runs.
+ * Serves routes. A handler runs after the whole body has arrived, and it is synchronous. No other request can therefore change
+ * the store while a handler runs.
  */
 export function serve(routes: Routes): Hono {
   const app = new Hono();
@@ -106,7 +106,7 @@ export function createHttpServer(app: Hono, formatError: (error: ApiError) => un
 /** The Backend SDK parses a response as JSON only if the content type is exactly this value. */
 const JSON_TYPE = 'application/json';
 
-/** Converts the response of a handler. */
+/** Converts the response of a handler to a `Response` of the Fetch API. */
 export function respond({ status = 200, headers, cookies = [], body }: ApiResponse): Response {
   const all = new Headers({ 'cache-control': 'no-store', 'content-type': JSON_TYPE, ...headers });
   for (const cookie of cookies) all.append('set-cookie', cookie);
@@ -126,7 +126,7 @@ async function readBody({ body }: Request): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
-    // Without preventCancel, a body that is too large would close the connection before the response.
+    // Without preventCancel, `break` would cancel the body. This would close the connection before the 413 is sent.
     for await (const chunk of body?.values({ preventCancel: true }) ?? []) {
       length += chunk.length;
       if (length > BODY_LIMIT_BYTES) break;

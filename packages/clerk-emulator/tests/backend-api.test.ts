@@ -13,13 +13,16 @@ const clientWith = (secretKey: string) =>
   createClerkClient({ secretKey, apiUrl: provider.url, telemetry: { disabled: true } });
 const clerk = clientWith(SECRET_KEY);
 
+/** Returns the error of a Backend API call that must fail. */
 async function failure(call: Promise<unknown>) {
   const error = await call.then(
     () => undefined,
     (reason: unknown) => reason,
   );
   if (!isClerkAPIResponseError(error))
-    throw new Error('The call succeeded, or its error is not an error of the API', { cause: error });
+    throw new Error('The call succeeded, or it failed without an error response of the API.', {
+      cause: error,
+    });
   return { status: error.status, code: error.errors[0]?.code, parameter: error.errors[0]?.meta?.paramName };
 }
 
@@ -43,19 +46,19 @@ test('A user that the SDK creates is found by id, by email address and in the li
   await clerk.users.deleteUser(created.id);
 });
 
-test('The deliveries of events about a user can be read only with the secret key', async () => {
+test('The webhook deliveries of a user can be read only with the secret key', async () => {
   const [ada, other] = ['ada', 'other'].map((name) =>
     provider.createUser({ email: `${name}@events.example` }),
   );
-  const ask = (id = '', key = SECRET_KEY) =>
+  const requestDeliveries = (id = '', key = SECRET_KEY) =>
     fetch(`${provider.url}/v1/users/${id}/deliveries`, { headers: bearer(key) });
   const own = provider.webhooks.list().filter(({ body }) => body.includes(ada?.id ?? 'nobody'));
   expect(own.map(({ type, status }) => ({ type, status }))).toEqual([
     { type: 'user.created', status: 'pending' },
   ]);
-  expect(await (await ask(ada?.id)).json()).toEqual(own);
-  expect((await ask(other?.id, 'sk_test_another')).status).toBe(401);
-  expect((await ask('user_nobody')).status).toBe(404);
+  expect(await (await requestDeliveries(ada?.id)).json()).toEqual(own);
+  expect((await requestDeliveries(other?.id, 'sk_test_another')).status).toBe(401);
+  expect((await requestDeliveries('user_nobody')).status).toBe(404);
 });
 
 test('The list of users is sorted and paginated, and the count covers all pages', async () => {
@@ -97,7 +100,7 @@ test('The list of users filters by creation time and by ids to include or exclud
   expect(await listedAfter(1_000_002)).toEqual([]);
 });
 
-test('The list filters and sorts by microseconds, and returns milliseconds', async () => {
+test('The list of users is filtered and sorted by creation times in microseconds, and returns creation times in milliseconds', async () => {
   const ids = ['a', 'b', 'c'].map((name) => {
     const { id, createdAt } = provider.createUser({ email: `${name}@microsecond.example` });
     expect(Number.isInteger(createdAt)).toBe(false);
@@ -122,13 +125,16 @@ test.each([
   ['created_at_after=yesterday', 'form_param_format_invalid', 'created_at_after'],
   [`${'user_id=user_1&'.repeat(101)}`, 'form_param_format_invalid', 'user_id'],
   ['created_after=1', 'form_param_unknown', 'created_after'],
-])('An invalid list query gets a 422 that names the parameter: %.30s', async (query, code, name) => {
-  const response = await fetch(`${provider.url}/v1/users?${query}`, { headers: bearer(SECRET_KEY) });
-  expect(response.status).toBe(422);
-  expect(await response.json()).toMatchObject({ errors: [{ code, meta: { param_name: name } }] });
-});
+])(
+  'A request for the list of users with an invalid query gets a 422 that names the parameter: %.30s',
+  async (query, code, name) => {
+    const response = await fetch(`${provider.url}/v1/users?${query}`, { headers: bearer(SECRET_KEY) });
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({ errors: [{ code, meta: { param_name: name } }] });
+  },
+);
 
-test('A request above a configured rate limit gets a 429 with Retry-After', async () => {
+test('A Backend API request above the configured rate limit gets a 429 with Retry-After', async () => {
   const time = manualClock();
   const limited = stopAfterTest(await startProvider({ clock: time }));
   const { users } = createClerkClient({
@@ -140,6 +146,7 @@ test('A request above a configured rate limit gets a 429 with Retry-After', asyn
   expect([await users.getCount(), await users.getCount()]).toEqual([0, 0]);
   const rejected: unknown = await users.getCount().catch((error: unknown) => error);
   expect(rejected).toMatchObject({ status: 429, retryAfter: 10, errors: [{ code: 'too_many_requests' }] });
+  // `advance` moves the clock only to a timer, so the test sets a timer.
   const cancel = time.after(10_000, () => undefined);
   time.advance(10_000);
   cancel();
@@ -148,7 +155,7 @@ test('A request above a configured rate limit gets a 429 with Retry-After', asyn
   expect(await Promise.all([1, 2, 3].map(() => users.getCount()))).toEqual([0, 0, 0]);
 });
 
-test('An update changes only the given fields and merges metadata deeply', async () => {
+test('An update of a user changes only the given fields, and an update of metadata merges deeply', async () => {
   const { id } = provider.createUser({ email: 'change@example.com', firstName: 'Old', lastName: 'Name' });
   expect(await clerk.users.updateUser(id, { firstName: 'New' })).toMatchObject({
     firstName: 'New',
@@ -183,7 +190,7 @@ test('The creation of a user without a password fails unless the call sets skipP
   expect(created.passwordEnabled).toBe(false);
 });
 
-test('An invalid user gets a 422 that names the field', async () => {
+test('A request to create an invalid user gets a 422 that names the field', async () => {
   provider.createUser({ email: 'taken@example.com' });
   const taken = { emailAddress: ['TAKEN@example.com'], skipPasswordRequirement: true };
   const invalid: [Parameters<typeof clerk.users.createUser>[0], code: string, parameter: string][] = [
@@ -222,7 +229,7 @@ test('The SDK verifies a session token of the emulator with the key from the JWK
   expect(claims.exp - claims.iat).toBe(3600);
 });
 
-test('The SDK rejects a token with another signature or algorithm, and an expired one', async () => {
+test('The SDK rejects a token with another signature or algorithm, and an expired token', async () => {
   const other = stopAfterTest(await startProvider({ signingKeyPem: generateSigningKeyPem() }));
   const verified = (token: string) => verifyToken(token, { jwtKey: provider.publicKeyPem });
   const late = { exp: Math.floor(Date.now() / 1000) - 6 };
@@ -235,7 +242,7 @@ test('The SDK rejects a token with another signature or algorithm, and an expire
   await expect(verified(tokenFor(provider, 'user_1', late))).rejects.toThrow(/expired/i);
 });
 
-test('Sessions are listed by user and status, and a revoked session issues no token', async () => {
+test('The Backend API lists sessions by user and status, and issues no token for a revoked session', async () => {
   const { id } = provider.createUser({ email: 'sessions@example.com' });
   const first = await clerk.sessions.createSession({ userId: id });
   const second = await clerk.sessions.createSession({ userId: id });
@@ -246,13 +253,13 @@ test('Sessions are listed by user and status, and a revoked session issues no to
   expect(await failure(clerk.sessions.getToken(first.id))).toMatchObject({ status: 404 });
 });
 
-test('A request without the secret key gets a 401', async () => {
+test('A Backend API request without the right secret key gets a 401', async () => {
   const rejected = await failure(clientWith('sk_test_other').users.getUserList());
   expect(rejected).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
   expect((await fetch(`${provider.url}/v1/users`)).status).toBe(401);
 });
 
-test('An unknown path gets a 404, a body that is too large gets a 413, and invalid JSON gets a 400', async () => {
+test('The Backend API responds 404 to an unknown path, 413 to a body that is too large and 400 to invalid JSON', async () => {
   const call = (path: string, body: string) =>
     fetch(`${provider.url}${path}`, {
       method: 'POST',

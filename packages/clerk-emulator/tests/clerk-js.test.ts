@@ -16,7 +16,7 @@ await writeFile(join(cache, 'secret.js'), 'secret');
 const provider = stopAfterAll(await startProvider({ clerkJsFolder: cache }));
 afterEach(() => vi.unstubAllEnvs());
 
-/** Replaces npm by a script that runs this code instead of a download. */
+/** Replaces npm with a script that runs `code` instead of a download. In `code`, `into` is the folder for the tarball. */
 async function fakeNpm(name: string, code: string): Promise<void> {
   const script = join(folder, `npm-${name}.mjs`);
   await writeFile(
@@ -26,10 +26,10 @@ async function fakeNpm(name: string, code: string): Promise<void> {
   vi.stubEnv('npm_execpath', script);
 }
 
-/** Returns the status of a request whose path is sent unchanged, which client libraries do not do. */
+/** Requests a path without normalizing it and returns the status. */
 const rawStatus = (path: string) => statusOfRawPath(provider.url, path);
 
-test('The scripts of the SDK are served for any requested version, and only versioned files are immutable', async () => {
+test('The emulator serves the same clerk-js scripts for each requested version, and marks only files with a version in their name as immutable', async () => {
   for (const version of ['6', '6.34.1', '6.0.0-canary.1']) {
     const entry = await fetch(`${provider.url}/npm/@clerk/clerk-js@${version}/dist/clerk.browser.js`);
     expect(await entry.text()).toBe('script()');
@@ -40,7 +40,7 @@ test('The scripts of the SDK are served for any requested version, and only vers
   expect(chunk.headers.get('cache-control')).toContain('immutable');
 });
 
-test('A path cannot leave the folder of the scripts', async () => {
+test('A request path cannot leave the folder of the clerk-js scripts', async () => {
   for (const path of [
     '/npm/@clerk/clerk-js@6/dist/../secret.js',
     '/npm/@clerk/clerk-js@6/dist/..%2fsecret.js',
@@ -56,12 +56,12 @@ test('A path cannot leave the folder of the scripts', async () => {
   }
 });
 
-test('A malformed path gets a 4xx response, and the server keeps running', async () => {
+test('A malformed request path gets a 4xx response, and the emulator keeps running', async () => {
   for (const path of ['//', 'http://[']) expect(String(await rawStatus(path)), path).toMatch(/^4/);
   expect(await rawStatus('/v1/users')).toBe(401);
 });
 
-test('A tarball with another checksum is rejected and removed', async () => {
+test('prefetchClerkJs() rejects and removes a tarball whose checksum is not the pinned one', async () => {
   const target = join(folder, 'tampered');
   await fakeNpm(
     'tampered',
@@ -71,7 +71,7 @@ test('A tarball with another checksum is rejected and removed', async () => {
   expect(await readdir(target)).toEqual([]);
 });
 
-test('A failed download causes a one-line error with a hint, and the next call tries again', async () => {
+test('prefetchClerkJs() rejects with a message of one line if a download fails, and the next call tries again', async () => {
   const target = join(folder, 'offline');
   await fakeNpm(
     'offline',

@@ -17,11 +17,14 @@ const provider = stopAfterAll(await start());
 const url = consoleOf(provider);
 
 function consoleOf({ consoleUrl }: Emulator): string {
-  if (consoleUrl === undefined) throw new Error('There is no console');
+  if (consoleUrl === undefined) throw new Error('The emulator has no console.');
   return consoleUrl;
 }
 
-/** Sends a request as the page of the console does. `headers` replaces the default headers and may set Host, unlike `fetch`. */
+/**
+ * Sends a request like the console, which is the web page of the emulator. `headers` overrides the default headers and, unlike
+ * with `fetch`, may contain Host.
+ */
 async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
   const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
   const content = method === 'GET' ? '' : text;
@@ -40,7 +43,7 @@ async function send(method: string, path: string, body?: unknown, headers: Recor
   };
 }
 
-/** Connects to the event stream of the console. Each call of `next` returns the next message. */
+/** Connects to the event stream of a console. Each call of `next` returns the next message. */
 async function connect(to: string) {
   const aborted = new AbortController();
   const response = await fetch(`${to}/api/live`, { signal: aborted.signal });
@@ -65,7 +68,7 @@ async function connect(to: string) {
   return { next, until, close: () => aborted.abort() };
 }
 
-test('A page gets a snapshot when it connects, and afterwards only the changes', async () => {
+test('A page of the console gets a snapshot when it connects, and afterwards only the changes', async () => {
   const before = provider.createUser({ email: 'before@example.com', password: 'correct horse' });
   const { next, close } = await connect(url);
   const first = await next();
@@ -90,7 +93,7 @@ test('A page gets a snapshot when it connects, and afterwards only the changes',
   close();
 });
 
-test('A burst of changes is batched into few messages without a loss', async () => {
+test('The console sends a burst of changes in few messages and loses none of them', async () => {
   const { next, close } = await connect(url);
   await next();
   const seen: string[] = [];
@@ -144,7 +147,7 @@ test('The console creates and deletes users and starts and revokes sessions', as
   expect(provider.store.users.get(id)).toBeUndefined();
 });
 
-test('A request for an invalid user gets a 422 with a message or the name of the field', async () => {
+test('A console request to create an invalid user gets a 422 with a message or the name of the field', async () => {
   await send('POST', '/api/users', { email: 'taken@example.com' });
   const invalid = [
     [{ email: 'no address' }, { message: 'Invalid email address', parameter: 'email' }],
@@ -158,7 +161,7 @@ test('A request for an invalid user gets a 422 with a message or the name of the
   expect(provider.store.users.all().map(({ email }) => email)).not.toContain('a@example.com');
 });
 
-test('A request for a missing resource gets a 404 whose message contains "was not found"', async () => {
+test('A console request for a missing resource gets a 404 whose message contains "was not found"', async () => {
   for (const [method, path] of [
     ['DELETE', '/api/users/user_none'],
     ['POST', '/api/users/user_none/sessions'],
@@ -175,7 +178,7 @@ test('A request for a missing resource gets a 404 whose message contains "was no
   }
 });
 
-test('An open page receives the changes of each action: pause, break the signature, send, redeliver and clear', async () => {
+test('An open page receives the changes when deliveries are paused, sent, signed incorrectly, redelivered or cleared on the console', async () => {
   const received: (string | null)[] = [];
   const handler = ({ headers }: Request) => {
     received.push(headers.get('svix-id'));
@@ -221,7 +224,7 @@ test('An open page receives the changes of each action: pause, break the signatu
   close();
 });
 
-test('The sample of user.created describes a new user, and other samples describe the newest existing user', async () => {
+test('The sample event user.created describes a new user, and other samples describe the newest existing user', async () => {
   const user = provider.createUser({ email: 'newest@example.com' });
   const sample = async (type: string) => (await send('GET', `/api/sample-events/${type}`)).body;
   expect(await sample('user.updated')).toMatchObject({ id: user.id, object: 'user' });
@@ -232,7 +235,7 @@ test('The sample of user.created describes a new user, and other samples describ
   expect(Id.parse(await sample('user.created')).id).not.toBe(id);
 });
 
-test('A request with another Host gets a 403, which prevents DNS rebinding', async () => {
+test('To prevent DNS rebinding, the console responds 403 to a Host that is not this machine', async () => {
   const { port } = new URL(url);
   for (const path of ['/', '/main.js', '/api/live', '/api/sample-events/user.created']) {
     for (const host of [
@@ -251,7 +254,7 @@ test('A request with another Host gets a 403, which prevents DNS rebinding', asy
   }
 });
 
-test('A page of another site or origin cannot read or change data', async () => {
+test('A page of another site or origin cannot read or change data of the console', async () => {
   const email = 'forged@example.com';
   const { port } = new URL(url);
   const forged: Record<string, string>[] = [
@@ -277,7 +280,7 @@ test('A page of another site or origin cannot read or change data', async () => 
   expect(headers['access-control-allow-origin']).toBeUndefined();
 });
 
-test('A body that is too large, not JSON or not a valid event is rejected', async () => {
+test('The console rejects a body that is too large, not JSON or not a valid event', async () => {
   expect((await send('POST', '/api/deliveries', { type: 'a', data: { x: 'x'.repeat(70_000) } })).status).toBe(
     413,
   );
@@ -287,7 +290,7 @@ test('A body that is too large, not JSON or not a valid event is rejected', asyn
   expect((await send('POST', '/api/deliveries', { type: 'a', data: 'text' })).status).toBe(422);
 });
 
-test('A response to GET forbids inline scripts, framing and caching', async () => {
+test('The response to a GET request for the console forbids inline scripts, framing and caching', async () => {
   for (const path of [
     '/',
     '/main.js',
@@ -309,7 +312,7 @@ test('A response to GET forbids inline scripts, framing and caching', async () =
   expect((await send('GET', '/')).body).not.toMatch(/<script(?![^>]*src=)|style=| on\w+=/);
 });
 
-test('The console and the Frontend API are not reachable at the address of the other', async () => {
+test('The APIs do not serve the paths of the console, and the console does not serve the paths of the Frontend API', async () => {
   expect(provider.url).not.toBe(url);
   for (const path of ['/', '/main.js', '/api/live', '/api/sample-events/user.created']) {
     expect((await fetch(provider.url + path)).status).toBe(401);
@@ -317,7 +320,7 @@ test('The console and the Frontend API are not reachable at the address of the o
   expect((await send('GET', '/v1/client')).status).toBe(404);
 });
 
-test('The console starts only with its option, on the preferred port or on another one if that port is taken', async () => {
+test('The console starts only if its option is set, and uses another port if the preferred port is in use', async () => {
   const first = await start();
   const preferredPort = Number(new URL(consoleOf(first)).port);
   const second = stopAfterTest(await start({ console: { preferredPort } }));
@@ -328,7 +331,7 @@ test('The console starts only with its option, on the preferred port or on anoth
   expect(stopAfterTest(await startProvider()).consoleUrl).toBeUndefined();
 });
 
-test('Stopping the emulator ends the streams of open pages', async () => {
+test('Stopping the emulator ends the event streams of open console pages', async () => {
   const own = await start();
   const { next } = await connect(consoleOf(own));
   await next();

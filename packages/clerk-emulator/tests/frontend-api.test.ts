@@ -49,7 +49,7 @@ test('A browser cannot use the sessions, sign-ins and sign-ups of another browse
   expect(provider.store.mails.all()).toEqual([]);
 });
 
-test('A page of another site is rejected, and a page of this machine is accepted', async () => {
+test('The Frontend API rejects requests from a page of another site and accepts those from a page of this machine', async () => {
   const provider = await start();
   const browser = await developmentBrowser(provider);
   const from = (origin: string) => browser.call('GET', '/v1/client', {}, { origin });
@@ -63,7 +63,7 @@ test('A page of another site is rejected, and a page of this machine is accepted
   expect(allowed.headers.get('access-control-allow-origin')).toBe('http://localhost:3000');
 });
 
-test('An application that proxies the API needs the secret key', async () => {
+test('An application that proxies the Frontend API needs the secret key', async () => {
   const provider = await start();
   const browser = await developmentBrowser(provider);
   const through = (key: string) =>
@@ -72,7 +72,7 @@ test('An application that proxies the API needs the secret key', async () => {
   expect(await through('sk_test_other')).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
 });
 
-test('A handshake redirects only to a page of this machine or of the application that proxies the API', async () => {
+test('A handshake redirects only to a page of this machine or of the application that proxies the Frontend API', async () => {
   const provider = await start();
   const { user, browser } = await signedInBrowser(provider, 'page@example.com');
   const handshake = (redirect: string, headers = {}) =>
@@ -108,7 +108,7 @@ test('A handshake redirects only to a page of this machine or of the application
   });
 });
 
-test('A code is valid once, for ten minutes and five attempts', async () => {
+test('An emailed code is valid once, for ten minutes and for five attempts', async () => {
   let time = Date.now();
   const provider = await start({ clock: { now: () => time, after: () => () => undefined } });
   const browser = await developmentBrowser(provider);
@@ -153,7 +153,7 @@ test('A changed email address in a sign-up needs a new verification', async () =
   expect(provider.store.users.all()).toEqual([]);
 });
 
-test('An instance can accept sign-ups without a code', async () => {
+test('An instance can accept sign-ups without an emailed code', async () => {
   const provider = await start({ verifyEmailAtSignUp: false });
   const browser = await developmentBrowser(provider);
   const done = await browser.signUp('a@example.com', password);
@@ -161,7 +161,7 @@ test('An instance can accept sign-ups without a code', async () => {
   expect(done.client?.sessions.map(({ id }) => id)).toEqual([done.response?.created_session_id]);
 });
 
-test('A test address has a fixed code in development and a random code in production', async () => {
+test('An address with +clerk_test gets a fixed code in development and a random code in production', async () => {
   for (const fixed of [true, false]) {
     const provider = await start(fixed ? {} : { publishableKey: productionKey });
     const post = (path: string, cookie: string, fields: Record<string, string>) =>
@@ -189,7 +189,7 @@ test('A second sign-in of a browser gets an error that contains the existing ses
   expect(again.meta?.client?.sessions.map(({ id }) => id)).toEqual([sessionId]);
 });
 
-test('A browser with a token of another database gets a new token in the response', async () => {
+test('A browser whose token is from a deleted database gets a new token in the response', async () => {
   const provider = await start();
   provider.createUser({ email: 'stale@example.com', password });
   const stale = await developmentBrowser(provider, 'dvb_of_a_database_that_was_deleted');
@@ -219,7 +219,7 @@ test('A production instance identifies the browser by an HttpOnly cookie', async
   ).toBe(true);
 });
 
-test('After a restart, a browser is still signed in, and another browser can continue a sign-up', async () => {
+test('After a restart of the emulator, a browser is still signed in, and another browser can continue its sign-up', async () => {
   const dataFile = join(folder, 'provider.json');
   const before = await start({ dataFile });
   const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');
@@ -237,7 +237,7 @@ test('After a restart, a browser is still signed in, and another browser can con
   expect(done.response?.status).toBe('complete');
 });
 
-test('A request for a feature that the emulator lacks gets an error in the format of the provider', async () => {
+test('A Frontend API request for a feature that the emulator lacks gets an error in the format of the provider', async () => {
   const provider = await start();
   const { browser } = await signedInBrowser(provider, 'more@example.com');
   for (const [method, path] of [
@@ -252,12 +252,12 @@ test('A request for a feature that the emulator lacks gets an error in the forma
 });
 
 test.each(['/v1/environment', '/v1/dev_browser', '/v1/users'])(
-  'A request with another Host gets a 403, which prevents DNS rebinding: %s',
+  'To prevent DNS rebinding, the emulator responds 403 to a Host that is not this machine: %s',
   async (path) => {
     const provider = await start();
     const { port } = new URL(provider.url);
     const codeFor = async (host: string) => {
-      // `fetch` cannot send another Host.
+      // `fetch` cannot set the Host header.
       const sent = request(provider.url + path, { headers: { host } }).end();
       const [response] = await once(sent, 'response');
       return [response.statusCode, BrowserResponse.safeParse(await json(response)).data?.errors?.[0]?.code];

@@ -7,12 +7,15 @@ import type { Emulator, EmulatorOptions } from '../src/emulator';
 import { SECRET_KEY, startProvider } from './helpers/emulator';
 import { stopAfterTest } from './helpers/stop';
 
+// A handshake is a redirect of the browser through the emulator. It gives the application new session cookies, either in a
+// token or in exchange for a nonce.
+
 const PAGE = 'http://localhost:3000/account';
 const PRODUCTION = { publishableKey: `pk_live_${Buffer.from('clerk.local.example$').toString('base64')}` };
 
 const start = async (options: Partial<EmulatorOptions> = {}) => stopAfterTest(await startProvider(options));
 
-/** Signs a user in and returns a function that performs a handshake as the user's browser. */
+/** Signs a user in. Returns a function that requests a handshake as the browser of the user. */
 function signedInBrowser(provider: Emulator) {
   const now = Date.now();
   const { id } = provider.createUser({ email: 'page@example.com' });
@@ -42,6 +45,7 @@ function signedInBrowser(provider: Emulator) {
   };
 }
 
+/** Exchanges a nonce for the cookies of its handshake, as the server of an application does with the Backend SDK. */
 const payload = ({ url }: Emulator, nonce = '', secretKey = SECRET_KEY) =>
   createClerkClient({
     secretKey,
@@ -64,7 +68,7 @@ function sessionClaims(cookies: readonly string[]) {
 const Handshake = z.object({ handshake: z.array(z.string()) });
 const cookiesOfToken = (token = '') => Handshake.parse(decodeJwt(token).payload).handshake;
 
-test('The SDK exchanges the nonce of a handshake for the session cookies, once', async () => {
+test('The SDK can exchange the nonce of a handshake for the session cookies only once', async () => {
   const provider = await start();
   const handshake = signedInBrowser(provider);
   const { location, nonce, token } = await handshake();
@@ -74,7 +78,7 @@ test('The SDK exchanges the nonce of a handshake for the session cookies, once',
   expect(await errorStatus(payload(provider, nonce))).toBe(404);
 });
 
-test('A nonce expires after a minute', async () => {
+test('The nonce of a handshake expires after a minute', async () => {
   let time = Date.now();
   const provider = await start({ clock: { now: () => time, after: () => () => undefined } });
   const handshake = signedInBrowser(provider);
@@ -85,7 +89,7 @@ test('A nonce expires after a minute', async () => {
   expect(await errorStatus(payload(provider, late.nonce))).toBe(404);
 });
 
-test('A nonce is valid only for the instance that created it, and only with the secret key', async () => {
+test('The nonce of a handshake is valid only for the instance that created it, and only with the secret key', async () => {
   const [provider, other] = [await start(), await start()];
   const { nonce } = await signedInBrowser(provider)();
   expect(await errorStatus(payload(other, nonce))).toBe(404);

@@ -5,7 +5,7 @@ import { startProvider } from './helpers/emulator';
 import { operationsTable, replaceSection } from './helpers/operations-table';
 import { stopAfterTest } from './helpers/stop';
 
-test('The README lists the operations and differences of the emulator; `npm run emulator:operations` writes them', async () => {
+test('The README lists the operations of the emulator and its differences from Clerk, as `npm run emulator:operations` writes them', async () => {
   const { operations } = stopAfterTest(await startProvider());
   const section = `${operationsTable(operations)}\n${describeDifferences()}`;
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');

@@ -14,7 +14,7 @@ const PASSWORD = 'correct horse';
 /** The fixed code of every email to an address that contains `+clerk_test`. */
 const CODE = '424242';
 
-/** Starts an emulator with one user, and the clients of its two APIs. */
+/** Starts an emulator with one user. Returns clients of its two APIs, and functions that prepare a call. */
 async function start(options: Partial<EmulatorOptions> = {}) {
   const responses: SentResponse[] = [];
   const onResponse = (response: SentResponse) => responses.push(response);
@@ -47,7 +47,7 @@ async function start(options: Partial<EmulatorOptions> = {}) {
       const { response } = await signIn(EMAIL, { password: PASSWORD });
       return `/v1/client/sessions/${response?.created_session_id}`;
     },
-    /** Signs the browser in and starts a reverification. Returns its path. */
+    /** Signs the browser in and starts a reverification. Returns the path of the reverification. */
     async startReverification() {
       const { response } = await signIn(EMAIL, { password: PASSWORD });
       const path = `/v1/client/sessions/${response?.created_session_id}/verify`;
@@ -60,7 +60,7 @@ async function start(options: Partial<EmulatorOptions> = {}) {
       await call('POST', `${path}/prepare_first_factor`, { strategy });
       return path;
     },
-    /** Starts a sign-in in a browser that is new to the user. Returns the path of the sign-in. */
+    /** Starts a sign-in that needs a second factor, and requests an emailed code for it. Returns the path of the sign-in. */
     async enterPassword() {
       const { response } = await signIn(EMAIL, { password: PASSWORD });
       const path = `/v1/client/sign_ins/${response?.id}`;
@@ -207,7 +207,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     backend('POST', `/v1/invitations/${(await invite()).id}/revoke`),
 };
 
-/** Settings of the instance that operations need. */
+/** Options of the emulator that some operations need. */
 const OPTIONS: Readonly<Record<string, Partial<EmulatorOptions>>> = {
   'PATCH /v1/client/sign_ins/:id/protect_check': { protectCheckUrl: 'https://protect.example/check.js' },
   'PATCH /v1/client/sign_ups/:id/protect_check': { protectCheckUrl: 'https://protect.example/check.js' },
@@ -233,7 +233,7 @@ test('Every operation of the emulator has a schema and is called by a test', asy
   expect(Object.keys(RESPONSES)).toEqual(expect.arrayContaining([...operations]));
 });
 
-test('An unknown field, a missing field and a field of another type are differences', () => {
+test('differenceFromSpecification() reports an unknown field, a missing field and a field of another type', () => {
   const body = { object: 'total_count', total_count: 1 };
   const count = (changes: object) =>
     differenceFromSpecification({
@@ -248,7 +248,7 @@ test('An unknown field, a missing field and a field of another type are differen
   expect(count({ total_count: '1' })).toContain('total_count');
 });
 
-test('The body of every webhook conforms to the specification', async () => {
+test('The body of every webhook event conforms to the specification', async () => {
   const { provider, browser, signIn, backend, session, user } = await start();
   await browser('POST', `${await signIn()}/end`);
   await browser('POST', `${await signIn()}/remove`);

@@ -25,8 +25,8 @@ async function findInstalled(name: string, folder = packageFolder): Promise<stri
 }
 
 /**
- * Packs the package and installs the tarball into a folder. Replaces `npm install`, which needs the registry: links only the
- * declared dependencies to their installed copies, so an import of an undeclared package fails.
+ * Packs the package and extracts the tarball into a folder. Instead of running `npm install`, which needs the registry, links
+ * the declared dependencies to their installed copies. The import of an undeclared package fails, because it has no link.
  */
 async function installTarball(folder: string): Promise<string> {
   await execute('npm', ['pack', '--ignore-scripts', '--loglevel=error', '--pack-destination', folder], {
@@ -45,7 +45,7 @@ async function installTarball(folder: string): Promise<string> {
   return installed;
 }
 
-/** Runs Node.js in a folder, outside of the project. Returns its lines of output and a function that ends it. */
+/** Runs Node.js in a folder outside of the project. Returns the lines of its output and a function that ends the process. */
 function runNode(folder: string, args: readonly string[]) {
   const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
   const exited = once(child, 'exit');
@@ -73,7 +73,7 @@ test('The tarball of the package contains the sources and the console, but no te
   expect(files.filter((file) => file.includes('.test.'))).toEqual([]);
 });
 
-test('The command of the installed package starts both APIs and the console on free ports', async () => {
+test('The clerk-emulator command of the installed package starts both APIs and the console on free ports', async () => {
   const { lines, stop } = stopAfterTest(runNode(folder, [path.join(installed, 'bin.mjs'), '--port', '0']));
   const addresses = new Map<string, string>();
   for await (const line of lines) {
@@ -90,7 +90,7 @@ test('The command of the installed package starts both APIs and the console on f
   await stop();
 });
 
-test('The command rejects an invalid port and prints the available options', async () => {
+test('The clerk-emulator command rejects an invalid port, and prints the available options for --help', async () => {
   const bin = path.join(installed, 'bin.mjs');
   const failure = await execute(process.execPath, [bin, '--port', 'x'], { cwd: folder }).catch(
     (error) => error,

@@ -18,7 +18,7 @@ async function start(options: Partial<EmulatorOptions> = {}) {
   return { provider, user, browser, mailedCode };
 }
 
-test('An instance with client trust requires an emailed code in a browser that is new to the user, and only once', async () => {
+test('An instance with client trust requires an emailed code only at the first sign-in of a user in a browser', async () => {
   const { provider, user, browser, mailedCode } = await start({ clientTrust: true });
   const begun = await browser.signIn(EMAIL, { password: PASSWORD });
   expect(begun.body).toMatchObject({
@@ -69,7 +69,7 @@ test('A sign-in that does not need a second factor rejects a second factor', asy
   expect(rejected).toMatchObject({ status: 400, code: 'resource_forbidden' });
 });
 
-/** Returns the age of the first factor in minutes, according to a session token and to the session itself. */
+/** Returns the minutes since the user proved the first factor, according to a session token and to the session itself. */
 async function factorAges(browser: Awaited<ReturnType<typeof developmentBrowser>>, session: string) {
   const Age = z.object({
     response: z.object({ factor_verification_age: z.tuple([z.number(), z.number()]) }),
@@ -80,7 +80,7 @@ async function factorAges(browser: Awaited<ReturnType<typeof developmentBrowser>
   return [z.object({ fva: z.array(z.number()) }).parse(claims).fva[0], response.factor_verification_age[0]];
 }
 
-test('A reverification by password or emailed code makes the first factor of a session recent', async () => {
+test('A reverification by password or emailed code resets the age of the first factor of a session', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, browser, mailedCode } = await start({ clock });
@@ -118,7 +118,7 @@ test('A reverification by password or emailed code makes the first factor of a s
   expect(await factorAges(browser, session)).toEqual([0, 0]);
 });
 
-test('An instance with reverification requires a recent first factor before sensitive operations', async () => {
+test('With reverification, sensitive operations require a first factor that is at most 10 minutes old', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, user, browser } = await start({ clock, reverification: true });
@@ -149,7 +149,7 @@ test('An instance with reverification requires a recent first factor before sens
 const clerkFor = ({ url }: { readonly url: string }) =>
   createClerkClient({ secretKey: SECRET_KEY, apiUrl: url, telemetry: { disabled: true } });
 
-test('A sign-in token signs its user in once, also in a browser that is new to the user', async () => {
+test('A sign-in token signs its user in once, even in a browser that is new to the user', async () => {
   const { provider, user, browser } = await start({ clientTrust: true });
   const { signInTokens } = clerkFor(provider);
   const { token } = await signInTokens.createSignInToken({ userId: user.id, expiresInSeconds: 60 });
@@ -239,7 +239,7 @@ test('A sign-up that changes the invited address needs an emailed code and does 
   expect(provider.store.invitations.all().map(({ status }) => status)).toEqual(['pending']);
 });
 
-test('An invitation link does not redirect to another machine or without a target, and a revoked link gets an error', async () => {
+test('An invitation link without a redirect URL to this machine gets a 400, and the link of a revoked invitation gets an error', async () => {
   const { provider } = await start();
   const { invitations } = clerkFor(provider);
   const pages = ['https://evil.example/', 'http://localhost@evil.example/'];
@@ -253,7 +253,7 @@ test('An invitation link does not redirect to another machine or without a targe
   }
 });
 
-test('With a protect check, a sign-in continues and a sign-up completes once a proof was sent', async () => {
+test('If the instance requires a protect check, sign-ins continue and sign-ups complete only after the browser has sent a proof', async () => {
   const protectCheckUrl = 'https://protect.example/check.js';
   const { browser } = await start({ protectCheckUrl, verifyEmailAtSignUp: false });
   const check = { status: 'pending', sdk_url: protectCheckUrl };

@@ -33,7 +33,7 @@ test('A reopened store has the same entries in the same order and the same signi
   expect(await readdir(join(folder, 'kept'))).toEqual(['data.json']);
 });
 
-test('The next write removes the partial file of an interrupted write', async () => {
+test('The next write of a store removes the partial file of an interrupted write', async () => {
   const file = join(folder, 'crashed', 'data.json');
   await (await openStore(file)).close();
   await writeFile(`${file}.tmp`, '{"version":1,');
@@ -43,14 +43,15 @@ test('The next write removes the partial file of an interrupted write', async ()
   expect(await readdir(join(folder, 'crashed'))).toEqual(['data.json']);
 });
 
-test('Only the owner may read the data file', async () => {
+test('Only the owner has permissions on the data file', async () => {
   const file = join(folder, 'secret.json');
   const store = await openStore(file);
   await store.close();
+  // The permission bits of the group and of other users.
   expect((await stat(file)).mode & 0o077).toBe(0);
 });
 
-test('An invalid data file causes an error with its path and is not changed', async () => {
+test('An invalid data file causes an error that contains its path, and the file is not changed', async () => {
   const cases = { 'broken.json': '{"version":1,', 'other.json': '{"version":2}', 'empty.json': '' };
   for (const [name, text] of Object.entries(cases)) {
     const file = join(folder, name);
@@ -64,7 +65,7 @@ test('An unreadable data file causes an error instead of an empty store', async 
   await expect(openStore(folder)).rejects.toThrow(/EISDIR/);
 });
 
-test('A listener is called once for all changes of one event loop iteration, and not after it unsubscribes', async () => {
+test('A store calls a listener once for all changes of one event loop iteration, until the listener unsubscribes', async () => {
   const store = await openStore(undefined);
   let calls = 0;
   const next = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -89,7 +90,7 @@ test('A listener is called once for all changes of one event loop iteration, and
   await store.close();
 });
 
-test('A data file without the newer fields and tables is opened with their defaults', async () => {
+test('A store opens a data file that lacks newer fields and tables, and uses their defaults', async () => {
   const file = join(folder, 'earlier.json');
   const times = { lastActiveAt: 1, expireAt: 2, createdAt: 1, updatedAt: 1 };
   const session = { id: 'sess_1', userId: 'user_1', clientId: 'client_1', status: 'active', ...times };

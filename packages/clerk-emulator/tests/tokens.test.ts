@@ -17,7 +17,7 @@ const parts = (token: string) => {
   };
 };
 
-test('A session token contains the ids of its session and user, and the published key with its kid verifies it', () => {
+test('A session token contains the ids of its session and user, and the published key with the same kid verifies the token', () => {
   const session = { id: 'sess_1', userId: 'user_1', createdAt: 1_000_000 };
   const token = { issuer: 'https://a.example', seconds: 60, now: 1_120_500, origin: undefined };
   const { header, claims, signed, signature } = parts(sessionToken(key, session, token));
@@ -35,7 +35,7 @@ test('A session token contains the ids of its session and user, and the publishe
   expect(published.asymmetricKeyDetails?.modulusLength).toBe(2048);
 });
 
-test('signToken creates tokens with any claims, without a signature, with HS256 or by another key', () => {
+test('signToken() creates tokens with any claims, without a signature, with HS256 or signed by another key', () => {
   const own = parts(signToken(instance, { sub: '' }));
   expect(own.claims).toEqual({ sub: '' });
   expect(verify('RSA-SHA256', own.signed, key.publicKeyPem, own.signature)).toBe(true);
@@ -51,7 +51,7 @@ test('Each signing key has its own id', () => {
   expect(signingKey(generateSigningKeyPem()).kid).not.toBe(key.kid);
 });
 
-test('A hash matches only its password, and each hash has its own salt', () => {
+test('A password hash matches only its password, and each hash has its own salt', () => {
   const hashed = hashPassword('correct horse');
   expect(hashed).not.toContain('correct horse');
   expect(hashPassword('correct horse')).not.toBe(hashed);
@@ -60,7 +60,7 @@ test('A hash matches only its password, and each hash has its own salt', () => {
   expect(passwordMatches('', null)).toBe(false);
 });
 
-test('A publishable key contains its kind and issuer, and a key that the SDKs reject is rejected', () => {
+test('parsePublishableKey() returns the kind and issuer of a key, and throws for a key that the SDKs reject', () => {
   const encoded = (host: string) => Buffer.from(`${host}$`).toString('base64');
   expect(parsePublishableKey(`pk_test_${encoded('a.clerk.accounts.dev')}`)).toMatchObject({
     development: true,

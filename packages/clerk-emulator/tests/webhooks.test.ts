@@ -18,7 +18,7 @@ interface Received {
   readonly body: string;
 }
 
-/** Starts an endpoint that responds with the given statuses in order, and then with 200. A 302 redirects to this server. */
+/** Starts an endpoint that responds with the given statuses in order, and then with 200. A 302 redirects to the same server. */
 async function receiver(...statuses: number[]) {
   const received: Received[] = [];
   const server = await startHttpServer(async (request) => {
@@ -43,7 +43,7 @@ function verifies(secret: string, { headers, body }: Received): boolean {
   }
 }
 
-test('Each change of a user or session sends an event that svix verifies', async () => {
+test('The emulator sends an event when a user or a session is created or ends, and the svix library verifies its signature', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   const user = provider.createUser({ email: 'ada@example.com', firstName: 'Ada' });
@@ -68,7 +68,7 @@ test('Each change of a user or session sends an event that svix verifies', async
   });
 });
 
-test('A failed delivery is tried eight times on the schedule of the provider, with the same id and bytes', async () => {
+test('A failing delivery is attempted eight times on the schedule of the provider, with the same id and bytes', async () => {
   const { url, received } = await receiver(...Array.from({ length: 8 }, (_, index) => 500 + index));
   const clock = manualClock();
   const provider = await start(url, { clock, retryScale: 1 });
@@ -90,7 +90,7 @@ test('A failed delivery is tried eight times on the schedule of the provider, wi
   expect(new Set(received.map(({ headers }) => headers['svix-timestamp'])).size).toBe(8);
 });
 
-test('A redirect is a failed attempt and is not followed, and the start of the response is recorded', async () => {
+test('A redirect fails the delivery attempt and is not followed, and the first 1,024 characters of the response are recorded', async () => {
   const { url, received } = await receiver(302, 200);
   const provider = await start(url);
   const delivery = await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
@@ -99,7 +99,7 @@ test('A redirect is a failed attempt and is not followed, and the start of the r
   expect(received).toHaveLength(2);
 });
 
-test('A delivery fails if the endpoint does not respond within 15 seconds', async () => {
+test('A delivery attempt fails if the endpoint does not respond within 15 seconds', async () => {
   const silent = stopAfterTest(await startHttpServer(() => new Promise(() => {})));
   const clock = manualClock();
   const provider = await start(silent.url, { clock, retryScale: 1 });
@@ -109,7 +109,7 @@ test('A delivery fails if the endpoint does not respond within 15 seconds', asyn
   await expect.poll(() => provider.store.deliveries.get(id)?.attempts).toMatchObject([attempt]);
 });
 
-test('A refused connection is recorded with its error', async () => {
+test('A delivery attempt whose connection is refused is recorded with its error', async () => {
   const { url } = await receiver();
   const clock = manualClock();
   const provider = await start(url.replace(/:\d+/, ':1'), { clock });
@@ -119,14 +119,14 @@ test('A refused connection is recorded with its error', async () => {
   expect(delivery.attempts[0]?.answer).toMatch(/ECONNREFUSED|bad port/);
 });
 
-test('A paused endpoint gets no events until it is resumed', async () => {
+test('A paused webhook endpoint gets no events until it is resumed', async () => {
   const { url, received } = await receiver();
   const clock = manualClock();
   const provider = await start(url, { clock });
   provider.webhooks.pause();
   const first = provider.webhooks.send('a.first', {});
   const second = provider.webhooks.send('a.second', {});
-  // A delivery in flight would have set the timer of its timeout.
+  // No timer is set, so no delivery is in flight: each delivery attempt sets a timer for its timeout.
   expect(() => clock.advance()).toThrow('No timer is set');
   provider.webhooks.resume();
   await provider.webhooks.settled(first.id);
@@ -135,7 +135,7 @@ test('A paused endpoint gets no events until it is resumed', async () => {
   expect(provider.store.deliveries.get(first.id)?.attempts).toHaveLength(1);
 });
 
-test('Events are delivered later if there is no endpoint yet', async () => {
+test('An event that is sent before there is an endpoint is delivered once an endpoint is set', async () => {
   const { url, received } = await receiver();
   const provider = await start(url, { webhook: undefined });
   const { id } = provider.webhooks.send('a.b', {});
@@ -144,7 +144,7 @@ test('Events are delivered later if there is no endpoint yet', async () => {
   expect(received).toHaveLength(1);
 });
 
-test('A redelivery sends the same event again', async () => {
+test('A redelivery sends the event again with the same id and bytes', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   const { id } = await provider.webhooks.settled(provider.webhooks.send('a.b', { n: 1 }).id);
@@ -177,7 +177,7 @@ test('A failed redelivery does not change the status "delivered", and a redelive
   expect((await provider.webhooks.settled(failed.id)).status).toBe('delivered');
 });
 
-test('Clearing removes finished deliveries and keeps pending ones', async () => {
+test('webhooks.clear() removes finished deliveries and keeps pending deliveries', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   const done = await provider.webhooks.settled(provider.webhooks.send('a.done', {}).id);
@@ -193,7 +193,7 @@ test('Clearing removes finished deliveries and keeps pending ones', async () => 
   expect(ids.toSorted()).toEqual([done.id, again.id, again.id, pending.id].toSorted());
 });
 
-test('A broken signature is invalid, and the next regular signature is valid', async () => {
+test('breakSignature(true) makes webhook signatures invalid, and breakSignature(false) makes them valid again', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   provider.webhooks.breakSignature(true);
@@ -203,7 +203,7 @@ test('A broken signature is invalid, and the next regular signature is valid', a
   expect(received.map((delivery) => verifies(oldSecret, delivery))).toEqual([false, true]);
 });
 
-test('During a rotation each delivery verifies with both secrets', async () => {
+test('During a rotation of the signing secret, a delivery verifies with both secrets', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   for (const secrets of [[oldSecret], [newSecret, oldSecret], [newSecret]]) {
@@ -214,7 +214,7 @@ test('During a rotation each delivery verifies with both secrets', async () => {
   expect(received.map((delivery) => verifies(newSecret, delivery))).toEqual([false, true, true]);
 });
 
-test('The emulator keeps the latest thousand finished deliveries', async () => {
+test('The emulator keeps the latest 1,000 finished deliveries', async () => {
   const { url } = await receiver();
   const provider = await start(url);
   for (let index = 0; index <= 1000; index += 1) provider.webhooks.send(`n.${index}`, {});
@@ -224,7 +224,7 @@ test('The emulator keeps the latest thousand finished deliveries', async () => {
   expect(types.at(-1)).toBe('n.1000');
 });
 
-test('After a restart pending deliveries continue, and users, sessions and the key are unchanged', async () => {
+test('After a restart of the emulator, pending deliveries continue, and users, sessions and the signing key are unchanged', async () => {
   const dataFile = join(folder, 'sub', 'provider.json');
   const { url, received } = await receiver();
 

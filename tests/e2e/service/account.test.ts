@@ -17,7 +17,7 @@ import { stopAfterAll } from '../../vitest/stop-after-all';
 const service = stopAfterAll(await startTestService());
 const browser = stopAfterAll(await launchBrowser());
 
-/** Pauses the webhook and signs in a new user, so that the service does not know the user. */
+/** Signs in a new user while webhook deliveries are paused, so that no event registers the user. Returns the provider's id. */
 async function signInUnknownUser(page: Page, email: string): Promise<string> {
   service.idp.webhooks.pause();
   const { id } = service.idp.createUser({ email, password: PASSWORD });
@@ -25,7 +25,7 @@ async function signInUnknownUser(page: Page, email: string): Promise<string> {
   return id;
 }
 
-test('The first request registers the user before the webhook, and the late webhook does not change the row', () =>
+test('The first request of a new user registers the user before the webhook arrives, and the webhook does not change the row', () =>
   visit(browser, service, {}, async (page) => {
     service.idp.webhooks.pause();
     const email = 'paused@example.com';
@@ -63,7 +63,7 @@ test('The account page shows an error while the database is down, and recovers w
     expect((await shownLink(page)).origin).toBe('Registered by this request.');
   }));
 
-test('The account page shows an error while the service is unreachable, and a button that sends the request again', () =>
+test('While the service is unreachable, the account page shows an error and a button that sends the request again', () =>
   visit(browser, service, { expected: [/ERR_CONNECTION_REFUSED .*\/users\/v1\/me/] }, async (page) => {
     await page.route('/users/v1/me', (route) => route.abort('connectionrefused'));
     await signInUnknownUser(page, 'offline@example.com');
@@ -144,7 +144,7 @@ test('The account page sends API requests and shows each request and response', 
     expect(await received.innerText()).toContain('"message"');
   }));
 
-test('The copy button copies the whole id and announces that it was copied', () =>
+test('The copy button of the account page copies the whole internal id and announces the copy to screen readers', () =>
   visit(browser, service, { permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
     await signInUnknownUser(page, 'copy@example.com');
     const { userId } = await shownLink(page);

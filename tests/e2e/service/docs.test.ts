@@ -24,7 +24,7 @@ const Document = z.looseObject({
 
 /** The OpenAPI document that the service serves. */
 let document: z.infer<typeof Document>;
-/** Returns the anchor of an operation on the page. */
+/** Returns the anchor of an operation on the docs page. For `POST /auth/v1/register`, it is `post-auth-v1-register`. */
 const anchorFor = (title: string) =>
   title
     .toLowerCase()
@@ -50,7 +50,7 @@ const open = async (page: Page, path = '/docs') => {
   await page.getByRole('heading', { name: 'The API' }).waitFor();
 };
 
-test('The docs page shows every operation and response of the OpenAPI document with an anchor', () =>
+test('Every operation and response of the OpenAPI document has an anchor on the docs page', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
     const found = await page
@@ -80,7 +80,7 @@ test('The docs page shows every operation and response of the OpenAPI document w
     expect(links.filter((link) => !ids.includes(link?.slice(1) ?? ''))).toEqual([]);
   }));
 
-/** Returns the summaries, descriptions, patterns, constants and field names of the document. */
+/** Returns the summaries, descriptions, patterns, constants and field names in a part of the OpenAPI document. */
 function collectTexts(part: unknown, key = ''): string[] {
   if (Array.isArray(part)) return part.flatMap((each) => collectTexts(each, key));
   if (typeof part !== 'object' || part === null) {
@@ -106,7 +106,7 @@ test('The docs page contains all descriptions and values of the OpenAPI document
     expect(shown).toContain('1 to 255 characters');
   }));
 
-/** Runs a command in a shell that has the variables of the page, and returns its output. */
+/** Runs a command in a shell with the variables that the commands of the docs page use. Returns the output. */
 async function runInShell(command: string): Promise<string> {
   const { stdout } = await promisify(execFile)('sh', ['-c', command], {
     env: {
@@ -120,7 +120,7 @@ async function runInShell(command: string): Promise<string> {
   return stdout;
 }
 
-test('Each command that a copy button copies gets a success response that the document describes', () =>
+test('Each command that is copied from the docs page gets a success response that the OpenAPI document describes', () =>
   visit(browser, service, { permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
     await open(page);
     for (const { id, isWebhook, statuses } of listOperations()) {
@@ -138,7 +138,7 @@ test('Each command that a copy button copies gets a success response that the do
       expect(status, copied).toMatch(/^20[01]$/);
       expect(statuses).toContain(status);
     }
-    // The register and webhook commands use the same user, so there is exactly one row.
+    // The commands of the register route and of the webhook route use the same user, so there is exactly one row.
     expect(await service.database.rowsOf('user_2abcDEFghiJKLmnoPQRstuVWXyz')).toHaveLength(1);
   }));
 
@@ -158,6 +158,7 @@ test('The HTML of the docs page contains every command and does not depend on th
 
 test('The docs page loads only one script that the home page does not load, the script of the copy buttons', () =>
   visit(browser, service, {}, async (page) => {
+    /** Returns the address of each script of a page, or the first 18 characters of an inline script. */
     const scripts = async (path: string) => {
       const response = await page.goto(path);
       const html = (await response?.text()) ?? '';
@@ -173,7 +174,7 @@ test('The docs page loads only one script that the home page does not load, the 
     expect(await (await page.request.get(own[0] ?? '')).text()).toContain('navigator.clipboard');
   }));
 
-test('The table of contents marks the section that is in view', () =>
+test('The table of contents of the docs page marks the section that is in view', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
     const marked = () =>
@@ -187,7 +188,7 @@ test('The table of contents marks the section that is in view', () =>
     await expect.poll(marked).toEqual(['#post-auth-v1-register']);
   }));
 
-test('The home page links to operations, and the footer of the sign-in page links to the docs page', () =>
+test('The home page links to API operations on the docs page, and the footer of the sign-in page links to the docs page', () =>
   visit(browser, service, {}, async (page) => {
     await page.goto('/');
     await page.getByRole('link', { name: 'POST /auth/v1/register' }).click();
@@ -215,7 +216,7 @@ test('The home page links to operations, and the footer of the sign-in page link
     await page.waitForURL('/openapi.json');
   }));
 
-test('A focused heading shows a link sign, and Enter opens the anchor of the heading', () =>
+test('A focused heading of the docs page shows a link symbol, and Enter opens the anchor of the heading', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
     const link = page.locator('#post-auth-v1-register-201 a');

@@ -19,6 +19,11 @@ import { stopAfterAll } from '../../vitest/stop-after-all';
 
 const browser = stopAfterAll(await launchBrowser());
 
+/**
+ * A handshake redirects the browser through the identity provider to get a new session token for the service. The cases combine
+ * three settings: whether the service has authorized parties, whether the provider passes the session token by a nonce or in a
+ * handshake token, and whether the session token has an `azp` claim.
+ */
 const CASES = (['without', 'with'] as const).flatMap((parties) =>
   (['nonce', 'token'] as const).flatMap((format) =>
     (['with', 'without'] as const).map((azp) => [parties, format, azp] as const),
@@ -43,13 +48,13 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
   });
 
   test.each(CASES)(
-    'A handshake renews an expired session (%s authorized parties, handshake by %s, %s azp)',
+    `A handshake of an instance with ${keys} keys renews an expired session (%s authorized parties, by %s, %s azp claim)`,
     (parties, format, azp) => {
       const { url } = parties === 'with' ? withParties : service;
       const email = `${parties}-${format}-${azp}@${keys}.example`;
       service.idp.createUser({ email, password: PASSWORD });
       service.idp.setHandshake({ format, azp: azp === 'with' });
-      // The API rejects a token without `azp` once. The page then renews the token.
+      // A service with authorized parties rejects an API request whose token lacks `azp`. The page then renews the token.
       const expected = [/status of 401 .*\/users\/v1\/me/];
       return visit(browser, { url }, { expected }, async (page) => {
         await signInWithoutForm(page, email);

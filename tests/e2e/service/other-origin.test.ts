@@ -15,8 +15,9 @@ import { stopAfterAll } from '../../vitest/stop-after-all';
 const page = () =>
   new Response('<!doctype html><title>A frontend</title>', { headers: { 'content-type': 'text/html' } });
 const frontend = stopAfterAll(await startFetchServer(page));
+/** A frontend that the service does not allow. */
 const stranger = stopAfterAll(await startFetchServer(page));
-/** Returns an origin of another site than the service, which uses `localhost`. */
+/** Returns an origin that is cross-site to the service. For browsers, `127.0.0.1` and `localhost` are different sites. */
 const originAt = ({ port }: { port: number }) => `http://127.0.0.1:${port}`;
 const FRONTEND = originAt(frontend);
 
@@ -26,7 +27,7 @@ const Recipe = z.object({
   headers: z.array(z.object({ key: z.string(), value: z.string() })),
 });
 
-/** Reads the CORS recipe from docs/clients.md and replaces its origin with the frontend of this test. */
+/** Reads the recipe, the CORS headers that docs/clients.md recommends. Replaces the origin with that of `frontend`. */
 function readRecipe(): Header {
   const [, text = ''] = /```json\n(.*?)```/s.exec(readFileSync('docs/clients.md', 'utf8')) ?? [];
   const { origin } = new URL(FRONTEND);
@@ -41,7 +42,10 @@ function readRecipe(): Header {
 
 const FOLDER = `${BUILD_FOLDER}/with-the-recipe`;
 
-/** Copies the test build and adds the recipe. `next build` writes `headers` of next.config.ts to routes-manifest.json. */
+/**
+ * Creates a build of symbolic links to the test build, and adds the recipe to its routes-manifest.json. `next build` writes
+ * `headers` of next.config.ts to that file.
+ */
 function buildWithRecipe(): void {
   rmSync(FOLDER, { recursive: true, force: true });
   mkdirSync(FOLDER);
@@ -88,7 +92,7 @@ async function callFrom(origin: string, url: string, init: RequestInit): Promise
   }
 }
 
-test('A page of an allowed origin can use a bearer token and read success and error responses', async () => {
+test('A page of an allowed origin can send a bearer token and read success and error responses', async () => {
   const headers = { ...bearer(token()), 'content-type': 'application/json' };
   expect(await callFrom(FRONTEND, `${serviceWithRecipe.url}${ME}`, { headers })).toEqual({
     status: 200,
@@ -109,7 +113,7 @@ test('A page of an allowed origin can use a bearer token and read success and er
   await service.database.proxy.treat('forward');
 });
 
-test('The browser blocks requests from pages of other origins, and requests with cookies', async () => {
+test('The browser blocks requests from pages of origins that are not allowed, and requests with cookies', async () => {
   const headers = bearer(token());
   expect(await callFrom(originAt(stranger), `${serviceWithRecipe.url}${ME}`, { headers })).toBe('blocked');
   expect(await callFrom(FRONTEND, `${serviceWithRecipe.url}${ME}`, { headers, credentials: 'include' })).toBe(
@@ -117,7 +121,7 @@ test('The browser blocks requests from pages of other origins, and requests with
   );
 });
 
-test('Without the CORS recipe of the docs, and on paths outside the recipe, the browser blocks cross-origin requests', async () => {
+test('The browser blocks cross-origin requests to a service without the CORS recipe, and to paths that the recipe does not cover', async () => {
   const headers = bearer(token());
   expect(await callFrom(FRONTEND, `${service.url}${ME}`, { headers })).toBe('blocked');
   expect(

@@ -5,15 +5,17 @@ import { launchBrowser } from '../../harness/browser/chromium';
 import { startTestService } from '../../harness/service';
 import { stopAfterAll } from '../../vitest/stop-after-all';
 
-// With this variable, the pages also show the instructions for the local stack.
+// Address of the console, which is the web page of the Clerk emulator. With this variable, the pages of the service also show
+// the instructions for the local stack.
 const environment = { IDP_CONSOLE_URL: 'http://127.0.0.1:3900' };
 const service = stopAfterAll(await startTestService({ environment }));
 const browser = stopAfterAll(await launchBrowser());
 service.idp.createUser({ email: 'pages@example.com', password: PASSWORD });
 
+/** Error that the browser logs for the page that does not exist. */
 const NO_PAGE = /status of 404 .*\/no-such-page/;
 
-/** Each page, with a function that waits until the page is complete. */
+/** Each page that needs no session, with a function that waits until the page is complete. */
 const signedOutPages = [
   ['/', (page: Page) => page.getByRole('link', { name: 'Create an account' }).waitFor()],
   ['/docs', (page: Page) => page.getByRole('heading', { name: 'The API' }).waitFor()],
@@ -36,7 +38,7 @@ const recordLayoutShifts = (page: Page) =>
   });
 const readLayoutShifts = (page: Page) => page.evaluate('window.shifts');
 
-/** Runs axe in light and dark mode, and checks if the page scrolls sideways on a small screen. */
+/** Checks accessibility with axe in light and dark mode, and whether the page scrolls sideways on a small screen. */
 async function findProblems(page: Page) {
   const violations = await axeViolations(page);
   await page.setViewportSize(NARROW);
@@ -82,7 +84,7 @@ test('The header links to the API page and, on the local stack, to the console',
     await page.getByRole('heading', { name: 'The API' }).waitFor();
   }));
 
-test('On the local stack, a banner on the sign-up page and on the code step links to the console', () =>
+test('On the local stack, a banner on the sign-up page and on its verification step links to the console', () =>
   visit(browser, service, {}, async (page) => {
     const banner = page.getByRole('complementary', { name: 'Local stack' });
     await page.goto('/sign-up');
@@ -97,7 +99,7 @@ test('On the local stack, a banner on the sign-up page and on the code step link
     expect(await axeViolations(page)).toEqual([]);
   }));
 
-test('The skip link moves the keyboard focus to the content', () =>
+test('The skip link of a page moves the keyboard focus to the main content', () =>
   visit(browser, service, {}, async (page) => {
     await page.goto('/');
     await page.keyboard.press('Tab');
@@ -107,7 +109,7 @@ test('The skip link moves the keyboard focus to the content', () =>
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
   }));
 
-test('The sign-in page shows that it is still loading and then an error if the browser SDK does not load', () =>
+test('If the browser SDK does not load, the sign-in page first reports that it is still loading and then shows an error', () =>
   visit(browser, service, { expected: [/ERR_FAILED .*clerk-js/, /failed_to_load_clerk/] }, async (page) => {
     await page.clock.install();
     await page.route('**/npm/@clerk/clerk-js*/**', (route) => route.abort());

@@ -30,7 +30,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
     return service.stop;
   });
 
-  test('A sign-up registers the user, and the page, the API and the database have the same internal id', () =>
+  test('A sign-up registers the user, and the account page, the API and the database have the same internal id', () =>
     visit(browser, service, {}, async (page) => {
       const email = `sign-up@${keys}.example`;
       await signUp(page, email, () => mailedCode(email, service.idp));
@@ -50,7 +50,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       expect(await service.database.rowsOf(identityProviderUserId)).toMatchObject([{ id: userId }]);
     }));
 
-  test('The sign-in form reports a wrong password, and the right one signs the user in', () =>
+  test('The sign-in form reports a wrong password, and the right password signs the user in', () =>
     visit(browser, service, { expected: [/status of 422 .*attempt_first_factor/] }, async (page) => {
       const email = `password@${keys}.example`;
       const user = service.idp.createUser({ email, password: PASSWORD });
@@ -82,7 +82,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       expect(new URL(page.url()).pathname).toBe('/sign-in');
     }));
 
-  test('A session token that expires while a page is open is replaced without an error', () =>
+  test('A session token that expires while the account page is open is replaced without an error', () =>
     visit(browser, service, {}, async (page) => {
       const email = `expiry@${keys}.example`;
       service.idp.createUser({ email, password: PASSWORD });
@@ -90,7 +90,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       const before = await shownLink(page);
       await page.getByRole('button', { name: 'Open user menu' }).waitFor();
       const response = page.waitForResponse('/users/v1/me');
-      // Sets the cookies and clicks in one task, because the SDK replaces an expired token within seconds.
+      // Sets the cookies and clicks in the same task of the page, because the SDK replaces an expired token within seconds.
       await page.getByRole('button', { name: 'Refresh' }).evaluate(
         (button: HTMLElement, cookies) => {
           // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is asynchronous
@@ -103,7 +103,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       await expect.poll(() => shownLink(page)).toEqual({ ...before, origin: 'Read from the cache.' });
     }));
 
-  test('A session token that expired while the browser was away is renewed before the page loads', () =>
+  test('A session token that expired while the browser showed another site is renewed before the account page loads', () =>
     visit(browser, service, {}, async (page) => {
       const email = `return@${keys}.example`;
       service.idp.createUser({ email, password: PASSWORD });
@@ -111,8 +111,8 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       const { userId } = await shownLink(page);
       await page.goto('about:blank');
       await page.context().addCookies(await expiredSessionCookies(page, service));
-      const answer = await page.goto('/account');
-      expect(answer?.request().redirectedFrom(), 'a redirect through the identity provider').not.toBeNull();
+      const response = await page.goto('/account');
+      expect(response?.request().redirectedFrom(), 'a redirect through the identity provider').not.toBeNull();
       expect(new URL(page.url()).pathname).toBe('/account');
       expect((await shownLink(page)).userId).toBe(userId);
     }));

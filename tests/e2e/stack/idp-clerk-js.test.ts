@@ -15,7 +15,7 @@ import { stopAfterAll, stopAfterTest } from '../../vitest/stop-after-all';
 const chrome = await launchBrowser();
 afterAll(() => chrome.close());
 
-/** Returns a page that loads the real browser SDK from the origin of the application and mounts a given component. */
+/** Returns the HTML of a page that loads the real browser SDK from the application's origin and mounts the given component. */
 function page(publishableKey: string, userId: string | null, component: string | undefined): string {
   const ui = component
     ? '<script src="/__clerk/npm/@clerk/ui@1/dist/ui.browser.js" crossorigin="anonymous"></script>'
@@ -69,7 +69,8 @@ async function typeCode(tab: Page, code: string): Promise<void> {
 const signedOut = (tab: Page) =>
   tab.waitForFunction(() => document.querySelector('#browser')?.textContent === 'nobody');
 
-// The form grows when the password field loses the focus. The button then moves away from a mouse click.
+// Presses Enter instead of clicking. The form grows when the password field loses the focus, so the button moves away from
+// the mouse pointer.
 const submit = (tab: Page) => tab.locator('.cl-formButtonPrimary').press('Enter');
 
 async function signedInAs(tab: Page): Promise<string | null> {
@@ -86,20 +87,20 @@ async function signIn(tab: Page, email: string): Promise<string | null> {
   return signedInAs(tab);
 }
 
-/** Signs in and opens a page without a component. */
+/** Signs in without the form and opens a page without a component. */
 async function arriveSignedIn(tab: Page, email: string): Promise<string | null> {
   await signInWithoutForm(tab, email, '/');
   return signedInAs(tab);
 }
 
-/** Starts an instance and its application. Returns functions that open tabs. */
+/** Starts an emulator and an application that uses it. Returns both and functions that use browser tabs. */
 async function startInstance(publishableKey: string, options: Partial<EmulatorOptions> = {}) {
   const provider = stopAfterAll(await startProvider({ publishableKey, sessionTokenSeconds: 20, ...options }));
   const application = stopAfterAll(await startApplication(provider, publishableKey));
   return {
     provider,
     application,
-    /** Opens a tab in a new browser profile. Records requests to other hosts and errors. */
+    /** Opens a tab in `context` or in a new browser profile. Records errors, and requests that do not go to the application. */
     async newTab(context?: BrowserContext) {
       const options = { baseURL: application.url, reducedMotion: 'reduce' } as const;
       const profile = context ?? (await chrome.newContext(options));
@@ -137,7 +138,7 @@ describe.each([development, production])(
   async ({ publishableKey, style }) => {
     const { provider, application, newTab } = await startInstance(publishableKey);
 
-    test(`A sign-out from a ${style} instance affects every tab`, async () => {
+    test(`With a ${style} instance, a sign-out in one tab signs out every tab`, async () => {
       provider.createUser({ email: 'tabs@example.com', password: PASSWORD });
       const { tab: first, profile } = await newTab();
       await arriveSignedIn(first, 'tabs@example.com');
@@ -151,7 +152,7 @@ describe.each([development, production])(
       expect(await first.locator('#server').textContent()).toBe('nobody');
     });
 
-    test(`A tab that was opened signed out joins the session of another tab at a ${style} instance`, async () => {
+    test(`With a ${style} instance, a sign-in form that was opened before another tab signed in uses the session of that tab`, async () => {
       const user = provider.createUser({ email: 'join@example.com', password: PASSWORD });
       const { tab: first, profile } = await newTab();
       await first.goto('/sign-in');
@@ -164,7 +165,7 @@ describe.each([development, production])(
       expect(await signedInAs(second)).toBe(user.id);
     });
 
-    test(`An open page refreshes its session token, and a handshake replaces an expired one at a ${style} instance`, async () => {
+    test(`An open page of a ${style} instance refreshes its session token, and a handshake replaces an expired token`, async () => {
       const user = provider.createUser({ email: 'late@example.com', password: PASSWORD });
       const { tab, profile, foreign, errors } = await newTab();
       await arriveSignedIn(tab, 'late@example.com');
@@ -175,7 +176,7 @@ describe.each([development, production])(
       const refreshed = await tokenOf();
       expect(refreshed).not.toBe(before);
 
-      // No page is open to refresh the token while it expires.
+      // Leaves the page, because an open page would replace the expired token.
       await tab.goto('about:blank');
       const session = provider.store.sessions.all().find(({ userId }) => userId === user.id);
       const now = Math.floor(Date.now() / 1000);
@@ -196,7 +197,7 @@ describe.each([development, production])(
       expect(errors).toEqual([]);
     });
 
-    test(`A revoked session of a ${style} instance ends at the next refresh`, async () => {
+    test(`A revoked session of a ${style} instance ends at the next refresh of its token`, async () => {
       const user = provider.createUser({ email: 'revoked@example.com', password: PASSWORD });
       const { tab } = await newTab();
       await arriveSignedIn(tab, 'revoked@example.com');
@@ -210,7 +211,7 @@ describe.each([development, production])(
       await signedOut(tab);
     });
 
-    test(`A browser with cookies of a deleted database of a ${style} instance is signed out and can sign in again`, async () => {
+    test(`A browser with cookies from a deleted database of a ${style} instance is signed out and can sign in again`, async () => {
       const user = provider.createUser({ email: 'stale@example.com', password: PASSWORD });
       const deleted = stopAfterTest(
         await startProvider({ publishableKey, signingKeyPem: generateSigningKeyPem() }),
@@ -242,7 +243,7 @@ describe.each([development, production])(
   },
 );
 
-// The forms behave the same with development and production instances.
+// The forms behave the same with development and production instances, so one instance is enough.
 describe('Forms', async () => {
   const { provider, newTab, awaitCode } = await startInstance(development.publishableKey);
 
@@ -315,7 +316,7 @@ describe('Forms', async () => {
     expect(await arriveSignedIn(other.tab, 'forgot@example.com')).toBe(user.id);
   });
 
-  test('The profile changes name and password, lists devices and deletes the account', async () => {
+  test('The profile component changes name and password, lists devices and deletes the account', async () => {
     const user = provider.createUser({ email: 'profile@example.com', password: PASSWORD });
     const { tab, errors } = await newTab();
     await arriveSignedIn(tab, 'profile@example.com');
@@ -352,7 +353,7 @@ describe('The forms of an instance with client trust and reverification', async 
     reverification: true,
   });
 
-  test('The sign-in form requests an emailed code in a new browser, but not in a known browser', async () => {
+  test('With client trust, the sign-in form requests an emailed code in a new browser, but not in a known browser', async () => {
     const user = provider.createUser({ email: 'device@example.com', password: PASSWORD });
     const { tab } = await newTab();
     await tab.goto('/sign-in');
@@ -368,7 +369,7 @@ describe('The forms of an instance with client trust and reverification', async 
     expect(await signIn(tab, 'device@example.com')).toBe(user.id);
   });
 
-  test('The profile requests the password again before it deletes an account with an old session', async () => {
+  test('With reverification, the profile component requests the password before it deletes an account in a session that is 20 minutes old', async () => {
     const user = provider.createUser({ email: 'again@example.com', password: PASSWORD });
     const { tab } = await newTab();
     await tab.goto('/sign-in');

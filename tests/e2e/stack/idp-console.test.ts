@@ -9,9 +9,10 @@ import { startProvider } from '../../harness/identity-provider';
 import { SIGNING_SECRET as secret } from '../../harness/keys';
 import { stopAfterAll } from '../../vitest/stop-after-all';
 
+/** Error that the browser logs for requests to a stopped emulator. */
 const GONE = /Failed to load resource: net::ERR_/;
 
-/** Handles a delivery like the webhook of the service. */
+/** Checks the signature of a delivery and responds like the webhook of the service. */
 const handler = async (request: Request) => {
   try {
     new Webhook(secret).verify(await request.text(), Object.fromEntries(request.headers));
@@ -24,7 +25,7 @@ const endpoint = stopAfterAll(await startFetchServer(handler));
 const browser = await launchBrowser();
 afterAll(() => browser.close());
 
-/** Starts the emulator with the real retry delays, so that a failed delivery stays pending during a test. */
+/** Starts the emulator with the retry delays of the provider, so that a failed delivery stays pending during a test. */
 const start = (preferredPort: number) =>
   startProvider({
     webhook: { url: `${endpoint.url}/webhooks/idp/v1/user-created`, secret },
@@ -36,7 +37,7 @@ beforeEach(async () => {
 });
 afterEach(() => provider.stop());
 
-/** Opens the console. The test fails if the page is loaded a second time. */
+/** Opens the console, which is the web page of the Clerk emulator. The test fails if the page is loaded a second time. */
 async function open(
   options: Parameters<typeof visit>[2],
   body: (page: Page) => Promise<void>,
@@ -56,7 +57,7 @@ async function open(
 
 const userHeading = (page: Page, email: string) =>
   page.locator('.user').getByRole('heading', { name: email });
-/** Opens the folded form that creates a user. */
+/** Unfolds the form that creates a user. */
 const openUserForm = (page: Page) => page.getByText('Create a user', { exact: true }).click();
 const announced = (page: Page, text: string) =>
   page.getByRole('log').getByText(text).waitFor({ state: 'attached' });
@@ -64,7 +65,7 @@ const deliveries = (page: Page) => page.locator('.deliveries > li');
 const mailTo = (to: string, code: string) =>
   provider.store.mails.put({ id: `ema_${code}`, to, code, purpose: 'sign-up', sentAt: Date.now() });
 
-test('The console lists a user that it created and the acknowledged delivery', () =>
+test('The console lists a user that its form created, and the acknowledged delivery of user.created', () =>
   open({}, async (page) => {
     await page.getByText('No users yet.').waitFor();
     await page.getByText('No deliveries yet.').waitFor();
@@ -111,7 +112,7 @@ test('The console selects the code in a field if the browser cannot copy it', ()
     expect(await page.getByText('Copied').count()).toBe(0);
   }));
 
-test('An event that is sent while deliveries are paused is delivered after they resume', () =>
+test('An event that the console sends while deliveries are paused is delivered after deliveries resume', () =>
   open({}, async (page) => {
     const pause = page.getByRole('switch', { name: 'Pause deliveries' });
     await pause.click();
@@ -129,7 +130,7 @@ test('An event that is sent while deliveries are paused is delivered after they 
     await delivery.getByText('Delivered').waitFor();
   }));
 
-test('The console shows the sample event that was selected last, even if another one loads later', () =>
+test('The console shows the sample event that was selected last, even if an earlier selection loads later', () =>
   open({}, async (page) => {
     await page.route('/api/sample-events/user.created', async (route) => {
       await page.getByLabel('Start from').selectOption('user.deleted');
@@ -140,7 +141,7 @@ test('The console shows the sample event that was selected last, even if another
     expect(await page.getByLabel('Type').inputValue()).toBe('user.deleted');
   }));
 
-test('The console shows the error of a broken signature, and a redelivery with a valid signature succeeds', () =>
+test('The console shows the error response to an invalid signature, and a redelivery with a valid signature succeeds', () =>
   open({}, async (page) => {
     const broken = page.getByRole('switch', { name: 'Break signatures' });
     await broken.click();
@@ -180,7 +181,7 @@ test('Updates of the console keep open details, the focus and typed text', () =>
     expect(await copy.evaluate((button) => button === document.activeElement)).toBe(true);
   }));
 
-test('Keyboard users confirm or cancel a deletion without losing the focus', () =>
+test('Keyboard users of the console confirm or cancel a deletion without losing the focus', () =>
   open({}, async (page) => {
     provider.createUser({ email: 'kept@example.com' });
     const focused = () => page.evaluate(() => document.activeElement?.textContent);
@@ -199,7 +200,7 @@ test('Keyboard users confirm or cancel a deletion without losing the focus', () 
     await deliveries(page).filter({ hasText: 'user.deleted' }).getByText('Delivered').waitFor();
   }));
 
-test('The console starts a session, copies its token and revokes it', () =>
+test('The console starts a session, copies the session token and revokes the session', () =>
   open({ permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
     const { id } = provider.createUser({ email: 'session@example.com' });
     await page.getByRole('button', { name: 'New session for session@example.com' }).click();
@@ -219,7 +220,7 @@ test('The console starts a session, copies its token and revokes it', () =>
     expect(await page.getByRole('button', { name: 'Copy token' }).count()).toBe(0);
   }));
 
-test('The console folds the sessions of a user, and folds ended sessions separately', () =>
+test('The console folds the sessions of a user, and folds the ended sessions separately', () =>
   open({}, async (page) => {
     const { id } = provider.createUser({ email: 'folded@example.com' });
     const ended = page.locator('.session').filter({ hasText: provider.createSession(id).id });
@@ -253,7 +254,7 @@ test.each([1280, 360])('The navigation of the console leads to each section at %
   }),
 );
 
-test('The console filters deliveries by type and clears finished ones', () =>
+test('The console filters deliveries by type and clears finished deliveries', () =>
   open({}, async (page) => {
     const types = () => deliveries(page).locator('.type').allInnerTexts();
     provider.createSession(provider.createUser({ email: 'listed@example.com' }).id);
@@ -279,7 +280,7 @@ test('The console filters deliveries by type and clears finished ones', () =>
     expect(provider.webhooks.list().map(({ status }) => status)).toEqual(['pending']);
   }));
 
-test('The deliveries of a user are one group in which user.created is above the session events', () =>
+test('The console groups the deliveries of a user, with user.created above the session events', () =>
   open({}, async (page) => {
     const ada = provider.createUser({ email: 'ada@example.com' });
     await provider.webhooks.idle();
@@ -314,7 +315,7 @@ test('The console shortens a long data URI in a payload, and the copy button cop
     expect(await page.evaluate(() => navigator.clipboard.readText())).toContain(image);
   }));
 
-test('The console links to the application that has the webhook endpoint', () =>
+test('The console links to the origin of the webhook endpoint', () =>
   open({}, async (page) => {
     const link = page.getByRole('banner').getByRole('link', { name: 'Open the application' });
     expect(await link.getAttribute('href')).toBe(new URL(endpoint.url).origin);
@@ -361,7 +362,7 @@ test('The console shows hostile event data as text', () =>
     expect(await page.locator('img').count()).toBe(0);
   }));
 
-test('The console reports that the stack is not running, and reconnects when the stack is back', () =>
+test('The console reports that the local stack does not respond, and reconnects when the stack is back', () =>
   open({ expected: [GONE] }, async (page) => {
     provider.createUser({ email: 'before@example.com' });
     await userHeading(page, 'before@example.com').waitFor();
@@ -382,31 +383,33 @@ test('The console reports that the stack is not running, and reconnects when the
     await userHeading(page, 'after@example.com').waitFor();
   }));
 
-test.each([1280, 360])('The console has no axe violations and no overflow at %i px, empty or full', (width) =>
-  open({ viewport: { width, height: 900 } }, async (page) => {
-    const check = async () => {
-      expect(await axeViolations(page)).toEqual([]);
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
-    };
-    await check();
-    const user = provider.createUser({ email: `${'very-long-'.repeat(5)}address@example.com` });
-    provider.createSession(user.id);
-    provider.revokeSession(provider.createSession(user.id).id);
-    mailTo('somebody@example.com', '123456');
-    await provider.webhooks.idle();
-    provider.webhooks.breakSignature(true);
-    const failing = provider.webhooks.send('organization.membership.created', {});
-    await deliveries(page).first().locator('summary').getByText('HTTP 400').waitFor();
-    provider.webhooks.pause();
-    await openUserForm(page);
-    await page.getByText('Send an event', { exact: true }).click();
-    await page.getByText('Sessions: 1 active').click();
-    await page.getByText('1 ended').click();
-    await page.getByRole('button', { name: 'Clear deliveries' }).click();
-    await page.locator('summary').filter({ hasText: 'organization' }).click();
-    await page.getByText(failing.id).first().waitFor();
-    await page.getByRole('button', { name: 'Delete' }).click();
-    await expect.poll(() => page.getByLabel('Data').inputValue()).toContain('user_');
-    await check();
-  }),
+test.each([1280, 360])(
+  'The console has no axe violations and no horizontal overflow at %i px, without data and with data',
+  (width) =>
+    open({ viewport: { width, height: 900 } }, async (page) => {
+      const check = async () => {
+        expect(await axeViolations(page)).toEqual([]);
+        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+      };
+      await check();
+      const user = provider.createUser({ email: `${'very-long-'.repeat(5)}address@example.com` });
+      provider.createSession(user.id);
+      provider.revokeSession(provider.createSession(user.id).id);
+      mailTo('somebody@example.com', '123456');
+      await provider.webhooks.idle();
+      provider.webhooks.breakSignature(true);
+      const failing = provider.webhooks.send('organization.membership.created', {});
+      await deliveries(page).first().locator('summary').getByText('HTTP 400').waitFor();
+      provider.webhooks.pause();
+      await openUserForm(page);
+      await page.getByText('Send an event', { exact: true }).click();
+      await page.getByText('Sessions: 1 active').click();
+      await page.getByText('1 ended').click();
+      await page.getByRole('button', { name: 'Clear deliveries' }).click();
+      await page.locator('summary').filter({ hasText: 'organization' }).click();
+      await page.getByText(failing.id).first().waitFor();
+      await page.getByRole('button', { name: 'Delete' }).click();
+      await expect.poll(() => page.getByLabel('Data').inputValue()).toContain('user_');
+      await check();
+    }),
 );

@@ -15,7 +15,7 @@ interface Visit extends BrowserContextOptions {
 
 /**
  * Runs a test in a new, signed-out browser context. The test fails if the page logs an unexpected error, throws, violates its
- * Content-Security-Policy, or sends a request to another host than the service.
+ * Content-Security-Policy, or sends a request to a host other than the service.
  */
 export async function visit(
   browser: Browser,
@@ -38,7 +38,7 @@ export async function visit(
     if (/^(?:https?|wss?):$/.test(protocol) && origin !== url) problems.push(`foreign: ${request.url()}`);
   });
   try {
-    // The browser console does not show every violation, for example a blocked `eval` that the code recovers from.
+    // The console does not show every violation of the policy, for example a blocked `eval` whose error the page catches.
     await context.addInitScript(() => {
       document.addEventListener('securitypolicyviolation', (violation) => {
         const { violatedDirective, blockedURI, sourceFile } = violation;
@@ -53,12 +53,12 @@ export async function visit(
   if (problems.length > 0) throw new Error(`The page had problems:\n${problems.join('\n')}`);
 }
 
-/** Signs up through the prebuilt form with the emailed code. Ends on /account. */
+/** Signs up through Clerk's sign-up form with the emailed code, and waits until the browser shows /account. */
 export async function signUp(page: Page, email: string, readCode: () => Promise<string>): Promise<void> {
   await page.goto('/sign-up');
   await page.getByLabel('Email address').fill(email);
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-  // The form grows when the password field loses the focus. The button then moves away from a mouse click.
+  // A mouse click could miss the button. It moves because the form grows when the password field loses the focus.
   await page.getByRole('button', { name: 'Continue' }).press('Enter');
   const field = page.getByLabel('Enter verification code');
   await field.waitFor();
@@ -71,7 +71,7 @@ export async function signUp(page: Page, email: string, readCode: () => Promise<
     }
     await page.waitForURL('/account', { timeout: 5_000 });
   };
-  // The form may replace the field, and with it the typed code, until the request for the email has ended.
+  // While the request for the email is in flight, the form may replace the field and discard the typed code.
   const codeIsAccepted = () =>
     enterCode().then(
       () => true,
@@ -92,11 +92,11 @@ export async function mailedCode(email: string, { store }: Pick<Emulator, 'store
   return code;
 }
 
-/** Returns the emailed code that the console of the provider shows. */
+/** Returns the emailed code from the console, a page of the emulator that lists the emails. */
 export const codeOnConsole = (console: Page, email: string): Promise<string> =>
   console.getByRole('listitem').filter({ hasText: email }).locator('.mail-code').innerText();
 
-/** Signs in through the prebuilt form. */
+/** Signs in through Clerk's sign-in form. */
 export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
   await page.goto('/sign-in?redirect_url=%2Faccount');
   await page.getByLabel('Email address').fill(email);
@@ -112,7 +112,7 @@ const BrowserToken = z.object({ id: z.string() });
  */
 export async function signInWithoutForm(page: Page, email: string, target = '/account'): Promise<void> {
   const post = (path: string, form: Record<string, string> = {}) =>
-    // The server may close an idle keep-alive connection while the request is sent.
+    // Retries once, because the server may close an idle keep-alive connection while the request is sent.
     page.request.post(`/__clerk/v1/${path}`, { form, maxRetries: 1 });
   // A development instance identifies the browser by this token. A production instance uses a cookie.
   const { id } = BrowserToken.parse(await (await post('dev_browser')).json());
@@ -129,7 +129,7 @@ export async function signInWithoutForm(page: Page, email: string, target = '/ac
 
 const Claims = z.looseObject({ iat: z.number(), nbf: z.number(), exp: z.number() });
 
-/** Returns the session cookies of a browser, with the times of their tokens moved back by an hour. */
+/** Returns the session cookies of a browser, but with expired tokens. All times in these tokens are an hour earlier. */
 export async function expiredSessionCookies(page: Page, { url, idp }: Pick<TestService, 'url' | 'idp'>) {
   const expired = (token: string) => {
     const claims = Claims.parse(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
@@ -142,7 +142,7 @@ export async function expiredSessionCookies(page: Page, { url, idp }: Pick<TestS
     .map((cookie) => ({ ...cookie, value: expired(cookie.value) }));
 }
 
-/** Returns the two ids of the user and the source of the result that /account shows. */
+/** Returns the values that /account shows: the two ids of the user and the source of the result. */
 export async function shownLink(page: Page) {
   const value = (term: string) => page.locator(`dt:text-is("${term}") + dd`);
   return {
@@ -156,7 +156,8 @@ const AxeResult = z.object({
   violations: z.array(z.object({ id: z.string(), nodes: z.array(z.object({ html: z.string() })) })),
 });
 
-const SETTLED_MS = 5_000;
+/** Maximum time for a violation to disappear. */
+const SETTLE_MS = 5_000;
 /** axe-core options for each color scheme. The dark run checks only the rules that depend on colors. */
 const SCHEMES = [
   { colorScheme: 'light', options: {} },
@@ -164,7 +165,8 @@ const SCHEMES = [
 ] as const;
 
 /**
- * Returns the current axe-core violations. Playwright evaluates the script, so the policy of the page does not block it.
+ * Returns the current axe-core violations. The Content-Security-Policy of the page does not block the script, because
+ * Playwright evaluates it.
  */
 async function violationsNow(page: Page, options: object): Promise<string[]> {
   await page.evaluate(axe.source);
@@ -185,7 +187,7 @@ export async function axeViolations(page: Page): Promise<string[]> {
     await waitUntil(async () => {
       violations = await violationsNow(page, options);
       return violations.length === 0;
-    }, SETTLED_MS);
+    }, SETTLE_MS);
     found.push(...violations.map((violation) => `${colorScheme}: ${violation}`));
   }
   await page.emulateMedia({ colorScheme: 'light' });

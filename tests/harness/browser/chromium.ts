@@ -11,6 +11,7 @@ import { removeStaleFiles } from '../../../dev/system/stale-files';
 const PACKAGE = '@sparticuz/chromium';
 /** Folder of the unpacked browser (190 MB). Git ignores it. Later runs reuse it. */
 const FOLDER = path.resolve('.local/chromium');
+/** Prefix of the folders into which a process is unpacking the browser. */
 const UNFINISHED = '.unpacking-';
 
 /** Prefers the font of the package over system fonts, so that a page looks the same on every machine. */

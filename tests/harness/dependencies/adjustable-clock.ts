@@ -5,7 +5,7 @@ import { type ManualClock, timers } from 'clerk-emulator/testing';
 
 /** One clock for the identity provider and for the processes of the service. */
 export interface AdjustableClock extends ManualClock {
-  /** Stops the clock of the processes at the given time. */
+  /** Stops the clock of the processes at the given time, in milliseconds since 1970. */
   freeze(at: number): void;
   /** Makes the clock of the processes run again. */
   unfreeze(): void;

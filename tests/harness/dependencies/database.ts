@@ -33,14 +33,14 @@ function statementReader(statements: string[]): (chunk: Buffer) => void {
   };
 }
 
-/** A PostgreSQL server with a migrated database that tests copy. */
+/** A PostgreSQL server with a migrated template database. Each test database is a copy of this template. */
 export interface DatabaseServer {
   readonly url: string;
   readonly template: string;
 }
 
-/** Name of the migrated template database on every test server. */
-export const TEMPLATE = 'template_migrated';
+/** Name of the template database. PostgreSQL creates it with each server, and `CREATE DATABASE` copies it by default. */
+export const TEMPLATE = 'template1';
 
 /** Environment variable that passes the address of the server to the test workers. */
 export const SERVER_VARIABLE = 'TESTS_POSTGRES_URL';

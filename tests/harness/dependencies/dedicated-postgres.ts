@@ -20,7 +20,6 @@ export async function startDedicatedPostgres(): Promise<DedicatedPostgres> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-postgres-'));
   const options = { folder: path.join(folder, 'postgres'), durable: false };
   let server = await startPostgres(options);
-  await server.createDatabase(TEMPLATE);
   await deployMigrations(server.url(TEMPLATE));
   const url = server.url('postgres');
   return {

@@ -53,7 +53,7 @@ export interface ReceivedMetric {
   readonly description: string;
   readonly unit: string;
   readonly kind: 'counter' | 'up-down counter' | 'gauge' | 'histogram';
-  /** The points of the latest export. */
+  /** The points of the latest export. The value of a histogram is the number of its measurements. */
   readonly points: readonly { readonly attributes: Record<string, unknown>; readonly value: number }[];
 }
 
@@ -64,16 +64,16 @@ interface ReceivedSpan extends z.infer<typeof Span> {
 
 /** An OTLP/HTTP collector that stores the JSON bodies that it receives. */
 export interface OtlpReceiver {
-  /** Value of OTEL_EXPORTER_OTLP_ENDPOINT. */
+  /** Address of this receiver. A service whose OTEL_EXPORTER_OTLP_ENDPOINT has this value sends its telemetry here. */
   readonly url: string;
-  /** Returns all bodies. */
+  /** Returns all bodies, one per line. */
   received(): string;
   /** Path, content type and authorization of each request. */
   readonly calls: readonly string[];
   resources(): Record<string, unknown>[];
   metrics(): ReceivedMetric[];
   spans(): ReceivedSpan[];
-  /** Sets the behaviour for all further requests. */
+  /** Sets the behaviour for all further requests: `hang` sends no response, and `fail` responds with 400. */
   treat(treatment: 'respond' | 'hang' | 'fail'): void;
   stop(): Promise<void>;
 }

@@ -9,14 +9,15 @@ import { endProcess, killOnExit, waitUntil } from '../../../dev/system/processes
 /** True if PgBouncer is installed (Debian: the package `pgbouncer`). */
 export const hasPgBouncer = spawnSync('pgbouncer', ['--version']).status === 0;
 
-/** A PgBouncer in front of a server. */
+/** A PgBouncer in front of a PostgreSQL server. */
 export interface PgBouncer {
   /** Returns the address of the same database through the pooler. */
   through(databaseUrl: string): string;
   stop(): Promise<void>;
 }
 
-const NOBODY = 65534;
+/** User and group id of the Unix account `nobody`, which has no privileges. */
+const NOBODY_ID = 65534;
 
 /** Starts a PgBouncer in transaction mode with two server connections. */
 export async function startPgBouncer(serverUrl: string): Promise<PgBouncer> {
@@ -41,12 +42,12 @@ default_pool_size = 2
 max_client_conn = 200
 `,
   );
+  // PgBouncer does not start as root.
   const isRoot = process.getuid?.() === 0;
-  if (isRoot) for (const file of [users, settings, folder]) await chown(file, NOBODY, NOBODY);
+  if (isRoot) for (const file of [users, settings, folder]) await chown(file, NOBODY_ID, NOBODY_ID);
   await chmod(folder, 0o700);
-  // PgBouncer does not run as root.
   const child = spawn('pgbouncer', [settings], {
-    ...(isRoot ? { uid: NOBODY, gid: NOBODY } : {}),
+    ...(isRoot ? { uid: NOBODY_ID, gid: NOBODY_ID } : {}),
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let stderr = '';

@@ -34,7 +34,7 @@ export async function startRedis(wantedPort?: number): Promise<TestRedis> {
     { stdio: 'ignore' },
   );
   const { pid } = child;
-  child.on('error', () => {}); // A failed start is detected below: the child has no pid.
+  child.on('error', () => {}); // A child that could not be started has no pid, so the next line reports it.
   if (pid === undefined) throw new Error(`There is no ${PROGRAM} on PATH`);
   const cancelKill = killOnExit(pid, 'SIGTERM');
   const stop = async () => {

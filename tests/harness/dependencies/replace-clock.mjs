@@ -1,6 +1,7 @@
 /**
- * Replaces the clock of a process that imports this module (NODE_OPTIONS=--import). The file CLOCK_OFFSET_FILE contains an
- * offset in milliseconds, or `at` and a fixed time. Timers are not affected.
+ * Replaces `Date` in a process that imports this module (NODE_OPTIONS=--import). The variable CLOCK_OFFSET_FILE is the path
+ * of a file. The file contains either an offset from the real time in milliseconds, or `at` and a fixed time in milliseconds
+ * since 1970. Timers are not affected.
  */
 import { readFileSync } from 'node:fs';
 

@@ -52,8 +52,8 @@ async function copyAsStandby(from: string, to: string, primaryUrl: string): Prom
 }
 
 /**
- * Starts both servers with a migrated template database. The primary acknowledges a commit once the standby has it on disk,
- * and waits while there is no standby. The promoted standby therefore has every acknowledged commit.
+ * Starts a primary and a standby with a migrated template database. The primary acknowledges a commit once the standby has it
+ * on disk, and waits while there is no standby. The promoted standby therefore has every acknowledged commit.
  */
 export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-postgres-'));
@@ -61,7 +61,6 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
     startPostgres({ folder: path.join(folder, name), durable: false, ...(port ? { port } : {}) });
 
   const first = await start('primary');
-  await first.createDatabase(TEMPLATE);
   await deployMigrations(first.url(TEMPLATE));
   await first.stop();
   const server = addressOf(first.url('postgres'));
@@ -71,7 +70,8 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   await copyAsStandby(path.dirname(first.dataFolder), path.join(folder, 'standby'), linkUrl.href);
   const [primary, standby] = await Promise.all([start('primary', server.port), start('standby')]);
   const url = new URL(first.url('postgres'));
-  // Set after the copy was made, because the promoted standby would otherwise wait for a standby that does not exist.
+  // The primary gets these settings after the copy. If the copy had them, it would wait for a standby of its own once it is
+  // promoted, and no such standby exists.
   await run(
     primary.url('postgres'),
     `ALTER SYSTEM SET synchronous_standby_names = '*'`,

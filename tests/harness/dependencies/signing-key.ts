@@ -1,4 +1,4 @@
 import { generateSigningKeyPem } from 'clerk-emulator';
 
-/** Signing key of all provider instances in one worker. Generating a key can take several seconds of processor time. */
+/** Signing key of all emulators in one test worker. They share it, because generating a key can take several seconds. */
 export const SIGNING_KEY_PEM = generateSigningKeyPem();

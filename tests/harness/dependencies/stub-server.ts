@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { close, listen } from '../../../dev/system/listen';
 
-/** An HTTP server with a replaceable handler that records its requests. */
+/** An HTTP server that records its requests. A test can replace its handler. */
 export interface StubServer {
   readonly url: string;
   readonly port: number;

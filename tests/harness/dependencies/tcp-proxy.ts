@@ -30,12 +30,13 @@ export interface TcpProxy {
   setTarget(target: Address): void;
   /** Called with each chunk that a client sends, before it is forwarded. */
   onClientData: ((chunk: Buffer) => void) | undefined;
-  /** Called with each chunk that the target sends. */
+  /** Called with each chunk that the target sends, before it is forwarded. */
   onTargetData: ((chunk: Buffer) => void) | undefined;
   stop(): Promise<void>;
 }
 
-const TRUNCATED_BYTES = 20;
+/** Number of bytes of each chunk that `truncate` forwards. */
+const FORWARDED_BYTES = 20;
 
 /** Starts a proxy on the loopback interface that simulates network failures. */
 export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
@@ -68,7 +69,7 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
     upstream.on('data', (chunk) => {
       proxy.onTargetData?.(chunk);
       if (treatment === 'forward') client.write(chunk);
-      if (treatment === 'truncate') client.write(chunk.subarray(0, TRUNCATED_BYTES));
+      if (treatment === 'truncate') client.write(chunk.subarray(0, FORWARDED_BYTES));
     });
     if (treatment === 'hold') client.pause();
     client.on('close', () => upstream.destroy());

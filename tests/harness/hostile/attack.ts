@@ -41,6 +41,7 @@ export async function attack(
     }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+  // Gives the last log lines time to arrive.
   await pause(500);
   for (const line of service.output().split('\n')) {
     if (line.toLowerCase().includes(MARK))

@@ -9,6 +9,7 @@ export const MARK = 'mark4e1f';
 /** A request as raw bytes. */
 export interface HostileRequest {
   readonly bytes: string;
+  /** The request line. */
   readonly line: string;
 }
 
@@ -62,7 +63,7 @@ const ADDRESSES = [
   ],
 ];
 
-/** Variants of a path that a server may normalize to the path itself, to another path, or not at all. */
+/** Functions that return a variant of a path. A server may normalize the variant to the path or to another path. */
 const SPELLINGS: ((address: string) => string)[] = [
   (address) => `${address}/`,
   (address) => `/${address}`,
@@ -124,6 +125,7 @@ const QUERIES = [
 ];
 
 const tree = (value: unknown) => encodeURIComponent(JSON.stringify(value));
+/** Values of Next-Router-State-Tree, the header in which Next.js sends the state of its router. */
 const TREES = [
   MARK,
   '%',
@@ -253,6 +255,7 @@ const BODIES = [
   `\x1b[31m${MARK}\n\nfalse line\n`,
 ];
 
+/** The end of a request: the headers that delimit its body, the empty line and the body. Some of the ends are invalid. */
 const framing = fc.oneof(
   { weight: 6, arbitrary: fc.constant('') },
   {

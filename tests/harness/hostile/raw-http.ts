@@ -28,7 +28,7 @@ export interface RawRequest {
   readonly bytes: string;
   /** Sent repeatedly after `bytes`, with a pause after each chunk. */
   readonly endless?: { readonly chunk: string; readonly pauseMilliseconds: number };
-  /** Does not read the response. The client then notices a closed connection only by sending more. */
+  /** Does not read the response. A client that does not read notices a closed connection only when it sends more. */
   readonly pauseReading?: boolean;
   /** Timeout. Its default is long, because only a failing test reaches it. */
   readonly milliseconds?: number;
@@ -66,7 +66,7 @@ export function exchange(serviceUrl: string, request: RawRequest): Promise<RawRe
   });
 }
 
-/** Returns a request line and headers, with the empty line. By default the server closes the connection afterwards. */
+/** Returns a request line, headers and the empty line after them. `Connection: close` is the default. */
 export function requestHead(line: string, headers: Record<string, string> = {}): string {
   const all = { Host: 'localhost', Connection: 'close', ...headers };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -3,6 +3,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { now, tokenFor } from '../../harness/requests';
 import { KEYS, loadService, ORIGIN, routeHeaders, type Service, startInstance } from '../service';
 
+// A handshake renews the cookies of a browser whose session token has expired. The SDK redirects the page to the provider. The
+// provider redirects back with the new cookies in a signed token, or with a nonce for which the SDK requests this token.
+
+/** Maximum number of requests of one navigation. Ends a redirect loop. */
 const MAX_REQUESTS = 10;
 
 /** Applies `Set-Cookie` headers to the cookies of a browser. */
@@ -18,7 +22,7 @@ function storeCookies(cookies: Map<string, string>, { headers }: Response): void
   }
 }
 
-/** Returns the cookies of a browser whose session token has expired, and that token. */
+/** Returns the id of a new user, an expired session token of this user, and browser cookies that contain the token. */
 function expiredBrowser(provider: Emulator) {
   const createdAt = Date.now();
   const { id } = provider.createUser({ email: `user_${provider.store.users.all().length}@example.com` });
@@ -38,7 +42,7 @@ function expiredBrowser(provider: Emulator) {
   return { id, expired, cookies };
 }
 
-/** Navigates to a page as a browser does, and follows redirects. Returns the last response and all paths. */
+/** Navigates to /account as a browser does, and follows redirects. Returns the last response and all requested paths. */
 async function navigate(service: Service, provider: Emulator, cookies: Map<string, string>) {
   let url = new URL('/account', ORIGIN);
   const paths: string[] = [];
@@ -57,6 +61,7 @@ async function navigate(service: Service, provider: Emulator, cookies: Map<strin
   }
 }
 
+/** `azp` (authorized party) is a claim of session tokens. It contains the origin for which the token was issued. */
 const CASES = (['nonce', 'token'] as const).flatMap((format) =>
   (['with', 'without'] as const).map((azp) => [format, azp] as const),
 );
@@ -76,7 +81,7 @@ describe.each(['test', 'live'] as const)('With %s keys', (keys) => {
   });
 
   test.each(CASES)(
-    'A handshake by %s %s azp sets cookies and ends on the page, signed in',
+    'If a handshake by %s issues a session token %s azp, it sets cookies and ends on the page with a signed-in user',
     async (format, azp) => {
       provider.setHandshake({ format, azp: azp === 'with' });
       const { expired, cookies } = expiredBrowser(provider);
@@ -92,7 +97,7 @@ describe.each(['test', 'live'] as const)('With %s keys', (keys) => {
     },
   );
 
-  test('A handshake with an unknown nonce ends on the page, signed out', async () => {
+  test('A page request with an unknown handshake nonce has the status signed-out', async () => {
     const { cookies } = expiredBrowser(provider);
     cookies.set('__clerk_handshake_nonce', 'nonce_unknown');
     const { response, paths } = await navigate(service, provider, cookies);

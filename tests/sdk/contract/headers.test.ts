@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { bearer, now, tokenFor } from '../../harness/requests';
 import { instance, KEYS, loadService, routeHeaders, type Service } from '../service';
 
+/** Ends of the names of the headers `x-clerk-auth-…`. */
 const PARTS = ['status', 'token', 'signature'] as const;
 const JWT_KEY = { IDP_JWT_KEY: instance.signingKey.publicKeyPem };
 
@@ -12,7 +13,7 @@ beforeAll(async () => {
 
 const token = (sub: string, claims: Record<string, unknown> = {}) => tokenFor(instance, sub, claims);
 
-test('The SDK passes status, token and signature of a session to the route', async () => {
+test('The SDK passes the status, token and signature of a session to the route in headers', async () => {
   const value = token('user_1');
   const headers = routeHeaders(await service.sdkMiddleware(bearer(value)));
   expect(PARTS.map((part) => headers.get(`x-clerk-auth-${part}`))).toEqual([
@@ -22,7 +23,7 @@ test('The SDK passes status, token and signature of a session to the route', asy
   ]);
 });
 
-test('The SDK reports the reason for a rejected token in its response', async () => {
+test('The SDK reports the reason for a rejected token in a header of its response', async () => {
   const response = await service.sdkMiddleware(bearer(token('user_1', { exp: now() - 60 })));
   expect(routeHeaders(response).get('x-clerk-auth-status')).toBe('signed-out');
   expect(response.headers.get('x-clerk-auth-reason')).toMatch(/^(?:session-)?token-expired/);
@@ -39,7 +40,7 @@ test('auth() returns the user from the headers that the middleware passes to the
 
 test.each([
   ['of another token', async () => (await passed('user_2')).get('x-clerk-auth-signature') ?? ''],
-  ['that is made up', async () => 'a'.repeat(40)],
+  ['that is forged', async () => 'a'.repeat(40)],
   ['that is empty', async () => ''],
 ])('auth() rejects a token with a signature %s', async (_name, forge) => {
   const headers = await passed('user_1');

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { reasonOfSdk } from '#lib/idp/sdk-reasons';
 import { authErrorReasons, MISSING_KEYS, OTHER_THAN_TOKEN } from '../reasons';
 
-/** Reasons of the SDK that are unmapped on purpose, so the log says `not-verified`. */
+/** Reasons of the SDK that map to no reason of the service on purpose. `reasonOfSdk` returns `not-verified` for them. */
 const UNMAPPED = [...MISSING_KEYS, ...OTHER_THAN_TOKEN];
 
 const unmapped = (reasons: readonly string[]) =>

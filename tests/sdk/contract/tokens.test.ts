@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { bearer, cookie, now, tokenFor } from '../../harness/requests';
 import { instance, KEYS, loadService, type Service } from '../service';
 
+/** Origin in the claim `azp` (authorized party) of the tokens. */
 const FRONTEND = 'https://app.example.com';
 const JWT_KEY = { IDP_JWT_KEY: instance.signingKey.publicKeyPem };
 
@@ -52,7 +53,7 @@ const TOKENS: [name: string, make: () => string, inHeader: Expected, inCookie?: 
   ['A pending session', () => token({ sts: 'pending' }), reason('pending-session')],
   ['An expired session token', () => token({ exp: now() - 60 }), reason('expired')],
   ['A session token that is not valid yet', () => token({ nbf: now() + 60 }), reason('not-yet-valid')],
-  ['A token of another key', () => token({}, { privateKeyPem: foreignKey }), reason('wrong-key')],
+  ['A token signed with another key', () => token({}, { privateKeyPem: foreignKey }), reason('wrong-key')],
   [
     'An unsigned token',
     () => token({}, { header: { alg: 'none' } }),
@@ -62,10 +63,10 @@ const TOKENS: [name: string, make: () => string, inHeader: Expected, inCookie?: 
   ],
   ['A token signed with the public key', () => token({}, { header: { alg: 'HS256' } }), reason('malformed')],
   ['An OAuth access token', () => token({}, { header: { typ: 'at+jwt' } }), reason('malformed')],
-  ['A machine token as JWT', () => token({ sub: 'mch_1' }), reason('malformed')],
+  ['A machine token in JWT format', () => token({ sub: 'mch_1' }), reason('malformed')],
 ];
 
-/** Opaque tokens. The SDK would call the Backend API for each. */
+/** Opaque machine tokens, OAuth tokens and API keys. The SDK would call the Backend API to verify each of them. */
 const OPAQUE = ['mch_0123456789', 'mt_0123456789', 'oat_0123456789', 'ak_0123456789'];
 
 describe('Without authorized parties', () => {
@@ -90,7 +91,7 @@ describe('Without authorized parties', () => {
     expect(service.calls).toEqual([]);
   });
 
-  test('A session token without azp is accepted', async () => {
+  test('Without authorized parties, a session token without azp is accepted', async () => {
     expect(await service.api(bearer(token({ azp: undefined })))).toMatchObject(USER);
   });
 });
@@ -106,7 +107,7 @@ describe('With authorized parties', () => {
     ['https://blog.example.com', reason('wrong-party')],
     [undefined, reason('wrong-party')],
   ])(
-    'A session token with azp %s gives the expected user or reason, and no network call',
+    'With authorized parties, a session token with azp %s gives the expected user or reason, and no network call',
     async (azp, expected) => {
       const value = token({ azp });
       expect(await service.api(bearer(value)), 'in a header').toMatchObject(expected);

@@ -17,7 +17,7 @@ beforeAll(async () => {
   return () => provider.stop();
 });
 
-/** Returns the user agent and the API version of the calls that an action makes. */
+/** Returns the path, the user agent and the API version of the HTTP calls that a function makes. */
 async function callsOf(act: () => Promise<unknown>) {
   const before = service.calls.length;
   await act();
@@ -31,7 +31,7 @@ async function callsOf(act: () => Promise<unknown>) {
 /** The request that the SDK sends to get the keys of the instance. */
 const keyRequest = { path: '/v1/jwks', userAgent: BACKEND, version: expect.any(String) };
 
-test('The middleware runs the expected versions, and lib/idp/backend-api.ts sends the same version of the Backend API', async () => {
+test('The middleware runs the expected SDK versions, and lib/idp/backend-api.ts sends the API version of the SDK', async () => {
   const token = tokenFor(provider, 'user_1');
   const keys = await callsOf(() => service.api(bearer(token)));
   const nonce = await callsOf(() => service.pass('/account?__clerk_handshake_nonce=nonce_unknown'));
@@ -45,8 +45,8 @@ test('The middleware runs the expected versions, and lib/idp/backend-api.ts send
   expect(own).toMatchObject({ path: '/v1/users/count', version: exchange?.version });
 });
 
-test('The authentication adapter verifies a session with the expected version', async () => {
-  // Loads the SDK again, because the loaded copy has cached the keys. The new copy binds the recording `fetch`.
+test('The authentication adapter verifies a session with the expected version of the SDK', async () => {
+  // Loads the SDK again, because the loaded copy has cached the keys. The new copy uses the `fetch` that records the calls.
   vi.resetModules();
   const { createAuthenticationAdapter } = await import('#lib/idp/authentication-adapter');
   const adapter = createAuthenticationAdapter({

@@ -2,6 +2,7 @@ import { NextRequest } from 'next/server';
 import { expect, test } from 'vitest';
 import { rejectionForServerAction, setServerActions } from '#lib/http/server-action';
 
+/** Ids of an action that the build contains, and of an action that it does not contain. */
 const KNOWN = '7f'.repeat(21);
 const UNKNOWN = '00'.repeat(21);
 setServerActions({ node: { [KNOWN]: {} }, edge: {} });
@@ -57,10 +58,12 @@ test('The call of an action that the build does not contain gets a 404', async (
   expect(await statusOf('[]', UNKNOWN)).toBe(404);
 });
 
-test('A call with a form as its argument passes', async () => {
+test('The call of a known action with a form as its argument passes', async () => {
   expect(await statusOf(form({ '0': '["$K1"]', '1_name': nested(100) }), KNOWN)).toBeUndefined();
 });
 
+// Without JavaScript, React names the action in a field `$ACTION_ID_…`, or in fields `$ACTION_REF_…` and `$ACTION_…:0` if
+// the action has bound arguments. An undefined status means that the request passes.
 test.each([
   [{ [`$ACTION_ID_${KNOWN}`]: '', name: 'a' }, undefined],
   [{ [`$ACTION_ID_${UNKNOWN}`]: '' }, 404],
@@ -87,9 +90,12 @@ test.each([
   { '0': '["$@1"]', '1': `]${nested(65)}` },
   { '1': JSON.stringify(Array.from({ length: 5_001 }, () => 0)), '2': `[${'0,'.repeat(5_000)}0]` },
   Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`1_${index}`, ''])),
-])('A call with ambiguous, too many or deeply nested parts gets a 400: %#', async (fields) => {
-  expect(await statusOf(form({ '0': '[]', ...fields }), KNOWN)).toBe(400);
-});
+])(
+  'The call of an action whose form fields are ambiguous, too many or too deeply nested gets a 400: %#',
+  async (fields) => {
+    expect(await statusOf(form({ '0': '[]', ...fields }), KNOWN)).toBe(400);
+  },
+);
 
 test.each(['x', '-1', '1:0', ''])(
   'A form that refers to its action by the invalid name %j gets a 400',

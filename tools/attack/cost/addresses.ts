@@ -4,7 +4,7 @@ import { PAGES } from '../../../lib/routing/routes';
 import { HOOK } from '../../../tests/harness/requests';
 import type { CostRequest } from './request';
 
-/** A path of the service, and the parts of a valid request to it. */
+/** A path of the service, with the credential and the body of a valid request to this path. */
 export interface CostAddress {
   readonly path: string;
   readonly needsSession: boolean;
@@ -40,7 +40,10 @@ function documentedAddress([path, operations]: [string, Record<string, z.infer<t
 
 const page = (path: string): CostAddress => ({ path, needsSession: false, body: '{}' });
 
-/** Returns every documented path, every page, two paths that do not exist, a generated file and a static file. */
+/**
+ * Returns every documented path, every page, an unknown API path, an unknown page, a generated file and a static file.
+ * Replaces parameters in paths by `x` and removes optional catch-all segments.
+ */
 export function costAddresses(staticFile: string): CostAddress[] {
   return [
     ...Object.entries(Paths.parse(openapi.paths)).map(documentedAddress),
@@ -53,8 +56,8 @@ export function costAddresses(staticFile: string): CostAddress[] {
 }
 
 /**
- * Returns the ordinary request to an address. Each dimension enlarges one part of this request. A request to the webhook
- * is unsigned, because an attacker cannot sign a request.
+ * Returns the ordinary request to an address: small, with the expected credential and body. A dimension (dimensions.ts)
+ * enlarges one part of this request. A request to the webhook has no signature, because an attacker cannot sign a request.
  */
 export function ordinaryRequest(
   { path, needsSession, body }: CostAddress,
@@ -72,5 +75,5 @@ export function ordinaryRequest(
   };
 }
 
-/** Returns true for a request to the webhook, which is the only address that verifies signatures. */
+/** Returns true for a request to the webhook, the only address that verifies a webhook signature. */
 export const isWebhook = ({ target }: CostRequest): boolean => target === HOOK;

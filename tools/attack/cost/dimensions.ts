@@ -3,21 +3,29 @@ import { isWebhook } from './addresses';
 import { type CostLimits, ORDINARY_LIMITS } from './growth';
 import type { CostRequest } from './request';
 
-/** A part of a request that the caller can make larger. */
+/** A part of a request that a client can make larger. An ordinary request is the small valid request to the same address. */
 export interface Dimension {
   readonly name: string;
   /** Maximum size of the part that grows, in bytes. */
   readonly maxBytes: number;
   readonly appliesTo: (ordinary: CostRequest) => boolean;
+  /** Returns the ordinary request with this part enlarged to the given size. */
   readonly grow: (ordinary: CostRequest, bytes: number) => CostRequest;
-  /** Request that replaces the ordinary request as the reference, and the limits of this comparison. */
+  /**
+   * `grow` returns a request with a body of the same size. This request replaces the ordinary request in the comparison.
+   * `limits` apply to this comparison.
+   */
   readonly control?: { readonly grow: Dimension['grow']; readonly limits: CostLimits };
 }
 
-/** Node.js accepts 16 KiB of request line and headers. The remainder is for the session token and the other headers. */
+/**
+ * Maximum size of a part of the request line or of the headers. Node.js accepts 16 KiB in total. The remainder is for the
+ * session token and the other headers.
+ */
 const MAX_HEAD = 15_000;
 /** The webhook and server actions accept a body of up to 1 MiB. Other requests have lower limits. */
 const MAX_BODY = 1_048_576;
+/** Maximum size of a body that is sent in chunks of one byte. */
 const MAX_CHUNKS = 100_000;
 
 /** Repeats a unit as often as it fits into a number of bytes. */
@@ -78,7 +86,7 @@ const cookies = (name: string, unit: (index: number) => string): Dimension =>
 
 const headers = (name: string, unit: (index: number) => string): Dimension =>
   head(`headers: ${name}`, (request, bytes) => {
-    // A name, a colon, a space, an empty value and a line break.
+    // A header takes its name, a colon, a space and a line break. The value is empty.
     const names = fill(bytes, (index) => `${unit(index)}: \r\n`)
       .split(': \r\n')
       .slice(0, -1);
@@ -98,7 +106,7 @@ const body = (name: string, contentType: string, content: (bytes: number) => str
   }),
 });
 
-/** Id in the format of a server action. The service has no action with this id. */
+/** Id in the format of a server action (at least 40 hexadecimal digits). The service has no action with this id. */
 const UNKNOWN_ACTION = '0123456789'.repeat(4);
 
 const chunks = (name: string, ...more: [string, string][]): Dimension => ({
@@ -144,17 +152,18 @@ const signed = (request: CostRequest, text: string): CostRequest => ({
 });
 
 /**
- * Limits of deliveries with invalid signatures. The reference has the same body and no signature. The service hashes a
- * signed body once for each signing secret, which takes about a millisecond for 1 MiB.
+ * Limits of deliveries with invalid signatures. The reference has the same body without a signature, so the service does not
+ * hash it. A body with a signature is hashed once for each signing secret, which takes about a millisecond for 1 MiB.
  */
 const SIGNATURE_LIMITS: CostLimits = { factor: 1.6, negligible: 4 };
 /**
- * Limits of signed deliveries. Only superlinear growth is a finding, because JSON costs more than a string of the same
- * length and only the identity provider can sign.
+ * Limits of deliveries with valid signatures. The reference is a signed JSON string of the same length. Only superlinear growth
+ * is a finding, because other JSON costs more than a string and only the identity provider can sign.
  */
 const SIGNED_JSON_LIMITS: CostLimits = { negligible: ORDINARY_LIMITS.negligible };
 
 const SIGNATURES_BODY = flatObject(MAX_BODY - 100);
+/** Length of one signature in the header, with the space after it. */
 const SIGNATURE_BYTES = 48;
 
 const webhook: readonly Dimension[] = [
@@ -186,6 +195,7 @@ const webhook: readonly Dimension[] = [
   ),
 ];
 
+/** Names of query parameters of the SDK, without the prefix `__clerk_`. */
 const CLERK_PARAMETERS = ['handshake', 'handshake_nonce', 'db_jwt', 'status', 'created_session', 'help'];
 
 /** Sends a value as the router state of Next.js. */
@@ -204,7 +214,7 @@ const LISTS: readonly (readonly [name: string, unit: string])[] = [
   ['x-forwarded-for', 'a,'],
 ];
 
-/** The ways in which the requests grow. */
+/** All dimensions. `appliesTo` selects the requests that a dimension can enlarge. */
 export const DIMENSIONS: readonly Dimension[] = [
   query('one name repeated', () => 'a&'),
   query('different names', (index) => `k${index}&`),

@@ -14,8 +14,11 @@ export interface Finding {
   /** Method and path. */
   readonly address: string;
   readonly dimension: string;
+  /** The size with the highest cost above the reference. The reference is the cost of an ordinary (small) request. */
   readonly worst: MeasuredPoint;
+  /** 1 for linear growth, 2 for quadratic growth. */
   readonly exponent: number | undefined;
+  /** The exceeded limits. */
   readonly broken: readonly string[];
 }
 
@@ -47,7 +50,7 @@ export function costTargets(addresses: readonly CostAddress[], token: string, on
     .filter(({ dimensions }) => dimensions.length > 0);
 }
 
-/** Effort for the first requests. Their cost is discarded, because it is several times as high until V8 has compiled the code. */
+/** Effort for the first requests. Their cost is discarded, because it is several times as high before V8 compiles the code. */
 const WARM_UP: Effort = { requests: 60, milliseconds: 600 };
 const ORDINARY: Effort = { requests: 8, milliseconds: 100 };
 const ORDINARY_ROUNDS = 3;
@@ -55,14 +58,14 @@ const SCREENING: Effort = { requests: 3, milliseconds: 100 };
 const CONFIRMATION: Effort = { requests: 10, milliseconds: 150 };
 const CONFIRMATIONS = 3;
 /**
- * A cost above this value that breaks a limit is a finding without a confirmation. Noise cannot cause such a cost, and a
- * confirmation would take long.
+ * A measured cost above this value is not measured again. Noise cannot cause such a cost, and a second measurement would take
+ * long.
  */
 const BEYOND_DOUBT_MS = 240;
 
 const limitsOf = ({ control }: Dimension): CostLimits => control?.limits ?? ORDINARY_LIMITS;
 
-/** Measures a dimension of an address at growing sizes. */
+/** Measures the cost of requests that grow in one dimension. */
 async function measureSeries(
   server: Server,
   { ordinary }: Target,
@@ -81,7 +84,7 @@ async function measureSeries(
   return points;
 }
 
-/** Returns the lowest figures of each size, because other processes on the machine can only increase a cost. */
+/** Returns the lowest measured costs of each size, because other processes on the machine can only increase a cost. */
 function lowest(rounds: readonly (readonly MeasuredPoint[])[]): MeasuredPoint[] {
   const [first = []] = rounds;
   return first.map((point, index) => {
@@ -132,8 +135,9 @@ async function findIn(
 }
 
 /**
- * Measures the ordinary request several times and resolves with the lowest cost. This cost is the reference of each
- * dimension without its own, so it must not be high by accident.
+ * Measures the ordinary request several times and resolves with the lowest cost. This cost is the reference of a dimension,
+ * unless the dimension has its own reference, a control request (dimensions.ts). If noise increased the reference, findings
+ * would be missed.
  */
 async function ordinaryCost(server: Server, target: Target): Promise<number> {
   const costs: number[] = [];

@@ -1,8 +1,8 @@
-/** Size and cost of one request. */
+/** Size of one request and its cost (CPU time). */
 export interface Point {
   readonly bytes: number;
   readonly milliseconds: number;
-  /** Cost of the request that this request is compared with. */
+  /** Cost of the reference request in milliseconds. `milliseconds` is compared with this cost. */
   readonly reference: number;
 }
 
@@ -17,12 +17,12 @@ export interface CostLimits {
 }
 
 /**
- * Default limits. The reference is the cost of the request before a part of it grows. The negligible cost is about that of a
- * page, which an attacker can request as well.
+ * Default limits. The reference is the request before one of its parts grows. An additional cost below the cost of a page is
+ * negligible, because an attacker can request pages as well.
  */
 export const ORDINARY_LIMITS: CostLimits = { factor: 5, ceiling: 60, negligible: 12 };
 
-/** Smallest measurable cost above the reference. Noise dominates smaller costs. */
+/** Smallest measurable cost above the reference, in milliseconds. Noise dominates smaller costs. */
 const FIT_FROM_MS = 1;
 /**
  * Maximum number of points in a fit. More points would include small sizes, at which the linear part of a quadratic cost
@@ -44,10 +44,12 @@ export function peak<P extends Point>(points: readonly P[]): P | undefined {
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /**
- * Returns the exponent of growth. It is the least-squares slope of log(cost above the reference) over log(size). The fit
- * includes the peak and the sizes right below the peak. It excludes larger sizes, because the server rejects such requests
- * early. If some costs are too small to measure, the fit starts at the largest size with such a cost, with the smallest
- * measurable cost. The result is then a lower bound. The points must be sorted by size. Returns undefined if fewer than two
+ * Returns the exponent of growth: the least-squares slope of log(cost above the reference) over log(size). The points
+ * must be sorted by size.
+ *
+ * The fit uses the point with the highest cost and the points of the next smaller sizes. Larger sizes are excluded, because the
+ * server rejects such requests early. If some costs are too small to measure, the fit starts at the largest size with such a
+ * cost. This cost counts as the smallest measurable cost, so the result is a lower bound. Returns undefined if fewer than two
  * points remain.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {

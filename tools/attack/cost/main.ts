@@ -8,7 +8,7 @@ import { costTargets, type Finding, findCosts } from './find';
 import { readinessUnder, WORST_SHAPES, worstRequest } from './readiness';
 
 export interface CostOptions {
-  /** Regular expression. If set, only the requests whose text `method path dimension` matches are measured. */
+  /** Regular expression. If it is set, only requests whose method, path and dimension match are measured. */
   readonly only: string | undefined;
   /** Measures each dimension at two sizes instead of five. */
   readonly quick: boolean;
@@ -16,12 +16,15 @@ export interface CostOptions {
 
 /** Maximum median response time of GET /health/ready while one attacker sends requests. */
 const MAX_READY_MS = 250;
-/** The service tries this secret before the secret of the sender, as during a rotation of the secrets. */
+/**
+ * A second webhook signing secret, as during a rotation. The service tries this secret first and then the other one, so each
+ * verification computes two hashes.
+ */
 const NEW_SIGNING_SECRET = `whsec_${Buffer.from('a new signing secret for tests..').toString('base64')}`;
 
 /**
- * Prints one row for each dimension with a finding. The row contains the address at which the dimension has the highest
- * cost.
+ * Prints one row for each dimension (growing part of a request) that has a finding (a cost above a limit). The row contains the
+ * address at which the dimension has the highest cost.
  */
 function printFindings(findings: readonly Finding[]): void {
   const byCost = findings.toSorted((one, other) => other.worst.milliseconds - one.worst.milliseconds);
@@ -48,7 +51,7 @@ async function countSlowShapes(service: TestService, token: string): Promise<num
     const milliseconds = await readinessUnder(service.url, worstRequest(shape, token));
     if (milliseconds >= MAX_READY_MS) slow += 1;
     console.log(
-      `GET /health/ready: median ${Math.round(milliseconds)} ms during ${shape.dimension}, ${shape.method} ${shape.path}`,
+      `GET /health/ready: median ${Math.round(milliseconds)} ms while a client sends ${shape.method} ${shape.path} with ${shape.dimension}`,
     );
   }
   return slow;
@@ -56,8 +59,8 @@ async function countSlowShapes(service: TestService, token: string): Promise<num
 
 /**
  * Sends requests of growing size for each address and dimension. Compares their CPU time on the server with that of an
- * ordinary request to the same address. Sets the exit code to 1 if the CPU time of a dimension grows superlinearly or is too
- * high, or if GET /health/ready is slow while one attacker sends requests.
+ * ordinary (small) request to the same address. Sets the exit code to 1 if the CPU time of a dimension grows superlinearly or
+ * is too high, or if GET /health/ready is slow while one attacker sends requests.
  */
 export async function attackCosts({ only, quick }: CostOptions): Promise<void> {
   const environment = {
@@ -66,7 +69,7 @@ export async function attackCosts({ only, quick }: CostOptions): Promise<void> {
   };
   await withService({ environment }, async (service) => {
     const [server] = service.processes;
-    if (!server) throw new Error('The service has no process');
+    if (!server) throw new Error('The service has no process.');
     const token = tokenFor(service.idp, 'user_cost', { exp: now() + 3_600 });
     const targets = costTargets(costAddresses(largestFile()), token, new RegExp(only ?? '', 'i'));
     const dimensions = new Set(targets.flatMap((target) => target.dimensions));

@@ -26,7 +26,7 @@ const LOOK_EVERY_MS = 4;
 const IDLE_MS = 0.5;
 
 /**
- * Waits until a process is idle and resolves with its CPU time. A server may still work after it has sent a response.
+ * Waits until a process is idle and resolves with its total CPU time. A server may still work after it has sent a response.
  */
 async function cpuWhenIdle(pid: number): Promise<number> {
   let before = processCpuMilliseconds(pid);

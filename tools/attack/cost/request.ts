@@ -30,8 +30,8 @@ export function serialize(request: CostRequest): Buffer {
 const TIMEOUT_MS = 60_000;
 
 /**
- * Sends bytes to the service over a new loopback connection. Resolves when the connection is closed, with the status of
- * the response, or with 0 if the server closed the connection without a response. Rejects if the server does not accept
+ * Sends bytes to the service over a new loopback connection. Resolves when the connection is closed. The value is the
+ * status of the response, or 0 if the server closed the connection without a response. Rejects if the server does not accept
  * the connection or does not close it in time.
  */
 export function send(serviceUrl: string, bytes: Uint8Array): Promise<number> {
@@ -46,7 +46,8 @@ export function send(serviceUrl: string, bytes: Uint8Array): Promise<number> {
       .on('data', (chunk: Buffer) => {
         if (start.length < 16) start += chunk.toString('latin1');
       })
-      // The server may close the connection while it still receives the request.
+      // An error is expected after this client has sent a byte, because the server may close the connection before the request
+      // is complete.
       .on('error', (error) => {
         if (socket.bytesWritten === 0) reject(error);
       })

@@ -6,7 +6,10 @@ import { json } from '#lib/http/route';
 import { addLogFields } from '#lib/log';
 import { outcomeOf, registerByIdentityProviderUserId } from '#lib/register';
 
-/** POST /auth/v1/register: 201 for a new user, 200 for an existing one, 409 for a forgotten one (contract 4.1). */
+/**
+ * POST /auth/v1/register: 201 for a new user, 200 for an existing user, 409 for a forgotten user, whose link an operator has
+ * deleted (docs/contract.md, 4.1).
+ */
 export const POST = guard(async (request) => {
   const { identityProviderUserId } = await readJson(request, RegisterUserRequest);
   const registration = await registerByIdentityProviderUserId(identityProviderUserId);

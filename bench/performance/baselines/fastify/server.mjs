@@ -6,8 +6,8 @@ import { Pool } from 'pg';
 import { Webhook } from 'svix';
 
 /**
- * Implements the measured routes of the service with Fastify and the Redis protocol. The comparison shows the overhead of
- * Next.js and of the cache's REST protocol.
+ * Baseline of the benchmark: implements the measured routes of the service with Fastify and the Redis protocol. The
+ * comparison shows the overhead of Next.js and of the REST protocol that the service uses for its cache.
  */
 const { DATABASE_URL, REDIS_URL, WEBHOOK_SIGNING_SECRET, CLERK_JWT_KEY, PORT } = process.env;
 const redis = new Redis(REDIS_URL);

@@ -6,10 +6,10 @@ import * as z from 'zod/mini';
 import { guardAction } from '#lib/guard-action';
 import * as projects from '#lib/tables/projects';
 
-/** Id of a project in a hidden field. A client can change it, so the handlers check the role as the routes do. */
+/** Id of a project in a hidden field. A client can send any id, so the functions of `projects` check the user's role. */
 const ProjectId = z.object({ projectId: z.uuid('Unknown project') });
 
-/** Creates a project and shows it. Works without JavaScript. */
+/** Creates a project and redirects to its page. Works without JavaScript. */
 export const createProject = guardAction(
   projects.ProjectName,
   async ({ name }, { userId }): Promise<null> => {

@@ -7,7 +7,7 @@ import { createProject } from './actions';
 
 export const metadata: Metadata = { title: 'Projects' };
 
-/** Lists the user's first projects. Every visitor may open the page. */
+/** Shows the first page of the user's projects, or a link to the sign-in page for a visitor without a session. */
 export default async function ProjectsPage() {
   const user = await getUser();
   if (!user) {

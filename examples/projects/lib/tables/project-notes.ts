@@ -6,14 +6,20 @@ import { getProject } from './projects';
 
 export const NoteText = z.object({ text: text('text', 1000) }, 'Expected a JSON object');
 
-/** Sets the user that the policy reads. The setting ends with the transaction, so it works with a transaction pooler. */
+/**
+ * Sets the user for the row-level security policy `own_notes`. The setting ends with the transaction, so it works with a
+ * transaction pooler.
+ */
 const setUser = (transaction: Transaction, userId: string) =>
   transaction.$executeRaw`SELECT set_config('app.user_id', ${userId}, true)`;
 
-/** Maximum wait for a connection. A statement without a transaction has the same limit. The default of Prisma is 2 s. */
+/**
+ * Maximum wait for a connection in milliseconds. Statements without a transaction have the same limit. Prisma's default is
+ * 2 s.
+ */
 const TRANSACTION = { maxWait: 7_000 };
 
-/** Runs statements in a transaction in which the policy allows only the rows of this user. */
+/** Runs statements in a transaction. The policy `own_notes` limits them to the notes of this user. */
 function asUser<T>(userId: string, run: (transaction: Transaction) => Promise<T>): Promise<T> {
   return database().$transaction(async (transaction) => {
     await setUser(transaction, userId);
@@ -24,7 +30,7 @@ function asUser<T>(userId: string, run: (transaction: Transaction) => Promise<T>
 /** Returns the user's note about a project, or null. */
 export async function readNote(userId: string, projectId: string): Promise<string | null> {
   await getProject(userId, projectId);
-  // The policy does not apply to a superuser, such as the role of the local stack. The statement therefore names the user.
+  // The condition contains the user as well, because the policy does not apply to a superuser, and the local stack uses one.
   const where = { projectId_userId: { projectId, userId } };
   const note = await asUser(userId, (transaction) => transaction.projectNote.findUnique({ where }));
   return note?.text ?? null;

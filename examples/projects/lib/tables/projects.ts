@@ -21,12 +21,12 @@ export interface Member {
 export const MAX_NAME_LENGTH = 100;
 export const PAGE_SIZE = 20;
 
-/** Schema of a request body and of a form. The database can store each valid value. */
+/** Schema of a request body and of a form. PostgreSQL can store every valid name. */
 export const ProjectName = z.object({ name: text('name', MAX_NAME_LENGTH) }, 'Expected a JSON object');
 /** An internal user id or a user id of the identity provider. */
 export const NewMember = z.object({ user: text('user', 255) }, 'Expected a JSON object');
 
-/** Parses the id of a project. Throws a 404 if it is not a UUID, because PostgreSQL would fail with an error. */
+/** Parses the id of a project. Throws a 404 if it is not a UUID. Otherwise PostgreSQL would fail, which is a 500. */
 export function parseProjectId(id: string): string {
   const parsed = z.uuid().safeParse(id);
   if (!parsed.success) throw new HttpError(404, 'Not found');
@@ -35,7 +35,7 @@ export function parseProjectId(id: string): string {
 
 const shown = { role: true, project: { select: { id: true, name: true } } } as const;
 
-/** Returns a page of the user's projects in the order of their ids, and the value of `after` for the next page. */
+/** Returns a page of the user's projects in the order of their ids, and `next`, the value of `after` for the next page. */
 export async function listProjects(
   userId: string,
   after?: string,
@@ -99,7 +99,7 @@ export async function listMembers(userId: string, projectId: string): Promise<Me
   });
 }
 
-/** Finds a user by internal id or identity-provider id, in this order. Returns the internal id. */
+/** Returns the internal id of the user with this internal id, or else of the user with this identity-provider id. */
 async function findUserId(eitherId: string): Promise<string | undefined> {
   const internal = z.uuid().safeParse(eitherId.toLowerCase()).data;
   const users = await database().user.findMany({
@@ -128,7 +128,7 @@ export async function addMember(userId: string, projectId: string, eitherId: str
 
 /**
  * Deletes the memberships of a user whom the identity provider has deleted. Also deletes each project that had no other
- * member. An unknown user has no effect. The row of the user in `users` stays.
+ * member. Does nothing if the user is unknown. Does not delete the row of the user in `users`.
  */
 export async function deleteMemberships(
   transaction: Transaction,

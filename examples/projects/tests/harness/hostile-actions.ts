@@ -1,12 +1,19 @@
 import fc from 'fast-check';
 
-/** Start of each name in a generated request. It must not appear in the log. */
+/** Prefix of the name in each generated request. It must not appear in the log. */
 export const MARK = 'mark7c2d';
 
 export interface HostileAction {
-  /** Name that a handler would write. It identifies the request. */
+  /** Name that the handler writes to the database if it runs. Each request has a different name. */
   readonly name: string;
-  readonly session: 'owner' | 'stranger' | 'none' | 'expired' | 'pending' | 'foreign key' | 'not a token';
+  readonly session:
+    | 'owner'
+    | 'stranger'
+    | 'none'
+    | 'expired'
+    | 'pending'
+    | 'foreign signature'
+    | 'not a token';
   readonly target: 'createProject' | 'renameProject' | 'addMember' | 'unknown' | 'malformed';
   readonly page: 'list' | 'project' | 'unknown page' | 'account';
   readonly headers: Readonly<Record<string, string>>;
@@ -14,7 +21,10 @@ export interface HostileAction {
   readonly body: HostileBody;
 }
 
-/** Body of a call, or of a form that a browser without JavaScript sends. `$NAME`, `$PROJECT` and `$ID` are placeholders. */
+/**
+ * Body of a call by React, or of a form that a browser without JavaScript sends. The test replaces `$NAME` with the name of
+ * the request, `$PROJECT` with the id of a project and `$ID` with the id of the action.
+ */
 interface HostileBody {
   readonly isForm: boolean;
   readonly text?: string;
@@ -49,6 +59,7 @@ const valid: HostileBody[] = [
   { isForm: true, isValid: true, fields: { $ACTION_ID_$ID: '', ...FIELDS } },
 ];
 
+/** Arguments as React serializes them. A string like `$F1` or `$undefined` is a reference or a special value. */
 const invalidInputs = [
   ...['null', '7', 'true', '"$NAME"', '[]', '{}', '{"name":7}', '{"name":null}', '{"name":{"$NAME":1}}'],
   ...[
@@ -104,7 +115,7 @@ const invalid: HostileBody[] = [
   { isForm: false, isValid: false, text: `[null,${INPUT}]`, isChunked: true },
   { isForm: true, isValid: false, fields: FIELDS },
   { isForm: true, isValid: false, fields: { $ACTION_ID_$NAME: '', ...FIELDS } },
-  // The bound arguments contain an input, but the form does not.
+  // The arguments of `bind` contain a valid input, but the fields of the form do not.
   ...[`[null,${INPUT}]`, `[${INPUT}]`].map((bound) => ({
     isForm: true,
     isValid: false,
@@ -128,8 +139,10 @@ const invalid: HostileBody[] = [
   })),
 ];
 
-const OWN = [{}, { 'sec-fetch-site': 'same-origin' }];
-const FOREIGN = [
+/** Headers of a request from the origin of the page. */
+const OWN_ORIGIN = [{}, { 'sec-fetch-site': 'same-origin' }];
+/** Headers of a request from another origin. */
+const FOREIGN_ORIGIN = [
   { origin: `https://${MARK}.example` },
   { origin: 'null' },
   { origin: MARK },
@@ -137,7 +150,7 @@ const FOREIGN = [
   { 'sec-fetch-site': 'same-site' },
   { 'sec-fetch-site': MARK },
 ];
-/** More headers. None of them may give a request a session or more rights. */
+/** Additional headers. They must not give a request a session or more rights. Three of eight entries are empty. */
 const MORE = [
   {},
   {},
@@ -155,7 +168,7 @@ const hostileAction = fc.record({
     {
       weight: 4,
       arbitrary: fc.constantFrom(
-        ...(['stranger', 'none', 'expired', 'pending', 'foreign key', 'not a token'] as const),
+        ...(['stranger', 'none', 'expired', 'pending', 'foreign signature', 'not a token'] as const),
       ),
     },
   ),
@@ -172,8 +185,14 @@ const hostileAction = fc.record({
   ),
   page: fc.constantFrom(...(['list', 'project', 'list', 'project', 'unknown page', 'account'] as const)),
   origin: fc.oneof(
-    { weight: 3, arbitrary: fc.constantFrom(...OWN).map((headers) => ({ headers, isOwnOrigin: true })) },
-    { weight: 1, arbitrary: fc.constantFrom(...FOREIGN).map((headers) => ({ headers, isOwnOrigin: false })) },
+    {
+      weight: 3,
+      arbitrary: fc.constantFrom(...OWN_ORIGIN).map((headers) => ({ headers, isOwnOrigin: true })),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(...FOREIGN_ORIGIN).map((headers) => ({ headers, isOwnOrigin: false })),
+    },
   ),
   more: fc.constantFrom(...MORE),
   body: fc.oneof(
@@ -182,7 +201,7 @@ const hostileAction = fc.record({
   ),
 });
 
-/** Generates `count` requests. The same seed gives the same requests. */
+/** Generates `count` requests. The same seed produces the same requests. */
 export const hostileActions = (count: number, seed: number): HostileAction[] =>
   fc.sample(hostileAction, { numRuns: count, seed }).map(({ origin, more, ...action }, n) => ({
     ...action,

@@ -8,18 +8,18 @@ import { startTestService, type TestService } from './service';
 
 export const API = '/projects/v1/projects';
 
-/** Privileges of the service's role. docs/deploy.md has the first two grants. The third is for the tables of the example. */
+/** Privileges of the service's role: two grants of docs/deploy.md, and one for the tables of the example. */
 const privilegesOf = (role: string) => `
   GRANT SELECT, INSERT ON users TO ${role};
   GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${role};
   GRANT SELECT, INSERT, UPDATE, DELETE ON projects, project_members, project_notes TO ${role}`;
 
-/** The service with a role that does not own the tables, so that policies apply to it. */
+/** The service with its own database role. The role is not a superuser, so row-level security applies to it. */
 export interface ProjectsService extends TestService {
   readonly role: string;
 }
 
-/** Starts the service. Each test file creates another role, because all databases of a PostgreSQL server share the roles. */
+/** Starts the service. Uses a random role name, because all databases of a PostgreSQL server share the roles. */
 export async function startProjectsService(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<ProjectsService> {
@@ -34,7 +34,7 @@ export async function startProjectsService(
   return { ...service, role };
 }
 
-/** Sends an API request of a user. */
+/** Sends an API request with a session token of a user. */
 export function request(
   { url, idp }: TestService,
   user: string,
@@ -56,13 +56,13 @@ export const userIdOf = async ({ url, idp }: TestService, user: string) =>
   WithUserId.parse((await me(url, tokenFor(idp, user))).body).userId;
 
 const Created = z.object({ id: z.string() });
-/** Creates a project of a user and returns its id. */
+/** Creates a project that a user owns, and returns the id of the project. */
 export const createProject = async (service: TestService, user: string, name = 'A project') =>
   Created.parse((await request(service, user, 'POST', API, { name })).body).id;
 
 const Manifest = z.object({ node: z.record(z.string(), z.object({ exportedName: z.string() })) });
 
-/** Returns the id that a server action of the example has in the current build. */
+/** Returns the id of a server action of the example in the current build. */
 export function actionId(name: 'createProject' | 'renameProject' | 'addMember'): string {
   const file = path.join(BUILD_FOLDER, 'server/server-reference-manifest.json');
   const { node } = Manifest.parse(JSON.parse(readFileSync(file, 'utf8')));
@@ -80,7 +80,7 @@ export interface Action {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Calls a server action as Next.js does in a browser. */
+/** Calls a server action with the request that the Next.js client sends in a browser. */
 export const callAction = ({ url }: TestService, { id, input, token, page = '/projects', headers }: Action) =>
   send(`${url}${page}`, {
     method: 'POST',
@@ -98,7 +98,8 @@ export const callAction = ({ url }: TestService, { id, input, token, page = '/pr
   });
 
 /**
- * Opens a page. The destination `document` means a browser navigation. Only then does the SDK renew a session by a redirect.
+ * Requests a page. `destination` is the value of the header `sec-fetch-dest`. A browser sends `document` when it navigates to
+ * a page. The SDK renews a session by a redirect only if the value is `document`.
  */
 export const openPage = ({ url }: TestService, page: string, token?: string, destination = 'empty') =>
   send(`${url}${page}`, {

@@ -14,7 +14,8 @@ const service = stopAfterAll(await startProjectsService());
 const { pool } = service.database;
 const project = await createProject(service, 'user_owner');
 
-// A trigger records what the handlers write. No statement of the service can prevent that.
+// Triggers record each project name and each member that the handlers write. The functions are SECURITY DEFINER, because the
+// role of the service has no privileges on the table `written`.
 await pool.query(`
   CREATE TABLE written (name TEXT);
   CREATE FUNCTION record_project() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS
@@ -23,6 +24,7 @@ await pool.query(`
   CREATE FUNCTION record_member() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS
     $$ BEGIN INSERT INTO written SELECT identity_provider_user_id FROM users WHERE id = NEW.user_id; RETURN NEW; END $$;
   CREATE TRIGGER record AFTER INSERT ON project_members FOR EACH ROW EXECUTE FUNCTION record_member()`);
+/** Returns the recorded names and deletes them. */
 const takeWritten = async () =>
   (await pool.query<{ name: string }>('DELETE FROM written RETURNING name')).rows.map(({ name }) => name);
 
@@ -33,7 +35,7 @@ const TOKENS: Readonly<Record<HostileAction['session'], string | undefined>> = {
   none: undefined,
   expired: tokenFor(service.idp, 'user_owner', EXPIRED),
   pending: tokenFor(service.idp, 'user_owner', { sts: 'pending' }),
-  'foreign key': tokenFor(service.idp, 'user_owner', {}, { privateKeyPem: foreignKeys().privateKey }),
+  'foreign signature': tokenFor(service.idp, 'user_owner', {}, { privateKeyPem: foreignKeys().privateKey }),
   'not a token': MARK,
 };
 
@@ -51,7 +53,7 @@ const PAGES = {
   account: '/account',
 };
 
-/** Returns true if the handler may run: the session has the rights, the origin is that of the page, and the input is valid. */
+/** Returns true if the user may run the action, the request comes from the page's own origin, and the input is valid. */
 function mayWrite({ session, target, isOwnOrigin, body }: HostileAction): boolean {
   const isAllowed = session === 'owner' || (session === 'stranger' && target === 'createProject');
   return isAllowed && target !== 'unknown' && target !== 'malformed' && isOwnOrigin && body.isValid;
@@ -75,7 +77,10 @@ function bodyOf({ name, target, body }: HostileAction): {
   };
 }
 
-/** Sends an action. Resolves with the status 0 if the service closes the connection before it has read the body. */
+/**
+ * Sends a request. If `fetch` fails for a request that may run a handler, rejects. For any other request, resolves with the
+ * status 0, because the service may close the connection before it has read the body.
+ */
 async function sendAction(action: HostileAction): Promise<{ status: number; text: string }> {
   const { body, type } = bodyOf(action);
   const token = TOKENS[action.session];
@@ -99,7 +104,7 @@ async function sendAction(action: HostileAction): Promise<{ status: number; text
   return { status: response?.status ?? 0, text: (await response?.text()) ?? '' };
 }
 
-test(`${REQUESTS} hostile requests run no forbidden handler, get no 5xx, and do not appear in the log`, async () => {
+test(`None of ${REQUESTS} hostile requests runs a forbidden handler, gets a 5xx or appears in the log`, async () => {
   const actions = hostileActions(REQUESTS, SEED);
   // Inserts a user for each request, because `addMember` adds only existing users.
   await pool.query('INSERT INTO users SELECT gen_random_uuid(), name FROM unnest($1::text[]) AS name', [
@@ -125,7 +130,7 @@ test(`${REQUESTS} hostile requests run no forbidden handler, get no 5xx, and do 
   expect([...counts.keys()].toSorted()).toEqual(expect.arrayContaining([200, 303, 400, 404, 405]));
 });
 
-test('A call that is repeated without a valid session or from another origin does not run the handler', async () => {
+test('A replayed action call without a valid session or from another origin does not run the handler', async () => {
   const call = {
     id: IDS.renameProject,
     page: PAGES.project,

@@ -17,7 +17,7 @@ const note = (user: string, method: string, body?: unknown) =>
 await note('user_ada', 'PUT', { text: 'Of Ada' });
 await note('user_bob', 'PUT', { text: 'Of Bob' });
 
-/** Opens a connection of the service's role. */
+/** Opens a database connection with the role of the service. */
 async function connectAsService(): Promise<Client> {
   const url = new URL(String(pool.options.connectionString));
   const client = new Client(
@@ -47,7 +47,7 @@ test('Users of the same project read and change only their own note', async () =
   expect(await note('user_ada', 'GET')).toMatchObject({ status: 200, body: { text: 'Of Ada' } });
 });
 
-test('The policy limits a statement without a condition to the rows of the user of its transaction', async () => {
+test('The row-level security policy limits a statement without a WHERE clause to the notes of the user in app.user_id', async () => {
   const client = await connectAsService();
   expect(await asUser(client, adaId, ALL)).toEqual([{ text: 'Of Ada' }]);
   expect(await asUser(client, bobId, ALL)).toEqual([{ text: 'Of Bob' }]);
@@ -55,21 +55,21 @@ test('The policy limits a statement without a condition to the rows of the user 
   expect(await asUser(client, adaId, ALL)).toEqual([{ text: 'Of Ada' }]);
 });
 
-test('Without a user, a statement finds no row, even after a transaction with a user on the same connection', async () => {
+test('A statement without app.user_id finds no note, even if an earlier transaction on the connection has set app.user_id', async () => {
   const client = await connectAsService();
   expect((await client.query(ALL)).rows).toEqual([]);
   await asUser(client, adaId, ALL);
   expect((await client.query(ALL)).rows).toEqual([]);
 });
 
-test('A user cannot insert a row of another user', async () => {
+test('A user cannot insert a note of another user', async () => {
   const client = await connectAsService();
   const insert = `INSERT INTO project_notes (project_id, user_id, text) VALUES ('${project}', '${bobId}', 'x')
     ON CONFLICT (project_id, user_id) DO UPDATE SET text = 'x'`;
   await expect(asUser(client, adaId, insert)).rejects.toMatchObject({ code: '42501' });
 });
 
-test('Two users who send concurrent requests over shared connections read only their own notes', async () => {
+test('Two users that send concurrent requests over shared connections read only their own notes', async () => {
   const reads = Array.from({ length: 30 }, async (_, n) => {
     const user = n % 2 === 0 ? 'user_ada' : 'user_bob';
     const { body } = await note(user, 'GET');
@@ -81,7 +81,7 @@ test('Two users who send concurrent requests over shared connections read only t
 
 const notRun = hasPgBouncer ? '' : ' (NOT RUN: no pgbouncer on this machine)';
 describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
-  test('Transactions of two users on shared connections find only the rows of their own user', async () => {
+  test('Through PgBouncer, transactions of two users on shared connections find only the notes of their own user', async () => {
     const direct = String(pool.options.connectionString);
     const pooler = await startPgBouncer(direct);
     onTestFinished(() => pooler.stop());
@@ -92,7 +92,7 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
         return client;
       }),
     );
-    // The pooler knows only the superuser of the tests, which takes the service's role in each transaction.
+    // PgBouncer connects only as the superuser of the tests, so each transaction switches to the service's role.
     const readAs = async (client: Client, userId: string) => {
       await client.query('BEGIN');
       await client.query(`SET LOCAL ROLE ${service.role}`);

@@ -41,27 +41,27 @@ const currentName = async () =>
   (await pool.query('SELECT name FROM projects WHERE id = $1', [id])).rows[0]?.name;
 const SIGN_IN = `/sign-in?redirect_url=${encodeURIComponent(page)}`;
 
-describe.each(WITHOUT_SESSION)('With %s', (_session, create) => {
-  test('A component that calls getUser renders without a user', async () => {
+describe.each(WITHOUT_SESSION)('Requests with %s', (session, create) => {
+  test(`With ${session}, a component that calls getUser renders no user`, async () => {
     const { status, body } = await openPage(service, '/projects', create());
     expect(status).toBe(200);
     expect(body).toContain('Signed out');
     expect(body).not.toContain(userId);
   });
 
-  test('A page that calls requireUser redirects to the sign-in page, which leads back', async () => {
+  test(`With ${session}, a page that calls requireUser redirects to the sign-in page, which leads back to the page`, async () => {
     const { status, headers, body } = await openPage(service, page, create());
     expect({ status, location: headers.get('location') }).toEqual({ status: 307, location: SIGN_IN });
     expect(body).not.toContain('Apollo');
   });
 
-  test('A browser that navigates to the page gets a redirect without the content of the page', async () => {
+  test(`With ${session}, a browser navigation to a page that calls requireUser gets a redirect without content`, async () => {
     const { status, body } = await openPage(service, page, create(), 'document');
     expect(status).toBe(307);
     expect(body).not.toContain('Apollo');
   });
 
-  test('An action redirects to the sign-in page, and its handler does not run', async () => {
+  test(`With ${session}, an action redirects to the sign-in page, and its handler does not run`, async () => {
     const { headers } = await rename(create(), 'Changed');
     expect(headers.get('x-action-redirect')).toBe(`${SIGN_IN};push`);
     expect(await currentName()).toBe('Apollo');
@@ -69,7 +69,7 @@ describe.each(WITHOUT_SESSION)('With %s', (_session, create) => {
 });
 
 describe('The session of another user', () => {
-  test('A component shows the user of the session', async () => {
+  test('A component that calls getUser shows the internal id of the signed-in user', async () => {
     const { body } = await openPage(service, '/projects', token('user_eve'));
     expect(body).toContain(await userIdOf(service, 'user_eve'));
     expect(body).not.toContain('Apollo');
@@ -81,7 +81,7 @@ describe('The session of another user', () => {
     expect(body).not.toContain('Apollo');
   });
 
-  test('An action returns a 404 to a user without a membership, and a 403 to a member', async () => {
+  test('An action returns a 404 to a user without a membership, and a 403 to a member that is not an owner', async () => {
     for (const [user, status] of [
       ['user_eve', 404],
       ['user_bob', 403],
@@ -119,7 +119,7 @@ describe('Without the database', () => {
 });
 
 describe('Without the cache', () => {
-  test('Components, pages and actions work without the cache', async () => {
+  test('Components, pages and actions work during a cache outage', async () => {
     await service.kv.proxy.treat('refuse');
     onTestFinished(() => service.kv.proxy.treat('forward'));
     const list = await openPage(service, '/projects', token('user_ada'));
@@ -132,7 +132,7 @@ describe('Without the cache', () => {
 });
 
 describe('The cost of a page whose components call getUser', () => {
-  /** Counts the cache commands, and the statements that resolve the user. Ignores statements on the tables of the example. */
+  /** Returns the cache commands of one page request, and the number of SQL statements that look up or insert its user. */
   const costOf = async (user: string) => {
     service.kv.takeCommands();
     service.database.takeStatements();
@@ -146,7 +146,7 @@ describe('The cost of a page whose components call getUser', () => {
     };
   };
 
-  test('A page takes one cache command for a cached user, and two commands and one statement for an uncached user', async () => {
+  test('A page whose components call getUser takes one cache GET for a cached user, and a GET, a SET and one SQL statement for an uncached user', async () => {
     const user = 'user_cost';
     await userIdOf(service, user);
     expect(await costOf(user)).toEqual({ commands: ['get'], statements: 0 });
@@ -155,7 +155,7 @@ describe('The cost of a page whose components call getUser', () => {
   });
 });
 
-test('Telemetry counts the registrations by a page and by an action', async () => {
+test('The metric identity_link.registrations counts registrations by a page and by an action', async () => {
   const created = () =>
     receiver
       .metrics()
@@ -163,7 +163,7 @@ test('Telemetry counts the registrations by a page and by an action', async () =
       ?.points.find(({ attributes }) => Object.values(attributes).join(' ') === 'request created')?.value;
   await openPage(service, '/projects', token('user_counted_by_page'));
   await rename(token('user_counted_by_action'), 'Changed');
-  // A page, an action or a guarded route has created each user of this file.
+  // Pages, actions and guarded routes have created all users of this file. The metric counts them with the source `request`.
   const { rowCount } = await pool.query('SELECT FROM users');
   await expect.poll(created).toBe(rowCount);
 });

@@ -35,7 +35,7 @@ test('A user creates, reads, renames and deletes a project', async () => {
   expect(await ada('DELETE', `/${id}`)).toMatchObject(notFound);
 });
 
-test('The pages of the list contain each project once, in the order of creation', async () => {
+test('The pages of the project list contain each project once, in the order of creation', async () => {
   const ids: string[] = [];
   for (let n = 0; n < 45; n += 1) ids.push(await createProject(service, 'user_many', `Project ${n}`));
   const read: string[] = [];
@@ -97,7 +97,7 @@ test('An owner adds a colleague by internal or identity-provider id, and gets a 
   }
 });
 
-test('Concurrent requests add a member once', async () => {
+test('One of several concurrent requests to add the same member succeeds, and the others get a 409', async () => {
   const id = await createProject(service, 'user_ada');
   await userIdOf(service, 'user_bob');
   const added = Array.from({ length: 8 }, () => ada('POST', `/${id}/members`, { user: 'user_bob' }));

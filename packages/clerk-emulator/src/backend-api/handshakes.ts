@@ -5,7 +5,7 @@ import type { Instance } from '../instance/instance';
 
 const PayloadQuery = z.object({ nonce: z.string().min(1) });
 
-/** Exchanges a nonce for the cookies of a handshake. */
+/** Returns the route that exchanges the nonce of a handshake (../frontend-api/handshake.ts) for the cookies to set. */
 export function handshakeRoutes(instance: Instance): Routes {
   return {
     'GET /v1/clients/handshake_payload': ({ url }) => {

@@ -8,7 +8,7 @@ import { sessionRoutes } from './sessions';
 import { ticketRoutes } from './tickets';
 import { userRoutes } from './users';
 
-/** The Backend API. Every request requires the secret key. */
+/** Returns the Backend API. Every request must contain the secret key. */
 export function backendApi(instance: Instance): Hono {
   const routes = {
     'GET /v1/jwks': () => ({ body: jwks(instance.signingKey) }),
@@ -29,13 +29,13 @@ export function backendApi(instance: Instance): Hono {
     .route('/', serve(routes));
 }
 
-/** Returns the provider's 429 with the seconds until the next attempt. */
+/** Returns Clerk's 429. `seconds` is the time until the rate limit accepts requests again. */
 function tooManyRequests(seconds: number): Response {
   const error = new ApiError(429, 'too_many_requests', 'Too many requests. Please try again in a bit.');
   return respond({ status: 429, headers: { 'retry-after': String(seconds) }, body: errorBody(error) });
 }
 
-/** Throws the provider's 401 unless the `Authorization` header contains the secret key. */
+/** Throws Clerk's 401 unless the `Authorization` header contains the secret key. */
 function requireSecretKey(instance: Instance, authorization: string | undefined): void {
   if (authorization === undefined) {
     throw new ApiError(401, 'authentication_invalid', 'Invalid Authentication: no secret key was sent.');

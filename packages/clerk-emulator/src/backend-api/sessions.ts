@@ -16,9 +16,10 @@ import { sessionResource } from '../instance/resources';
 import { Page } from './page';
 
 const CreateSession = z.strictObject({ user_id: z.string() });
+/** The maximum lifetime of a token is ten years. */
 const TokenRequest = z.object({ expires_in_seconds: z.number().int().min(1).max(315_360_000).optional() });
 
-/** Returns the Backend API routes for sessions and their tokens. A session that such a route creates belongs to no browser. */
+/** Returns the Backend API routes for sessions and their tokens. A new session has its own client id, but no browser. */
 export function sessionRoutes(instance: Instance): Routes {
   const { store } = instance;
   return {

@@ -25,20 +25,21 @@ const CreateInvitation = z.strictObject({
   ignore_existing: z.boolean().nullish(),
 });
 
-/** Tickets that sign a user in or invite to a sign-up. */
+/** Returns the Backend API routes for sign-in tokens, which sign a user in once, and for invitations to sign up. */
 export function ticketRoutes(instance: Instance): Routes {
   const { signInTokens, invitations } = instance.store;
   return {
     'POST /v1/sign_in_tokens': ({ body }) => {
       const { user_id, expires_in_seconds } = parse(CreateSignInToken, body);
       const now = instance.clock.now();
-      const life = typeof expires_in_seconds === 'number' ? expires_in_seconds * 1000 : DEFAULT_DAYS * DAY;
+      const lifetime =
+        typeof expires_in_seconds === 'number' ? expires_in_seconds * 1000 : DEFAULT_DAYS * DAY;
       const token = signInTokens.put({
         id: newId('sit'),
         userId: requireUser(instance, user_id).id,
         ticket: newId('ticket'),
         status: 'pending',
-        expireAt: now + life,
+        expireAt: now + lifetime,
         createdAt: now,
         updatedAt: now,
       });

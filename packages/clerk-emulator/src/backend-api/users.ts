@@ -38,7 +38,7 @@ const MetadataChange = z.strictObject({
   private_metadata: Metadata.optional(),
   unsafe_metadata: Metadata.optional(),
 });
-/** Uses the first value of a parameter, because a query may repeat parameters. */
+/** Parses the first value of a parameter, because a query may repeat parameters. */
 const first = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((values) => (Array.isArray(values) ? values[0] : values), schema);
 const upTo100 = z.array(z.string()).max(100).optional();
@@ -58,7 +58,7 @@ const ListUsers = z.strictObject({
 });
 type Selection = z.output<typeof CountUsers> & { readonly created_at_after?: number | undefined };
 
-/** Sort keys of the list. */
+/** Values of `order_by`, each with the function that returns the sort key of a user. */
 const ORDERS = new Map<string, (user: User) => string | number>([
   ['created_at', (user) => user.createdAt],
   ['updated_at', (user) => user.updatedAt],
@@ -68,9 +68,10 @@ const ORDERS = new Map<string, (user: User) => string | number>([
   ['last_sign_in_at', (user) => user.lastSignInAt ?? 0],
 ]);
 
+/** The id in a webhook body: the id of the user, or the id of the session in a session event. */
 const Event = z.object({ data: z.object({ id: z.string() }) });
 
-/** Manages users. An unknown parameter gets a 422 that names it. */
+/** Returns the Backend API routes for users. A request with an unknown parameter gets a 422 that names the parameter. */
 export function userRoutes(instance: Instance): Routes {
   return {
     'POST /v1/users': ({ body }) => {
@@ -89,7 +90,7 @@ export function userRoutes(instance: Instance): Routes {
       return { body: { object: 'total_count', total_count: count } };
     },
     'GET /v1/users/:id': ({ id }) => ({ body: userResource(requireUser(instance, id)) }),
-    // Returns the webhook deliveries about a user. The provider does not have this operation.
+    // Returns the webhook deliveries about a user. Clerk does not have this operation.
     'GET /v1/users/:id/deliveries': ({ id }) => {
       requireUser(instance, id);
       return { body: instance.webhooks.list().filter((delivery) => isAbout(delivery, id)) };
@@ -129,7 +130,7 @@ function isAbout({ body }: Delivery, id: string): boolean {
   return Event.safeParse(JSON.parse(body)).data?.data.id === id;
 }
 
-/** The instance requires passwords. To create a user without one, a request needs `skip_password_requirement`. */
+/** Returns the 422 for a new user who has no password, if the request does not set `skip_password_requirement`. */
 function passwordRequired(): ApiError {
   const message = '["password"] data doesn\'t match user requirements set for this instance';
   return new ApiError(422, 'form_data_missing', message);
@@ -156,7 +157,7 @@ function parameters({ searchParams }: URL): Record<string, string[]> {
   );
 }
 
-/** Selects users by id. The prefix `-` excludes an id. The prefix `+` is the default. */
+/** Selects users by id. An id may have the prefix `-` (exclude) or `+` (include, the default). */
 function selectById({ store }: Instance, ids: readonly string[]): User[] {
   const without = new Set(ids.filter((id) => id.startsWith('-')).map((id) => id.slice(1)));
   const wanted = new Set(ids.filter((id) => !id.startsWith('-')).map((id) => id.replace(/^\+/, '')));
@@ -190,7 +191,7 @@ function sortedUsers(users: User[], order: string): User[] {
   return sign === '-' ? ascending.reverse() : ascending;
 }
 
-/** Merges metadata as the provider does: deeply, and a null removes the key. */
+/** Merges nested objects recursively, as Clerk does. A null removes its key. */
 function mergeMetadata(
   current: Readonly<Record<string, unknown>>,
   change: Readonly<Record<string, unknown>> | undefined,

@@ -22,7 +22,7 @@ export interface TableChanges<Row> {
  * since the previous message.
  */
 export interface Changes {
-  /** Time of the emulator. The page uses it for countdowns. */
+  /** Current time of the emulator's clock. The page uses it for countdowns. */
   readonly now: number;
   readonly endpoint: EndpointState;
   readonly users: TableChanges<UserRow>;

@@ -3,13 +3,13 @@ import { streamSSE } from 'hono/streaming';
 import type { Instance } from '../instance/instance';
 import { readChanges } from './changes';
 
-/** Changes within this time are sent in one message. The delay is too short to notice. */
+/** Delay after a change. All changes during this time are sent in one message. */
 const GATHER_MILLISECONDS = 50;
 const RECONNECT_MILLISECONDS = 1000;
 
 /**
  * Streams changes to a page as server-sent events: one `snapshot`, then `changes` until the page disconnects. A page that
- * reads slowly gets fewer messages.
+ * reads slowly gets fewer messages, because changes accumulate while a message is being sent.
  */
 export function follow(instance: Instance, context: Context): Response {
   return streamSSE(context, async (stream) => {

@@ -28,7 +28,7 @@ const EndpointChange = z.strictObject({
 });
 const Empty = z.strictObject({});
 
-/** Routes of the actions that the page offers. */
+/** Returns the routes of the actions that the console page offers. */
 export function consoleRoutes(instance: Instance): Routes {
   const { store, webhooks } = instance;
   return {

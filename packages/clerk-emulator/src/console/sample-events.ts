@@ -5,8 +5,9 @@ import type { Instance } from '../instance/instance';
 import { deletedUserResource, sessionEventResource, userResource } from '../instance/resources';
 
 /**
- * Returns sample data for an event, in the format of the provider. The sample for `user.created` describes a new user. The
- * other samples describe the newest user of the instance, if there is one. Throws a 404 for any other type.
+ * Returns sample data for a type of event, in Clerk's format. The sample for `user.created` describes an invented user. The
+ * other samples describe the newest user of the instance, or an invented user if there are no users. Throws a 404 for a type
+ * without a sample.
  */
 export function sampleEventData(instance: Instance, type: string): Record<string, unknown> {
   const newUser = sampleUser(instance.clock.now());

@@ -18,12 +18,12 @@ export interface Console {
 
 const PAGE_FOLDER = fileURLToPath(new URL('page/', import.meta.url));
 /**
- * Folder of an htm module that has no imports. The package exports this module only to bundlers, so the path is derived
- * from the main file of the package.
+ * Folder of the standalone build of htm and Preact. This build imports no other modules. The package `htm` exports it only to
+ * bundlers, so the path is derived from the main file of `htm`.
  */
 const PREACT_FOLDER = new URL('../preact/', pathToFileURL(createRequire(import.meta.url).resolve('htm')));
 
-/** Event data is untrusted. The browser runs only the scripts of the page, and text never becomes markup. */
+/** The page shows untrusted event data, so the browser may run only scripts of this server and must not parse text as HTML. */
 const SECURITY_HEADERS = {
   'content-security-policy': [
     "default-src 'none'",
@@ -46,7 +46,7 @@ const SECURITY_HEADERS = {
 
 /**
  * Starts the console on 127.0.0.1, on any free port if the preferred port is in use. The console requires no sign-in.
- * Instead, it accepts only requests whose `Host` header names this machine, which prevents DNS rebinding. It accepts
+ * Instead, it accepts only requests whose `Host` header names this machine. This prevents DNS rebinding. It accepts
  * changes only from its own page. Rejects if no port is free.
  */
 export async function startConsole(instance: Instance, preferredPort: number): Promise<Console> {
@@ -68,7 +68,7 @@ const withSecurityHeaders: MiddlewareHandler = async (context, next) => {
   for (const [name, value] of Object.entries(SECURITY_HEADERS)) context.header(name, value);
 };
 
-/** Throws a 403 if a page of another origin made the request. Links to the console may be on any page. */
+/** Throws a 403 if a page of another origin made the request. Allows navigations, so any page may link to the console. */
 const requireSameSite: MiddlewareHandler = ({ req }, next) => {
   const site = req.header('sec-fetch-site') ?? 'none';
   const isNavigation = req.header('sec-fetch-mode') === 'navigate';

@@ -5,7 +5,7 @@ import { ApiError, notFound } from '../instance/error';
 import { newId } from '../instance/ids';
 import { type Instance, isSecretKey } from '../instance/instance';
 
-/** The browser that sent a request, recognized by the token of its client. */
+/** The browser that sent a request. A client is Clerk's record of a browser. The token of the client identifies the browser. */
 export interface Browser {
   /** Origin of the application. Session tokens contain it as the authorized party. */
   readonly origin: string | undefined;
@@ -20,13 +20,13 @@ export interface BrowserRequest extends ApiRequest {
   readonly browser: Browser;
 }
 
-/** Maximum duration of a sign-in or sign-up. */
+/** Maximum duration of a sign-in or sign-up, in milliseconds. */
 export const ATTEMPT_LIFE = 24 * 60 * 60 * 1000;
 const COOKIE_LIFE_SECONDS = 365 * 24 * 60 * 60;
 
 /**
  * Recognizes the browser by `__clerk_db_jwt` in the query (development instance) or by the `__client` cookie (production
- * instance). Throws the provider's 400 for a page of another site, because that site must not act for the user.
+ * instance). Throws a 400 if a page of another site sent the request, because that site must not act for the user.
  */
 export function recognizeBrowser(instance: Instance, request: ApiRequest): Browser {
   const proxy = proxyOrigin(instance, request);
@@ -51,7 +51,7 @@ export function recognizeBrowser(instance: Instance, request: ApiRequest): Brows
   };
 }
 
-/** Returns true if the origin is on this machine or is the application that proxies to the emulator. */
+/** Returns true if the origin is on this machine, or if it is the origin of the application that proxied the request. */
 export function isTrustedOrigin(instance: Instance, request: ApiRequest, origin: string): boolean {
   return isLoopback(origin) || origin === proxyOrigin(instance, request);
 }
@@ -70,7 +70,10 @@ export function newClient(instance: Instance): Client {
   });
 }
 
-/** Returns headers and cookies with the client of the browser and the time of the last sign-in or sign-out. */
+/**
+ * Returns headers and cookies that update the browser. A development instance sends the token of a new client in a header. A
+ * production instance sends cookies with the token and with the time of the last sign-in or sign-out.
+ */
 export function browserState(instance: Instance, request: BrowserRequest) {
   const { client } = request.browser;
   if (instance.publishableKey.development) {
@@ -100,13 +103,16 @@ export function cookieNames(instance: Instance, name: string): [string, string] 
   return [name, `${name}_${instance.publishableKey.cookieSuffix}`];
 }
 
-/** Returns the attributes of a persistent cookie. It is secure if the application uses https. */
+/** Returns the attributes of a persistent cookie, with `Secure` if the application uses https. */
 export function cookieAttributes(browser: Browser): string {
   const secure = browser.origin?.startsWith('https:') ? '; Secure' : '';
   return `Path=/; SameSite=Lax; Max-Age=${COOKIE_LIFE_SECONDS}${secure}`;
 }
 
-/** Returns a session of the client. Throws a 404 for a session of another client and a 401 for an ended session. */
+/**
+ * Returns a session of the browser. Throws a 404 if the session is unknown or belongs to another browser, and a 401 if it has
+ * ended or the browser has no client.
+ */
 export function requireOwnSession(instance: Instance, request: BrowserRequest, id: string): Session {
   const { client } = request.browser;
   if (client && instance.store.sessions.get(id)?.clientId !== client.id) throw notFound('The session');
@@ -130,15 +136,15 @@ export function requireOwnAttempt<Attempt extends SignIn | SignUp>(
   return attempt;
 }
 
-/** Throws the provider's error if the browser is signed in, because a client may have only one session. */
+/** Throws a 400 if the client has an active session, because a client may have only one. */
 export function requireSignedOut(instance: Instance, client: Client): void {
   if (activeSessions(instance, client.id).length === 0) return;
   throw new ApiError(400, 'session_exists', 'You are already signed in.');
 }
 
 /**
- * Returns the session that the SDK names, or the only session if the SDK names none, with its user. Throws a 401 if
- * there is no such session.
+ * Returns a session and its user. The query parameter `_clerk_session_id` contains the id of the session. Without the
+ * parameter, the function returns the active session of the browser. Throws a 401 or a 404 as `requireOwnSession` does.
  */
 export function requireSignedIn(
   instance: Instance,
@@ -164,7 +170,7 @@ function readClientToken(instance: Instance, { url, headers }: ApiRequest): stri
   return undefined;
 }
 
-/** Returns the origin of the application that proxied the request. The application authenticates with the secret key. */
+/** Returns the origin of the application that proxied the request. Throws a 401 for a wrong secret key. */
 function proxyOrigin(instance: Instance, { headers }: ApiRequest): string | undefined {
   const proxyUrl = headers.get('clerk-proxy-url');
   const secretKey = headers.get('clerk-secret-key');

@@ -16,11 +16,13 @@ import {
 } from './browser';
 
 /**
- * Redirects a browser back to its page and passes the application's server the cookies to set. The redirect contains a
- * nonce for the cookies if the SDK requests that format and the settings allow it. Otherwise it contains a signed token
- * with the cookies. A production instance sends the nonce or token in a cookie, and a development instance in the query.
- * Throws a 400 unless the page is on this machine or belongs to the application that proxies the API, because the redirect
- * gives access to the session.
+ * Serves a handshake: redirects a browser back to its page and passes session cookies to the application's server. The server
+ * sets these cookies in the browser. The redirect contains a signed token with the cookies. If the SDK requests a nonce and the
+ * settings allow it, the redirect contains a nonce instead. The server exchanges the nonce for the cookies through the Backend
+ * API. A production instance sends the token or the nonce in a cookie, and a development instance sends it in the query.
+ *
+ * Throws a 400 unless the page is on this machine or belongs to the application that proxies the API. The redirect gives the
+ * page access to the session, so it must not lead to another site.
  */
 export function handshake(instance: Instance, request: BrowserRequest): ApiResponse {
   const { browser, url } = request;
@@ -59,7 +61,7 @@ function requireOwnPage(instance: Instance, request: BrowserRequest, target: str
   return page;
 }
 
-/** Returns the cookies that sign the browser in, or the cookies that sign it out if there is no active session. */
+/** Returns the cookies that sign the browser in. If there is no active session, returns the cookies that sign it out. */
 function sessionCookies(
   instance: Instance,
   browser: Browser,

@@ -28,7 +28,7 @@ const PasswordChange = z.object({
   sign_out_of_other_sessions: z.stringbool().default(false),
 });
 
-/** Routes of the account page: name, password, devices and deletion. */
+/** Returns the routes for the account page: name, password, devices and deletion. */
 export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
   return {
     'GET /v1/me': (request) => publicUserResource(requireSignedIn(instance, request).user),
@@ -45,8 +45,8 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       const { user, session } = requireSignedIn(instance, request);
       const change = parse(PasswordChange, request.body);
       requireRecentFirstFactor(instance, session);
-      // A recent first factor replaces the current password, so the form of the SDK does not ask for the current
-      // password.
+      // If the instance has the setting `reverification`, the line above has required a recent first factor. The form of the
+      // SDK then does not ask for the current password.
       const asksForPassword = user.password !== null && !instance.reverification;
       if (asksForPassword && !passwordMatches(change.current_password ?? '', user.password)) {
         const message = 'Password is incorrect. Try again, or use another method.';
@@ -74,7 +74,7 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
   };
 }
 
-/** Returns the devices with an active session, as the account page lists them. */
+/** Returns the active sessions of the signed-in user, in the format of the list of devices on the account page. */
 export function activeDevices(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
   const { user } = requireSignedIn(instance, request);
   return instance.store.sessions

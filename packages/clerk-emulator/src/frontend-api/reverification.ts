@@ -18,8 +18,8 @@ const Attempt = z.discriminatedUnion('strategy', [
 ]);
 
 /**
- * Proves the first factor again within a session. Users have no second factor, so every level requires only the first
- * factor, as at the provider.
+ * Returns the routes that let a signed-in user prove the first factor (password or mailed code) again. The emulated users
+ * have no second factor, so every requested level requires only the first factor, as in Clerk.
  */
 export function reverificationRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { sessions } = instance.store;
@@ -56,8 +56,8 @@ export function reverificationRoutes(instance: Instance): Routes<BrowserRequest,
 }
 
 /**
- * Returns the session, its user and the open proof. Throws a 400 if no reverification was started or if it is already
- * complete.
+ * Returns the session, its user and the open verification, which is null until a code is mailed. Throws a 400 if the session
+ * has no reverification, or has completed it.
  */
 function startedReverification(
   instance: Instance,

@@ -14,7 +14,7 @@ import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
 import { openTicketLink } from './ticket-link';
 
-/** The Frontend API. The browser SDK uses it to manage the client of its browser. */
+/** Returns the Frontend API, which the browser SDK calls. A client is Clerk's record of a browser and its sessions. */
 export function frontendApi(instance: Instance): Hono {
   const resources: Routes<BrowserRequest, unknown> = {
     ...sessionRoutes(instance),
@@ -54,8 +54,8 @@ export function frontendApi(instance: Instance): Hono {
 }
 
 /**
- * Runs a handler for a browser and adds the headers and cookies of the browser's client to the response. Errors contain
- * the client itself, so that a tab learns about a change in another tab.
+ * Runs a handler for a browser and adds the headers and cookies of the browser's client to the response. The body of an error
+ * contains the state of the client, so that a tab detects a sign-in or sign-out in another tab.
  */
 function handleRequest(
   instance: Instance,

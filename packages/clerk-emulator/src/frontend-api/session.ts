@@ -12,7 +12,10 @@ import { type Browser, type BrowserRequest, requireOwnSession } from './browser'
 
 type Resource = Record<string, unknown> | null;
 
-/** Returns the client of the browser, records the activity of its sessions and ends sessions. */
+/**
+ * Returns the routes that read the client of a browser (Clerk's record of the browser), record the activity of its sessions and
+ * end sessions.
+ */
 export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resource> {
   const { clients, sessions } = instance.store;
   const end = (status: 'ended' | 'removed') => (request: BrowserRequest) => {
@@ -54,7 +57,7 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
   };
 }
 
-/** Returns the client of the browser with a new token for each session, or null if the browser has no client. */
+/** Returns the client of the browser with a new token for each active session, or null if the browser has no client. */
 export function currentClient(instance: Instance, browser: Browser): Resource {
   const { client } = browser;
   if (client === undefined) return null;

@@ -39,8 +39,8 @@ const Reset = z.object({
 });
 
 /**
- * Signs users in by password, by mailed code, by mailed code followed by a new password, or by ticket. If the instance
- * requires client trust, a password alone does not suffice in a browser that is new to the user.
+ * Returns the routes that sign users in by password, by mailed code, by mailed code followed by a new password, or by ticket.
+ * If the instance requires client trust, a sign-in by password also needs a mailed code in a browser that is new to the user.
  */
 export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { signIns } = instance.store;
@@ -123,7 +123,7 @@ function userByIdentifier(instance: Instance, identifier: string | undefined): U
   throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
 }
 
-/** Signs in the user of a sign-in token. No further factor is needed. */
+/** Signs in the user of a sign-in token. The ticket replaces all factors and the check by Clerk Protect. */
 function acceptTicket(instance: Instance, client: Client, ticket: string): SignIn {
   const token = requireSignInToken(instance, ticket);
   const user = requireUser(instance, token.userId);
@@ -190,8 +190,8 @@ function openSignIn(instance: Instance, request: BrowserRequest): { signIn: Sign
 }
 
 /**
- * Returns the sign-in and its user if the sign-in needs an emailed code, because the browser is new to the user. Throws
- * otherwise.
+ * Returns the sign-in and its user. Throws unless the status of the sign-in is `needs_client_trust`: the browser is new to the
+ * user, so a mailed code is required in addition to the password.
  */
 function untrustedSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
   const open = openSignIn(instance, request);

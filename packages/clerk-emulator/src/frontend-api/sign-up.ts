@@ -44,8 +44,8 @@ const Fields = z.object({
 const Code = z.object({ code: z.string() });
 
 /**
- * Signs users up by address and password. If the instance verifies addresses, a mailed code or the ticket of an invitation
- * proves the address.
+ * Returns the routes that sign users up with an e-mail address and a password. If the instance verifies addresses, a mailed
+ * code or the ticket of an invitation proves the address.
  */
 export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { clients, signUps } = instance.store;
@@ -106,8 +106,8 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
 }
 
 /**
- * Saves fields in a sign-up. If the address changes, the user must prove the new one. The ticket of an invitation sets the
- * address and proves it. Throws the provider's error for an invalid field or ticket.
+ * Saves fields in a sign-up. If the address changes, the user must prove the new address. The ticket of an invitation sets and
+ * proves the address. Throws Clerk's error for an invalid field or ticket.
  */
 function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
   const fields = parse(Fields, body);
@@ -127,7 +127,7 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
   });
 }
 
-/** Creates the user and the session if no requirement of the sign-up is missing. */
+/** Creates the user and a session if the sign-up has all required fields and, if necessary, a proof of the address. */
 function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const { email, password, firstName, lastName, unsafeMetadata, verification } = signUp;
   const isVerified = !instance.verifyEmailAtSignUp || verification?.status === 'verified';

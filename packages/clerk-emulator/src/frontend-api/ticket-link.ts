@@ -5,9 +5,9 @@ import { requireInvitation } from '../instance/tickets';
 import { isTrustedOrigin } from './browser';
 
 /**
- * Redirects the browser from the link of an invitation to the page that the invitation names. The page gets the ticket
- * in its query. Throws a 400 if the page is neither on this machine nor part of the application, because such a page
- * could use the ticket.
+ * Returns a redirect from the link of an invitation to the page that the invitation names. Adds the ticket, the secret of the
+ * invitation, to the query of the page. Throws a 400 if the invitation names no page, or a page that is neither on this machine
+ * nor part of the application. Such a page could sign up with the ticket.
  */
 export function openTicketLink(instance: Instance, request: ApiRequest): ApiResponse {
   const ticket = request.url.searchParams.get('ticket') ?? '';

@@ -14,7 +14,7 @@ export const EmailAddress = z.string().trim().toLowerCase().pipe(z.email());
 const DAY = 24 * 60 * 60 * 1000;
 const SESSION_LIFE = 7 * DAY;
 
-/** Length of a password. The environment of the instance contains the same limits. */
+/** Limits for the length of a password, in characters. `GET /v1/environment` returns the same limits to the SDK. */
 export const PASSWORD_LENGTH = { least: 8, most: 72 } as const;
 
 /** Fields of a new user. Only the address is required. */
@@ -119,7 +119,7 @@ export function requireSession(instance: Instance, id: string): Session {
   return session;
 }
 
-/** Returns a new session token for the application at `origin`. Its default lifetime is a setting of the instance. */
+/** Returns a new session token for the application at `origin`. The default of `seconds` is a setting of the instance. */
 export function issueToken(
   instance: Instance,
   session: Session,
@@ -128,7 +128,7 @@ export function issueToken(
     seconds = instance.sessionTokenSeconds,
   }: { origin?: string | undefined; seconds?: number | undefined } = {},
 ): string {
-  // `sessionToken` computes the age of the first factor from `createdAt`.
+  // `sessionToken` takes `createdAt` as the time when the user proved the first factor.
   const proved = { ...session, createdAt: firstFactorVerifiedAt(session) };
   return sessionToken(instance.signingKey, proved, {
     issuer: instance.publishableKey.issuer,

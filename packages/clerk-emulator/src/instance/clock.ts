@@ -1,4 +1,4 @@
-/** Time and timers of the emulator. A test can replace them to run a day of deliveries in milliseconds. */
+/** Time and timers of the emulator. A test can replace them to run a day of webhook deliveries in milliseconds. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
@@ -7,8 +7,8 @@ export interface Clock {
 }
 
 /**
- * Returns a function that returns creation times in milliseconds, with microseconds after the decimal point. Each time
- * is later than the previous one. A whole number of milliseconds is rare, as in a database column with microseconds.
+ * Returns a function that returns creation times. Each time is later than the previous one. The unit is milliseconds, and the
+ * digits after the decimal point are microseconds, as in a database column with microsecond precision.
  */
 export function creationTimes(clock: Clock): () => number {
   let microseconds = 0;
@@ -18,7 +18,7 @@ export function creationTimes(clock: Clock): () => number {
   };
 }
 
-/** Maximum delay of a Node.js timer. A longer delay would fire immediately. */
+/** Maximum delay of a Node.js timer. A timer with a longer delay would fire immediately. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** The system clock. Its timers do not keep the process alive. */

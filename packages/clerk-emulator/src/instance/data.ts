@@ -1,9 +1,10 @@
 import { z } from 'zod';
 
 const Metadata = z.record(z.string(), z.unknown());
+/** Milliseconds since 1970. */
 const Time = z.number();
 
-/** Proof of an address or a password: a mailed code with its attempts, a password that was entered, or a ticket. */
+/** Verification of an address or a password, by a mailed code, by the password or by a ticket. */
 const Verification = z.object({
   strategy: z.enum(['email_code', 'reset_password_email_code', 'password', 'ticket']),
   status: z.enum(['unverified', 'verified']),
@@ -27,14 +28,14 @@ const User = z.object({
   unsafeMetadata: Metadata,
   lastSignInAt: Time.nullable(),
   /**
-   * With microseconds after the decimal point. The API filters and sorts by the exact time, but returns whole
+   * Time with microseconds after the decimal point. The API filters and sorts by the exact time, but returns whole
    * milliseconds.
    */
   createdAt: Time,
   updatedAt: Time,
 });
 
-/** A browser. It sends the token in a cookie or in the query. */
+/** Record of a browser. The browser sends the token in a cookie or in the query. */
 const Client = z.object({
   id: z.string(),
   token: z.string(),
@@ -46,7 +47,7 @@ const Client = z.object({
   updatedAt: Time,
 });
 
-/** A session of a user on a client. Its status may still be active after `expireAt`. */
+/** A session of a user on a client. After `expireAt`, the status stays `active` until a request reads the session. */
 const Session = z.object({
   id: z.string(),
   userId: z.string(),
@@ -54,9 +55,9 @@ const Session = z.object({
   status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
   lastActiveAt: Time,
   expireAt: Time,
-  /** Time of the last reverification. */
+  /** Time of the last reverification: the signed-in user has proved the password or a mailed code again. */
   reverifiedAt: Time.nullable().default(null),
-  /** The reverification that was started last, with its proof. */
+  /** The last reverification. Its verification is null until a code is mailed or a password is entered. */
   reverification: z.object({ verification: Verification.nullable() }).nullable().default(null),
   createdAt: Time,
   updatedAt: Time,
@@ -80,9 +81,12 @@ const SignIn = z.object({
   identifier: z.string().nullable(),
   userId: z.string().nullable(),
   verification: Verification.nullable(),
-  /** Proof of the address, which an instance with client trust requires in a browser that is new to the user. */
+  /** The additional mailed code that an instance with client trust requires in a browser that is new to the user. */
   secondVerification: Verification.nullable().default(null),
-  /** Whether the user has had a session in this browser. Null unless the instance requires client trust. */
+  /**
+   * Whether the user has had a session in this browser (`known`). `pending` means that the sign-in has no user yet. Null
+   * unless the instance requires client trust.
+   */
   clientTrustState: z.enum(['pending', 'new', 'known']).nullable().default(null),
   protectCheck: ProtectCheck.nullable().default(null),
   createdSessionId: z.string().nullable(),
@@ -119,7 +123,7 @@ const SignInToken = z.object({
   updatedAt: Time,
 });
 
-/** An invitation of the Backend API to sign up with an address. Its ticket proves the address. */
+/** An invitation to sign up with an address, created in the Backend API. Its ticket proves the address. */
 const Invitation = z.object({
   id: z.string(),
   email: z.string(),
@@ -132,7 +136,7 @@ const Invitation = z.object({
   updatedAt: Time,
 });
 
-/** A mail that a real provider would have sent. */
+/** A mail that Clerk would have sent. The emulator only stores it. */
 const Mail = z.object({
   id: z.string(),
   to: z.string(),
@@ -157,7 +161,7 @@ const Delivery = z.object({
   /** A delivered event stays `delivered` even if a redelivery fails. */
   status: z.enum(['pending', 'delivered', 'failed']),
   attempts: z.array(DeliveryAttempt),
-  /** Failures since the event was sent or redelivered. Index into the retry schedule. */
+  /** Number of failed attempts since the event was sent or redelivered. Selects the next delay of the retry schedule. */
   failures: z.number(),
   /** Time of the next attempt, or null if there is none. */
   nextTryAt: Time.nullable(),

@@ -1,4 +1,4 @@
-/** An error response, with a code of the provider. */
+/** An error response, with Clerk's error code if Clerk has this error. `parameter` is the name of the invalid field. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,

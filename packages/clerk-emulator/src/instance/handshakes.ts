@@ -1,7 +1,10 @@
 import type { Clock } from './clock';
 import { newId } from './ids';
 
-/** Variants of a handshake. Real instances use all of them. */
+/**
+ * Variant of the handshakes. A handshake passes the session cookies to the application's server (../frontend-api/handshake.ts).
+ * Clerk's instances use all variants.
+ */
 export interface HandshakeSettings {
   /** `nonce`: a nonce if the SDK requests one, else a token. `token`: always a token, as before the SDK supported nonces. */
   readonly format: 'nonce' | 'token';
@@ -12,13 +15,13 @@ export interface HandshakeSettings {
   readonly azp: boolean;
 }
 
-/** The handshake settings of an instance, and the handshakes that wait for the application's server. */
+/** The handshake settings of an instance, and the cookies that wait until the application's server sends their nonce. */
 export interface Handshakes {
   readonly settings: HandshakeSettings;
   set(settings: Partial<HandshakeSettings>): void;
-  /** Stores the cookies of a handshake and returns the nonce for them. */
+  /** Stores the cookies of a handshake and returns a new nonce for them. */
   store(cookies: readonly string[]): string;
-  /** Returns the cookies of a nonce, once. Returns undefined for an unknown, used or expired nonce. */
+  /** Returns the cookies of a nonce and removes the nonce. Returns undefined for an unknown, used or expired nonce. */
   take(nonce: string): readonly string[] | undefined;
 }
 

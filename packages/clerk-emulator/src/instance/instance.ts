@@ -6,7 +6,7 @@ import type { Store } from './store';
 import type { SigningKey } from './tokens';
 import type { Webhooks } from './webhooks';
 
-/** One instance of the provider: its keys, its settings and its components. */
+/** The emulated Clerk instance: its keys, its settings (see `EmulatorOptions`) and its components. */
 export interface Instance {
   readonly publishableKey: PublishableKey;
   readonly secretKey: string;
@@ -51,7 +51,7 @@ export function parsePublishableKey(key: string): PublishableKey {
   };
 }
 
-/** Compares a value with the secret key in constant time. */
+/** Returns true if the value is the secret key. Compares in constant time. */
 export function isSecretKey(instance: Instance, value: string): boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(hash(value), hash(instance.secretKey));

@@ -8,10 +8,10 @@ const CODE_LIFE = 10 * 60 * 1000;
 const MAX_ATTEMPTS = 5;
 const MAX_MAILS = 200;
 
-/** Code of test addresses such as `a+clerk_test@b.c` in development instances of the provider. */
+/** Code for test addresses such as `a+clerk_test@b.c`, as in Clerk's development instances. */
 const TEST_CODE = '424242';
 
-/** Stores a mail with a new code, which the console shows, and returns the verification for that code. */
+/** Stores a mail with a new code and returns the verification of that code. The console shows the mail. */
 export function mailCode(
   instance: Instance,
   to: string,
@@ -29,9 +29,9 @@ export function mailCode(
 }
 
 /**
- * Returns the verification with the status `verified` if the code is correct. For a wrong code, passes the incremented
- * number of attempts to `save`. After five wrong codes, no code is valid. Throws the provider's error for a wrong,
- * expired or unrequested code.
+ * Returns the verification with the status `verified` if the code is correct. For a wrong code, increments `attempts` and
+ * passes the verification to `save`. After five wrong codes, no code is valid. Throws Clerk's error for a wrong, expired or
+ * unrequested code.
  */
 export function checkCode(
   instance: Instance,

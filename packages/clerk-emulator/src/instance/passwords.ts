@@ -1,6 +1,6 @@
 import { randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
 
-const LENGTH = 32;
+const HASH_BYTES = 32;
 
 /**
  * Returns a salted scrypt hash as `salt:hash` in base64. The function is synchronous, because no other request may run
@@ -8,7 +8,7 @@ const LENGTH = 32;
  */
 export function hashPassword(password: string): string {
   const salt = randomBytes(16);
-  return `${salt.toString('base64')}:${scryptSync(password, salt, LENGTH).toString('base64')}`;
+  return `${salt.toString('base64')}:${scryptSync(password, salt, HASH_BYTES).toString('base64')}`;
 }
 
 /** Returns true if the hash is that of `password`. Returns false if there is no hash. */
@@ -16,7 +16,7 @@ export function passwordMatches(password: string, hashed: string | null): boolea
   const [salt, hash] = hashed?.split(':') ?? [];
   if (salt === undefined || hash === undefined) return false;
   return timingSafeEqual(
-    scryptSync(password, Buffer.from(salt, 'base64'), LENGTH),
+    scryptSync(password, Buffer.from(salt, 'base64'), HASH_BYTES),
     Buffer.from(hash, 'base64'),
   );
 }

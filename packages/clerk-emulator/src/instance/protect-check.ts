@@ -6,22 +6,22 @@ import type { Instance } from './instance';
 
 const CHECK_LIFE = 10 * 60 * 1000;
 
-/** The result of the script. Its content is not checked. */
+/** The result of a protect check (Clerk Protect). The browser runs a script and sends its result. Any token is accepted. */
 export const Proof = z.object({ proof_token: z.string().min(1) });
 
-/** Returns the first check of an attempt, or null if the instance does not use Clerk Protect. */
+/** Returns the check of a new sign-in or sign-up, or null if the instance does not use Clerk Protect. */
 export function startProtectCheck({ protectCheckUrl, clock }: Instance): ProtectCheck | null {
   if (protectCheckUrl === undefined) return null;
   return { token: newId('protect'), scriptUrl: protectCheckUrl, expireAt: clock.now() + CHECK_LIFE };
 }
 
-/** Throws the provider's error unless a check is open. */
+/** Throws Clerk's error if the browser has already passed the check, or if there is no check. */
 export function requireOpenCheck(check: ProtectCheck | null): void {
   if (check !== null) return;
   throw new ApiError(400, 'protect_check_already_resolved', 'This check is already resolved.');
 }
 
-/** Throws the provider's error while a check is open. */
+/** Throws Clerk's error until the browser has passed the check. */
 export function requirePassedCheck(check: ProtectCheck | null): void {
   if (check === null) return;
   throw new ApiError(

@@ -12,7 +12,7 @@ import type {
 import { firstFactorVerifiedAt } from './reverification';
 
 /**
- * A resource in the provider's format. The first part of this file has the resources of the Backend API and of events, and the
+ * A JSON object in Clerk's format. The first part of this file has the resources of the Backend API and of events, and the
  * users of both APIs. The second part has the other resources of the Frontend API.
  */
 type Resource = Record<string, unknown>;
@@ -83,7 +83,7 @@ export function publicUserResource(user: User): Resource {
   };
 }
 
-/** The one address of a user, always verified. */
+/** The only address of a user. It is always verified. */
 export function emailAddressResource(user: User): Resource {
   return {
     id: user.emailId,
@@ -128,7 +128,7 @@ export function sessionResource(session: Session): Resource {
   };
 }
 
-/** A sign-in token. The provider shows the ticket in each response. */
+/** A sign-in token. As in Clerk, each response contains its ticket, the secret that signs the user in. */
 export function signInTokenResource(token: SignInToken): Resource {
   return {
     object: 'sign_in_token',
@@ -191,6 +191,7 @@ export function browserSessionResource(
     ...sessionBase(session),
     last_active_token: token === undefined ? null : { object: 'token', jwt: token },
     last_active_organization_id: null,
+    // Minutes since the first and the second factor were verified. Users have no second factor (-1).
     factor_verification_age: [Math.floor((more.now - firstFactorVerifiedAt(session)) / MINUTE), -1],
     ...(user === undefined ? {} : { user: publicUserResource(user) }),
     public_user_data: user ? publicUserData(user) : null,
@@ -276,7 +277,7 @@ export function signInResource(signIn: SignIn, user: User | undefined): Resource
   };
 }
 
-/** An attempt to sign up, with its missing fields. If the instance verifies addresses, it also has the unverified fields. */
+/** An attempt to sign up. An unproved address is in `unverified_fields` only if the instance verifies addresses. */
 export function signUpResource(
   signUp: SignUp,
   { verifyEmailAtSignUp }: { readonly verifyEmailAtSignUp: boolean },
@@ -317,7 +318,7 @@ export function signUpResource(
   };
 }
 
-/** Returns the required fields that a sign-up lacks, and `protect_check` while that check is open. */
+/** Returns the required fields that a sign-up lacks, and `protect_check` while its protect check is open. */
 export function missingFields(signUp: SignUp): string[] {
   return [
     ...(signUp.email === null ? ['email_address'] : []),

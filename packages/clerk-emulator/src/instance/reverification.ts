@@ -2,7 +2,7 @@ import type { Session } from './data';
 import { ApiError } from './error';
 import type { Instance } from './instance';
 
-/** Maximum age of the first factor for a sensitive operation. */
+/** A sensitive operation requires that the user proved the first factor (password or mailed code) within this time. */
 const STRICT_AGE = 10 * 60 * 1000;
 
 /** Returns the time when the user last proved the first factor. */
@@ -11,8 +11,8 @@ export function firstFactorVerifiedAt({ createdAt, reverifiedAt }: Session): num
 }
 
 /**
- * Throws a 403 if the instance requires a recent first factor and the session lacks one. The SDK then prompts the user
- * for it.
+ * Throws a 403 if the instance requires a recent proof of the first factor and the last proof in this session is too old. The
+ * SDK then prompts the user for the first factor.
  */
 export function requireRecentFirstFactor(instance: Instance, session: Session): void {
   const age = instance.clock.now() - firstFactorVerifiedAt(session);

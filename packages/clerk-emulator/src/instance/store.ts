@@ -37,16 +37,16 @@ export interface Store {
   readonly invitations: Table<Invitation>;
   readonly mails: Table<Mail>;
   readonly deliveries: Table<Delivery>;
-  /** Calls the listener after changes, at most once per event loop iteration. */
+  /** Calls the listener after changes, at most once per event loop iteration. The returned function removes the listener. */
   onChange(listener: () => void): () => void;
-  /** Calls the listeners for a change outside of the tables. */
+  /** Calls the listeners of `onChange` after a change outside of the tables, such as a new webhook endpoint. */
   announce(): void;
   /** Writes the last changes to the data file and stops writing. Rejects if the file is not writable. */
   close(): Promise<void>;
 }
 
 const WRITE_DELAY_MILLISECONDS = 200;
-/** Maximum share of time spent on writing. A large store is therefore written less often. */
+/** The store spends at most this fraction of the time on writing. A large store is therefore written less often. */
 const WRITE_SHARE = 0.1;
 
 /**
@@ -57,17 +57,17 @@ const WRITE_SHARE = 0.1;
 export async function openStore(dataFile: string | undefined, newSigningKeyPem?: string): Promise<Store> {
   const data = dataFile === undefined ? undefined : await readDataFile(dataFile);
   const listeners = new Set<() => void>();
-  let announced = true;
+  let isAnnouncing = false;
   let unwritten = false;
   let writeTimer: NodeJS.Timeout | undefined;
   let writing = Promise.resolve();
   let writeDelay = WRITE_DELAY_MILLISECONDS;
 
   const announce = () => {
-    if (!announced) return;
-    announced = false;
+    if (isAnnouncing) return;
+    isAnnouncing = true;
     setImmediate(() => {
-      announced = true;
+      isAnnouncing = false;
       for (const listener of listeners) listener();
     });
   };

@@ -4,7 +4,10 @@ import type { Instance } from './instance';
 
 const invalid = () => new ApiError(400, 'ticket_invalid_code', 'This ticket is invalid.', 'ticket');
 
-/** Returns the sign-in token of a ticket. Throws the provider's error if the ticket is invalid. */
+/**
+ * Returns the sign-in token of a ticket. A ticket is the secret string of a sign-in token or of an invitation. Throws Clerk's
+ * error if the ticket is unknown, used, revoked or expired.
+ */
 export function requireSignInToken(instance: Instance, ticket: string): SignInToken {
   const token = instance.store.signInTokens.find((each) => each.ticket === ticket);
   if (token === undefined) throw invalid();
@@ -20,7 +23,7 @@ export function requireSignInToken(instance: Instance, ticket: string): SignInTo
   return token;
 }
 
-/** Returns the invitation of a ticket. Throws the provider's error if the ticket is invalid. */
+/** Returns the invitation of a ticket. Throws Clerk's error if the ticket is unknown, used, revoked or expired. */
 export function requireInvitation(instance: Instance, ticket: string): Invitation {
   const invitation = instance.store.invitations.find((each) => each.ticket === ticket);
   if (invitation === undefined) throw invalid();
@@ -36,7 +39,7 @@ export function requireInvitation(instance: Instance, ticket: string): Invitatio
   return invitation;
 }
 
-/** Returns the verification that a ticket proves. */
+/** Returns a completed verification for a valid ticket. */
 export function verifiedByTicket({ expireAt }: SignInToken | Invitation): Verification {
   return { strategy: 'ticket', status: 'verified', code: null, attempts: 0, expireAt };
 }

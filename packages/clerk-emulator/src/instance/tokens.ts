@@ -18,7 +18,7 @@ export interface SigningKey {
   readonly jwk: Record<string, unknown>;
 }
 
-/** Value of `cat` in the header of the provider's session tokens. */
+/** Value of `cat`, the category, in the header of Clerk's session tokens. */
 const SESSION_TOKEN_CATEGORY = 'cl_B7d4PD111AAA';
 const MINUTE = 60_000;
 
@@ -48,7 +48,10 @@ export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
   return { keys: [key.jwk] };
 }
 
-/** Returns a session token of version 2. A browser sends it to the application. */
+/**
+ * Returns a session token in version 2 of Clerk's format. A browser sends it to the application. `session.createdAt` is the
+ * time when the user proved the first factor.
+ */
 export function sessionToken(
   key: SigningKey,
   session: { readonly id: string; readonly userId: string; readonly createdAt: number },
@@ -58,6 +61,7 @@ export function sessionToken(
   const claims = {
     ...(token.origin === undefined ? {} : { azp: token.origin }),
     exp: issuedAt + token.seconds,
+    // Minutes since the first and the second factor were verified. Users have no second factor (-1).
     fva: [Math.floor((token.now - session.createdAt) / MINUTE), -1],
     iat: issuedAt,
     iss: token.issuer,

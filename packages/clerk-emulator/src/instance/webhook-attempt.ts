@@ -25,8 +25,9 @@ export async function attemptDelivery(
 }
 
 /**
- * Returns the headers of one attempt, in the scheme of Standard Webhooks with the header names of Svix. They contain one
- * signature for each secret, over the id, the time of the attempt in seconds and the exact bytes of the body.
+ * Returns the headers of one attempt. They follow the scheme of Standard Webhooks, but have the names that Svix, Clerk's
+ * webhook service, uses. `svix-signature` contains one signature for each secret. A signature covers the id, the time of the
+ * attempt in seconds and the exact bytes of the body.
  */
 function signedHeaders(delivery: Delivery, secrets: readonly string[], at: number, broken: boolean) {
   const timestamp = Math.floor(at / 1000);
@@ -44,7 +45,7 @@ function signedHeaders(delivery: Delivery, secrets: readonly string[], at: numbe
   };
 }
 
-/** Does not follow redirects, because the provider treats a 3xx as a failure. */
+/** Sends one request. Does not follow redirects, because Clerk treats a 3xx as a failure. */
 async function post(
   url: string,
   headers: Record<string, string>,

@@ -4,7 +4,10 @@ import { newId } from './ids';
 import type { Store } from './store';
 import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
 
-/** The webhook sender. It signs events and delivers them to the endpoint of an application. */
+/**
+ * The webhook sender. It signs events and delivers them to the endpoint of an application. A delivery is pending while an
+ * attempt is scheduled or in flight.
+ */
 export interface Webhooks {
   /** Stores an event and delivers it. The delivery waits while the endpoint is paused or missing. */
   send(type: string, data: Record<string, unknown>): Delivery;
@@ -21,7 +24,7 @@ export interface Webhooks {
   settled(id: string): Promise<Delivery>;
   /** Resolves when no delivery is pending. Deliveries stay pending while the endpoint is paused or missing. */
   idle(): Promise<void>;
-  /** Makes deliveries wait until `resume`. The provider has no such function. It can only disable an endpoint. */
+  /** Makes deliveries wait until `resume`. Clerk cannot pause an endpoint, but only disable it. */
   pause(): void;
   resume(): void;
   readonly paused: boolean;
@@ -39,7 +42,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** Delays between the eight attempts of the provider, 27 h 35 min in total. */
+/** Delays between Clerk's eight attempts, 27 h 35 min in total. */
 const RETRY_DELAYS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR] as const;
 const CONCURRENT_ATTEMPTS = 20;
 const MAX_DELIVERIES = 1000;

@@ -3,13 +3,13 @@ import { differenceFromSpecification } from './specification/operations';
 
 const differences = new Set<string>();
 
-/** Checks a response of an emulator against the specification. A setup file of Vitest reports the differences. */
+/** Compares a response of an emulator with Clerk's OpenAPI documents. Stores a difference for `takeDifferences`. */
 export function checkResponse(response: SentResponse): void {
   const difference = differenceFromSpecification(response);
   if (difference !== undefined) differences.add(difference);
 }
 
-/** Returns the differences since the last call. */
+/** Returns the differences that were found since the last call. */
 export function takeDifferences(): string[] {
   const found = [...differences];
   differences.clear();

@@ -2,7 +2,7 @@ import type { Clock } from '../instance/clock';
 
 /** A clock whose timers fire only when a test advances it. */
 export interface ManualClock extends Clock {
-  /** Advances the time to the next timer that is at least `atLeast` ms away, runs it and returns the delay. */
+  /** Advances the time to the next timer that is at least `atLeast` ms away, runs it and returns the elapsed milliseconds. */
   advance(atLeast?: number): number;
 }
 
@@ -17,7 +17,7 @@ export function manualClock(): ManualClock {
   );
 }
 
-/** Returns a manual clock that reads the time with `now`. `moveTo` moves that time forward. */
+/** Returns a manual clock for another source of time. `now` reads that time, and `moveTo` sets it. */
 export function timers(now: () => number, moveTo: (at: number) => void): ManualClock {
   const pending = new Map<() => void, number>();
   return {

@@ -7,7 +7,7 @@ export interface Signing {
   readonly privateKeyPem?: string;
 }
 
-/** Generates a key pair that the provider does not know, as PEM. */
+/** Generates a key pair in PEM. The key is not a key of the emulator, so an application must reject signatures by this key. */
 export const foreignKeys = () =>
   generateKeyPairSync('rsa', {
     modulusLength: 2048,
@@ -21,7 +21,7 @@ const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toStrin
  * Returns a token with exactly these claims, signed by the algorithm of its header:
  * - `RS256`: signed with `privateKeyPem` or the key of the instance.
  * - `none`: not signed.
- * - `HS256`: signed with the public key as the secret (algorithm confusion).
+ * - `HS256`: signed with the public key as the secret (an algorithm confusion attack).
  *
  * Throws for any other algorithm.
  */

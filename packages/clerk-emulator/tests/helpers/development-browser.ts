@@ -3,7 +3,7 @@ import type { Emulator } from '../../src/emulator';
 
 const Sessions = z.object({ sessions: z.array(z.object({ id: z.string() })) });
 
-/** The fields of a response of the Frontend API that tests read. */
+/** The fields that the tests read from a response of the Frontend API. */
 export const BrowserResponse = z.object({
   response: z
     .object({
@@ -23,8 +23,8 @@ export const BrowserResponse = z.object({
 type Fields = Readonly<Record<string, string>>;
 
 /**
- * A browser of a development instance. It sends requests as the SDK does: with forms, and with the method and the token of
- * the browser as query parameters. Without `knownToken`, it requests a new token.
+ * Simulates a browser of a development instance. Like the browser SDK, it sends forms. The query contains the method and a
+ * token that identifies the browser. Without `knownToken`, it requests a new token.
  */
 export async function developmentBrowser({ url }: Pick<Emulator, 'url'>, knownToken?: string) {
   const newToken = async () => (await fetch(`${url}/v1/dev_browser`, { method: 'POST' })).json();
@@ -55,10 +55,11 @@ export async function developmentBrowser({ url }: Pick<Emulator, 'url'>, knownTo
   };
   return {
     token,
-    /** Sends a request and returns the response as it is. */
+    /** Sends a request and returns the unparsed response. */
     send,
+    /** Sends a request and returns the parsed response. */
     call,
-    /** Starts a sign-in. With the password, one call is enough. */
+    /** Starts a sign-in. If `secret` contains the password, the emulator also verifies the first factor. */
     signIn: (identifier: string, secret: Fields = {}) =>
       call('POST', '/v1/client/sign_ins', { identifier, ...secret }),
     signUp: (email_address: string, password: string) =>

@@ -10,8 +10,8 @@ const PUBLISHABLE_KEY = `pk_test_${Buffer.from('tests.clerk.accounts.dev$').toSt
 export const SIGNING_KEY_PEM = generateSigningKeyPem();
 
 /**
- * Starts an emulator with the keys of the tests, by default a development instance without a webhook endpoint. Its
- * responses are checked against the specification.
+ * Starts an emulator with the keys of the tests. By default, it is a development instance without a webhook endpoint. Each
+ * response is checked against Clerk's OpenAPI documents.
  */
 export function startProvider(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
   return startEmulator({

@@ -1,6 +1,6 @@
 /**
- * The operations of the provider's specification that an instance with e-mail addresses and passwords uses: method and
- * path, with `:id` for every parameter. Source: Clerk's OpenAPI documents of API version 2026-05-12
+ * The operations of Clerk's APIs that an instance with email addresses and passwords uses. An operation is a method and a
+ * path, with `:id` for each parameter. Source: Clerk's OpenAPI documents of API version 2026-05-12
  * (github.com/clerk/openapi-specs, state of 14 August 2026).
  */
 const SPECIFICATION: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
@@ -139,7 +139,7 @@ const SPECIFICATION: Readonly<Record<string, Readonly<Record<string, readonly st
   },
 };
 
-/** Operations of the same documents that the table leaves out, by feature. */
+/** Features of Clerk's OpenAPI documents that `SPECIFICATION` leaves out, with the number of operations of each feature. */
 const OTHER_FEATURES: readonly (readonly [feature: string, operations: number])[] = [
   ['Billing', 33],
   ['Enterprise connections and directories', 44],
@@ -149,7 +149,7 @@ const OTHER_FEATURES: readonly (readonly [feature: string, operations: number])[
   ['Settings of the instance and other features', 55],
 ];
 
-/** Operations that the emulator has in addition to the specification, with the reason. */
+/** Operations that the emulator has in addition to `SPECIFICATION`, with their purpose. */
 const REASONS: Readonly<Record<string, string>> = {
   'PATCH /v1/client/sign_ins/:id/protect_check': 'passes a protect check of clerk-js',
   'PATCH /v1/client/sign_ups/:id/protect_check': 'passes a protect check of clerk-js',
@@ -181,7 +181,7 @@ export function operationsTable(routes: readonly string[]): string {
   ].join('\n\n')}\n`;
 }
 
-/** Lists the methods of each covered path, and counts the operations of each area that are not covered. */
+/** Lists the methods of each path that the emulator covers. For each area, counts the operations that are missing. */
 function section(
   api: string,
   areas: Readonly<Record<string, readonly string[]>>,

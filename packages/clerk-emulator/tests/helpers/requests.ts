@@ -17,7 +17,7 @@ export function tokenFor(
   return signToken(emulator, { ...session, iat, nbf: iat - 10, exp: iat + 600, ...claims }, signing);
 }
 
-/** Requests a path exactly as written, because `fetch` would normalize it. Resolves with the status. */
+/** Requests a path exactly as written and resolves with the status. Uses `node:http`, because `fetch` normalizes a path. */
 export function statusOfRawPath(url: string, path: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url);

@@ -19,7 +19,7 @@ async function readProject(userId: string, id: string) {
   }
 }
 
-/** Shows a project. Visitors without a session are redirected to the sign-in page and back. */
+/** Shows a project. A visitor without a session is redirected to the sign-in page, which leads back to the project. */
 export default async function ProjectPage({ params }: { params: Promise<{ id: string }> }) {
   const { userId } = await requireUser();
   const { id, name, role, members } = await readProject(userId, (await params).id);

@@ -7,7 +7,7 @@ import { stopAfterAll } from '../../vitest/stop-after-all';
 const service = stopAfterAll(await startProjectsService());
 const browser = stopAfterAll(await launchBrowser());
 
-test('An owner creates a project, renames it and adds a colleague by the id of the identity provider', () =>
+test('An owner creates a project, renames it and adds a colleague by identity-provider id', () =>
   visit(browser, service, {}, async (page) => {
     const colleague = service.idp.createUser({ email: 'bob@example.com', password: PASSWORD });
     await expect.poll(() => service.database.rowsOf(colleague.id)).toHaveLength(1);
@@ -44,11 +44,11 @@ test('A browser without JavaScript creates a project, and shows the message for 
     expect(page.url()).toMatch(/\/projects\/[\da-f-]{36}$/);
   }));
 
-test('A page shows the error page while the database is down, and recovers', () =>
+test('The projects page shows an error while the database is down, and its button "Try again" works after the outage', () =>
   visit(browser, service, { expected: [/status of 500/, /React error #441/] }, async (page) => {
     service.idp.createUser({ email: 'outage@example.com', password: PASSWORD });
     await signInWithoutForm(page, 'outage@example.com', '/projects');
-    // If the page is left before the SDK has loaded, the SDK may mark the browser as signed out until the next page load.
+    // Waits for the browser SDK. If the browser leaves the page earlier, the SDK may report a signed-out user on the next page.
     await page.getByRole('button', { name: 'Open user menu' }).waitFor();
     await service.database.proxy.treat('refuse');
     try {

@@ -1,6 +1,6 @@
 /** The functions of htm/preact/standalone that the page uses. The console's server serves that module as `preact.js`. */
 export function html(strings: TemplateStringsArray, ...values: readonly unknown[]): unknown;
-/** Renders into an element. Later calls change only the differences. */
+/** Renders a view into an element. A later call updates only what has changed. */
 export function render(view: unknown, place: Element): void;
 export function useState<State>(initial: State): [State, (next: State) => void];
 export function useRef<Target>(initial: Target): { current: Target };

@@ -3,8 +3,8 @@ import { resource } from './differences';
 import { BackendUser, DeletedObject, metadata, text, time } from './resources';
 
 /*
- * Resources of the Backend API, as in Clerk's OpenAPI document of version 2026-05-12, and webhook payloads, as in the
- * document of version 2025-04-15 (see resources.ts).
+ * Resources of the Backend API and webhook payloads. The resources are those of Clerk's OpenAPI document of version 2026-05-12.
+ * The payloads are those of the document of version 2025-04-15 (see resources.ts).
  */
 
 const sessionFields = {
@@ -27,8 +27,8 @@ const sessionFields = {
 export const BackendSession = resource('backend session', sessionFields);
 
 /**
- * Returns the schema of a list. The parameter `paginated` of a request adds the count. The document describes only the
- * plain list.
+ * Returns the schema of a list. With the query parameter `paginated`, a response contains the total count, too. The document
+ * describes only the response without that parameter.
  */
 export const listOf = (element: z.ZodType) =>
   z.union([z.array(element), z.strictObject({ data: z.array(element), total_count: z.int() })]);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A field in which the emulator differs on purpose from the specification. */
+/** Fields in which the emulator differs on purpose from the specification. The specification is Clerk's OpenAPI documents. */
 interface Difference {
   /** Name of the resource, as passed to `resource`. */
   readonly resource: string;
@@ -69,8 +69,8 @@ const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
 ];
 
 /**
- * Returns a schema of the specification, adjusted by the differences of the resource. All other fields in a response are
- * errors.
+ * Returns the schema of a resource: its specified fields without those in `LEFT_OUT`, and its fields in `ADDED`. Any other
+ * field in a response is an error.
  */
 export function resource(name: string, fields: z.ZodRawShape): z.ZodType {
   const leftOut = LEFT_OUT.filter((each) => each.resource === name).flatMap((each) => each.fields);

@@ -117,7 +117,7 @@ const UserSettings = resource('user settings', {
     backup_code: Attribute,
     passkey: Attribute,
   }),
-  // The instance has no social connection.
+  // The instance has no social connections, such as a sign-in with Google.
   social: z.strictObject({}),
   saml: EnterpriseSso,
   enterprise_sso: EnterpriseSso,

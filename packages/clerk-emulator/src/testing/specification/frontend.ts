@@ -3,7 +3,7 @@ import { resource } from './differences';
 import { BrowserUser, metadata, Token, text, time, Verification } from './resources';
 
 /*
- * Resources of the Frontend API only, as in its OpenAPI document of version 2026-05-12 (see resources.ts).
+ * Resources that only the Frontend API has, as in its OpenAPI document of version 2026-05-12 (see resources.ts).
  */
 
 const PublicUserData = resource('public user data', {
@@ -56,7 +56,7 @@ export const ActiveSession = resource('active session', {
   }).optional(),
 });
 
-/** The document contains further strategies, for factors that the emulated instance does not offer. */
+/** The OpenAPI document contains further strategies, for factors that the emulated instance does not offer. */
 const Factor = resource('sign-in factor', {
   strategy: z.enum(['ticket', 'password', 'email_code', 'reset_password_email_code']),
   safe_identifier: text.optional(),
@@ -146,7 +146,7 @@ export const Reverification = resource('session reverification', {
   supported_second_factors: z.array(Factor).nullable(),
   first_factor_verification: Verification.nullable(),
   second_factor_verification: Verification.nullable(),
-  // The document requires the fields that all sessions share, and allows more.
+  // The OpenAPI document requires only the fields that all session resources share. It allows any other field.
   session: BrowserSession,
 });
 
@@ -164,5 +164,5 @@ export const Client = resource('client', {
   updated_at: time,
 }).nullable();
 
-/** The envelope in which the Frontend API puts a resource and the new state of the client. */
+/** Returns the schema of a response that contains a resource and the new state of the client. */
 export const withClient = (response: z.ZodType) => z.strictObject({ response, client: Client });

@@ -29,7 +29,7 @@ const reverification = withClient(Reverification);
 const client = withClient(Client);
 const user = withClient(BrowserUser);
 
-/** Schemas for the body of a successful response, by operation of the specification. */
+/** Schemas for the body of a successful response, by operation of the specification (Clerk's OpenAPI documents). */
 const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
   'GET /.well-known/jwks.json': JsonWebKeySet,
   'GET /v1/environment': Environment,
@@ -92,14 +92,14 @@ const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
 
 /** Schemas for responses that the specification does not describe, by operation. */
 const UNSPECIFIED: Readonly<Record<string, z.ZodType>> = {
-  // The document contains this operation without a body. clerk-js 6.34.1 reads `id`.
+  // The OpenAPI document contains this operation without a body. clerk-js 6.34.1 reads `id`.
   'POST /v1/dev_browser': z.strictObject({ id: text }),
-  // The document contains this path for sign-ins, but without an operation.
+  // The OpenAPI document contains this path for sign-ins, but without an operation.
   'PATCH /v1/client/sign_ins/:id/protect_check': signIn,
   'PATCH /v1/client/sign_ups/:id/protect_check': signUp,
   // The SDK calls this operation for handshakes in the nonce format.
   'GET /v1/clients/handshake_payload': z.strictObject({ directives: z.array(text) }),
-  // Returns the webhook deliveries about a user. The provider does not have this operation.
+  // Returns the webhook deliveries about a user. Clerk does not have this operation.
   'GET /v1/users/:id/deliveries': z.array(z.unknown()),
 };
 

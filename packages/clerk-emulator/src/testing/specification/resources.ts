@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { resource } from './differences';
 
 /*
- * Resources that the Frontend API and the Backend API share, as in Clerk's OpenAPI documents of API version 2026-05-12
- * (github.com/clerk/openapi-specs, state of 14 August 2026), in our own words. A resource of a feature that the emulator
- * does not have, such as phone numbers, is an empty list.
+ * Schemas of the resources that the Frontend API and the Backend API share. Source: Clerk's OpenAPI documents of API version
+ * 2026-05-12 (github.com/clerk/openapi-specs, state of 14 August 2026). Lists for features that the emulator does not have,
+ * such as phone numbers, must be empty.
  */
 
 export const text = z.string();

@@ -11,7 +11,7 @@ function isCronRequest(authorization: string | null): boolean {
   return secret.length >= 16 && timingSafeEqual(digest(authorization ?? ''), digest(`Bearer ${secret}`));
 }
 
-/** GET /cron/v1/backfill: links the unlinked users of the last two days. */
+/** GET /cron/v1/backfill: links users that the provider created in the last two days and that are not linked yet. */
 export const GET = route(async ({ headers }) => {
   if (!isCronRequest(headers.get('authorization'))) throw new HttpError(401, 'Unauthorized');
   let linked = 0;
@@ -20,4 +20,5 @@ export const GET = route(async ({ headers }) => {
   return json({ linked });
 }, '/cron/v1/backfill');
 
+/** Time limit of the function on Vercel, in seconds. */
 export const maxDuration = 60;

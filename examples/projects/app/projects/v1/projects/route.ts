@@ -5,7 +5,7 @@ import { createProject, listProjects, ProjectName, parseProjectId } from '#lib/t
 
 const PATH = '/projects/v1/projects';
 
-/** GET /projects/v1/projects: lists the caller's projects. The parameter `after` is `next` of the previous page. */
+/** GET /projects/v1/projects: lists the caller's projects. For the next page, pass `next` of the response as `after`. */
 export const GET = guard(async (request, { userId }) => {
   const after = request.nextUrl.searchParams.get('after');
   return json(await listProjects(userId, after === null ? undefined : parseProjectId(after)));

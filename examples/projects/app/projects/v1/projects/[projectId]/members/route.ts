@@ -15,7 +15,10 @@ export const GET = guard(async (_request, { userId }, { params }: Context) => {
   return json({ members: await listMembers(userId, id) });
 }, PATH);
 
-/** POST /projects/v1/projects/[projectId]/members: adds a user by internal id or identity-provider id. */
+/**
+ * POST /projects/v1/projects/[projectId]/members: adds a user by internal id or identity-provider id. Only an owner may do
+ * this. Other members get a 403.
+ */
 export const POST = guard(async (request, { userId }, { params }: Context) => {
   const id = parseProjectId((await params).projectId);
   const { user } = await readJson(request, NewMember);

@@ -10,13 +10,13 @@ interface Context {
   readonly params: Promise<{ projectId: string }>;
 }
 
-/** GET /projects/v1/projects/[projectId]/note: returns the caller's own note. */
+/** GET /projects/v1/projects/[projectId]/note: returns the caller's private note about the project, or null. */
 export const GET = guard(async (_request, { userId }, { params }: Context) => {
   const id = parseProjectId((await params).projectId);
   return json({ text: await readNote(userId, id) });
 }, PATH);
 
-/** PUT /projects/v1/projects/[projectId]/note: stores the caller's own note. */
+/** PUT /projects/v1/projects/[projectId]/note: stores the caller's private note about the project. */
 export const PUT = guard(async (request, { userId }, { params }: Context) => {
   const id = parseProjectId((await params).projectId);
   const { text } = await readJson(request, NoteText);
