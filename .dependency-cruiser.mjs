@@ -135,7 +135,7 @@ export default {
     {
       name: 'only-commands-import-the-deletion',
       severity: 'error',
-      from: { pathNot: ['^commands/', '^tests/'] },
+      from: { pathNot: ['^commands/', '^tests/', '^lib/users/forget-due'] },
       to: { path: '^lib/users/forget' },
     },
     only('only-lib-idp-imports-clerk', ['@clerk'], ['^lib/idp/']),

@@ -45,7 +45,7 @@ const FACTS = `
            AS "mayCheckForgotten",
          coalesce((
            SELECT bool_and(has_table_privilege(to_regclass(names.name), privilege))
-             FROM unnest(ARRAY['public.webhook_messages', 'public.webhook_subjects']) AS names (name),
+             FROM unnest(ARRAY['public.webhook_messages', 'public.webhook_subjects', 'public.pending_deletions']) AS names (name),
                   unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privileges (privilege)
          ), false) AS "mayHandleEvents",
          EXISTS (
@@ -199,7 +199,7 @@ function checkPrivileges(
   if (maySelect && mayInsert && handlesEvents && !mayHandleEvents)
     return failure(
       'the role may not write the tables of webhook events: every event with a handler in events/ gets a 500',
-      `Run as the owner: GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${role}`,
+      `Run as the owner: GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_deletions TO ${role}`,
     );
   if (maySelect && mayInsert) return ok('the role may SELECT and INSERT');
   return failure(

@@ -3,6 +3,7 @@ import { forgottenUntil } from '../linking/forgotten';
 import { database } from '../storage/database';
 import { readCachedUserId } from '../user-id';
 import { asTransientError } from './database-error';
+import { deletionDueAt } from './pending-deletions';
 
 /** The ids of a user. `userId` is undefined if the user is not linked. */
 export interface ExportedUser {
@@ -14,8 +15,8 @@ export interface ExportedUser {
 export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
- * Returns all data of a user: the link, the cached id, the end of the state "forgotten", the rows of `webhook_subjects` for
- * either id, and the result of `exportOwn`. Only reads. Rejects if one of these cannot be read.
+ * Returns all data of a user: the link, the cached id, the end of the state "forgotten", the time of a pending deletion, the
+ * rows of `webhook_subjects` for either id, and the result of `exportOwn`. Only reads. Rejects if one of these cannot be read.
  */
 export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {
   const { userId = null, identityProviderUserId } = user;
@@ -33,6 +34,7 @@ export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Pro
     link: { userId, identityProviderUserId },
     cachedUserId: cached.outcome === 'hit' ? cached.userId : null,
     forgottenUntil: until === undefined ? null : new Date(until),
+    deletionDueAt: (await deletionDueAt(identityProviderUserId)) ?? null,
     webhookSubjects: subjects.map((row) => ({ ...row, appliedTime: new Date(Number(row.appliedTime)) })),
     ownTables: await exportOwn(user),
   };

@@ -6,6 +6,7 @@ import { defineEvent, type EventContext } from '#lib/events';
 import { log } from '#lib/log';
 import { closeDatabase } from '#lib/storage/database';
 import { POST } from '../../app/webhooks/idp/v1/user-created/route';
+import { forgetDeletedUser } from '../../events/forget-deleted-user';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { createTestDatabase } from '../harness/dependencies/database';
 import { SIGNING_SECRET } from '../harness/keys';
@@ -17,6 +18,7 @@ const handle = vi.fn<(data: { id: string }, context: EventContext) => Promise<un
 const handlers = vi.hoisted(() => ({ events: {} }));
 vi.mock('#events', () => handlers);
 Object.assign(handlers.events, profileEvents, {
+  'test.deleted': forgetDeletedUser,
   'test.event': defineEvent(z.object({ id: z.string() }), (data, context) => handle(data, context)),
 });
 
@@ -29,7 +31,7 @@ await pool.query(`
   CREATE TABLE profiles (user_id UUID PRIMARY KEY REFERENCES users, first_name TEXT);
   CREATE ROLE ${ROLE} LOGIN PASSWORD 'events';
   GRANT SELECT, INSERT ON users TO ${ROLE};
-  GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${ROLE};
+  GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_deletions TO ${ROLE};
   GRANT SELECT, INSERT, UPDATE, DELETE ON profiles TO ${ROLE}`);
 afterAll(async () => {
   await closeDatabase();
@@ -222,6 +224,13 @@ describe('A handler of an event', () => {
     expect(await old()).toBe(0);
     expect(await storedMessages()).toContain('new');
   });
+});
+
+test('The role of the service may store a pending deletion, and start its time again', async () => {
+  for (const _attempt of [1, 2])
+    expect(await deliver('test.deleted', { id: 'user_ada' })).toEqual(acknowledged('test.deleted'));
+  const { rows } = await pool.query('SELECT identity_provider_user_id AS id FROM pending_deletions');
+  expect(rows).toEqual([{ id: 'user_ada' }]);
 });
 
 describe('Ordering', () => {

@@ -262,7 +262,7 @@ test('The doctor reports a failure if the function forgotten_until() is missing 
 });
 
 test('The doctor requires privileges on the webhook tables only if the application has event handlers', async () => {
-  const tables = 'webhook_messages, webhook_subjects';
+  const tables = 'webhook_messages, webhook_subjects, pending_deletions';
   const more = (role: string) => [`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`];
   expect((await runChecksHere({}, undefined, true)).problems).toEqual(
     matching([['failure', 'database rights', 'the role may not write the tables of webhook events']]),

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { runCommand } from '../harness/commands';
+import { runCommand, startCommand } from '../harness/commands';
 import { bearer, cookie, deliver, me, now, register, send, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { runCommandInProcess } from '../vitest/run-command-in-process';
@@ -254,6 +254,7 @@ test('The export command prints the same data of a user for the internal id and 
     link: { userId, identityProviderUserId: id },
     cachedUserId: userId,
     forgottenUntil: null,
+    deletionDueAt: null,
     webhookSubjects: [{ id, appliedTime: '1970-01-01T00:00:01.000Z', receivedAt: expect.any(String) }],
     ownTables: {},
   });
@@ -277,4 +278,93 @@ test('The export of a user contains the rows that the passed function returns fr
     link: user,
     ownTables: { notes: [user] },
   });
+});
+
+/** Stores the pending deletion of a user, as events/forget-deleted-user.ts does. */
+const scheduleDeletion = (id: string, due = `now() - interval '1 minute'`) =>
+  database.pool.query(`INSERT INTO pending_deletions VALUES ($1, ${due})`, [id]);
+const pendingDeletions = async () =>
+  (await database.pool.query('SELECT identity_provider_user_id AS id FROM pending_deletions')).rows.map(
+    ({ id }) => id,
+  );
+
+test('The forget command with --due forgets the users whose deletion is due, and prints a receipt for each', async () => {
+  const [gone, restored] = [signUp('due'), signUp('restored')];
+  const [goneId, restoredId] = [await visit(gone.id), await visit(restored.id)];
+  idp.deleteUser(gone.id);
+  for (const { id } of [gone, restored]) await scheduleDeletion(id);
+  await scheduleDeletion('user_not_due', `now() + interval '1 hour'`);
+  const { exit, stdout, stderr } = await command('forget', '--due');
+  expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
+  const lines = stdout.trimEnd().split('\n');
+  // The order depends on the random ids of the provider.
+  expect(lines).toContainEqual(
+    expect.stringMatching(new RegExp(`^20\\S+Z [0-9a-f]{16} \\(${goneId}\\) forgotten$`)),
+  );
+  expect(lines).toContainEqual(
+    expect.stringMatching(new RegExp(`^20\\S+Z [0-9a-f]{16} \\(${restoredId}\\) kept, because`)),
+  );
+  expect(lines.at(-1)).toBe('2 due, 1 forgotten, 1 kept, 0 pending');
+  for (const { id } of [gone, restored]) expect(stdout).not.toContain(id);
+  expect([await database.rowsOf(gone.id), await cached(gone.id)]).toEqual([[], null]);
+  expect(await database.rowsOf(restored.id)).toHaveLength(1);
+  expect(await pendingDeletions()).toEqual(['user_not_due']);
+  expect(await forget('--due')).toMatchObject({
+    exit: 0,
+    stdout: '0 due, 0 forgotten, 0 kept, 0 pending\n',
+  });
+});
+
+test('A forget command with --due that is killed in the middle is continued by the next one', async () => {
+  const id = 'user_of_a_killed_run';
+  await visit(id);
+  await scheduleDeletion(id);
+  const killed = startCommand('users/forget', ['--due'], environment);
+  await expect.poll(() => database.rowsOf(id)).toEqual([]);
+  killed.child.kill('SIGKILL');
+  expect(await killed.ended).toMatchObject({ exit: 'SIGKILL', stdout: '' });
+  expect(await pendingDeletions()).toContain(id);
+  expect(await command('forget', '--due')).toMatchObject({
+    exit: 0,
+    stdout: expect.stringMatching(/ \(not linked\) forgotten\n1 due, 1 forgotten, /),
+  });
+  expect(await pendingDeletions()).not.toContain(id);
+});
+
+test('The forget command with --due reports a user that another table refers to, and rejects an id', async () => {
+  const userId = await visit('user_due_with_orders');
+  await scheduleDeletion('user_due_with_orders');
+  await database.pool.query(`CREATE TABLE orders_kept (user_id UUID NOT NULL REFERENCES users (id));
+    INSERT INTO orders_kept VALUES ('${userId}')`);
+  expect(await forget('--due')).toMatchObject({
+    exit: 1,
+    stdout: expect.stringMatching(
+      new RegExp(
+        ` \\(${userId}\\) pending, because a foreign key .*\n1 due, 0 forgotten, 0 kept, 1 pending\n$`,
+      ),
+    ),
+  });
+  await database.pool.query('DROP TABLE orders_kept');
+  expect(await forget('--due', userId)).toMatchObject({
+    exit: 2,
+    stderr: expect.stringContaining('Pass an id or --due, not both.'),
+  });
+  expect(await database.rowsOf('user_due_with_orders')).toHaveLength(1);
+});
+
+test('A pending deletion is shown, exported and cancelled, and ends with the deletion by its id', async () => {
+  const id = 'user_with_a_pending_deletion';
+  await visit(id);
+  await scheduleDeletion(id, `'2099-01-01T00:00Z'`);
+  expect((await show(id)).stdout).toMatch(/\ndeletion +due at 2099-01-01T00:00:00.000Z\n/);
+  const { stdout } = await command('export', '--user', id);
+  expect(JSON.parse(stdout)).toMatchObject({ deletionDueAt: '2099-01-01T00:00:00.000Z' });
+  expect(await command('remember', id)).toMatchObject({
+    exit: 0,
+    stdout: 'The pending deletion of this user is cancelled.\n',
+  });
+  expect(await pendingDeletions()).not.toContain(id);
+  await scheduleDeletion(id);
+  expect(await command('forget', id, '--yes')).toMatchObject({ exit: 0 });
+  expect(await pendingDeletions()).not.toContain(id);
 });

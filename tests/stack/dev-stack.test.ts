@@ -118,6 +118,10 @@ describe('Without environment variables, and with port 3000 in use', async () =>
       code: 0,
       stdout: expect.stringMatching(/^\d+ users at the provider, 0 of them not linked, 0 forgotten\n/),
     });
+    expect(await paste('npm run -s local -- users:forget --due')).toMatchObject({
+      code: 0,
+      stdout: '0 due, 0 forgotten, 0 kept, 0 pending\n',
+    });
     expect(await paste('npm run -s local -- users:show nobody --shout')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("'--shout'"),
