@@ -15,10 +15,10 @@ const readUser = async () => contextOf(await verdictOf(await headers()));
  * Returns the authenticated context of the current request: the internal id and the identity provider's id of the user. Returns
  * undefined without a verified session. Use this function in server components, layouts, server actions and route handlers.
  *
- * As in `guard` (lib/guard.ts), the internal id comes from the cache or from a registration, which links a new user. The
- * components and layouts of a page share one result. Passes database errors through, and a page then shows its error boundary.
- * A cache failure has no effect. For a page or a server action, writes a log line with the same fields as that of a guarded
- * route.
+ * The internal id comes from the cache or from the database, as in `guard` (lib/guard.ts). A new user gets a row in the
+ * database. The components and layouts of a page share one result. Passes database errors through, and a page then shows its
+ * error boundary. A cache failure has no effect. For a page or a server action, writes one log line, which has the fields of
+ * a guarded route's log line.
  */
 export const getUser = cache(async (): Promise<AuthenticatedContext | undefined> => {
   if (isInRoute()) return readUser();

@@ -21,7 +21,7 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['session-token-iat-in-the-future', 'not-yet-valid'],
   ['token-invalid-signature', 'wrong-key'],
   ['jwk-kid-mismatch', 'wrong-key'],
-  // Another instance issued the token. Only later versions of the SDK have this reason.
+  // Another instance issued the token. The installed version of the SDK does not have this reason yet.
   ['token-invalid-issuer', 'wrong-key'],
   ['token-invalid-authorized-parties', 'wrong-party'],
   ['dev-browser-missing', 'incomplete-cookies'],
@@ -33,7 +33,7 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
 /** The SDK's reasons that `MEANINGS` lists. */
 export const SDK_REASONS = [...MEANINGS.keys()];
 
-/** Suffix that states why the SDK did not renew a session. It is removed, because API requests never allow a renewal. */
+/** Suffix of a reason that states why the SDK did not renew the session. The reasons in `MEANINGS` do not have it. */
 const REFRESH = /-refresh-.*$/;
 
 /** Converts a reason of the SDK to a reason of this service. */

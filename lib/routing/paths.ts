@@ -76,7 +76,7 @@ const PAGE_METHODS = [...READ, 'POST', 'OPTIONS'] as const;
 
 /** Methods by path. The first match applies. A path without a match, such as an internal path of Next.js, is not served. */
 const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[] }[] = [
-  // A path with a trailing slash is not served, because an API route has only one path.
+  // An API path with a trailing slash is not served, because an API route has only one path.
   { at: new RegExp(`${API.source}.*/$`), methods: [] },
   { at: API, methods: ALL },
   { at: DOCUMENT, methods: READ },

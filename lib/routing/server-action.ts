@@ -13,7 +13,7 @@ type ActionHeaders = 'action' | 'too-large' | 'not-an-action';
 /**
  * Checks whether the headers of a POST request to a page are those of a server action of at most 1 MiB. A server action comes
  * from the page's own origin, states the length of its body, and either has the id of an action or is a form. Next.js would
- * fail on any other POST request and print parts of it. Does not read the body.
+ * fail on any other POST request and print parts of it. This function does not read the body.
  */
 export function checkActionHeaders(header: (name: string) => string | null | undefined): ActionHeaders {
   const id = header('next-action') ?? undefined;

@@ -23,7 +23,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
   const token = (claims: object = {}) =>
     tokenFor(service.idp, 'user_of_a_page', { azp: FRONTEND, ...claims });
   /**
-   * Cookies of an expired session. The SDK renews such a session with a handshake: it redirects the browser to the identity
+   * Cookies with an expired session token. The SDK gets a new token with a handshake: it redirects the browser to the identity
    * provider, which redirects back with a nonce. The SDK then exchanges the nonce for new cookies at the Backend API.
    */
   const expired = () => cookie(token({ iat: now() - 3600, nbf: now() - 3610, exp: now() - 3000 }));
@@ -42,7 +42,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     }
   });
 
-  test('The sign-in page redirects a visitor with a session to the page that required it, and to no other site', async () => {
+  test('The sign-in page redirects a visitor with a session to the path in `redirect_url`, but not to a URL of another site', async () => {
     const signIn = (target: string) => `${service.url}/sign-in?redirect_url=${encodeURIComponent(target)}`;
     const back = await visit(signIn('/account?tab=1'), cookie(token()));
     expect([back.status, back.headers.get('location')]).toEqual([307, '/account?tab=1']);
@@ -65,7 +65,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     expect(status).toBe(401);
   });
 
-  test('If the handshake nonce is unknown, the service treats the user as signed out and does not start another handshake', async () => {
+  test('If the session token has expired and the handshake nonce is unknown, the user is signed out without another handshake', async () => {
     const page = await visit(`${service.url}/?__clerk_handshake_nonce=nonce_unknown`, expired());
     expect({ status: page.status, location: page.headers.get('location') }).toEqual({
       status: 200,
@@ -78,7 +78,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     expect(headers.get('location')).toMatch(SIGN_IN);
   });
 
-  test('An unknown handshake nonce does not end a valid session', async () => {
+  test('An unknown handshake nonce has no effect if the session token is valid', async () => {
     const { cookie: cookies } = cookie(token());
     for (const [query, header] of [
       ['?__clerk_handshake_nonce=nonce_unknown', cookies],
@@ -103,7 +103,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
   });
 
   test.each(['does not respond', 'closes the connection', 'responds with status 500'])(
-    'The service treats the user of a handshake nonce as signed out if the Backend API %s',
+    'If the session token has expired, a request with a handshake nonce is signed out if the Backend API %s',
     async (failure) => {
       let isClosed = false;
       backendApi.handler = (request, response) => {

@@ -255,7 +255,7 @@ describe('The environment', () => {
       ],
       [
         'a certificate signing request',
-        'is a certificate',
+        'is a certificate', // The message is that of a certificate.
         '-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----',
       ],
       ['half a key', 'is not a public key in PEM format', key.slice(0, 200)],
