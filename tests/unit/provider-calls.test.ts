@@ -272,7 +272,7 @@ test('A `fetch` call to the Backend API gets a timeout if it has a string URL an
   ]);
 });
 
-test('A key that is set for the service replaces the variable of the SDK, and a key that is not set leaves it unchanged', async () => {
+test('IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY replace the variables of the SDK. Without them, those variables do not change', async () => {
   const names = ['CLERK_SECRET_KEY', 'NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY'];
   for (const name of [...names, 'CLERK_DISABLE_AUTO_PROXY', 'NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'])
     vi.stubEnv(name, 'old');

@@ -219,7 +219,7 @@ test('A production instance identifies the browser by an HttpOnly cookie', async
   ).toBe(true);
 });
 
-test('After a restart of the emulator, a browser is still signed in, and another browser can continue its sign-up', async () => {
+test('After a restart of the emulator, a browser is still signed in, and a second browser can continue the sign-up that it had started', async () => {
   const dataFile = join(folder, 'provider.json');
   const before = await start({ dataFile });
   const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');

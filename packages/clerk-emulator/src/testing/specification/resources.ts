@@ -15,7 +15,7 @@ const none = z.array(z.never());
 
 const attempts = z.int().nullable();
 
-/** Proof of an e-mail address or a password. The Backend API requires `attempts`, the Frontend API does not. */
+/** Proof of an e-mail address or a password. `attempts` is required here for both APIs, although only the Backend API requires it. */
 export const Verification = z.discriminatedUnion('strategy', [
   z.strictObject({
     object: z.literal('verification_otp').optional(),
