@@ -33,11 +33,12 @@ async function findOrCreate(
   issuedAt: number | undefined,
 ): Promise<Registration | undefined> {
   const existing = await findUserId(identityProviderUserId);
+  if (existing === null) return undefined;
   if (existing !== undefined) return { userId: existing, created: false };
   const [inserted] = await insertLinks([identityProviderUserId], issuedAt);
   if (inserted !== undefined) return { userId: inserted, created: true };
   const winner = await findUserId(identityProviderUserId);
-  if (winner !== undefined) return { userId: winner, created: false };
+  if (winner) return { userId: winner, created: false };
   if ((await forgottenUntil([identityProviderUserId], issuedAt)).size > 0) return undefined;
   throw new Error('A user was neither found nor created');
 }
@@ -51,7 +52,7 @@ const sharedLink = singleFlight(link);
 
 /**
  * Links an identity-provider user to an internal user exactly once and returns the link (contract 4.1, 5.2, 6.1). Returns
- * undefined if an operator has forgotten the user. `issuedAt` is the time of the user's own session token, in seconds since
+ * undefined if an operator has forgotten the user, or if the id is a previous id that has expired. `issuedAt` is the time of the user's own session token, in seconds since
  * 1970. A token from after the deletion links the user again. A call without `issuedAt` does not.
  *
  * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement

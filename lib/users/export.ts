@@ -3,22 +3,25 @@ import { forgottenUntil } from '../linking/forgotten';
 import { database } from '../storage/database';
 import { readCachedUserId } from '../user-id';
 import { asTransientError } from './database-error';
+import { allIdsOf, type Link } from './rows';
 
 /** The ids of a user. `userId` is undefined if the user is not linked. */
 export interface ExportedUser {
   readonly userId: string | undefined;
   readonly identityProviderUserId: string;
+  /** Ids at the provider before `users:relink`, and the times until which they are accepted. */
+  readonly previousIds: Link['previousIds'];
 }
 
 /** Returns the rows of a user in the team's own tables (events/export-user.ts). JSON must be able to represent it. */
 export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
- * Returns all data of a user: the link, the cached id, the entry of a forgotten user, the subjects of webhook
+ * Returns all data of a user: the link, the previous ids, the cached id, the entry of a forgotten user, the subjects of webhook
  * events that are one of the ids, and the result of `exportOwn`. Changes nothing. Rejects if a part cannot be read.
  */
 export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {
-  const { userId = null, identityProviderUserId } = user;
+  const { userId = null, identityProviderUserId, previousIds } = user;
   const cached = await readCachedUserId(identityProviderUserId);
   if (cached.outcome === 'error') throw new TransientError('The cache does not respond');
   const until = (await asTransientError(forgottenUntil([identityProviderUserId]))).get(
@@ -26,11 +29,12 @@ export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Pro
   );
   const subjects = await asTransientError(
     database().webhookSubject.findMany({
-      where: { id: { in: [identityProviderUserId, ...(userId === null ? [] : [userId])] } },
+      where: { id: { in: [...allIdsOf(user), ...(userId === null ? [] : [userId])] } },
     }),
   );
   return {
     link: { userId, identityProviderUserId },
+    previousIds,
     cachedUserId: cached.outcome === 'hit' ? cached.userId : null,
     forgottenUntil: until === undefined ? null : new Date(until),
     webhookSubjects: subjects.map((row) => ({ ...row, appliedTime: new Date(Number(row.appliedTime)) })),

@@ -38,10 +38,12 @@ vi.mock('#lib/linking/forgotten', () => ({
   forgottenUntil: async ([user]: readonly string[]) => new Map(world.isForgotten ? [[user, 1]] : []),
 }));
 vi.mock('#lib/users/rows', () => ({
+  findLinks: async () => [],
+  allIdsOf: () => [],
   deleteLink: () =>
     released(() => {
       Object.assign(world, { row: '', isForgotten: true });
-      return 'deleted';
+      return [USER];
     }),
 }));
 vi.mock('#lib/storage/kv', () => ({
