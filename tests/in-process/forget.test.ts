@@ -53,7 +53,11 @@ test('The deletion removes the entry, the row, the entry, and the entry again af
   const result = await forget('user_gone', async () => steps.push('pause'));
   expect(result).toBe('forgotten');
   const changes = steps.filter((step) => !['BEGIN', 'SET', 'COMMIT'].includes(step));
-  expect(changes).toEqual(['DEL', 'WITH', 'DELETE', 'DELETE', 'DEL', 'pause', 'DEL', 'SELECT']);
+  const reads = ['SELECT', 'SELECT'];
+  expect(changes).toEqual([
+    ...[...reads, 'DEL', 'WITH', 'DELETE', ...reads, 'DELETE'],
+    ...['DEL', 'pause', 'DEL', 'SELECT'],
+  ]);
   expect([await database.rowsOf('user_gone'), await cached('user_gone')]).toEqual([[], null]);
 });
 

@@ -242,15 +242,18 @@ test('In a valid environment, the checks find no problem and leave no data behin
   expect(await service.kv.engine.call('EXISTS', ...keys)).toBe(0);
 });
 
-test('The role must be able to execute forgotten_until(), which checks whether an operator has deleted a user', async () => {
-  const without = await databaseWith('DROP FUNCTION forgotten_until');
-  const closed = await databaseWith('REVOKE EXECUTE ON FUNCTION forgotten_until FROM PUBLIC');
-  for (const damaged of [without, closed]) {
-    expect((await runChecksHere(db(await roleOn(damaged)))).problems).toEqual(
-      matching([['failure', 'database rights', 'the role may not execute the function forgotten_until']]),
-    );
-  }
-});
+test.each(['forgotten_until', 'previous_links'])(
+  'The role must be able to execute the function %s, which registrations call',
+  async (name) => {
+    const without = await databaseWith(`DROP FUNCTION ${name}`);
+    const closed = await databaseWith(`REVOKE EXECUTE ON FUNCTION ${name} FROM PUBLIC`);
+    for (const damaged of [without, closed]) {
+      expect((await runChecksHere(db(await roleOn(damaged)))).problems).toEqual(
+        matching([['failure', 'database rights', `the role may not execute the function ${name}`]]),
+      );
+    }
+  },
+);
 
 test('The role needs privileges on the webhook tables only if there are event handlers', async () => {
   const tables = 'webhook_messages, webhook_subjects';

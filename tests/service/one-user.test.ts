@@ -246,6 +246,7 @@ test('The export command prints what the service holds of a user, by either id',
   expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
   expect(JSON.parse(stdout)).toEqual({
     link: { userId, identityProviderUserId: id },
+    previousIds: [],
     cachedUserId: userId,
     forgottenUntil: null,
     webhookSubjects: [{ id, appliedTime: '1970-01-01T00:00:01.000Z', receivedAt: expect.any(String) }],
@@ -266,9 +267,9 @@ test('The export command prints what the service holds of a user, by either id',
 test('The export contains the rows that exportOwnTables returns', async () => {
   const { exportUser } = await import('#lib/users/export');
   const userId = await visit('user_with_tables');
-  const user = { userId, identityProviderUserId: 'user_with_tables' };
+  const user = { userId, identityProviderUserId: 'user_with_tables', previousIds: [] };
   expect(await exportUser(user, async (given) => ({ notes: [given] }))).toMatchObject({
-    link: user,
+    link: { userId, identityProviderUserId: 'user_with_tables' },
     ownTables: { notes: [user] },
   });
 });
