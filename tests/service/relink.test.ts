@@ -55,6 +55,7 @@ beforeEach(async () => {
 test('Each kind of collision is reported with its line and a remedy, and nothing is changed', async () => {
   await link([
     'moved',
+    'moved_too',
     'linked',
     'taken',
     'ok',
@@ -68,7 +69,7 @@ test('Each kind of collision is reported with its line and a remedy, and nothing
     'e',
     'f',
   ]);
-  expect(await relink('--map', mapFile(['moved,moved_to']))).toMatchObject({ exit: 0 });
+  expect(await relink('--map', mapFile(['moved,to_1', 'moved_too,to_2']))).toMatchObject({ exit: 0 });
   for (const id of ['gone', 'gone_too']) {
     await database.pool.query(
       `INSERT INTO forgotten_users VALUES (forgotten_user_hash($1), now(), now() + interval '1 day')`,
@@ -90,7 +91,7 @@ test('Each kind of collision is reported with its line and a remedy, and nothing
     'unknown,x_1',
     'moved,x_2',
     'linked,taken',
-    'previous,moved',
+    'previous,moved_too',
     'gone,x_3',
     'to_forgotten,gone_too',
   ];
