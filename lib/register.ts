@@ -28,17 +28,20 @@ const DEADLINE_MS = 8_000;
 
 const findUserId = batchLoader(linkedUserIds);
 
+/** Returns the result for a user that a lookup found. A previous id that has expired has no user. */
+const existingLink = (userId: string | null): Registration | undefined =>
+  userId === null ? undefined : { userId, created: false };
+
 async function findOrCreate(
   identityProviderUserId: string,
   issuedAt: number | undefined,
 ): Promise<Registration | undefined> {
   const existing = await findUserId(identityProviderUserId);
-  if (existing === null) return undefined;
-  if (existing !== undefined) return { userId: existing, created: false };
+  if (existing !== undefined) return existingLink(existing);
   const [inserted] = await insertLinks([identityProviderUserId], issuedAt);
   if (inserted !== undefined) return { userId: inserted, created: true };
   const winner = await findUserId(identityProviderUserId);
-  if (winner) return { userId: winner, created: false };
+  if (winner !== undefined) return existingLink(winner);
   if ((await forgottenUntil([identityProviderUserId], issuedAt)).size > 0) return undefined;
   throw new Error('A user was neither found nor created');
 }

@@ -108,6 +108,9 @@ test('A previous id that has expired is not accepted and never gets another inte
   expect(await one.guard('old_expired', Date.now() / 1000 + 60)).toBeUndefined();
   expect(await one.linkMany(['old_expired'])).toEqual({ linked: 0, forgotten: 0 });
   await expect(one.insertLinks(['old_expired'])).rejects.toThrow();
+  await create('old_of_another');
+  const change = `UPDATE users SET identity_provider_user_id = 'old_expired' WHERE identity_provider_user_id = $1`;
+  await expect(pool.query(change, ['old_of_another'])).rejects.toThrow('the id is a previous id of a user');
   expect(await idsOf('old_expired')).toEqual([]);
   expect(await one.guard('new_expired')).toBe(userId);
 });
@@ -280,13 +283,17 @@ test('A registration of the new id that waits for the move returns the id of the
 });
 
 test('A move that would deadlock with a transaction of the team gives way and is repeated', async () => {
+  // The transaction of the team notices the deadlock first.
+  const { rows: names } = await pool.query('SELECT current_database() AS name');
+  await pool.query(`ALTER DATABASE ${names[0].name} SET deadlock_timeout = '1min'`);
+  await other.closeDatabase();
   const ids = [await create('old_lock_1'), await create('old_lock_2')];
   const lines = linesOf(['old_lock_1', 'new_lock_1'], ['old_lock_2', 'new_lock_2']);
   // One of the two orders is a deadlock.
   for (const [first, second] of [ids, ids.toReversed()]) {
     const holder = await pool.connect();
     try {
-      await holder.query('BEGIN');
+      await holder.query(`BEGIN; SET LOCAL deadlock_timeout = '1s'`);
       await holder.query('SELECT FROM users WHERE id = $1 FOR KEY SHARE', [first]);
       const moving = relink(lines);
       expect(await areBlocked(1)).toBe(true);
@@ -298,6 +305,8 @@ test('A move that would deadlock with a transaction of the team gives way and is
     }
     await relink((await one.readJournal(RUN)).lines.filter(({ newId }) => newId.startsWith('old_lock')));
   }
+  await pool.query(`ALTER DATABASE ${names[0].name} RESET deadlock_timeout`);
+  await other.closeDatabase();
 });
 
 test.each(['old_forget', 'new_forget'])(
@@ -308,7 +317,11 @@ test.each(['old_forget', 'new_forget'])(
     await create(pair[0]);
     await move(...pair);
     for (const each of pair) await one.guard(each);
+    kv.takeCommands();
     expect(await one.forget(given)).toBe('forgotten');
+    const keys = pair.map((each) => `auth:user-id-by-idp:${each}`);
+    const deleted = kv.takeCommands().map(([, ...words]) => [...new Set(words)].sort());
+    expect(deleted).toEqual([keys.toSorted(), keys.toSorted(), keys.toSorted()]);
     for (const each of pair) {
       expect(await one.register(each)).toBeUndefined();
       expect([await idsOf(each), await cached(each)]).toEqual([[], null]);
@@ -326,6 +339,35 @@ test('After a deletion that runs at the same time as a move, no id of the user h
     const forgotten = await idsOf(oldId);
     expect([forgotten, await idsOf(newId), await one.register(oldId)]).toEqual([[], [], undefined]);
   });
+});
+
+test('A user who is forgotten by an earlier id while moving again is forgotten by each id', async () => {
+  const users = Array.from({ length: 20 }, (_, index) => index);
+  const lines = users.map((user): [string, string] => [`first_${user}`, `second_${user}`]);
+  await one.linkMany(lines.map(([oldId]) => oldId));
+  await relink(linesOf(...lines));
+  await inParallel(5, users, async (user) => {
+    const [{ moved }] = await Promise.all([
+      move(`second_${user}`, `third_${user}`),
+      one.deleteLink(`first_${user}`, 30),
+    ]);
+    for (const id of [`first_${user}`, `second_${user}`, ...(moved === 1 ? [`third_${user}`] : [])])
+      expect(await one.register(id)).toBeUndefined();
+  });
+});
+
+test('A row that another transaction deletes during the move is not counted as moved', async () => {
+  await create('old_deleted');
+  const holder = await pool.connect();
+  try {
+    await holder.query(`BEGIN; DELETE FROM users WHERE identity_provider_user_id = 'old_deleted'`);
+    const moving = move('old_deleted', 'new_deleted');
+    expect(await areBlocked(1)).toBe(true);
+    await holder.query('COMMIT');
+    expect(await moving).toEqual({ moved: 0, already: 0, kinds: ['unknown old id'] });
+  } finally {
+    holder.release(true);
+  }
 });
 
 test('A target that is forgotten at the same time as the move has no row', async () => {

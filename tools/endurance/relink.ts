@@ -32,8 +32,8 @@ const BATCH = 200;
 const CONCURRENCY = 8;
 const CALM_MS = 2_000;
 const OUTAGE_MS = 3_000;
-/** Time in which requests may still fail after an outage: the timeouts of a connection and of a registration. */
-const RECOVERY_MS = 10_000;
+/** Time after the promotion in which a request may still use a connection to the old primary: the timeout of a query. */
+const RECOVERY_MS = 3_000;
 
 interface Deployment {
   readonly idp: Emulator;
@@ -119,12 +119,13 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
       }
     })();
 
-    const outages: { readonly from: number; to: number }[] = [];
-    const outage = async (work: () => Promise<void>) => {
-      const window = { from: performance.now(), to: Number.POSITIVE_INFINITY };
+    /** Times in which a request can fail without the move, and the status that it then has. */
+    const outages: { readonly status: number | undefined; readonly from: number; to: number }[] = [];
+    const outage = async (status: number | undefined, recoveryMs: number, work: () => Promise<void>) => {
+      const window = { status, from: performance.now(), to: Number.POSITIVE_INFINITY };
       outages.push(window);
       await work();
-      window.to = performance.now() + RECOVERY_MS;
+      window.to = performance.now() + recoveryMs;
     };
     let command: Command | undefined;
     let kills = 0;
@@ -135,14 +136,14 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
     const [old] = service.processes;
     if (!old) throw new Error('The old deployment is not running');
     const killDeployment = () =>
-      outage(async () => {
+      outage(undefined, 0, async () => {
         kills += 1;
         process.kill(old.pid, 'SIGKILL');
         await old.exited;
         before.url = (await start(environment, Number(new URL(old.url).port))).url;
       });
     const failOver = () =>
-      outage(async () => {
+      outage(500, RECOVERY_MS, async () => {
         await postgres.killPrimary();
         await pause(OUTAGE_MS);
         await postgres.promoteStandby();
@@ -194,7 +195,10 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
     );
     const failures = calls.filter(isFailed);
     const unexplained = failures.filter(
-      ({ sentAt, endedAt }) => !outages.some(({ from, to }) => endedAt >= from && sentAt <= to),
+      (each) =>
+        !outages.some(
+          ({ status, from, to }) => each.status === status && each.endedAt >= from && each.sentAt <= to,
+        ),
     );
     const reasons: Record<string, number> = {};
     for (const { status } of failures) {

@@ -213,7 +213,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     } else if (call.at === 'insert') insert(state, call);
     else if (call.at === 'find again') {
       // The user is forgotten, or an operator has deleted the row of the winner.
-      if (row === undefined || row === 'expired') forgotten(state, call);
+      if (row === 'expired') rejectExpired(state, call);
+      else if (row === undefined) forgotten(state, call);
       else registered(state, call, row, call.created);
     } else {
       write(state, call);
