@@ -83,14 +83,14 @@ async function measureTable(client: PoolClient, users: number): Promise<Storage[
   );
   const known = (index: number) => names[index % names.length] ?? '';
   const pid = Backend.parse((await client.query('SELECT pg_backend_pid() AS pid')).rows);
-  const lookUp = (index: number) => client.query(LOOK_UP, [known(index)]);
+  const lookUp = (index: number) => client.query(LOOK_UP, [[known(index)]]);
   // Reads the pages of the table into memory before the measurement.
   for (let index = 0; index < CALLS; index += 1) await lookUp(index);
   return {
     users,
     bytes,
     lookUpPages: Plan.parse(
-      (await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${LOOK_UP}`, [known(0)])).rows,
+      (await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${LOOK_UP}`, [[known(0)]])).rows,
     ),
     lookUp: await measureCost(pid, lookUp),
     insert: await measureCost(pid, () => client.query(INSERT, [[uuidV7()], [newId('user')]])),

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { retry, TransientError } from '../concurrency/retry';
+import { retry } from '../concurrency/retry';
 import { linkedUserIds } from '../linking/links';
 import { database } from '../storage/database';
-import { deleteCachedUserIds } from '../user-id';
 import { asTransientError } from './database-error';
 import { allIdsOf, deleteLink, findLinks } from './rows';
+import { uncache } from './uncache';
 
 /**
  * `referenced`: another table refers to the row, so it is not deleted. `relinked`: the user is linked again, by a session
@@ -22,12 +22,6 @@ const LOOKUPS_END_MS = 9_000;
 
 /** Retries a cache call, because a busy machine may exceed the short timeout of a single one. */
 const CACHE_RETRY = { seconds: 3 };
-
-/** Deletes the cache entries. Rejects with a TransientError if the store does not confirm the deletion. */
-export const uncache = (identityProviderUserIds: readonly string[]): Promise<void> =>
-  deleteCachedUserIds(identityProviderUserIds).catch(() => {
-    throw new TransientError('The cache does not respond');
-  });
 
 /** Deletes the cache entries, with retries. Returns false if the store does not confirm the deletion. */
 const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean> =>

@@ -32,7 +32,7 @@ export const REMEDIES = {
 
 export type CollisionKind = keyof typeof REMEDIES;
 
-/** A line that cannot be applied. `other` is the line with which it collides. */
+/** A line that cannot be applied. `other` is the number of the other line of the collision. */
 export interface Collision {
   readonly line: number;
   readonly kind: CollisionKind;

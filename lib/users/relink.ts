@@ -4,10 +4,9 @@ import { type RetryOptions, retry, TransientError } from '../concurrency/retry';
 import { retryOnConflict } from '../linking/links';
 import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
-import { uncache } from './forget';
-import type { CheckedMap, Collision, CollisionKind, MapLine } from './relink-map';
-import { checkMap } from './relink-map';
+import { type CheckedMap, type Collision, type CollisionKind, checkMap, type MapLine } from './relink-map';
 import { TRANSACTION } from './rows';
+import { uncache } from './uncache';
 
 /** Number of users of a transaction. It holds two advisory locks and one row lock per user. */
 const BATCH = 200;
@@ -111,7 +110,7 @@ async function statesOf(transaction: Transaction, lines: readonly MapLine[]) {
   });
 }
 
-/** Gives users their new ids. A new id may be a previous id of the same user, to which a rollback returns. */
+/** Gives users their new ids. After a rollback, a new id may be a previous id of the same user. */
 async function move(
   transaction: Transaction,
   lines: readonly MapLine[],
@@ -154,8 +153,8 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
  *
  * Deletes the cached ids of both ids after the commit. The order leaves no window with a wrong id:
  * - An entry of the old id is right at any time, because the internal id does not change.
- * - Before the commit, an entry of the new id can only belong to a row that was deleted without `users:forget`. The deletion
- *   removes it. No lookup in flight has read such a row, because the new id has no row before the commit.
+ * - Before the commit, the new id has no row, so no lookup stores an entry for it. An older entry can only belong to a row
+ *   that was deleted without `users:forget`. The deletion removes it.
  * - After the commit, lookups of both ids store the internal id of the user.
  * If the command ends between the commit and the deletion, the next run deletes the entries.
  *

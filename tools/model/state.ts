@@ -75,7 +75,7 @@ export interface Call {
   isRepeated: boolean;
 }
 
-/** What the service has cached and stored for one of the ids of a user. */
+/** The cache entry and the entry of a forgotten user for one of the ids of a user. */
 export interface NameState {
   /** The cached id, or 0. */
   cached: number;
