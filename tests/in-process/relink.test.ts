@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { RelinkStep } from '#lib/users/relink';
 import type { MapLine } from '#lib/users/relink-map';
@@ -427,7 +428,7 @@ test('The data of a user contain the previous ids', async () => {
   expect(link).toEqual({ userId, identityProviderUserId: 'new_exported', previousIds });
 });
 
-test('The role of the service can look up previous ids, but cannot read the table', async () => {
+test('The role of the service can look up previous ids without a privilege on their table', async () => {
   await create('old_role');
   await move('old_role', 'new_role');
   const client = await pool.connect();
@@ -438,6 +439,28 @@ test('The role of the service can look up previous ids, but cannot read the tabl
     expect(rows).toHaveLength(1);
     await client.query(`INSERT INTO users VALUES (gen_random_uuid(), 'user_of_role')`);
     await expect(client.query('SELECT FROM previous_ids')).rejects.toThrow('permission denied');
+  } finally {
+    await client.query('ROLLBACK');
+    client.release();
+  }
+});
+
+test('The migration lets roles that may read the users read their previous ids', async () => {
+  const migration = await readFile(
+    'prisma/migrations/20261123200000_create_previous_ids/migration.sql',
+    'utf8',
+  );
+  const client = await pool.connect();
+  try {
+    await client.query(`BEGIN; CREATE ROLE "reader Of users"; CREATE ROLE writer_of_users;
+      GRANT SELECT ON users TO "reader Of users"; GRANT INSERT ON users TO writer_of_users;
+      DROP TABLE previous_ids; DROP FUNCTION previous_links; DROP FUNCTION reject_previous_id CASCADE`);
+    await client.query(migration);
+    const { rows } = await client.query(
+      `SELECT has_table_privilege('reader Of users', 'previous_ids', 'SELECT') AS reader,
+              has_table_privilege('writer_of_users', 'previous_ids', 'SELECT') AS writer`,
+    );
+    expect(rows).toEqual([{ reader: true, writer: false }]);
   } finally {
     await client.query('ROLLBACK');
     client.release();

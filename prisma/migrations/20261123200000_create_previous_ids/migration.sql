@@ -18,9 +18,21 @@ CREATE INDEX "previous_ids_run_idx" ON "previous_ids"("run");
 -- AddForeignKey
 ALTER TABLE "previous_ids" ADD CONSTRAINT "previous_ids_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
--- Returns the users of previous ids. The user is NULL if the id has expired. The role of the service may call the function,
--- but may not read the table. The function is STABLE, because it must see the table at the same time as the query that calls
--- it sees the users.
+-- The roles that may read the users may also read their previous ids, for users:show and users:check.
+DO $$
+DECLARE
+  reader regrole;
+BEGIN
+  FOR reader IN
+    SELECT grantee FROM pg_class, aclexplode(relacl)
+    WHERE oid = 'users'::regclass AND privilege_type = 'SELECT' AND grantee <> 0
+  LOOP
+    EXECUTE format('GRANT SELECT ON previous_ids TO %s', reader);
+  END LOOP;
+END $$;
+
+-- Returns the users of previous ids. The user is NULL if the id has expired. The role of the service needs no privilege on
+-- the table. The function is STABLE, so that it sees the same snapshot as the query that calls it.
 CREATE FUNCTION previous_links(ids text[]) RETURNS TABLE (identity_provider_user_id text, user_id uuid)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
