@@ -10,6 +10,7 @@ const {
   remember,
   forgottenUntil,
   registerByIdentityProviderUserId,
+  readCachedUserId,
   resolveUserId,
 } = await importAsProcess(async () => ({
   ...(await import('#lib/users/forget')),
@@ -45,6 +46,9 @@ beforeEach(() => {
 });
 afterEach(async () => {
   await kv.proxy.treat('forward');
+  // The circuit breaker may be open.
+  await expect.poll(() => readCachedUserId('user_probe'), { timeout: 10_000 }).toEqual({ outcome: 'miss' });
+  steps.length = 0;
 });
 
 test('The deletion removes the entry, the row, the entry, and the entry again after the pause', async () => {
