@@ -151,7 +151,7 @@ export async function measureStorage(fixtures: Fixtures, sizes: readonly number[
   const cache = await measureCache(fixtures);
   const client = await fixtures.pool.connect();
   try {
-    await client.query('TRUNCATE users');
+    await client.query('TRUNCATE users, previous_ids');
     const tables: Storage['tables'] = [];
     let rows = 0;
     for (const users of sizes) {
@@ -161,7 +161,7 @@ export async function measureStorage(fixtures: Fixtures, sizes: readonly number[
       process.stdout.write(`measuring with ${users} users\n`);
       tables.push(await measureTable(client, users));
     }
-    await client.query('TRUNCATE users');
+    await client.query('TRUNCATE users, previous_ids');
     return { tables, cache };
   } finally {
     client.release();
