@@ -133,10 +133,10 @@ export default {
     },
     ...upward,
     {
-      name: 'only-commands-import-the-deletion',
+      name: 'only-commands-import-the-deletion-and-the-move',
       severity: 'error',
       from: { pathNot: ['^commands/', '^tests/', '^lib/users/forget-due'] },
-      to: { path: '^lib/users/forget' },
+      to: { path: '^lib/users/(?:forget|relink\\.ts)' },
     },
     only('only-lib-idp-imports-clerk', ['@clerk'], ['^lib/idp/']),
     only(

@@ -29,16 +29,20 @@ const DEADLINE_MS = 8_000;
 /** Finds the internal id of a linked user. Concurrent calls share a statement. */
 const findUserId = batchLoader(linkedUserIds);
 
+/** Returns the result for a user that a lookup found. A previous id that has expired has no user. */
+const existingLink = (userId: string | null): Registration | undefined =>
+  userId === null ? undefined : { userId, created: false };
+
 async function findOrCreate(
   identityProviderUserId: string,
   issuedAt: number | undefined,
 ): Promise<Registration | undefined> {
   const existing = await findUserId(identityProviderUserId);
-  if (existing !== undefined) return { userId: existing, created: false };
+  if (existing !== undefined) return existingLink(existing);
   const [inserted] = await insertLinks([identityProviderUserId], issuedAt);
   if (inserted !== undefined) return { userId: inserted, created: true };
   const winner = await findUserId(identityProviderUserId);
-  if (winner !== undefined) return { userId: winner, created: false };
+  if (winner !== undefined) return existingLink(winner);
   if ((await forgottenUntil([identityProviderUserId], issuedAt)).size > 0) return undefined;
   throw new Error('A user was neither found nor created');
 }
@@ -52,9 +56,9 @@ const sharedLink = singleFlight(link);
 
 /**
  * Links an identity-provider user to an internal user exactly once and returns the link. Returns undefined for a forgotten
- * user, whom an operator has deleted (docs/contract.md, 3). `issuedAt` is the time at which the user's own session token was
- * issued, in seconds since 1970. A token that was issued after the deletion links the user again. A call without `issuedAt`
- * does not link the user again.
+ * user, whom an operator has deleted, and for an expired previous id of a user (docs/contract.md, 3). `issuedAt` is the time at
+ * which the user's own session token was issued, in seconds since 1970. A token that was issued after the deletion links the
+ * user again. A call without `issuedAt` does not link the user again.
  *
  * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement for
  * an existing user, two for a new user, three if it loses a race, and four if the user is forgotten. Concurrent calls for a

@@ -38,12 +38,12 @@ export async function readCachedUserId(identityProviderUserId: string): Promise<
 }
 
 /**
- * Deletes the cached id of an identity-provider user. Rejects if the store does not confirm the deletion.
+ * Deletes the cached ids of identity-provider users. Rejects if the store does not confirm the deletion.
  *
- * A lookup in flight can store the id again. lib/users/forget.ts waits for the end of such lookups.
+ * A lookup in flight can store an id again. lib/users/forget.ts waits for the end of such lookups.
  */
-export async function deleteCachedUserId(identityProviderUserId: string): Promise<void> {
-  await withKv((kv) => kv.del(cacheKey(identityProviderUserId)));
+export async function deleteCachedUserIds(identityProviderUserIds: readonly string[]): Promise<void> {
+  await withKv((kv) => kv.del(...identityProviderUserIds.map(cacheKey)));
 }
 
 /**

@@ -90,14 +90,14 @@ async function measureTable(client: PoolClient, users: number): Promise<Storage[
   );
   const known = (index: number) => names[index % names.length] ?? '';
   const pid = Backend.parse((await client.query('SELECT pg_backend_pid() AS pid')).rows);
-  const lookUp = (index: number) => client.query(LOOK_UP, [known(index)]);
+  const lookUp = (index: number) => client.query(LOOK_UP, [[known(index)]]);
   // Reads the pages of the table into memory before the measurement.
   for (let index = 0; index < CALLS; index += 1) await lookUp(index);
   return {
     users,
     bytes,
     lookUpPages: Plan.parse(
-      (await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${LOOK_UP}`, [known(0)])).rows,
+      (await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${LOOK_UP}`, [[known(0)]])).rows,
     ),
     lookUp: await measureCost(pid, lookUp),
     insert: await measureCost(pid, () => client.query(INSERT, [[uuidV7()], [newId('user')]])),
@@ -158,7 +158,7 @@ export async function measureStorage(fixtures: Fixtures, sizes: readonly number[
   const cache = await measureCache(fixtures);
   const client = await fixtures.pool.connect();
   try {
-    await client.query('TRUNCATE users');
+    await client.query('TRUNCATE users, previous_ids');
     const tables: Storage['tables'] = [];
     let rows = 0;
     for (const users of sizes) {
@@ -168,7 +168,7 @@ export async function measureStorage(fixtures: Fixtures, sizes: readonly number[
       process.stdout.write(`measuring with ${users} users\n`);
       tables.push(await measureTable(client, users));
     }
-    await client.query('TRUNCATE users');
+    await client.query('TRUNCATE users, previous_ids');
     return { tables, cache };
   } finally {
     client.release();

@@ -9,6 +9,7 @@ const OUTCOMES: Readonly<
 > = {
   forgotten: ['forgotten', ''],
   restored: ['kept', ', because the identity provider has this user again'],
+  moved: ['kept', ', because users:relink has moved this user to another id'],
   referenced: ['pending', ', because a foreign key of another table refers to this user'],
   relinked: ['pending', ', because the user has been linked again'],
   uncertain: ['pending', ', because the cache does not respond'],

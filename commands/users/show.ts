@@ -54,6 +54,10 @@ async function main(): Promise<ExitCode> {
     ['internal id', link?.userId ?? 'none: not linked'],
     ...(link ? [['linked', createdAt(link.userId)]] : []),
     ["provider's id", shown(identityProviderUserId)],
+    ...(link?.previousIds ?? []).map((previous) => [
+      'previous id',
+      `${shown(previous.identityProviderUserId)} until ${previous.expiresAt.toISOString()}`,
+    ]),
     ...(until === undefined ? [] : [['forgotten', `until ${new Date(until).toISOString()}`]]),
     ...(dueAt === undefined ? [] : [['deletion', `due at ${dueAt.toISOString()}`]]),
     ['cache', await cacheLine(identityProviderUserId, link?.userId)],

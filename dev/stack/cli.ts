@@ -17,6 +17,7 @@ const operatorCommands = [
   'users:show',
   'users:forget',
   'users:remember',
+  'users:relink',
   'users:export',
 ] as const;
 const usage = `Usage: npm run -s local create-user | token | me <session token> | database-url

@@ -41,8 +41,11 @@ const FACTS = `
          c.oid IS NOT NULL AS "hasTable",
          coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'), false) AS "maySelect",
          coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'INSERT'), false) AS "mayInsert",
-         coalesce(has_function_privilege(to_regprocedure('public.forgotten_until(text, timestamptz)'), 'EXECUTE'), false)
-           AS "mayCheckForgotten",
+         array(
+           SELECT (regexp_split_to_array(name, '[.(]'))[2]
+             FROM unnest(ARRAY['public.forgotten_until(text, timestamptz)', 'public.previous_links(text[])']) AS name
+            WHERE NOT coalesce(has_function_privilege(to_regprocedure(name), 'EXECUTE'), false)
+         ) AS "missingFunctions",
          coalesce((
            SELECT bool_and(has_table_privilege(to_regclass(names.name), privilege))
              FROM unnest(ARRAY['public.webhook_messages', 'public.webhook_subjects', 'public.pending_deletions']) AS names (name),
@@ -72,7 +75,7 @@ const Facts = z.object({
   hasTable: z.boolean(),
   maySelect: z.boolean(),
   mayInsert: z.boolean(),
-  mayCheckForgotten: z.boolean(),
+  missingFunctions: z.array(z.string()),
   mayHandleEvents: z.boolean(),
   isUnique: z.boolean(),
   hasMigrationsTable: z.boolean(),
@@ -182,7 +185,7 @@ function checkMigrations({
 }
 
 function checkPrivileges(
-  { hasTable, maySelect, mayInsert, mayCheckForgotten, mayHandleEvents, readOnly, role }: Facts,
+  { hasTable, maySelect, mayInsert, missingFunctions, mayHandleEvents, readOnly, role }: Facts,
   handlesEvents: boolean,
 ): CheckResult {
   if (readOnly)
@@ -191,10 +194,11 @@ function checkPrivileges(
       'Set DATABASE_URL to the primary, or turn default_transaction_read_only off',
     );
   if (!hasTable) return skipped('there is no users table');
-  if (maySelect && mayInsert && !mayCheckForgotten)
+  const [missing] = missingFunctions;
+  if (maySelect && mayInsert && missing !== undefined)
     return failure(
-      'the role may not execute the function forgotten_until, or there is no such function: the service cannot link new users',
-      `Run as the owner: GRANT EXECUTE ON FUNCTION forgotten_until TO ${role}. Without the function, apply the pending migrations, or restore the whole schema from a backup`,
+      `the role may not execute the function ${missing}, or there is no such function: the service cannot link users`,
+      `Run as the owner: GRANT EXECUTE ON FUNCTION ${missing} TO ${role}. Without the function, apply the pending migrations, or restore the whole schema from a backup`,
     );
   if (maySelect && mayInsert && handlesEvents && !mayHandleEvents)
     return failure(

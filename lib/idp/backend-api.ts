@@ -40,6 +40,16 @@ const Users = z.array(
     z.transform(({ id, created_at }): ProviderUser => ({ id, createdAt: created_at })),
   ),
 );
+const UsersWithExternalId = z.array(
+  z.pipe(
+    z.object({ id: z.string(), created_at: z.number(), external_id: z.nullish(z.string()) }),
+    z.transform(({ id, created_at, external_id = null }) => ({
+      id,
+      createdAt: created_at,
+      externalId: external_id,
+    })),
+  ),
+);
 const Count = z.object({ total_count: z.number() });
 const Failure = z.object({ errors: z.array(z.object({ code: z.string().check(z.regex(/^\w{1,60}$/)) })) });
 
@@ -93,16 +103,21 @@ export async function backendApiGet<T>(
   return parsed.data;
 }
 
-/** Returns a page of the provider's users, in the order of their creation. Throws the errors of `backendApiGet`. */
-export function listUsers({ createdAfter, offset, limit }: ProviderPage): Promise<ProviderUser[]> {
-  const query = new URLSearchParams({
+const pageQuery = ({ createdAfter, offset, limit }: ProviderPage) =>
+  new URLSearchParams({
     order_by: '+created_at',
     limit: String(limit),
     ...(offset === 0 ? {} : { offset: String(offset) }),
     ...(createdAfter === undefined ? {} : { created_at_after: String(createdAfter) }),
   });
-  return backendApiGet(Users, 'users', query);
-}
+
+/** Returns a page of the provider's users, in the order of their creation. Throws the errors of `backendApiGet`. */
+export const listUsers = (page: ProviderPage): Promise<ProviderUser[]> =>
+  backendApiGet(Users, 'users', pageQuery(page));
+
+/** Like `listUsers`, with the id that the team gave to the user at the provider. */
+export const listUsersWithExternalId = (page: ProviderPage) =>
+  backendApiGet(UsersWithExternalId, 'users', pageQuery(page));
 
 /** Returns the number of the provider's users. Throws the errors of `backendApiGet`. */
 export async function countUsers(): Promise<number> {

@@ -21,6 +21,8 @@ const DueDeletion = z.object({
   identityProviderUserId: z.string(),
   /** Null if the user is not linked. */
   userId: z.nullable(z.string()),
+  /** True if this is a previous id of a user that `users:relink` has moved. */
+  isPrevious: z.boolean(),
   /** The first 16 digits of the keyed hash in `forgotten_users`. */
   idHash: z.string(),
 });
@@ -32,6 +34,8 @@ export type DueDeletion = z.infer<typeof DueDeletion>;
 export async function dueDeletions(after: string, limit: number): Promise<DueDeletion[]> {
   const found = database().$queryRaw`
     SELECT identity_provider_user_id AS "identityProviderUserId", users.id AS "userId",
+           EXISTS (SELECT FROM public.previous_ids
+                   WHERE previous_ids.identity_provider_user_id = pending_deletions.identity_provider_user_id) AS "isPrevious",
            left(encode(public.forgotten_user_hash(identity_provider_user_id), 'hex'), 16) AS "idHash"
     FROM public.pending_deletions LEFT JOIN public.users USING (identity_provider_user_id)
     WHERE due_at <= now() AND identity_provider_user_id > ${after}

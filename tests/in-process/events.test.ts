@@ -46,7 +46,7 @@ log.level = 'silent';
 
 beforeEach(async () => {
   handle.mockReset().mockImplementation((data, { transaction }) => write(transaction, data.id));
-  await pool.query('TRUNCATE users, profiles, webhook_messages, webhook_subjects');
+  await pool.query('TRUNCATE users, previous_ids, profiles, webhook_messages, webhook_subjects');
 });
 
 let messages = 0;

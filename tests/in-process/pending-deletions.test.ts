@@ -138,6 +138,17 @@ test('A user that the provider has again is not deleted, and its deletion is no 
   expect(await pending()).toEqual([]);
 });
 
+test('The deletion of a previous id does not delete the user that users:relink has moved', async () => {
+  const userId = await linkAndDelete('user_moved');
+  await pool.query(`UPDATE users SET identity_provider_user_id = 'user_new_id' WHERE id = $1`, [userId]);
+  await pool.query(`INSERT INTO previous_ids VALUES ('user_moved', $1, 'user_new_id', 'run', now())`, [
+    userId,
+  ]);
+  expect(await run()).toEqual({ user_moved: 'moved' });
+  expect(await rowsOf('user_new_id')).toMatchObject([{ id: userId }]);
+  expect(await pending()).toEqual([]);
+});
+
 test('Without a valid response of the provider, nothing is deleted', async () => {
   await linkAndDelete('user_unchecked');
   onTestFinished(() => void provider.mockImplementation(respond));

@@ -251,15 +251,18 @@ test('The doctor finds no problem in a valid environment and leaves no data behi
   expect(await service.kv.engine.call('EXISTS', ...keys)).toBe(0);
 });
 
-test('The doctor reports a failure if the function forgotten_until() is missing or the database role may not execute it', async () => {
-  const without = await databaseWith('DROP FUNCTION forgotten_until');
-  const closed = await databaseWith('REVOKE EXECUTE ON FUNCTION forgotten_until FROM PUBLIC');
-  for (const damaged of [without, closed]) {
-    expect((await runChecksHere(db(await roleOn(damaged)))).problems).toEqual(
-      matching([['failure', 'database rights', 'the role may not execute the function forgotten_until']]),
-    );
-  }
-});
+test.each(['forgotten_until', 'previous_links'])(
+  'The doctor reports a failure if the function %s() is missing or the database role may not execute it',
+  async (name) => {
+    const without = await databaseWith(`DROP FUNCTION ${name}`);
+    const closed = await databaseWith(`REVOKE EXECUTE ON FUNCTION ${name} FROM PUBLIC`);
+    for (const damaged of [without, closed]) {
+      expect((await runChecksHere(db(await roleOn(damaged)))).problems).toEqual(
+        matching([['failure', 'database rights', `the role may not execute the function ${name}`]]),
+      );
+    }
+  },
+);
 
 test('The doctor requires privileges on the webhook tables only if the application has event handlers', async () => {
   const tables = 'webhook_messages, webhook_subjects, pending_deletions';

@@ -252,6 +252,7 @@ test('The export command prints the same data of a user for the internal id and 
   expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
   expect(JSON.parse(stdout)).toEqual({
     link: { userId, identityProviderUserId: id },
+    previousIds: [],
     cachedUserId: userId,
     forgottenUntil: null,
     deletionDueAt: null,
@@ -273,9 +274,9 @@ test('The export command prints the same data of a user for the internal id and 
 test('The export of a user contains the rows that the passed function returns from tables of the application', async () => {
   const { exportUser } = await import('#lib/users/export');
   const userId = await visit('user_with_tables');
-  const user = { userId, identityProviderUserId: 'user_with_tables' };
+  const user = { userId, identityProviderUserId: 'user_with_tables', previousIds: [] };
   expect(await exportUser(user, async (given) => ({ notes: [given] }))).toMatchObject({
-    link: user,
+    link: { userId, identityProviderUserId: 'user_with_tables' },
     ownTables: { notes: [user] },
   });
 });

@@ -26,7 +26,13 @@ function ownPath(value: string | string[] | undefined): string | undefined {
  * Redirects a visitor with a session to the page that required it. Without JavaScript, a form of that page leads here if the
  * session has expired, and the provider then renews the session.
  */
-export default async function SignInPage({ params, searchParams }: PageProps<'/sign-in/[[...sign-in]]'>) {
+export default async function SignInPage({
+  params,
+  searchParams,
+}: {
+  params: Promise<{ 'sign-in'?: string[] }>;
+  searchParams: Promise<Record<string, string | string[]>>;
+}) {
   const target = ownPath((await searchParams)['redirect_url']);
   const isFirstStep = (await params)['sign-in'] === undefined;
   if (isFirstStep && target !== undefined && (await getUser())) redirect(target);
