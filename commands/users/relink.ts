@@ -5,7 +5,7 @@ import type { RetryOptions } from '#lib/concurrency/retry';
 import { parseEnvironmentSubset, variables } from '#lib/env';
 import { type RelinkOptions, readJournal, relink, rollbackOf, runOf } from '#lib/users/relink';
 import { type CheckedMap, type Collision, parseMap, REMEDIES, readExternalIds } from '#lib/users/relink-map';
-import { type ExitCode, safeMessage, runCommand, secondsOf, shown, UsageError } from '../command';
+import { type ExitCode, runCommand, safeMessage, secondsOf, shown, UsageError } from '../command';
 import { showProgress } from '../progress';
 
 const USAGE = `npm run users:relink -- --map <file> | --external-id | --rollback <run>

@@ -18,9 +18,9 @@ import { ENV_GROUPS, tryParse } from './variables';
 const ROUNDS = 5;
 
 /**
- * Reads most facts for the checks in one query, from system catalogs that every role may read. `process` is the process id of
- * the database backend. `isUnique` requires an index on exactly this column that ON CONFLICT can use: valid, not deferrable
- * and not partial.
+ * Reads most facts for the checks in one query, from system catalogs that every role may read. `process` is the id of the
+ * PostgreSQL process that serves the connection. `isUnique` is true if `identity_provider_user_id` alone has a unique index
+ * that ON CONFLICT can use. Such an index is valid, not deferrable and not partial.
  */
 const FACTS = `
   SELECT format('%I', current_user) AS role,
@@ -111,7 +111,10 @@ const readFacts = (): Promise<Facts> =>
     };
   });
 
-/** Patterns of SQLSTATEs, Node.js error codes and driver messages. Each has a message and a remedy. The first match applies. */
+/**
+ * Patterns of SQLSTATEs, Node.js error codes and driver messages. Each pattern has a message and a remedy. The first match
+ * applies.
+ */
 const CONNECTION_ERRORS: readonly (readonly [RegExp, string, string])[] = [
   [
     /^28/,
@@ -142,7 +145,7 @@ const CONNECTION_ERRORS: readonly (readonly [RegExp, string, string])[] = [
   [
     /time|Connection terminated/i,
     'the database does not respond in time',
-    'Check that the database is running and that the firewall allows this machine. If it scales to zero, run the doctor again',
+    'Check that the database is running and that the firewall allows this machine. If the database scales to zero, run the doctor again',
   ],
 ];
 
@@ -173,7 +176,7 @@ function checkMigrations({
   if (failed.length > 0)
     return failure(
       `failed: ${failed.join(', ')}`,
-      `Correct the cause, run npx prisma migrate resolve --rolled-back ${failed[0]} or set rolled_back_at of its row in _prisma_migrations, and then npm run db:deploy`,
+      `Correct the cause. Then run npx prisma migrate resolve --rolled-back ${failed[0]}, or set rolled_back_at in the row of this migration in _prisma_migrations. Then run npm run db:deploy`,
     );
   if (edited.length > 0)
     return failure(
@@ -198,7 +201,7 @@ function checkPrivileges(
   if (maySelect && mayInsert && missing !== undefined)
     return failure(
       `the role may not execute the function ${missing}, or there is no such function: the service cannot link users`,
-      `Run as the owner: GRANT EXECUTE ON FUNCTION ${missing} TO ${role}. Without the function, apply the pending migrations, or restore the whole schema from a backup`,
+      `Run as the owner: GRANT EXECUTE ON FUNCTION ${missing} TO ${role}. If the function does not exist, apply the pending migrations, or restore the whole schema from a backup`,
     );
   if (maySelect && mayInsert && handlesEvents && !mayHandleEvents)
     return failure(
@@ -235,12 +238,12 @@ const checkRole = ({ privileges }: Facts): CheckResult =>
     ? ok('the role has only the privileges that it needs')
     : warning(
         `the role ${privileges.join(', ')}`,
-        'Create a role for the service with only SELECT and INSERT on users, and use another one for migrations (docs/doctor.md)',
+        'Create a role that has only the privileges that the service needs (docs/deploy.md, step 2), and migrate as the role that owns the tables',
       );
 
 /**
- * Detects a connection pooler. When a connection is opened, PostgreSQL sends the process id of its backend, but a pooler sends
- * a different id. A pooler that pools by transaction also assigns a backend to several connections in turn.
+ * Detects a connection pooler. PostgreSQL announces the id of its process when a connection is opened. A pooler announces a
+ * different id. If the pooler pools by transaction, one PostgreSQL process serves several connections in turn.
  */
 async function checkPooler({ announcedProcess, process, maxConnections }: Facts): Promise<CheckResult> {
   if (announcedProcess !== undefined && announcedProcess === process)
@@ -258,7 +261,7 @@ const poolsByTransaction = (): Promise<boolean> =>
       const processOf = async (session: typeof one) =>
         Process.parse(await session.rows('SELECT pg_backend_pid() AS pid'))[0].pid;
       const first = await processOf(one);
-      // withConnection() closes the connection, which rolls the transaction back.
+      // withConnection() closes the connection afterwards, and PostgreSQL then rolls the transaction back.
       await other.rows('BEGIN');
       return (await processOf(other)) === first || (await processOf(one)) !== first;
     }),

@@ -8,8 +8,8 @@ import { sessionUserOf } from './session-user';
  *
  * To use it in a host without `clerkMiddleware`, such as a queue worker or another web framework, create it once from
  * `environment()` and call `authenticateRequest(request, adapter, resolveUserId)` instead of `guard`. In this Next.js
- * application, remove `clerkMiddleware` from middleware.ts as well, because otherwise it would verify each request a second
- * time.
+ * application, also remove `clerkMiddleware` from middleware.ts. Otherwise, `clerkMiddleware` would verify each request a
+ * second time.
  */
 export function createAuthenticationAdapter(options: {
   readonly secretKey: string;

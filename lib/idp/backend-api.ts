@@ -22,7 +22,7 @@ export interface ProviderPage {
 export const MAX_USERS = 500;
 /** Maximum number of ids in one request. */
 const MAX_IDS = 100;
-/** Maximum length of a query string. Servers reject URLs that are much longer. */
+/** Maximum length of a query string, in characters. Servers reject URLs that are much longer. */
 const MAX_QUERY_LENGTH = 6_000;
 
 /** Message of the error for a 401: the key belongs to no instance, or was revoked. */
@@ -130,7 +130,7 @@ const idsQuery = (ids: readonly string[]) =>
 
 /**
  * Returns the provider's users with these ids. Omits ids that do not exist at the provider. Splits the ids into several
- * requests if they exceed the limits of the API. Throws the errors of `backendApiGet`.
+ * requests if they exceed `MAX_IDS` or `MAX_QUERY_LENGTH`. Throws the errors of `backendApiGet`.
  */
 export async function listUsersById(ids: readonly string[]): Promise<ProviderUser[]> {
   if (ids.length === 0) return [];

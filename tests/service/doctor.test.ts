@@ -556,7 +556,13 @@ const cases: readonly Case[] = [
   [
     'the deployed service has another signing secret',
     { IDP_WEBHOOK_SIGNING_SECRET: OTHER_SECRET },
-    [['failure', 'service webhook', 'rejects an event that is signed with this signing secret']],
+    [
+      [
+        'failure',
+        'service webhook',
+        'rejects an event that is signed with the signing secret of this environment',
+      ],
+    ],
     service.url,
   ],
   [
@@ -570,7 +576,7 @@ const cases: readonly Case[] = [
     'another service accepts every request',
     {},
     [
-      ['warning', 'service ready', 'ready, but its cache does not respond'],
+      ['warning', 'service ready', 'ready, but the cache of the service does not respond'],
       ['failure', 'service guard', 'gets a 200 instead of a 401'],
       ['failure', 'service forgery', 'gets a 200 instead of a 400'],
       ['failure', 'service unknown path', 'gets a 200 instead of a 404'],
@@ -582,7 +588,7 @@ const cases: readonly Case[] = [
     'the deployed service has no database',
     {},
     [
-      ['failure', 'service ready', 'its database does not respond'],
+      ['failure', 'service ready', 'the database of the service does not respond'],
       ['failure', 'service guard', 'gets a 503 instead of a 401'],
       ['failure', 'service webhook', 'a signed event gets a 503'],
       ['failure', 'service forgery', 'gets a 503 instead of a 400'],
