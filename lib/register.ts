@@ -13,16 +13,16 @@ export interface Registration {
   readonly created: boolean;
 }
 
-/** Returns the result of a registration for the log. The link of a `forgotten` user was deleted by an operator. */
+/** Returns the word for the result of a registration in logs and telemetry. `forgotten`: an operator has deleted the user. */
 export const outcomeOf = (registration: Registration | undefined): 'created' | 'existing' | 'forgotten' => {
   if (registration === undefined) return 'forgotten';
   return registration.created ? 'created' : 'existing';
 };
 
 /**
- * Time limit of a whole registration. The timeouts of its statements are not enough, because they add up. The deadline leaves
- * time for a database that has to wake up. Together with the 500 ms of a cache call, it is below the 9 s that a shutdown may
- * take and the 15 s after which the sender of a webhook stops waiting.
+ * Time limit of a whole registration. The timeouts of the single statements are not enough, because they add up. The limit
+ * leaves time for a database that has to wake up. The sum of the limit and the 500 ms of a cache call is below the 9 s that a
+ * shutdown may take, and below the 15 s after which the sender of a webhook stops waiting.
  */
 const DEADLINE_MS = 8_000;
 
@@ -60,10 +60,11 @@ const sharedLink = singleFlight(link);
  * which the user's own session token was issued, in seconds since 1970. A token that was issued after the deletion links the
  * user again. A call without `issuedAt` does not link the user again.
  *
- * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement for
- * an existing user, two for a new user, three if it loses a race, and four if the user is forgotten. Concurrent calls for a
- * user in one process share the result or the error. Under load, one statement looks up many users. Rejects after 8 s or with
- * the error of the database. A rejected call can be repeated, because each statement is atomic.
+ * The unique key prevents a second link, even in a race between processes and at any isolation level. A registration runs one
+ * statement for an existing user, two for a new user, three if another process creates the link in the meantime, and four if
+ * the user is forgotten. Concurrent calls for a user in one process share the result or the error. Under load, one statement
+ * looks up many users. Rejects with the error of the database, or if a registration takes longer than 8 s. A rejected call can
+ * be repeated, because each statement is atomic.
  */
 export function registerByIdentityProviderUserId(
   identityProviderUserId: string,

@@ -1,9 +1,9 @@
 import type { UnauthenticatedReason } from '../errors/unauthenticated-reason';
 
 /**
- * Maps reasons for which the SDK's middleware rejects a credential to reasons of this service. A reason that is not listed
- * becomes `not-verified`. In that case, the SDK failed or had no keys, or a later version of the SDK added the reason.
- * tests/unit/sdk-reasons.test.ts compares this list with the enumerations of the installed SDK.
+ * Reasons of this service, by the reason for which the SDK's middleware rejects a credential. A reason of the SDK that is not
+ * listed becomes `not-verified`. Examples are an error of the SDK, missing keys, and a reason that a later version of the SDK
+ * adds. tests/unit/sdk-reasons.test.ts compares this list with the enumerations of the installed SDK.
  */
 const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['token-invalid', 'malformed'],
@@ -33,7 +33,9 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
 /** The SDK's reasons that `MEANINGS` lists. */
 export const SDK_REASONS = [...MEANINGS.keys()];
 
-/** Suffix of a reason that states why the SDK did not renew the session. The reasons in `MEANINGS` do not have it. */
+/**
+ * Suffix that the SDK adds to a reason to state why it did not renew the session. `MEANINGS` lists reasons without the suffix.
+ */
 const REFRESH = /-refresh-.*$/;
 
 /** Converts a reason of the SDK to a reason of this service. */
