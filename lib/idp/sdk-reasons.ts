@@ -34,7 +34,7 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
 export const SDK_REASONS = [...MEANINGS.keys()];
 
 /** Suffix that states why the SDK did not renew a session. It is removed, because API requests never allow a renewal. */
-const REFRESH = /-refresh-.*$/;
+const REFRESH = /-refresh-.*/;
 
 /** Converts a reason of the SDK to a reason of this service. */
 export const reasonOfSdk = (word: string): UnauthenticatedReason =>
