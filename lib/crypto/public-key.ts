@@ -14,7 +14,7 @@ const REMEDY =
 function decodePem(pem: string): Buffer | undefined {
   const plain = pem
     .replace(/^(["'])([\s\S]*)\1$/, '$2')
-    .replaceAll(/\\[nr]/g, '\n')
+    .replaceAll(/\\[nr]/g, '')
     .trim();
   const framed = /^(?:-----BEGIN [A-Z ]+-----)?([A-Za-z0-9+/=\s]+)(?:-----END [A-Z ]+-----)?$/.exec(plain);
   if (framed?.[1] === undefined) return undefined;

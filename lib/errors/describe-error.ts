@@ -19,8 +19,8 @@ function framesOf({ stack = '', message }: Error): string[] {
   const start = stack.indexOf(message);
   // If the message was changed after the stack was created, the end of the old message in the stack is unknown.
   if (start === -1) return [];
-  const lines = stack.slice(start + message.length).match(/^ +at .*/gm) ?? [];
-  return lines.slice(0, 6).map((line) => line.trim());
+  const lines = [...stack.slice(start + message.length).matchAll(/^ +at .*/gm)];
+  return lines.slice(0, 6).map(([line]) => line.trim());
 }
 
 const WORDS = /^[A-Za-z ,.'-]{1,100}$/;

@@ -20,17 +20,11 @@ export function createAuthenticationAdapter(options: {
   readonly authorizedParties?: string[];
   readonly apiUrl?: string;
 }): AuthenticationPort {
-  const { jwtKey, authorizedParties } = options;
   const client = createClerkClient({ ...options, telemetry: { disabled: true } });
   return {
     async authenticate(request) {
-      const settings = {
-        acceptsToken: 'session_token' as const,
-        ...(jwtKey ? { jwtKey } : {}),
-        ...(authorizedParties ? { authorizedParties } : {}),
-      };
       // The SDK throws for some malformed credentials.
-      const state = await client.authenticateRequest(request, settings).catch(() => undefined);
+      const state = await client.authenticateRequest(request, options).catch(() => undefined);
       const auth = state?.toAuth();
       const verdict = auth && sessionUserOf(auth);
       if (verdict?.user === undefined) return { isAuthenticated: false };

@@ -36,7 +36,7 @@ async function headersForRoute(
   const headers = stripSdkHeaders(request.headers);
   const isSessionless = SESSIONLESS.test(request.nextUrl.pathname);
   const { credential, rejectionReason } = isSessionless
-    ? { credential: undefined, rejectionReason: undefined }
+    ? { credential: undefined }
     : extractCredential({ method: request.method, headers }, authorizedParties);
   const state = await authenticate(request, event, credential).catch((error: unknown) => {
     // Webhooks and health checks work without the SDK. A guard on these paths finds no auth state and responds with 401.

@@ -52,9 +52,8 @@ const SDK_COOKIE_PREFIX = '__';
  * drops all cookies after the first 180.
  */
 function limitCookies(headers: Headers): void {
-  const given = headers.get('cookie') ?? '';
-  if (given.split(';').length <= MAX_COOKIES) return;
   const cookies = parseCookies(headers);
+  if (cookies.length <= MAX_COOKIES) return;
   const isOfSdk = ({ name }: Cookie) => name.startsWith(SDK_COOKIE_PREFIX);
   const ordered = [...cookies.filter(isOfSdk), ...cookies.filter((cookie) => !isOfSdk(cookie))];
   headers.set('cookie', cookieHeader(ordered.slice(0, MAX_COOKIES)));

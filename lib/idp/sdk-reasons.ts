@@ -36,7 +36,7 @@ export const SDK_REASONS = [...MEANINGS.keys()];
 /**
  * Suffix that the SDK adds to a reason to state why it did not renew the session. `MEANINGS` lists reasons without the suffix.
  */
-const REFRESH = /-refresh-.*$/;
+const REFRESH = /-refresh-.*/;
 
 /** Converts a reason of the SDK to a reason of this service. */
 export const reasonOfSdk = (word: string): UnauthenticatedReason =>

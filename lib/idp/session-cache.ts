@@ -22,8 +22,7 @@ export interface SessionCache {
   set(credential: NonNullable<Credential>, session: VerifiedSession): void;
 }
 
-const keyOf = ({ header, value }: NonNullable<Credential>) =>
-  hash('sha256', JSON.stringify([header, value]), 'base64');
+const keyOf = ({ header, value }: NonNullable<Credential>) => hash('sha256', JSON.stringify([header, value]));
 
 /**
  * Creates a cache of verified sessions. With a cached session, the SDK does not verify the same credential again.
@@ -59,7 +58,7 @@ export function sessionCache(): SessionCache {
       // If the cookies contain several tokens, the SDK chooses one of them for each request, so the result is not cached.
       if (credential.token === undefined) return;
       const ttl = Math.min(timesOf(credential.token).exp * 1000 - Date.now(), MAX_AGE_MS);
-      if (ttl >= 1) sessions.set(keyOf(credential), session, { ttl });
+      if (ttl > 0) sessions.set(keyOf(credential), session, { ttl });
     },
   };
 }

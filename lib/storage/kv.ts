@@ -48,7 +48,7 @@ function rejectionIn(body: string): Error | undefined {
 function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise<string> {
   const target = new URL(`${url.replace(/\/$/, '')}/pipeline`);
   const { Agent, request: open } = target.protocol === 'https:' ? https : http;
-  const agent = new Agent({ keepAlive: true, maxSockets: MAX_CONNECTIONS, scheduling: 'lifo' });
+  const agent = new Agent({ keepAlive: true, maxSockets: MAX_CONNECTIONS });
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
 
   return (body) => {

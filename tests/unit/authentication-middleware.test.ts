@@ -407,6 +407,12 @@ describe('Pages', () => {
     expect(seenBy(sdk).slice(1)).toEqual([signedOutPage]);
   });
 
+  test('A page receives the cookies of the application whose names only contain the name of an SDK cookie', async () => {
+    const cookie = 'my__session=a; my__clerk_handshake=b';
+    const { route } = await setUp().pass(get({ cookie }, '/account'));
+    expect(route.get('cookie')).toBe(cookie);
+  });
+
   test('The SDK receives no malformed handshake or session token on a page', async () => {
     const odd = `${encoded({ alg: 'RS256', typ: 'JWT', kid: 'a\nb' })}.${encoded({})}.x`;
     const cookie = `__clerk_handshake=${odd}; __session=a.b.c==; __session_x=a.b; __clerk_handshake_nonce=y; __client_uat=1`;
@@ -452,7 +458,7 @@ describe('Limit of 180 cookies', () => {
   test.each(['/users/v1/me', '/account', '/unknown'])(
     'A request to %s keeps 180 cookies unchanged',
     async (path) => {
-      const cookie = own(180).join('; ');
+      const cookie = [...own(179), `__session=${sessionToken()}`].join('; ');
       expect((await setUp().pass(get({ cookie }, path))).route.get('cookie')).toBe(cookie);
     },
   );
@@ -461,7 +467,7 @@ describe('Limit of 180 cookies', () => {
     "A request to %s with more than 180 cookies keeps the SDK's cookies and the first of the other cookies",
     async (path) => {
       const token = sessionToken();
-      const cookie = [...own(1_900), `__session=${token}`, '__client_uat=1'].join('; ');
+      const cookie = [`__session=${token}`, ...own(1_900), '__client_uat=1'].join('; ');
       const { route } = await setUp().pass(get({ cookie }, path));
       expect(route.get('cookie')?.split('; ')).toEqual([`__session=${token}`, '__client_uat=1', ...own(178)]);
     },
@@ -487,7 +493,7 @@ test.each(['/users/v1/me', '/webhooks/idp/v1/user-created', '/health/alive', '/a
   async (path) => {
     const { pass } = setUp();
     const statusWith = async (count: number) =>
-      (await pass(get({}, `${path}?${'a=b&'.repeat(count)}`))).status;
+      (await pass(get({}, `${path}?${'&a=b'.repeat(count)}`))).status;
     expect(await statusWith(100)).toBe(200);
     expect(await statusWith(101)).toBe(400);
   },
@@ -583,6 +589,12 @@ describe('The auth state of an API request', () => {
     const headers = bearer(sessionToken());
     for (let request = 0; request < 2; request += 1) await pass(get(headers));
     expect(sdk).toHaveBeenCalledTimes(2);
+  });
+
+  test('A route receives no reason for a verified session', async () => {
+    const { route, state } = await setUp().pass(get(bearer(sessionToken())));
+    expect(state[0]).toBe('signed-in');
+    expect(route.has('x-identity-link-reason')).toBe(false);
   });
 
   test('A user that the SDK reports with the status signed-out is ignored and not cached', async () => {

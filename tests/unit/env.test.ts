@@ -249,6 +249,16 @@ describe('The environment', () => {
       ['a PEM before other text', 'is not a public key in PEM format', `${key}#end`],
       ['a PEM in quotes that differ', 'is not a public key in PEM format', `"${key}'`],
       [
+        'a PEM with a quote before its body',
+        'is not a public key in PEM format',
+        `-----BEGIN PUBLIC KEY-----"${body}-----END PUBLIC KEY-----"`,
+      ],
+      [
+        'a PEM with a quote after its body',
+        'is not a public key in PEM format',
+        `"-----BEGIN PUBLIC KEY-----${body}"-----END PUBLIC KEY-----`,
+      ],
+      [
         'a damaged private key',
         'is a private key',
         '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----',

@@ -58,6 +58,7 @@ test.each([
   ['Bearer eyJh.eyJz.', 'malformed'],
   ['', 'malformed'],
   [`Bearer${TOKEN}`, 'malformed'],
+  [`Bearer x ${TOKEN}`, 'malformed'],
   ['Basic YTpi', 'absent'],
   ['Digest  a b', 'absent'],
 ])('extractCredential() reads the authorization header %j as: %s', (authorization, expected) => {
@@ -87,12 +88,16 @@ test.each([
   },
 );
 
-test.each(['', `__sessions=${TOKEN}`, `x__session=${TOKEN}`, '__session=', '__client_uat=1'])(
-  'The cookies %j contain no session',
-  (given) => {
-    expect(extract({ cookie: given })).toEqual({ credential: undefined });
-  },
-);
+test.each([
+  '',
+  `__sessions=${TOKEN}`,
+  `x__session=${TOKEN}`,
+  `__client_uat___session=${TOKEN}`,
+  '__session=',
+  '__client_uat=1',
+])('The cookies %j contain no session, and a request from another site may have them', (given) => {
+  expect(extract({ cookie: given, 'sec-fetch-site': 'cross-site' })).toEqual({ credential: undefined });
+});
 
 test('parseCookies() trims names and values, and keeps equals signs of a value', () => {
   expect(parseCookies(new Headers({ cookie: ' a = b=c ;d' }))).toEqual([

@@ -1,11 +1,14 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { ClientRequest, createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { VercelKV } from '@vercel/kv';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { kvRequester } from '#lib/storage/kv';
+import { log } from '#lib/log';
+import { kvRequester, withKv } from '#lib/storage/kv';
 import { listen } from '../../dev/system/listen';
+import { BUILD_TIME_VALUES } from '../harness/build';
 
 const TIMEOUT_MS = 500;
 
@@ -50,6 +53,18 @@ afterEach(async () => {
 
 /** Waits for one event loop iteration. */
 const nextIteration = () => new Promise(setImmediate);
+/** Makes the connection of the next request fail with this code, immediately or when the response starts. */
+function breakNextRequest(code: string, when: 'immediately' | 'response' = 'immediately'): void {
+  const onStart = (message: unknown) => {
+    unsubscribe('http.client.request.start', onStart);
+    const request = Reflect.get(Object(message), 'request');
+    if (!(request instanceof ClientRequest)) throw new Error('The message contains no request');
+    const fail = () => request.socket?.destroy(Object.assign(new Error(code), { code }));
+    if (when === 'response') request.once('response', fail);
+    else fail();
+  };
+  subscribe('http.client.request.start', onStart);
+}
 /** Returns the number of connections that the requests used. */
 const sockets = () => new Set(arrivals.map(({ request }) => request.socket)).size;
 
@@ -78,11 +93,13 @@ test.each(['123', 'true', 'null', '"quoted"', '{"a":1}', '', 'ünïcode ☃', 'O
   },
 );
 
-test('The KV client returns null and lists unchanged', async () => {
+test('The KV client returns null and lists unchanged, and a hash as an object', async () => {
   respond = ({ response }) => response.end('[{"result":null}]');
   expect(await kv.get('absent')).toBeNull();
   respond = ({ response }) => response.end('[{"result":["a",1]}]');
   expect(await kv.get('list')).toEqual(['a', 1]);
+  respond = ({ response }) => response.end('[{"result":["field","value"]}]');
+  expect(await kv.hgetall('hash')).toEqual({ field: 'value' });
 });
 
 test('A failed command does not affect the other commands of the request', async () => {
@@ -152,6 +169,11 @@ describe('Invalid responses', () => {
       ({ response }) => response.end(`[{"result":"${'x'.repeat(1024 * 1024)}"}]`),
       { message: 'KV response is too long' },
     ],
+    [
+      'the end of the connection',
+      ({ request, response }) => response.write('[{"resu', () => request.socket.destroy()),
+      { message: 'aborted' },
+    ],
   ])('The error of an invalid response names the problem: %s', async (_problem, behave, error) => {
     respond = behave;
     await expect(kv.get('key')).rejects.toMatchObject(error);
@@ -179,6 +201,11 @@ describe('A store that does not respond', () => {
   test.each<[string, (arrival: Arrival) => void]>([
     ['no response', () => undefined],
     ['an incomplete response', ({ response }) => response.write('[{"result":')],
+    [
+      'another protocol instead of a response',
+      ({ request }) =>
+        request.socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+    ],
   ])('A call of the KV client rejects after 500 ms and is not retried: %s', async (_what, behave) => {
     respond = behave;
     const ended = vi.fn();
@@ -291,10 +318,38 @@ describe('Keep-alive connections', () => {
 
   test('A call on a reused connection is not retried if its response has started', async () => {
     await kv.get('key');
-    respond = ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy());
-    await expect(kv.get('key')).rejects.toThrow();
+    respond = ({ response }) => response.write('[{"resu');
+    breakNextRequest('ECONNRESET', 'response');
+    await expect(kv.get('key')).rejects.toThrow('ECONNRESET');
+    respond = echo;
+    expect(await kv.get('later')).toBe('later');
+    expect(arrivals).toHaveLength(3);
+  });
+
+  test('A call on a reused connection is not retried after a response that is not HTTP', async () => {
+    await kv.get('key');
+    respond = ({ request }) => request.socket.end('not HTTP\r\n\r\n');
+    await expect(kv.get('key')).rejects.toThrow('Parse Error');
     expect(arrivals).toHaveLength(2);
   });
+
+  test('A call on a reused connection is sent again if the system reports a broken pipe', async () => {
+    await kv.get('key');
+    breakNextRequest('EPIPE');
+    expect(await kv.get('key')).toBe('key');
+    expect(sockets(), 'a second connection').toBe(2);
+  });
+});
+
+test('Without telemetry, withKv() logs an outage and passes the error of the store through', async () => {
+  for (const [name, value] of Object.entries(BUILD_TIME_VALUES)) vi.stubEnv(name, value);
+  const warn = vi.spyOn(log, 'warn').mockReturnValue();
+  for (let call = 0; call < 5; call += 1)
+    await expect(withKv(() => Promise.reject(new Error('failed by a test')))).rejects.toThrow(
+      'failed by a test',
+    );
+  expect(warn).toHaveBeenCalledExactlyOnceWith({ error: expect.anything() }, 'cache skipped');
+  vi.unstubAllEnvs();
 });
 
 test('With an invalid URL, a call rejects, and its timeout causes no uncaught exception', async () => {

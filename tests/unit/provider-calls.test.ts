@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { TransientError } from '#lib/concurrency/retry';
 import { parseEnvironment, setEnvironment } from '#lib/env';
 import { foreignParty, isForeignParty, namesForeignParty } from '#lib/idp/authorized-party';
-import { countUsers, listUsers, listUsersById, SECRET_KEY_REJECTED } from '#lib/idp/backend-api';
+import { countUsers, listUsers, listUsersById } from '#lib/idp/backend-api';
 import { browserSettings, mailsOnConsole } from '#lib/idp/browser-settings';
 import { isKey, keysOfPublishableKey, keysOfSecretKey } from '#lib/idp/instance-keys';
 import { BUILD_TIME_VALUES } from '../harness/build';
@@ -54,7 +54,7 @@ test.each([[{}], [{ keys: 'none' }], [{ keys: [{ kid: 'ins_1' }] }]])(
 
 test('The error after a 401 says that the provider rejects the secret key', async () => {
   respond({ errors: [{ code: 'clerk_key_invalid' }] }, 401);
-  await expect(countUsers()).rejects.toThrow(SECRET_KEY_REJECTED);
+  await expect(countUsers()).rejects.toThrow('The identity provider rejects IDP_SECRET_KEY');
 });
 
 test.each([
@@ -200,6 +200,9 @@ test('listUsersById() sends long ids in several requests, because servers limit 
   expect(requests()).toHaveLength(2);
   await listUsersById(['x'.repeat(7_000)]);
   expect(requests()).toHaveLength(3);
+  const parameters = 'limit=100&user_id=%2B&user_id=%2B';
+  await listUsersById(['x', 'y'.repeat(6_000 - parameters.length - 1)]);
+  expect(requests()).toHaveLength(4);
 });
 
 test('keysOfPublishableKey() requests the keys from CLERK_FAPI_URL if it is set, and otherwise from the address in the publishable key', async () => {

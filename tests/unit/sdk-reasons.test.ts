@@ -28,6 +28,17 @@ test('Each mapped reason exists in the installed SDK or is listed here as a reas
   expect(LATER.map(reasonOfSdk)).toEqual(['wrong-key']);
 });
 
+test('Each mapped reason becomes a reason of a 401 other than not-verified', () => {
+  const reasons = UNAUTHENTICATED_REASONS.filter((reason) => reason !== 'not-verified');
+  expect(SDK_REASONS).toContain('token-invalid');
+  expect(SDK_REASONS.filter((reason) => !reasons.some((each) => each === reasonOfSdk(reason)))).toEqual([]);
+});
+
+test('The reason of an expired session does not depend on why the SDK did not renew it', () => {
+  for (const suffix of ['', '-refresh-', '-refresh-non-eligible-no-refresh-cookie'])
+    expect(reasonOfSdk(`session-token-expired${suffix}`)).toBe('expired');
+});
+
 test.each(['', 'a-word-of-a-later-version', '__proto__'])(
   'reasonOfSdk() returns not-verified for an unknown reason of the SDK: %j',
   (reason) => {

@@ -87,16 +87,22 @@ test('If a request has several session cookies, the first one determines the use
 });
 
 test.each([
-  ['An OAuth token', 'user_oauth', {}, { typ: 'at+jwt' }],
-  ['A machine token', 'mch_machine', {}, {}],
-  ['The token of a pending session', 'user_pending', { sts: 'pending' }, {}],
-  ['A token with an invalid user id', 'a\0b', {}, {}],
-  ['An OIDC ID token', 'user_1', { sid: undefined, aud: 'client_1' }, {}],
-  ['A token with a user id that is not valid Unicode', '\ud800', {}, {}],
-])('%s is rejected each time it is sent', async (_what, sub, claims, header) => {
-  const odd = token(sub, claims, header);
-  for (const [, as] of [...KINDS, ...KINDS]) expect(await userOf(as(odd))).toBe(401);
-});
+  ['An OAuth token', 'malformed', 'user_oauth', {}, { typ: 'at+jwt' }],
+  ['A machine token', 'malformed', 'mch_machine', {}, {}],
+  ['The token of a pending session', 'pending-session', 'user_pending', { sts: 'pending' }, {}],
+  ['A token with an invalid user id', 'no-user-id', 'a\0b', {}, {}],
+  ['An OIDC ID token', 'malformed', 'user_1', { sid: undefined, aud: 'client_1' }, {}],
+  ['A token with a user id that is not valid Unicode', 'no-user-id', '\ud800', {}, {}],
+])(
+  '%s is rejected each time it is sent, and the log has the reason %s',
+  async (_what, reason, sub, claims, header) => {
+    const odd = token(sub, claims, header);
+    for (const [, as] of [...KINDS, ...KINDS]) {
+      expect(await userOf(as(odd))).toBe(401);
+      expect(log.info).toHaveBeenLastCalledWith(expect.objectContaining({ reason }), 'request');
+    }
+  },
+);
 
 test('A client cannot select the user with request headers', async () => {
   const forged = {
@@ -109,6 +115,11 @@ test('A client cannot select the user with request headers', async () => {
 });
 
 const session = { isAuthenticated: true, userId: 'user_1', sessionId: 'sess_1' };
+
+test('The issue time of a session without claims is undefined', () => {
+  const verdict = sessionUserOf(session);
+  expect(verdict.user === undefined ? verdict : verdict.issuedAt()).toBeUndefined();
+});
 
 test.each([
   ['the user for a session', session, { user: 'user_1', issuedAt: expect.any(Function) }],
