@@ -57,8 +57,8 @@ async function verify(): Promise<void> {
   const password = randomBytes(24).toString('hex');
   const { username, statements } = readRole(password);
   const dependencies = await startDependencies({
-    // The build applies the migrations, so the database must be empty. `template1` is an empty template.
-    server: { ...server, template: 'template1' },
+    // The build applies the migrations, so the database must be empty. `template0` is an empty template.
+    server: { ...server, template: 'template0' },
     databaseUrl: ({ url }) => Object.assign(new URL(url), { username, password }).href,
     keys: 'live',
     // An empty value unsets a variable. A deployment does not set these variables of the local stack.
