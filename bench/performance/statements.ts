@@ -4,12 +4,12 @@ import { PrismaClient } from '#lib/generated/prisma/client';
 import { type Figures, spreadOf } from './figures';
 import type { Fixtures } from './fixtures';
 
-/** Sequential calls of a statement in one round. */
+/** Number of sequential calls of a statement in one round. */
 const CALLS = 500;
 
 /**
- * Statements of a registration, from lib/linking/links.ts. `INSERT` has NULL as the issue time of the session token, as in a
- * registration without a session token.
+ * Statements of a registration, from lib/linking/links.ts. `INSERT` passes NULL as the time at which the session token
+ * was issued, as in a registration without a session token.
  */
 export const LOOK_UP = `SELECT identity_provider_user_id AS "user", id FROM public.users
     WHERE identity_provider_user_id = ANY ($1::text[])
@@ -23,7 +23,7 @@ export const INSERT = `INSERT INTO public.users (id, identity_provider_user_id)
 const PRISMA_INSERT =
   'INSERT INTO users (id, identity_provider_user_id) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id';
 
-/** Returns the CPU time of this process per sequential call. */
+/** Makes sequential calls and returns the CPU time of this process per call, in microseconds. */
 async function cpuMicrosecondsPerCall(call: (index: number) => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage();
   for (let index = 0; index < CALLS; index += 1) await call(index);
@@ -32,8 +32,8 @@ async function cpuMicrosecondsPerCall(call: (index: number) => Promise<unknown>)
 }
 
 /**
- * Measures the client CPU time of the statements of a registration and of the insert statement that Prisma generates. Runs
- * each of them through the pg pool and through Prisma.
+ * Measures the CPU time that this process, as the database client, needs for each statement of a registration and for the
+ * insert statement that Prisma generates. Runs each statement through the pg pool and through Prisma.
  */
 export async function measureStatements(
   { databaseUrl }: Fixtures,

@@ -65,10 +65,10 @@ function breakNextRequest(code: string, when: 'immediately' | 'response' = 'imme
   };
   subscribe('http.client.request.start', onStart);
 }
-/** Returns the number of connections that the requests used. */
+/** Returns the number of connections that the requests have used so far. */
 const sockets = () => new Set(arrivals.map(({ request }) => request.socket)).size;
 
-test('Commands of one event loop iteration share one authorized request, and each gets its own result', async () => {
+test('Commands of one event loop iteration share one authorized request, and each command gets its own result', async () => {
   expect(await Promise.all([kv.get('one'), kv.get('two'), kv.set('key', 'three', { ex: 600 })])).toEqual([
     'one',
     'two',
@@ -102,7 +102,7 @@ test('The KV client returns null and lists unchanged, and a hash as an object', 
   expect(await kv.hgetall('hash')).toEqual({ field: 'value' });
 });
 
-test('A failed command does not affect the other commands of the request', async () => {
+test('A failed command rejects with the error of the KV store and does not affect the other commands of the request', async () => {
   respond = ({ response }) => response.end('[{"error":"WRONGTYPE of that key"},{"result":"two"}]');
   const [one, two] = await Promise.allSettled([kv.get('one'), kv.get('two')]);
   expect(one).toMatchObject({ reason: { message: expect.stringContaining('WRONGTYPE of that key') } });
@@ -111,9 +111,9 @@ test('A failed command does not affect the other commands of the request', async
 
 describe('Invalid responses', () => {
   test.each<[string, (arrival: Arrival) => void]>([
-    ['500', ({ response }) => response.writeHead(500).end('internal error')],
-    ['503 with a well-formed body', ({ response }) => response.writeHead(503).end('[{"result":"x"}]')],
-    ['401', ({ response }) => response.writeHead(401).end('{"error":"WRONGPASS"}')],
+    ['status 500', ({ response }) => response.writeHead(500).end('internal error')],
+    ['status 503 with a well-formed body', ({ response }) => response.writeHead(503).end('[{"result":"x"}]')],
+    ['status 401', ({ response }) => response.writeHead(401).end('{"error":"WRONGPASS"}')],
     ['a body that is not JSON', ({ response }) => response.end('<html>')],
     ['an object instead of a list', ({ response }) => response.end('{"result":"x"}')],
     ['too few results', ({ response }) => response.end('[]')],
@@ -133,7 +133,7 @@ describe('Invalid responses', () => {
       ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy()),
     ],
   ])(
-    'A call of the KV client rejects and is not retried after an invalid response: %s',
+    'A call of the KV client rejects and is not retried after an invalid or missing response: %s',
     async (_what, behave) => {
       respond = behave;
       await expect(kv.get('key')).rejects.toThrow();
@@ -142,7 +142,7 @@ describe('Invalid responses', () => {
   );
 
   test.each([200, 400, 429])(
-    'If the store rejects a request with %i, the cause of the error has the message of the store',
+    'If the KV store sends one error for the whole request with the status %i, the cause of the rejection contains this error',
     async (status) => {
       respond = ({ response }) =>
         response.writeHead(status).end('{"error":"ERR max requests limit exceeded"}');
@@ -165,7 +165,7 @@ describe('Invalid responses', () => {
       { message: 'KV store sent a different number of results' },
     ],
     [
-      'the length',
+      'the length of the body',
       ({ response }) => response.end(`[{"result":"${'x'.repeat(1024 * 1024)}"}]`),
       { message: 'KV response is too long' },
     ],
@@ -220,7 +220,7 @@ describe('A store that does not respond', () => {
     expect(arrivals).toHaveLength(1);
   });
 
-  test('The timeout of a call closes its connection, so that the store stops processing the call', async () => {
+  test('If a call of the KV client times out, the client closes the connection of the call', async () => {
     respond = () => undefined;
     const call = kv.get('key').catch((error: Error) => error.message);
     while (arrivals.length === 0) await nextIteration();
@@ -230,12 +230,12 @@ describe('A store that does not respond', () => {
     await closed;
   });
 
-  test('The KV client has no timer after a response', async () => {
+  test('The KV client clears the timer of a call after the response', async () => {
     await kv.get('key');
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('The timeout of a call also closes the idle connections, because they may be broken too', async () => {
+  test('If a call of the KV client times out, the client also closes its idle connections', async () => {
     await Promise.all([kv.get('one'), nextIteration().then(() => kv.get('two'))]);
     await nextIteration();
     respond = () => undefined;
@@ -251,12 +251,12 @@ describe('A store that does not respond', () => {
 });
 
 describe('Keep-alive connections', () => {
-  test('Sequential calls use the same connection', async () => {
+  test('Sequential calls of the KV client use the same connection', async () => {
     for (let call = 0; call < 5; call += 1) await kv.get('key');
     expect(sockets()).toBe(1);
   });
 
-  test('A call succeeds even if the store has closed several idle connections', async () => {
+  test('A call of the KV client succeeds even if the KV store has closed several idle connections', async () => {
     await Promise.all([
       kv.get('one'),
       nextIteration().then(() => kv.get('two')),
@@ -272,7 +272,7 @@ describe('Keep-alive connections', () => {
     expect(sockets()).toBe(before + 1);
   });
 
-  test('A call on a reused connection is sent again if the store closes the connection instead of responding', async () => {
+  test('The KV client sends a call on a reused connection again if the KV store closes the connection before it responds', async () => {
     await kv.get('key');
     respond = ({ request }) => {
       respond = echo;
@@ -282,7 +282,7 @@ describe('Keep-alive connections', () => {
     expect(arrivals).toHaveLength(3);
   });
 
-  test('A call that was sent again is cancelled by its timeout', async () => {
+  test('If a call that the KV client has sent again times out, the client closes the connection of the second request', async () => {
     await kv.get('key');
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     respond = ({ request }) => {
@@ -297,7 +297,7 @@ describe('Keep-alive connections', () => {
     await closed;
   });
 
-  test('A call uses the connection that was used last, so that the other connections stay idle and close', async () => {
+  test('If several connections are idle, the KV client uses the connection that became idle last', async () => {
     const pending: Arrival[] = [];
     respond = (arrival) => pending.push(arrival);
     const calls = [kv.get('one'), nextIteration().then(() => kv.get('two'))];
@@ -316,7 +316,7 @@ describe('Keep-alive connections', () => {
     }
   });
 
-  test('A call on a reused connection is not retried if its response has started', async () => {
+  test('The KV client does not send a call again if a reused connection fails after the response has started', async () => {
     await kv.get('key');
     respond = ({ response }) => response.write('[{"resu');
     breakNextRequest('ECONNRESET', 'response');
@@ -352,7 +352,7 @@ test('Without telemetry, withKv() logs an outage and passes the error of the sto
   vi.unstubAllEnvs();
 });
 
-test('With an invalid URL, a call rejects, and its timeout causes no uncaught exception', async () => {
+test('With an invalid URL, a call of the KV client rejects, and the timeout of the call causes no uncaught exception', async () => {
   const uncaught: unknown[] = [];
   const note = (error: unknown) => uncaught.push(error);
   process.on('uncaughtException', note);
@@ -364,7 +364,7 @@ test('With an invalid URL, a call rejects, and its timeout causes no uncaught ex
   expect(uncaught).toEqual([]);
 });
 
-test('A command is sent to /pipeline as a POST request with a JSON body and a content length', async () => {
+test('The KV client sends a command to /pipeline as a POST request with a JSON body and the length of the body in bytes', async () => {
   await kv.get('ü');
   const { method, url, headers } = arrivals[0]?.request ?? {};
   expect([method, url]).toEqual(['POST', '/pipeline']);
