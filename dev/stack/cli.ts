@@ -110,7 +110,7 @@ async function backendApi(
   return JSON.parse(text);
 }
 
-/** Runs an operator command with the environment of the application and exits with the same code. */
+/** Runs an operator command with the environment of the application. Then exits with the exit code of the command. */
 async function runOperatorCommand(
   { app, databaseUrl, environment }: StackDetails,
   command: (typeof operatorCommands)[number],

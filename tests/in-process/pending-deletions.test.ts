@@ -24,14 +24,14 @@ const {
 }));
 
 let messages = 0;
-/** Delivers an event of a user to the handler, with the time of the event. */
+/** Delivers an event about a user to the webhook. `timestamp` is the time of the event in milliseconds since 1970. */
 function deliver(type: string, id: unknown, { message = ++messages, timestamp = Date.now() } = {}) {
   const payload = JSON.stringify({ type, data: { id, object: 'user', deleted: true }, timestamp });
   const headers = signatureHeaders(payload, { secret: SIGNING_SECRET, id: `msg_${message}` });
   return receiveWebhook(payload, new Headers(headers), { 'user.deleted': forgetDeletedUser });
 }
 
-/** Ids of the users that the provider has. */
+/** Ids of the users that exist at the identity provider. */
 const atProvider = new Set<string>();
 const requests: string[][] = [];
 const respond = async (input: unknown) => {
@@ -43,7 +43,10 @@ const respond = async (input: unknown) => {
 const provider = vi.spyOn(globalThis, 'fetch').mockImplementation(respond);
 afterAll(() => provider.mockRestore());
 
-/** Runs the deletions that are due. Calls `meanwhile` instead of each pause. Returns the result for each user. */
+/**
+ * Runs the deletions that are due. Returns the result for each user. Between the deletion of a row and the last deletion of
+ * its cache entry, calls `meanwhile` instead of waiting.
+ */
 async function run(meanwhile: () => Promise<unknown> = async () => undefined) {
   const results: Record<string, string> = {};
   for await (const step of forgetDue(30, { seconds: 0 }, meanwhile))
@@ -71,7 +74,7 @@ afterEach(async () => {
   requests.length = 0;
 });
 
-test('A deletion is due 24 hours after the event arrives, and the user keeps its row until then', async () => {
+test('A deletion is due 24 hours after the user.deleted event arrives, and the row of the user exists until then', async () => {
   await registerByIdentityProviderUserId('user_deleted');
   const before = Date.now();
   await deliver('user.deleted', 'user_deleted', { timestamp: 1 });
@@ -83,7 +86,7 @@ test('A deletion is due 24 hours after the event arrives, and the user keeps its
   expect(await deletionDueAt('user_other')).toBeUndefined();
 });
 
-test('A due deletion takes the steps of users:forget, and then is no longer pending', async () => {
+test('A due deletion deletes the row and the cached id, stores that the user is forgotten, and is no longer pending', async () => {
   await linkAndDelete('user_due');
   await kv.engine.call('SET', 'auth:user-id-by-idp:user_due', 'cached');
   expect(await run()).toEqual({ user_due: 'forgotten' });
@@ -92,7 +95,7 @@ test('A due deletion takes the steps of users:forget, and then is no longer pend
   expect([...(await forgottenUntil(['user_due'])).keys()]).toEqual(['user_due']);
 });
 
-test('A repeated delivery changes nothing, and another event of the user starts the holding period again', async () => {
+test('A second delivery of a user.deleted event changes nothing, and another user.deleted event of the user starts the 24 hours again', async () => {
   await deliver('user.deleted', 'user_twice', { message: 7_000 });
   await makeDue();
   const first = await deletionDueAt('user_twice');
@@ -112,7 +115,7 @@ test('A user whose user.created arrives after user.deleted is linked, and is for
   expect(await rowsOf('user_late')).toEqual([]);
 });
 
-test('A user that is not linked is forgotten, so that a late user.created does not link it', async () => {
+test('The due deletion of a user that is not linked stores that the user is forgotten, so that a late user.created does not link the user', async () => {
   await deliver('user.deleted', 'user_never_linked');
   await makeDue();
   expect(await run()).toEqual({ user_never_linked: 'forgotten' });
@@ -138,7 +141,7 @@ test('A user that the provider has again is not deleted, and its deletion is no 
   expect(await pending()).toEqual([]);
 });
 
-test('The deletion of a previous id does not delete the user that users:relink has moved', async () => {
+test('The deletion of a previous id does not delete the user, because users:relink has linked the user to another id', async () => {
   const userId = await linkAndDelete('user_moved');
   await pool.query(`UPDATE users SET identity_provider_user_id = 'user_new_id' WHERE id = $1`, [userId]);
   await pool.query(`INSERT INTO previous_ids VALUES ('user_moved', $1, 'user_new_id', 'run', now())`, [
@@ -165,7 +168,7 @@ test('Without a valid response of the provider, nothing is deleted', async () =>
   }
 });
 
-test('A user stays pending while another table refers to it or an error occurs, and the others are forgotten', async () => {
+test('The deletion of a user stays pending while another table refers to the row or the database fails, and the run forgets the other users', async () => {
   const userId = await linkAndDelete('user_1_referenced');
   await linkAndDelete('user_2_failing');
   await linkAndDelete('user_3');
@@ -191,20 +194,20 @@ test('A user stays pending while another table refers to it or an error occurs, 
   expect(await pending()).toEqual([]);
 });
 
-test('A user whose cached id cannot be deleted stays pending, before and after the deletion of the row', async () => {
+test('The deletion of a user stays pending if the cached id cannot be deleted before or after the row is deleted', async () => {
   await linkAndDelete('user_cached');
   await kv.proxy.treat('refuse');
   expect(await run()).toEqual({ user_cached: 'failed: The cache does not respond. Nothing was deleted.' });
   expect(await rowsOf('user_cached')).toHaveLength(1);
   await kv.proxy.treat('forward');
   await vi.waitFor(async () => {
-    // The circuit breaker may still be open.
+    // The circuit breaker of the cache may still be open after the run above, so that a run fails.
     expect(await run(() => kv.proxy.treat('refuse'))).toEqual({ user_cached: 'uncertain' });
   }, 30_000);
   expect([await rowsOf('user_cached'), await pending()]).toEqual([[], ['user_cached']]);
 });
 
-test('A user that a newer session links during the deletion stays pending until the provider is queried again', async () => {
+test('The deletion of a user that a newer session links again during a run stays pending until the next run queries the provider', async () => {
   await linkAndDelete('user_back');
   const relinked = await run(() => registerByIdentityProviderUserId('user_back', Date.now() / 1000 + 60));
   expect([relinked, await pending()]).toEqual([{ user_back: 'relinked' }, ['user_back']]);
@@ -213,14 +216,14 @@ test('A user that a newer session links during the deletion stays pending until 
   expect(await rowsOf('user_back')).toHaveLength(1);
 });
 
-test('A run that is interrupted before or after a result is continued by the next run', async () => {
+test('The next run continues a run that was interrupted before or after it returned a result', async () => {
   for (const id of ['user_1', 'user_2']) await linkAndDelete(id);
   const interrupted = run(async () => {
     throw new Error('interrupted');
   });
   expect(Object.values(await interrupted)).toEqual(['failed: interrupted', 'failed: interrupted']);
   expect([await rowsOf('user_1'), await pending()]).toEqual([[], ['user_1', 'user_2']]);
-  // The caller stops after the first receipt.
+  // The caller stops after the first result.
   for await (const { result } of forgetDue(30, { seconds: 0 }, async () => undefined)) {
     expect(result).toBe('forgotten');
     break;
@@ -230,7 +233,7 @@ test('A run that is interrupted before or after a result is continued by the nex
   expect(await pending()).toEqual([]);
 });
 
-test('Two runs at the same time forget each user, and neither fails', async () => {
+test('Two concurrent runs both report each user as forgotten, and neither run fails', async () => {
   for (const id of ['user_1', 'user_2', 'user_3']) await linkAndDelete(id);
   const all = { user_1: 'forgotten', user_2: 'forgotten', user_3: 'forgotten' };
   let arrived = 0;
@@ -242,14 +245,14 @@ test('Two runs at the same time forget each user, and neither fails', async () =
   expect(await pending()).toEqual([]);
 });
 
-test('An event that arrives during the deletion keeps the user pending for another holding period', async () => {
+test('A user.deleted event that arrives during the deletion of the user starts the 24 hours again', async () => {
   await linkAndDelete('user_again');
   expect(await run(() => deliver('user.deleted', 'user_again'))).toEqual({ user_again: 'forgotten' });
   expect(await pending()).toEqual(['user_again']);
   expect(await run()).toEqual({});
 });
 
-test('More users than one batch are processed once, each batch with one request to the provider, also if all stay pending', async () => {
+test('A run over more users than fit in one batch processes each user once with one provider request per batch, even if all deletions stay pending', async () => {
   const ids = Array.from({ length: 45 }, (_, index) => `user_${String(index).padStart(2, '0')}`);
   await pool.query(`INSERT INTO pending_deletions SELECT unnest($1::text[]), now() - interval '1 minute'`, [
     ids,
@@ -271,7 +274,7 @@ test('A pending deletion that is cancelled does not delete the user', async () =
   expect(await rowsOf('user_cancelled')).toHaveLength(1);
 });
 
-test('A step has the internal id and a hash that the provider id determines', async () => {
+test('A result of forgetDue() contains the internal id and the first 16 hexadecimal digits of the hash of the provider id', async () => {
   const userId = await linkAndDelete('user_receipt');
   const { value: step } = await forgetDue(30, { seconds: 0 }, async () => undefined).next();
   const { rows } = await pool.query(`SELECT encode(forgotten_user_hash('user_receipt'), 'hex') AS hash`);

@@ -14,7 +14,7 @@ const ISSUES = "return { ok: false, status: 400, message: issues[0]?.message ?? 
 
 const STATE =
   "const state = processState('database', (): { connection?: ReturnType<typeof connect> | undefined } =";
-// The literals are split, because the linter rejects `${` in a string without a template.
+// These string literals are split between `$` and `{`. The linter rejects `${` in a string that is not a template literal.
 const READ =
   'const read = (part: string) => headers.get(`svix-$' +
   '{part}`) ?? headers.get(`webhook-$' +
@@ -33,7 +33,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     file: 'lib/concurrency/batch-loader.ts',
     mutant: 'if (open?.keys === keys) open = undefined; | open?.keys → open.keys',
     reason:
-      'Batches are sent in the order in which they were opened, so `open` is set whenever a batch is sent.',
+      'Only the newest batch clears `open`. Batches are sent in order, so `open` is set until the newest batch is sent.',
   },
   {
     file: 'lib/guard-action.ts',
@@ -53,7 +53,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'lib/storage/database.ts',
     mutant: `${STATE} | 'database' → ""`,
-    reason: 'The name only has to differ from the names of the other states of the process.',
+    reason: 'The name only has to differ from the other names that are passed to `processState`.',
   },
   {
     file: 'lib/crypto/webhook-signature.ts',
@@ -68,7 +68,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'lib/crypto/webhook-signature.ts',
     mutant: "return createSecretKey(secret.replace(/^whsec_/, ''), 'base64'); | /^whsec_/ → /whsec_/",
-    reason: 'A valid secret has no underscore after its prefix.',
+    reason: 'The base64 text of a valid secret contains no underscore, so `whsec_` occurs only at the start.',
   },
   {
     file: 'lib/crypto/public-key.ts',
