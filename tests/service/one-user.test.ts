@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
 import { runCommand, startCommand } from '../harness/commands';
 import { bearer, cookie, deliver, me, now, register, send, tokenFor, userCreated } from '../harness/requests';
@@ -87,6 +88,25 @@ test('The forget command deletes the row and the cached id of a user, and warns 
   expect(stdout).not.toContain('@');
   await ageDeletions();
   expect(await visit(user.id)).not.toBe(userId);
+});
+
+test('The steps of docs/users.md forget a user, and a replayed event does not link the user again', async () => {
+  const [, section = ''] = readFileSync('docs/users.md', 'utf8').split('\n## Forget a user\n');
+  const steps = [...(section.split('\n## ')[0] ?? '').matchAll(/^(\d)\. (.*)/gm)].map(([, , step]) => step);
+  expect(steps).toEqual([
+    expect.stringContaining('Delete the user at the identity provider'),
+    expect.stringContaining('Wait until the session tokens have expired'),
+    expect.stringContaining('Run `npm run users:forget -- <either id>`'),
+  ]);
+  const user = signUp('leaving');
+  const userId = await visit(user.id);
+  const token = tokenFor(idp, user.id, { iat: now() - 100, exp: now() - 40 });
+  idp.deleteUser(user.id);
+  const { exit, stdout } = await forget(userId, '--yes');
+  expect({ exit, stdout }).toEqual({ exit: 0, stdout: expect.not.stringContaining('still has this user') });
+  expect(await deliver(service.url, userCreated(user.id))).toMatchObject({ status: 200 });
+  expect((await me(service.url, token)).status).toBe(401);
+  expect([await database.rowsOf(user.id), await cached(user.id)]).toEqual([[], null]);
 });
 
 test('A request that reads the row of a user before its deletion leaves no cached id', async () => {
