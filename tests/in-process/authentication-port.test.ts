@@ -32,7 +32,7 @@ describe.each([
     ['https://other.example.com', false],
     [undefined, false],
   ])(
-    'With authorized parties, the authentication adapter accepts a token only if its azp is one of them: %s: %s',
+    'If https://app.example.com is the only authorized party, a token with the azp %s leads to isAuthenticated: %s',
     async (azp, isAuthenticated) => {
       const authorizedParties = ['https://app.example.com'];
       const strict = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...jwtKey, authorizedParties });

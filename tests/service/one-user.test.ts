@@ -62,7 +62,7 @@ test('The show command finds a user by the internal or the provider id and print
   expect(byProviderId.stdout).toBe(byInternalId.stdout);
 });
 
-test('The show command reports an unknown user, and a cached id that has no row', async () => {
+test('For an unknown user with a cached id, the show command reports that there is no row and that the cache contains another id', async () => {
   await service.kv.engine.call('SET', key('user_nobody'), '019a0000-0000-7000-8000-000000000000');
   const { exit, stdout } = await show('user_nobody');
   expect(exit).toBe(1);
@@ -109,7 +109,7 @@ test('The steps of docs/users.md forget a user, and a replayed event does not li
   expect([await database.rowsOf(user.id), await cached(user.id)]).toEqual([[], null]);
 });
 
-test('A request that reads the row of a user before its deletion leaves no cached id', async () => {
+test('If a request reads the row of a user before the row is deleted, the deletion still leaves no cached id of the user', async () => {
   const id = 'user_in_a_race';
   const { pid, url } = soleProcess();
   const userId = await visit(id);
@@ -160,7 +160,7 @@ async function queriesHaveEnded(): Promise<boolean> {
   return rows.length === 0;
 }
 
-test('A user that sends a request during the deletion gets a new internal id, and the deletion reports `relinked`', async () => {
+test('A user that sends a newer session token during the deletion gets a new internal id, and the deletion reports `relinked`', async () => {
   const id = 'user_who_comes_back';
   const userId = await visit(id);
   let next = '';
@@ -231,7 +231,7 @@ test('The forget command rejects an id that is the internal id of one user and t
   expect(await database.rowsOf(userId)).toHaveLength(1);
 });
 
-test('An older token, the register route or an event does not link a forgotten user before the remember command runs', async () => {
+test('After the deletion of a user, an older session token, the register route and a webhook event do not link the user until the remember command runs', async () => {
   const id = 'user_to_stay_forgotten';
   const before = tokenFor(idp, id, { iat: now() - 30 });
   const caller = tokenFor(idp, 'user_calling');
@@ -261,7 +261,7 @@ test('An older token, the register route or an event does not link a forgotten u
   expect(await database.rowsOf(id)).toHaveLength(1);
 });
 
-test('The export command prints the same data of a user for the internal id and for the provider id', async () => {
+test('The export command prints the same data of a user for the internal and the provider id, and `forgottenUntil` after the deletion', async () => {
   const { id } = signUp('exported');
   const userId = await visit(id);
   await database.pool.query('INSERT INTO webhook_subjects (id, applied_time) VALUES ($1, 1000), ($2, 1)', [
@@ -309,7 +309,7 @@ const pendingDeletions = async () =>
     ({ id }) => id,
   );
 
-test('The forget command with --due forgets the users whose deletion is due, and prints a receipt for each', async () => {
+test('The forget command with --due forgets the due users except those that the provider still has, and prints a receipt for each due user', async () => {
   const [gone, restored] = [signUp('due'), signUp('restored')];
   const [goneId, restoredId] = [await visit(gone.id), await visit(restored.id)];
   idp.deleteUser(gone.id);
@@ -336,7 +336,7 @@ test('The forget command with --due forgets the users whose deletion is due, and
   });
 });
 
-test('A forget command with --due that is killed in the middle is continued by the next one', async () => {
+test('If a forget command with --due is killed after it has deleted a row, the next such command completes the deletion', async () => {
   const id = 'user_of_a_killed_run';
   await visit(id);
   await scheduleDeletion(id);
@@ -352,7 +352,7 @@ test('A forget command with --due that is killed in the middle is continued by t
   expect(await pendingDeletions()).not.toContain(id);
 });
 
-test('The forget command with --due reports a user that another table refers to, and rejects an id', async () => {
+test('The forget command with --due reports a user that another table refers to as pending, and rejects an id as an argument', async () => {
   const userId = await visit('user_due_with_orders');
   await scheduleDeletion('user_due_with_orders');
   await database.pool.query(`CREATE TABLE orders_kept (user_id UUID NOT NULL REFERENCES users (id));
@@ -373,7 +373,7 @@ test('The forget command with --due reports a user that another table refers to,
   expect(await database.rowsOf('user_due_with_orders')).toHaveLength(1);
 });
 
-test('A pending deletion is shown, exported and cancelled, and ends with the deletion by its id', async () => {
+test('The show and export commands print a pending deletion, and the remember command and a forget command with the id of the user remove it', async () => {
   const id = 'user_with_a_pending_deletion';
   await visit(id);
   await scheduleDeletion(id, `'2099-01-01T00:00Z'`);
