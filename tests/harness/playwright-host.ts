@@ -41,7 +41,7 @@ createServer(async ({ url, headers }, response) => {
 }).listen(Number(env.PORT), '127.0.0.1');
 `;
 
-/** Tests that start in parallel. Each test signs up its own user. */
+/** Tests that sign up one user each, and a test that signs a user in twice. */
 const specification = (signUps: number) => `
 import { expect, test as base } from 'playwright/test';
 import { fixtures, type EmulatorFixtures } from 'clerk-emulator/playwright';
@@ -59,6 +59,16 @@ for (let number = 1; number <= ${signUps}; number += 1) {
     await expect(page.locator('#browser')).toHaveText(id);
   });
 }
+
+test('a user who returns', async ({ context, page, signedInAs }, { workerIndex }) => {
+  const user = await signedInAs({ email: \`worker-\${workerIndex}@example.com\`, password: 'correct horse battery' });
+  await context.clearCookies();
+  await page.goto('/');
+  await expect(page.locator('#server')).toHaveText('signed out');
+  expect(await signedInAs(user)).toEqual(user);
+  await page.goto('/');
+  await expect(page.locator('#server')).toHaveText(user.id);
+});
 `;
 
 const Manifest = z.object({ dependencies: z.record(z.string(), z.string()) });

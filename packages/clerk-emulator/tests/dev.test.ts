@@ -32,7 +32,7 @@ const dev = (program: string) => startCli(['dev', '--', ...node(program)]);
 const PERSISTENT = `setTimeout(() => {}, 300_000);
 for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {});`;
 
-test('The command of dev gets variables with which it calls both APIs and loads clerk-js and its components', async () => {
+test('The command of dev gets the addresses of both APIs and of the browser SDK, and the keys', async () => {
   const program = `
     const { env } = process;
     const status = async (url, headers) => (await fetch(url, { headers })).status;
