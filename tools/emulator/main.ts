@@ -14,7 +14,7 @@ import { killOnExit, waitUntil } from '../../dev/system/processes';
 import { removeStaleFiles } from '../../dev/system/stale-files';
 import { launchBrowser } from '../../tests/harness/browser/chromium';
 import { withoutServiceVariables } from '../../tests/harness/build';
-import { runPlaywrightHost } from '../../tests/harness/playwright-host';
+import { runPlaywrightHost } from '../../tests/harness/playwright-host/host';
 import { type Host, hosts } from './hosts';
 
 /**

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runPlaywrightHost } from '../../harness/playwright-host';
+import { runPlaywrightHost } from '../../harness/playwright-host/host';
 
 test('Two Playwright workers that share an emulator sign up their own users, without a form', async () => {
   const { expected, unexpected, flaky, skipped, report } = await runPlaywrightHost(4);

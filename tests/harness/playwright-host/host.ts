@@ -5,10 +5,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
-import { clerkJsFolder, projectFolder } from '../../dev/stack/settings';
-import { freePort } from '../../dev/system/listen';
-import { killOnExit } from '../../dev/system/processes';
-import { chromiumOptions } from './browser/chromium';
+import { clerkJsFolder, projectFolder } from '../../../dev/stack/settings';
+import { freePort } from '../../../dev/system/listen';
+import { killOnExit } from '../../../dev/system/processes';
+import { chromiumOptions } from '../browser/chromium';
 
 const Report = z.object({
   stats: z.object({ expected: z.number(), unexpected: z.number(), flaky: z.number(), skipped: z.number() }),
@@ -39,36 +39,6 @@ createServer(async ({ url, headers }, response) => {
   response.setHeader('content-type', 'text/html');
   response.end(page(state.toAuth()?.userId ?? 'signed out'));
 }).listen(Number(env.PORT), '127.0.0.1');
-`;
-
-/** Tests that sign up one user each, and a test that signs a user in twice. */
-const specification = (signUps: number) => `
-import { expect, test as base } from 'playwright/test';
-import { fixtures, type EmulatorFixtures } from 'clerk-emulator/playwright';
-
-const test = base.extend<EmulatorFixtures>(fixtures);
-const users = new Set<string>();
-
-for (let number = 1; number <= ${signUps}; number += 1) {
-  test(\`sign-up \${number}\`, async ({ page, signedInAs }) => {
-    const { id } = await signedInAs();
-    expect(users).not.toContain(id);
-    users.add(id);
-    await page.goto('/');
-    await expect(page.locator('#server')).toHaveText(id);
-    await expect(page.locator('#browser')).toHaveText(id);
-  });
-}
-
-test('a user who returns', async ({ context, page, signedInAs }, { workerIndex }) => {
-  const user = await signedInAs({ email: \`worker-\${workerIndex}@example.com\`, password: 'correct horse battery' });
-  await context.clearCookies();
-  await page.goto('/');
-  await expect(page.locator('#server')).toHaveText('signed out');
-  expect(await signedInAs(user)).toEqual(user);
-  await page.goto('/');
-  await expect(page.locator('#server')).toHaveText(user.id);
-});
 `;
 
 const Manifest = z.object({ dependencies: z.record(z.string(), z.string()) });
@@ -102,40 +72,43 @@ export async function runPlaywrightHost(signUpsPerWorker: number) {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
     const configuration = {
-      ...{ fullyParallel: false, workers: 2, retries: 0, timeout: 120_000, expect: { timeout: 60_000 } },
+      workers: 2,
+      timeout: 120_000,
+      expect: { timeout: 60_000 },
       use: { baseURL: url, launchOptions: await chromiumOptions() },
       reporter: [['json', { outputFile: 'report.json' }]],
       webServer: { command: 'node server.js', url, env: { PORT: String(port) } },
     };
+    const signUps = await readFile(new URL('./sign-ups.ts', import.meta.url), 'utf8');
     const files = {
       'package.json': JSON.stringify({ private: true }),
       'server.js': SERVER,
       'playwright.config.ts': `export default ${JSON.stringify(configuration)};`,
       // One file for each worker.
-      'first.spec.ts': specification(signUpsPerWorker),
-      'second.spec.ts': specification(signUpsPerWorker),
+      'first.spec.ts': signUps,
+      'second.spec.ts': signUps,
     };
     for (const [name, content] of Object.entries(files)) await writeFile(path.join(folder, name), content);
     const modules = path.join(folder, 'node_modules');
-    const emulator = [
-      path.join(modules, 'clerk-emulator/bin.mjs'),
-      'dev',
-      '--clerk-js-folder',
-      clerkJsFolder,
-    ];
+    const emulator = [path.join(modules, 'clerk-emulator/bin.mjs'), 'dev'];
+    emulator.push('--clerk-js-folder', clerkJsFolder);
     const playwright = [path.join(modules, 'playwright/cli.js'), 'test'];
     const child = spawn(process.execPath, [...emulator, '--', process.execPath, ...playwright], {
       cwd: folder,
+      env: { ...process.env, SIGN_UPS: String(signUpsPerWorker) },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     if (child.pid !== undefined) child.once('exit', killOnExit(child.pid, 'SIGTERM'));
-    const output = Promise.all([once(child, 'exit'), text(child.stdout), text(child.stderr)]);
-    const [, stdout, stderr] = await output;
+    const [, stdout, stderr] = await Promise.all([
+      once(child, 'exit'),
+      text(child.stdout),
+      text(child.stderr),
+    ]);
     const report = await readFile(path.join(folder, 'report.json'), 'utf8').catch((cause: unknown) => {
       throw new Error(`Playwright wrote no report:\n${stdout}${stderr}`, { cause });
     });
     const { stats } = Report.parse(JSON.parse(report));
-    return { ...stats, report, output: stdout + stderr };
+    return { ...stats, report };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
