@@ -41,7 +41,11 @@ async function check(what: string, run: () => Promise<void>): Promise<Result> {
   }
 }
 
-function expectText(text: string, expected: string): void {
+/** The user of the page as JSON, which the page of Next.js contains with HTML entities. */
+const SIGNED_OUT = '"userId":null';
+
+function expectText(html: string, expected: string): void {
+  const text = html.replaceAll('&quot;', '"');
   if (!text.includes(expected)) throw new Error(`expected ${expected}, but got ${text.slice(0, 300)}`);
 }
 
@@ -121,9 +125,7 @@ async function checkHost(host: Host, folder: string, browser: Browser): Promise<
       host.sdk,
       host.packages[host.sdk] ?? '',
       await named('bearer token', async () => expectText(await request(jwt), user.id)),
-      await named('forged token', async () => {
-        if ((await request(forged.join('.'))).includes(user.id)) throw new Error('the token was accepted');
-      }),
+      await named('forged token', async () => expectText(await request(forged.join('.')), SIGNED_OUT)),
       await named('user of the Backend API', async () => expectText(await request(jwt), 'host@example.com')),
       await named('cookies of signedInAs', async () => {
         const { token } = await clerk.signInTokens.createSignInToken({

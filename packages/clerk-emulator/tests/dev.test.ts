@@ -104,6 +104,13 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   },
 );
 
+test('After Ctrl-C, dev kills a command that does not end', async () => {
+  const { child, end } = dev(`${PERSISTENT} console.log('ready');`);
+  await once(child.stdout, 'data');
+  process.kill(-(child.pid ?? 0), 'SIGINT');
+  expect((await end()).code).toBe(137);
+});
+
 const CHILD = `
   import { spawn } from 'node:child_process';
   const child = spawn(process.execPath, ['--eval', ${JSON.stringify(`${PERSISTENT} console.log('ready')`)}],
