@@ -69,7 +69,7 @@ export default {
       name: 'only-the-exports-of-the-emulator-are-imported',
       severity: 'error',
       from: { pathNot: '^packages/' },
-      to: { path: '^packages/', pathNot: '^packages/clerk-emulator/src/(index|testing)\\.ts$' },
+      to: { path: '^packages/', pathNot: '^packages/clerk-emulator/src/(index|testing|playwright)\\.ts$' },
     },
     {
       name: 'the-emulator-is-imported-by-its-name',

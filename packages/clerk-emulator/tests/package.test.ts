@@ -103,15 +103,16 @@ test('The clerk-emulator command rejects an invalid port, and prints the availab
 test('A program imports the installed package and its test helpers by name', async () => {
   const program = `
     import { startEmulator } from 'clerk-emulator';
+    import { fixtures } from 'clerk-emulator/playwright';
     import { checkResponse, manualClock, takeDifferences } from 'clerk-emulator/testing';
     const publishableKey = 'pk_test_' + btoa('example.clerk.accounts.dev$');
     const options = { publishableKey, secretKey: 'sk_test_example', clock: manualClock() };
     const emulator = await startEmulator({ ...options, onResponse: checkResponse });
     const { status } = await fetch(emulator.url + '/v1/environment');
     await emulator.stop();
-    console.log(status, takeDifferences().length);`;
+    console.log(status, takeDifferences().length, ...Object.keys(fixtures));`;
   const { stdout } = await execute(process.execPath, ['--input-type=module', '--eval', program], {
     cwd: folder,
   });
-  expect(stdout.trim()).toBe('200 0');
+  expect(stdout.trim()).toBe('200 0 signedInAs');
 });

@@ -1,5 +1,6 @@
 import axe from 'axe-core';
 import type { Emulator } from 'clerk-emulator';
+import { signIn as signInContext } from 'clerk-emulator/playwright';
 import { signToken } from 'clerk-emulator/testing';
 import type { Browser, BrowserContextOptions, Page } from 'playwright';
 import { z } from 'zod';
@@ -106,27 +107,16 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
   await page.getByRole('button', { name: 'Continue' }).click();
 }
 
-const BrowserToken = z.object({ id: z.string() });
-
 /**
  * Signs in through the Frontend API of the identity provider. Then opens the handshake URL of this API, which sets the session
  * cookies and redirects to `target`. This is much faster than the form.
  */
 export async function signInWithoutForm(page: Page, email: string, target = '/account'): Promise<void> {
-  const post = (path: string, form: Record<string, string> = {}) =>
-    // Retries once, because the server may close an idle keep-alive connection while the request is sent.
-    page.request.post(`/__clerk/v1/${path}`, { form, maxRetries: 1 });
-  // A development instance identifies the browser by this token. A production instance uses a cookie.
-  const { id } = BrowserToken.parse(await (await post('dev_browser')).json());
-  const query = new URLSearchParams({ __clerk_db_jwt: id });
-  const response = await post(`client/sign_ins?${query}`, {
-    strategy: 'password',
-    identifier: email,
-    password: PASSWORD,
+  await signInContext(page.context(), {
+    frontendApi: '/__clerk',
+    credentials: { strategy: 'password', identifier: email, password: PASSWORD },
   });
-  if (!response.ok()) throw new Error(`The sign-in failed: ${await response.text()}`);
-  query.set('redirect_url', new URL(target, response.url()).href);
-  await page.goto(`/__clerk/v1/client/handshake?${query}`);
+  await page.goto(target);
 }
 
 const Claims = z.looseObject({ iat: z.number(), nbf: z.number(), exp: z.number() });
