@@ -97,8 +97,8 @@ export default function HomePage() {
           <h1>One user, one&nbsp;id, exactly&nbsp;once.</h1>
           <p className={styles['lead']}>
             A new user of your identity provider reaches your service twice: with the first request and with a
-            webhook. Identity link gives the user one internal id, even if the request and the webhook arrive
-            at the same time.
+            webhook. The service gives the user one internal id, even if the request and the webhook arrive at
+            the same time.
           </p>
           <Actions />
         </div>

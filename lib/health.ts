@@ -38,8 +38,8 @@ const checkReadiness = singleFlight(async () => {
     result = await cache;
     if (wasDown) log.info('ready again');
   } catch (error) {
-    // Requests for health checks are logged only at the level `debug`. The messages `not ready` and `ready again` therefore
-    // mark the start and the end of an outage.
+    // Requests for health checks are logged only at the level `debug`. Without the messages `not ready` and `ready again`, the
+    // log would not show an outage.
     if (!wasDown) log.warn({ error: describeError(error) }, 'not ready');
   }
   latest = { readiness: result, at: performance.now() };

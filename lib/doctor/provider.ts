@@ -74,7 +74,7 @@ function checkJwtKey(secret: KeysResult, publishable: KeysResult): CheckResult {
   const pem = variables.IDP_JWT_KEY;
   if (pem === undefined) return skipped('IDP_JWT_KEY is not set');
   const keys = 'value' in secret ? secret : publishable;
-  if (!('value' in keys)) return skipped('the checks of both keys failed');
+  if (!('value' in keys)) return skipped('the secret key and the publishable key were not verified');
   return keys.value.some((key) => isKey(pem, key))
     ? ok('IDP_JWT_KEY is a key of the instance')
     : failure(

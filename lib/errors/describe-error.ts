@@ -26,7 +26,7 @@ function framesOf({ stack = '', message }: Error): string[] {
 const WORDS = /^[A-Za-z ,.'-]{1,100}$/;
 
 /**
- * Returns true if the message consists only of letters, spaces and punctuation, or if it belongs to an InvalidEnvironmentError
+ * Returns true if the message matches `WORDS` and thus contains no values, or if it belongs to an InvalidEnvironmentError
  * (lib/env.ts), whose message does not contain values of variables. Under `next dev`, returns true for any message, because
  * only the developer reads the log.
  */

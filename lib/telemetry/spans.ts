@@ -80,8 +80,8 @@ function attributesOf({ kind, attributes }: ReadableSpan): Kept {
 }
 
 /**
- * Keeps the name of a span of this service. Builds any other name from checked attributes, because Next.js and the fetch
- * instrumentation use URLs in names.
+ * Returns the name under which a span is exported. Spans that the code of this service creates keep their name. Spans of
+ * Next.js and of the fetch instrumentation get a new name from checked attributes, because their own names contain URLs.
  */
 function nameOf({ name, instrumentationScope }: ReadableSpan, attributes: Kept): string {
   if (instrumentationScope.name === SCOPE) return name;
