@@ -45,7 +45,7 @@ function parse<S extends z.ZodMiniType>(schema: S, input: unknown) {
 
 /** Returns the result for invalid input. Each field has the message of its first issue. */
 function invalid({ issues }: z.core.$ZodError): ActionResult<never> {
-  // The last entry of a field wins, so the issues are reversed.
+  // Object.fromEntries() keeps only the last entry of a field, so the issues are reversed.
   const fields = Object.fromEntries(
     issues.toReversed().map(({ path, message }) => [path.join('.'), message]),
   );

@@ -17,9 +17,9 @@ import { removeStaleFiles } from '../dev/system/stale-files';
 import { addExample, EXAMPLE } from './example-files';
 
 /**
- * `npm run example`: adds the files of examples/projects to a copy of this checkout. Runs the checks and the build of the
- * project and the tests of the example in this copy. Exits with 1 if a step fails. Removes the copy at the end, also after
- * Ctrl-C.
+ * `npm run example`: adds the files of examples/projects to a copy of this checkout. Runs the checks of the project and the
+ * tests of the example in this copy. The tests build the project. Exits with 1 if a step fails. Removes the copy at the end,
+ * also after Ctrl-C.
  */
 const PREFIX = 'identity-link-example-';
 
@@ -33,7 +33,7 @@ function copyCheckout(folder: string): void {
   }
 }
 
-/** Creates a hard link to each file, because a build does not follow a symbolic link to a folder outside of its project. */
+/** Creates a hard link to each file. A build does not follow a symbolic link to a folder outside of the project. */
 function linkFiles(from: string, to: string): void {
   mkdirSync(to);
   for (const entry of readdirSync(from, { withFileTypes: true })) {
@@ -57,7 +57,7 @@ const TESTS = readdirSync(path.join(EXAMPLE, 'tests'), { recursive: true, encodi
   .filter((file) => file.endsWith('.test.ts'))
   .map((file) => path.join('tests', file));
 
-/** The steps after adding the files. The tests build the project, and the build fails without `npm run routes`. */
+/** The steps after the files are added. The build in the tests fails without `npm run routes`. */
 const STEPS = [
   ['npx', 'prisma', 'generate'],
   ['npm', 'run', '--silent', 'routes'],
@@ -70,7 +70,7 @@ const STEPS = [
 /** Id of the process group of the running step, negative as `process.kill` expects it. */
 let running: number | undefined;
 
-/** Runs a command in a new process group, so that all its processes can be stopped. Resolves with the exit code. */
+/** Runs a command in a new process group, so that a signal reaches all its processes. Resolves with the exit code. */
 async function run([command, ...args]: readonly [string, ...string[]], cwd: string): Promise<unknown> {
   console.log(`\n$ ${command} ${args.join(' ')}`);
   const child = spawn(command, args, { cwd, detached: true, stdio: ['ignore', 'inherit', 'inherit'] });

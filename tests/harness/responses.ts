@@ -1,7 +1,7 @@
-/** A response of the service and the request that it belongs to. */
+/** A response of the service and what is known of its request. */
 export interface SeenResponse {
   readonly method: string;
-  /** Path of the request without the query. Undefined if the request of this response is not known. */
+  /** Path of the request without the query. Undefined if the path is not known. */
   readonly pathname: string | undefined;
   readonly status: number;
   readonly headers: Headers;

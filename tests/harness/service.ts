@@ -16,13 +16,15 @@ import { SIGNING_KEY_PEM } from './dependencies/signing-key';
 import { type Address, startTcpProxy, type TcpProxy } from './dependencies/tcp-proxy';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
+/** Keys of a production instance of the identity provider. */
+export const LIVE_KEYS = {
+  secretKey: 'sk_live_c2VjcmV0b2Z0aGVzdGFuZGlu',
+  publishableKey: `pk_live_${Buffer.from('clerk.tests.example$').toString('base64')}`,
+} as const;
 /** Keys of a development instance (`test`) and of a production instance (`live`) of the identity provider. */
 const KEYS = {
   test: { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY },
-  live: {
-    secretKey: 'sk_live_c2VjcmV0b2Z0aGVzdGFuZGlu',
-    publishableKey: `pk_live_${Buffer.from('clerk.tests.example$').toString('base64')}`,
-  },
+  live: LIVE_KEYS,
 } as const;
 
 /** One process of the service. */

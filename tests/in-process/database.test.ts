@@ -1,4 +1,5 @@
 import { attachDatabasePool } from '@vercel/functions';
+import { Pool } from 'pg';
 import { afterEach, expect, test, vi } from 'vitest';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
@@ -71,6 +72,13 @@ test('Statements of withConnection() run on one connection, which is closed afte
   expect(databasePool.current?.totalCount).toBe(0);
   await expect(withConnection(() => Promise.reject(new Error('failed by a test')))).rejects.toThrow('failed');
   expect(databasePool.current?.totalCount).toBe(0);
+});
+
+test('withConnection() works with a server that announces no process id', async () => {
+  vi.mocked(attachDatabasePool).mockImplementationOnce((pool) => {
+    if (pool instanceof Pool) pool.on('connect', (client) => Reflect.set(client, 'processID', null));
+  });
+  expect(await withConnection(async ({ announcedProcess }) => announcedProcess)).toBeUndefined();
 });
 
 test('At most ten database connections are open at the same time', async () => {

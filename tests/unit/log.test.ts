@@ -70,6 +70,12 @@ test('describeError() does not mistake a line of the message for a stack frame',
   expect(described.frames?.length).toBeGreaterThan(0);
 });
 
+test('describeError() returns only the lines of a stack that are stack frames', () => {
+  const error = new Error('x');
+  error.stack = 'Error: x\nThe caller was at alice@example.com\n    at f (a.js:1:1)';
+  expect(describeError(error).frames).toEqual(['at f (a.js:1:1)']);
+});
+
 test('describeError() omits the message even if the name or message changed after the stack was read', () => {
   const renamed = new Error('x\n    at alice@example.com (sk_test_abc:1:1)');
   expect(renamed.stack).toBeDefined();
@@ -92,7 +98,7 @@ test('describeError() adds the SQLSTATE of a Prisma error if it is valid', () =>
       meta: { driverAdapterError: { cause: { originalCode } } },
     });
   expect(describeError(prismaError('42P10'))).toMatchObject({ code: 'P2010', sqlState: '42P10' });
-  for (const other of ['alice@example.com', '42p10', undefined]) {
+  for (const other of ['alice@example.com', '42p10', '42P10 alice@example.com', undefined]) {
     expect(describeError(prismaError(other))).not.toHaveProperty('sqlState');
   }
 });

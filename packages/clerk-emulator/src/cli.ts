@@ -10,14 +10,14 @@ const USAGE = `Usage: clerk-emulator [options]
 The first form prints the environment variables that an application needs. The second form sets them for a command, and stops
 when the command ends.
 
-  --port <number>             port of both APIs (default: 0, any free port)
+  --port <number>             port of the Backend API and Frontend API (default: 0, any free port)
   --console-port <number>     preferred port of the console (default: any free port)
-  --publishable-key <key>     pk_test_… or pk_live_… (default: a development instance)
+  --publishable-key <key>     pk_test_… or pk_live_… (default: the key of a development instance)
   --secret-key <key>          secret key of the Backend API (default: a new one)
   --webhook-url <url>         endpoint for webhooks (default: none)
-  --webhook-secret <secret>   signing secret of that endpoint, whsec_… (default: a new one)
+  --webhook-secret <secret>   signing secret of --webhook-url, whsec_… (default: a new one)
   --retry-scale <factor>      factor for the delays of the webhook retry schedule (default: 1)
-  --data-file <file>          file that keeps the data across restarts (default: in memory)
+  --data-file <file>          file that keeps the data across restarts (default: none, data only in memory)
   --clerk-js-folder <folder>  cache folder of clerk-js (default: node_modules/.cache/clerk-emulator)
   --help                      print this text`;
 
