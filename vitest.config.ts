@@ -18,7 +18,7 @@ const common = {
  * wait for other processes. The two groups run one after the other.
  */
 const CPU_BOUND = { maxWorkers: 2, sequence: { groupOrder: 0 } };
-const IO_BOUND = { maxWorkers: 3, sequence: { groupOrder: 1 } };
+const IO_BOUND = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
 /**
  * Export conditions of packages. The first condition selects the TypeScript sources of the emulator, so that Vitest compiles

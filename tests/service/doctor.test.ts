@@ -672,7 +672,7 @@ test('Without --json, the doctor command prints a line for each check, and the r
     /^warning {2}variables {8}IDP_JWT_KEY is not set.*\n +-> Set it to the JWT public key$/m,
   );
   expect(stdout).toMatch(
-    /^FAILURE {2}cache {12}the store rejects KV_REST_API_TOKEN\n +-> Copy KV_REST_API_URL/m,
+    /^FAILURE {2}cache {12}the store rejects KV_REST_API_TOKEN\n +-> Copy both KV_REST_API_URL/m,
   );
   expect(stdout).toMatch(/\n\n\d+ ok, 1 warning, 1 failed, 3 skipped\n$/);
   expect(stdout).not.toContain('\x1b');

@@ -90,25 +90,6 @@ test('The forget command deletes the row and the cached id of a user, and warns 
   expect(await visit(user.id)).not.toBe(userId);
 });
 
-test('The steps of docs/users.md forget a user, and a replayed event does not link the user again', async () => {
-  const [, section = ''] = readFileSync('docs/users.md', 'utf8').split('\n## Forget a user\n');
-  const steps = [...(section.split('\n## ')[0] ?? '').matchAll(/^(\d)\. (.*)/gm)].map(([, , step]) => step);
-  expect(steps).toEqual([
-    expect.stringContaining('Delete the user at the identity provider'),
-    expect.stringContaining('Wait until the session tokens have expired'),
-    expect.stringContaining('Run `npm run users:forget -- <either id>`'),
-  ]);
-  const user = signUp('leaving');
-  const userId = await visit(user.id);
-  const token = tokenFor(idp, user.id, { iat: now() - 100, exp: now() - 40 });
-  idp.deleteUser(user.id);
-  const { exit, stdout } = await forget(userId, '--yes');
-  expect({ exit, stdout }).toEqual({ exit: 0, stdout: expect.not.stringContaining('still has this user') });
-  expect(await deliver(service.url, userCreated(user.id))).toMatchObject({ status: 200 });
-  expect((await me(service.url, token)).status).toBe(401);
-  expect([await database.rowsOf(user.id), await cached(user.id)]).toEqual([[], null]);
-});
-
 test('If a request reads the row of a user before the row is deleted, the deletion still leaves no cached id of the user', async () => {
   const id = 'user_in_a_race';
   const { pid, url } = soleProcess();
@@ -388,4 +369,23 @@ test('The show and export commands print a pending deletion, and the remember co
   await scheduleDeletion(id);
   expect(await command('forget', id, '--yes')).toMatchObject({ exit: 0 });
   expect(await pendingDeletions()).not.toContain(id);
+});
+
+test('The steps of docs/users.md forget a user, and a replayed event does not link the user again', async () => {
+  const [, section = ''] = readFileSync('docs/users.md', 'utf8').split('\n## Forget a user\n');
+  const steps = [...(section.split('\n## ')[0] ?? '').matchAll(/^(\d)\. (.*)/gm)].map(([, , step]) => step);
+  expect(steps).toEqual([
+    expect.stringContaining('Delete the user at the identity provider'),
+    expect.stringContaining('Wait until the session tokens have expired'),
+    expect.stringContaining('Run `npm run users:forget -- <either id>`'),
+  ]);
+  const user = signUp('leaving');
+  const userId = await visit(user.id);
+  const token = tokenFor(idp, user.id, { iat: now() - 100, exp: now() - 40 });
+  idp.deleteUser(user.id);
+  const { exit, stdout } = await forget(userId, '--yes');
+  expect({ exit, stdout }).toEqual({ exit: 0, stdout: expect.not.stringContaining('still has this user') });
+  expect(await deliver(service.url, userCreated(user.id))).toMatchObject({ status: 200 });
+  expect((await me(service.url, token)).status).toBe(401);
+  expect([await database.rowsOf(user.id), await cached(user.id)]).toEqual([[], null]);
 });
