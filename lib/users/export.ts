@@ -15,8 +15,8 @@ export interface ExportedUser {
 }
 
 /**
- * Returns the rows of a user in the tables that an application adds to the database. events/export-user.ts implements this type.
- * The result must be serializable as JSON.
+ * Returns the rows of a user in the tables that an application adds to the database. events/export-user.ts implements this
+ * type. The result must be serializable as JSON.
  */
 export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string, unknown>>>;
 

@@ -30,8 +30,8 @@ const FETCH_TIMEOUT_MILLISECONDS = 120_000;
 const UNFINISHED = '.fetching-';
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
 /**
- * By default, npm retries for more than a minute while the network is down, and the sign-in page would wait for npm. These
- * options limit npm to one retry.
+ * By default, npm retries for more than a minute while the network is down, and the sign-in page would wait for npm. The
+ * last two options limit npm to one retry.
  */
 const NPM_OPTIONS = [
   '--ignore-scripts',
