@@ -17,6 +17,7 @@ import {
 } from '../../tests/harness/history';
 import { startProvider } from '../../tests/harness/identity-provider';
 import { inParallel } from '../../tests/harness/parallel';
+import { residentMegabytes } from '../../tests/harness/proc';
 import { deliver, me, now, register, tokenFor, userCreated } from '../../tests/harness/requests';
 import { LIVE_KEYS, type ServiceProcess, startServiceProcess } from '../../tests/harness/service';
 
@@ -218,6 +219,7 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
       'failures outside the outages': unexplained.length,
       'ids changed': changed.length + wrong.length,
       'seconds of the move': Math.round(seconds),
+      'megabytes of the deployments': started.map(({ pid }) => Math.round(residentMegabytes(pid))).join(', '),
     });
     console.log(describeHistory(calls.length, violations));
     const isFailure =
