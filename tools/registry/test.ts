@@ -18,11 +18,12 @@ import { CHECKS, type RunningHost } from './checks';
 import { createHost, guideCommands, HOSTS, type Host, write, writeGuideFiles } from './hosts';
 
 /**
- * `npm run registry:test`: creates two applications in a temporary folder, follows docs/existing-app.md in each, and checks the
- * result over HTTP. Exits with 1 if a step or a check fails. Stops all programs and removes the folder at the end, also after
- * Ctrl-C.
+ * `npm run registry:test [-- src | root]`: creates two applications, or one of them, in a temporary folder, follows
+ * docs/existing-app.md in each, and checks the result over HTTP. Exits with 1 if a step or a check fails. Stops all programs and
+ * removes the folder at the end, also after Ctrl-C.
  */
 const PREFIX = 'identity-link-registry-';
+const names = process.argv.slice(2);
 const MIGRATE = 'npx prisma migrate deploy';
 
 async function step(command: string, cwd: string, env: NodeJS.ProcessEnv): Promise<void> {
@@ -139,7 +140,7 @@ try {
   try {
     // The guide names this path, relative to the application.
     write(folder, 'identity-link/registry/identity-link.json', builtItem());
-    for (const host of HOSTS) {
+    for (const host of HOSTS.filter(({ name }) => names.length === 0 || names.includes(name))) {
       await postgres.createDatabase(host.name);
       const hostFolder = path.join(folder, host.name);
       mkdirSync(hostFolder);
