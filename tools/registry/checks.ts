@@ -138,6 +138,31 @@ export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void
     assert.ok(headers.get('location')?.includes('sign-in'));
   },
 
+  async 'A server action gets the id of the user, rejects invalid input, and redirects without a session'(
+    host,
+  ) {
+    const { app, idp } = host;
+    const user = newUser();
+    const headers = bearer(tokenFor(idp, user));
+    const form = String((await send(`${app}/notes`)).body);
+    const submit = async (text: string, init: RequestInit) => {
+      const body = new FormData();
+      for (const [, name = '', value = ''] of form.matchAll(
+        /<input type="hidden" name="([^"]*)"(?: value="([^"]*)")?/g,
+      ))
+        body.set(name, value.replaceAll('&quot;', '"'));
+      body.set('text', text);
+      const { status, body: page } = await send(`${app}/notes`, { method: 'POST', body, ...init });
+      const [, result = ''] = /<output>(.*)<\/output>/.exec(String(page)) ?? [];
+      return { status, result: result.replaceAll('&quot;', '"') };
+    };
+    const { result } = await submit('a note', { headers });
+    const [userId] = await rowsOf(host, user);
+    assert.deepEqual(JSON.parse(result), { ok: true, data: { text: 'a note', userId } });
+    assert.match((await submit('', { headers })).result, /"ok":false,"status":400/);
+    assert.equal((await submit('a note', {})).status, 303);
+  },
+
   async 'A database error is a 500 whose body contains no details'(host) {
     const { app, idp, database } = host;
     await database.query('ALTER TABLE identity_links RENAME TO renamed');

@@ -146,7 +146,18 @@ export const guideCommands = (): string[] =>
       .filter(Boolean),
   );
 
-/** Writes the files that docs/existing-app.md shows, in the layout of the application and with its alias. */
+/** A form for the server action of the guide. */
+const FORM = `'use client';
+import { useActionState } from 'react';
+import { createNote } from './actions';
+
+export default function Page() {
+  const [result, action] = useActionState(createNote, undefined);
+  return <form action={action}><input name="text" /><output>{JSON.stringify(result)}</output></form>;
+}
+`;
+
+/** Writes the files that docs/existing-app.md shows, in the layout of the application and with its alias, and a form. */
 export function writeGuideFiles(folder: string, { root, middleware, alias }: Host): void {
   for (const [, indent = '', file = '', code = ''] of GUIDE.matchAll(
     /^( *)```tsx?\n *\/\/ (\S+)\n(.*?)^ *```$/gms,
@@ -154,4 +165,5 @@ export function writeGuideFiles(folder: string, { root, middleware, alias }: Hos
     const text = code.replaceAll(new RegExp(`^${indent}`, 'gm'), '').replaceAll("'@/", `'${alias}`);
     write(folder, root + file.replace('proxy.ts', middleware), text);
   }
+  write(folder, `${root}app/notes/page.tsx`, FORM);
 }
