@@ -9,8 +9,9 @@ async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array
   const chunks: Uint8Array[] = [];
   let size = 0;
   // Not `for await`, because the DOM types of TypeScript 5 declare no async iterator. The registry item contains this file.
-  const reader = request.body?.getReader();
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
+    reader = request.body?.getReader();
     for (let read = await reader?.read(); read?.value; read = await reader?.read()) {
       size += read.value.byteLength;
       if (size > maxBytes) throw new HttpError(413, 'Payload too large');
