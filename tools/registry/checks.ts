@@ -36,6 +36,20 @@ async function rowsOf({ database }: RunningHost, user: string): Promise<string[]
   return Rows.parse(rows).map(({ user_id }) => user_id);
 }
 
+/** Lets the first statements that link this user overlap: they wait for a row that is then rolled back. */
+async function withOverlap<T>({ database }: RunningHost, user: string, work: () => Promise<T>): Promise<T> {
+  const insert =
+    'INSERT INTO identity_links (user_id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)';
+  await database.query('BEGIN');
+  await database.query(insert, [user]);
+  const result = work();
+  const waiting = 'SELECT 1 FROM pg_locks WHERE NOT granted';
+  const overlaps = await waitUntil(async () => (await database.query(waiting)).rows.length > 1, 5_000);
+  await database.query('ROLLBACK');
+  assert.ok(overlaps, 'The statements did not overlap.');
+  return result;
+}
+
 const summary = ({ status, body }: ParsedResponse) => ({ status, body });
 const count = <T>(items: readonly T[], item: T) => items.filter((each) => each === item).length;
 
@@ -61,9 +75,11 @@ export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void
   async 'Forty concurrent first requests and webhooks of a user leave one row'(host) {
     const user = newUser();
     const token = tokenFor(host.idp, user);
-    const responses = await Promise.all(
-      Array.from({ length: 40 }, (_, index) =>
-        index % 2 === 0 ? me(host.app, token) : deliver(host.app, userCreated(user)),
+    const responses = await withOverlap(host, user, () =>
+      Promise.all(
+        Array.from({ length: 40 }, (_, index) =>
+          index % 2 === 0 ? me(host.app, token) : deliver(host.app, userCreated(user)),
+        ),
       ),
     );
     assert.deepEqual(
@@ -161,6 +177,19 @@ export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void
     assert.deepEqual(JSON.parse(result), { ok: true, data: { text: 'a note', userId } });
     assert.match((await submit('', { headers })).result, /"ok":false,"status":400/);
     assert.equal((await submit('a note', {})).status, 303);
+  },
+
+  async 'A registration that waits for a lock ends with a 500 before the lock is released'({
+    app,
+    idp,
+    database,
+  }) {
+    await database.query('BEGIN; LOCK TABLE identity_links');
+    try {
+      assert.equal((await me(app, tokenFor(idp, newUser()))).status, 500);
+    } finally {
+      await database.query('ROLLBACK');
+    }
   },
 
   async 'A database error is a 500 whose body contains no details'(host) {

@@ -14,10 +14,20 @@ export interface Host {
   readonly client: string;
   /** Path of the Prisma schema: a folder or a single file. */
   readonly schema: 'prisma' | 'prisma/schema.prisma';
+  /** Default isolation level of the database. With `serializable`, a statement that loses a race fails. */
+  readonly isolation: 'read committed' | 'serializable';
 }
 
 export const HOSTS: readonly Host[] = [
-  { name: 'src', root: 'src/', middleware: 'proxy.ts', alias: '@/', client: 'lib/prisma', schema: 'prisma' },
+  {
+    name: 'src',
+    root: 'src/',
+    middleware: 'proxy.ts',
+    alias: '@/',
+    client: 'lib/prisma',
+    schema: 'prisma',
+    isolation: 'read committed',
+  },
   {
     name: 'root',
     root: '',
@@ -25,6 +35,7 @@ export const HOSTS: readonly Host[] = [
     alias: '~/',
     client: 'db/client',
     schema: 'prisma/schema.prisma',
+    isolation: 'serializable',
   },
 ];
 

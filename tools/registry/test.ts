@@ -59,7 +59,7 @@ async function withServer(folder: string, port: number, env: NodeJS.ProcessEnv, 
   try {
     const isReady = () =>
       fetch(`http://localhost:${port}${ME}`).then(
-        ({ status }) => status === 401,
+        ({ status }) => status < 500,
         () => false,
       );
     if (!(await waitUntil(isReady, 60_000))) throw new Error('The application does not respond.');
@@ -112,8 +112,11 @@ async function testHost(folder: string, host: Host, databaseUrl: string): Promis
       CLERK_JWT_KEY: idp.publicKeyPem,
       CLERK_WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
     };
-    await install(folder, host, env);
     await database.connect();
+    await database.query(
+      `ALTER DATABASE ${host.name} SET default_transaction_isolation = '${host.isolation}'`,
+    );
+    await install(folder, host, env);
     await withServer(folder, port, env, async () => {
       const failed = await runChecks({ app, idp, database });
       if (failed > 0) throw new Error(`${failed} checks failed.`);
