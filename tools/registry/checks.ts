@@ -199,14 +199,10 @@ export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void
       const user = newUser();
       for (const response of [await me(app, tokenFor(idp, user)), await deliver(app, userCreated(user))]) {
         assert.equal(response.status, 500);
-        assert.doesNotMatch(String(response.body), /prisma|identity|renamed|user_/i);
+        assert.doesNotMatch(JSON.stringify(response.body), /prisma|identity|renamed|user_/i);
       }
     } finally {
       await database.query('ALTER TABLE renamed RENAME TO identity_links');
     }
-  },
-
-  async 'The tables of the application are unchanged'({ database }) {
-    assert.equal((await database.query('SELECT count(*)::int AS count FROM "User"')).rows[0]?.count, 0);
   },
 };
