@@ -1,4 +1,4 @@
-/** Returns a rule: only the modules whose path matches one of `importers` may import these npm packages. */
+/** Returns a rule that allows only the modules whose path matches one of `importers` to import these npm packages. */
 const only = (name, packages, importers) => ({
   name,
   severity: 'error',
@@ -7,8 +7,8 @@ const only = (name, packages, importers) => ({
 });
 
 /**
- * Regular expressions for the modules at the top level of lib. BASE matches env.ts, log.ts and process-state.ts, which most
- * other modules may import. ENTRY_POINTS matches the other modules, which routes import.
+ * Regular expressions for the modules at the top level of lib. BASE matches env.ts, log.ts and process-state.ts. Modules of all
+ * layers above BASE may import them. ENTRY_POINTS matches all other modules at the top level. Routes import these modules.
  */
 const BASE = '[^/]+(?<=/(?:env|log|process-state))\\.ts$';
 const ENTRY_POINTS = '[^/]+(?<!/(?:env|log|process-state))\\.ts$';
@@ -69,7 +69,7 @@ export default {
       name: 'only-the-exports-of-the-emulator-are-imported',
       severity: 'error',
       from: { pathNot: '^packages/' },
-      to: { path: '^packages/', pathNot: '^packages/clerk-emulator/src/(index|testing)\\.ts$' },
+      to: { path: '^packages/', pathNot: '^packages/clerk-emulator/src/(index|testing|playwright)\\.ts$' },
     },
     {
       name: 'the-emulator-is-imported-by-its-name',
@@ -84,7 +84,7 @@ export default {
       to: { path: '^packages/[^/]+/tests/' },
     },
     {
-      name: 'an-instance-imports-none-of-its-servers',
+      name: 'an-emulated-instance-does-not-import-the-servers',
       severity: 'error',
       from: { path: '^packages/clerk-emulator/src/instance/' },
       to: {
@@ -93,7 +93,7 @@ export default {
       },
     },
     {
-      name: 'servers-of-an-instance-do-not-import-each-other',
+      name: 'servers-of-an-emulated-instance-do-not-import-each-other',
       severity: 'error',
       from: { path: '^packages/clerk-emulator/src/(frontend-api|backend-api|console)/' },
       to: {
@@ -133,10 +133,10 @@ export default {
     },
     ...upward,
     {
-      name: 'only-commands-import-the-deletion',
+      name: 'only-commands-import-the-deletion-and-the-relinking-of-users',
       severity: 'error',
-      from: { pathNot: ['^commands/', '^tests/'] },
-      to: { path: '^lib/users/forget' },
+      from: { pathNot: ['^commands/', '^tests/', '^lib/users/forget-due'] },
+      to: { path: '^lib/users/(?:forget|relink\\.ts)' },
     },
     only('only-lib-idp-imports-clerk', ['@clerk'], ['^lib/idp/']),
     only(

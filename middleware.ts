@@ -6,7 +6,7 @@ import { foreignParty, namesForeignParty } from './lib/idp/authorized-party';
 import { clerkMiddleware } from './lib/idp/server';
 import { sessionUserOf } from './lib/idp/session-user';
 
-/** Returns true if the service proxies the provider's Frontend API, as on the local stack. */
+/** Returns true if the service proxies the provider's Frontend API. Only the local stack (`npm run dev`) does so. */
 const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
 
 function options() {
@@ -21,7 +21,8 @@ function options() {
 
 /**
  * Options for pages. They omit `authorizedParties`, the origins that may send session tokens. With that option, the SDK would
- * also reject a token without an origin (`azp`). The handler for pages below rejects only tokens that name another origin.
+ * also reject a token without an origin (`azp`). The handler for pages below rejects a token only if the token names an origin
+ * that is not authorized.
  */
 const pageOptions = () => ({ ...options(), ...(isProxy() ? { frontendApiProxy: { enabled: true } } : {}) });
 
@@ -44,7 +45,7 @@ const nextWithPolicy = (headers: Headers) =>
  */
 export default authenticationMiddleware({
   pages: clerkMiddleware(async (auth, request) => {
-    // A page may accept pending sessions, so their tokens are checked too.
+    // A page may accept pending sessions, in which the user has not completed all required steps. Their tokens are checked too.
     const { sessionClaims } = await auth({ treatPendingAsSignedOut: false });
     return namesForeignParty(sessionClaims?.azp, environment().IDP_AUTHORIZED_PARTIES)
       ? foreignParty()

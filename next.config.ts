@@ -18,9 +18,11 @@ const securityHeaders = {
 const config: NextConfig = {
   poweredByHeader: false,
   reactStrictMode: true,
-  // Disables the image optimizer, because its endpoint fetches and logs any URL that a client sends. No page uses it.
+  // Disables the image optimizer, because its endpoint fetches and logs any URL that a client sends. No page uses the
+  // optimizer.
   images: { unoptimized: true },
-  // A path with a trailing slash gets a 404 instead of a redirect, because a webhook sender treats a redirect as a failure.
+  // By default, Next.js redirects a path with a trailing slash, but a webhook sender treats a redirect as a failure. With this
+  // option, an API path with a trailing slash gets a 404 (lib/routing/paths.ts).
   skipTrailingSlashRedirect: true,
   experimental: {
     // Loads a route on its first request, because most processes never serve a page.
@@ -28,8 +30,8 @@ const config: NextConfig = {
     // If this is true, an API request with a header of the Next.js client gets a redirect
     // (https://github.com/vercel/next.js/pull/82119).
     validateRSCRequestHeaders: false,
-    // Maximum part of a body that Next.js buffers for the middleware. It exceeds 1 MiB, the limit of a webhook body. The
-    // default is 10 MB.
+    // Maximum number of bytes of a body that Next.js buffers for the middleware. This limit exceeds 1 MiB, the maximum size of
+    // a webhook body. The default is 10 MB.
     proxyClientMaxBodySize: '2mb',
     // After a restart of `next dev`, a stale entry of this cache can make a page reload in a loop.
     turbopackFileSystemCacheForDev: false,

@@ -28,7 +28,9 @@ if (!/^\d+$/.test(values.port) || port > MAX_PORT) {
   process.exit(1);
 }
 const projectFolder = path.dirname(import.meta.dirname);
-/** Folder of the build, which contains this compiled file. NEXT_DIST_DIR selects another build, as it does for Next.js. */
+/**
+ * Folder of the build. The default is the folder of this compiled file. NEXT_DIST_DIR selects another folder, as in Next.js.
+ */
 const buildFolder = path.resolve(process.env['NEXT_DIST_DIR'] ?? import.meta.dirname);
 
 /** Maximum duration of a shutdown. It is below 10 s, after which platforms send SIGKILL. */

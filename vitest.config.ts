@@ -4,9 +4,9 @@ const common = {
   setupFiles: ['tests/vitest/no-console-errors.ts'],
   pool: 'forks' as const,
   execArgv: ['--import', './tests/vitest/exit-with-vitest.mjs'],
-  // Loads each package once per worker process, not once per test file.
+  // With `false`, a worker process loads each package once. With `true`, it would load each package once per test file.
   isolate: false,
-  // Long timeouts, because the machine may be slow. No test depends on its duration.
+  // The timeouts (in milliseconds) are long, because the machine may be slow. The result of a test does not depend on them.
   testTimeout: 180_000,
   expect: { poll: { timeout: 30_000 } },
   hookTimeout: 180_000,
@@ -18,11 +18,11 @@ const common = {
  * wait for other processes. The two groups run one after the other.
  */
 const CPU_BOUND = { maxWorkers: 2, sequence: { groupOrder: 0 } };
-const IO_BOUND = { maxWorkers: 3, sequence: { groupOrder: 1 } };
+const IO_BOUND = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
 /**
- * Export conditions of packages. The first selects the TypeScript sources of the emulator, so that Vitest compiles them once.
- * Otherwise tsx would compile them for each test file.
+ * Export conditions of packages. The first condition selects the TypeScript sources of the emulator, so that Vitest compiles
+ * these sources once. Otherwise tsx would compile them for each test file.
  */
 const ssr = { resolve: { conditions: ['clerk-emulator-source', 'node', 'development|production'] } };
 

@@ -4,7 +4,8 @@ import './globals.css';
 import { Failure } from './_ui/failure';
 
 /**
- * Replaces the whole document when the root layout fails. Does not use the layout's React providers, because they failed too.
+ * Replaces the whole document when the root layout fails. Does not use the React providers of the layout, because they are part
+ * of the layout that failed.
  */
 export default function GlobalError({ error }: { error: Error & { digest?: string } }) {
   return (

@@ -11,7 +11,7 @@ import './globals.css';
 export const metadata: Metadata = {
   title: { default: 'Identity link', template: '%s · Identity link' },
   description:
-    'One internal id for every user of your identity provider, created once by the first request or the webhook.',
+    'One internal id for every user of your identity provider. The id is created once, by the first request or the webhook.',
   applicationName: 'Identity link',
   formatDetection: { telephone: false, email: false, address: false },
 };
@@ -24,7 +24,7 @@ export const viewport: Viewport = {
   ],
 };
 
-/** Renders every page per request, because the provider's keys and the CSP nonce are unknown at build time. */
+/** Renders every page per request, because the identity provider's keys and the CSP nonce are unknown at build time. */
 export default async function RootLayout({ children }: { children: ReactNode }) {
   const nonce = (await headers()).get('x-nonce') ?? '';
   return (

@@ -58,11 +58,11 @@ const steps = [
   },
   {
     title: 'The first message creates the id',
-    text: 'This is either a request with a valid session or the signed webhook.',
+    text: 'The first message is either a request with a valid session or the signed webhook.',
   },
   {
     title: 'Later messages find the same id',
-    text: 'The cache has it for ten minutes, and the database keeps it. Repeated webhooks do not change it.',
+    text: 'The cache stores the id for ten minutes by default, and the database keeps it. Repeated webhooks do not change the id.',
   },
 ] as const;
 
@@ -97,7 +97,8 @@ export default function HomePage() {
           <h1>One user, one&nbsp;id, exactly&nbsp;once.</h1>
           <p className={styles['lead']}>
             A new user of your identity provider reaches your service twice: with the first request and with a
-            webhook. This service gives the user one internal id, even if both arrive at the same time.
+            webhook. The service gives the user one internal id, even if the request and the webhook arrive at
+            the same time.
           </p>
           <Actions />
         </div>

@@ -1,7 +1,10 @@
 import type { MetadataRoute } from 'next';
 import { API_ROOTS } from '#lib/routing/routes';
 
-/** GET /robots.txt: crawlers may read the pages, but neither the API nor `/__clerk`, the proxy of the local stack. */
+/**
+ * GET /robots.txt: allows crawlers to read the pages. Disallows the API and `/__clerk`. Under `npm run dev` and
+ * `npm run preview`, the service forwards requests to `/__clerk` to an emulator of the identity provider.
+ */
 export default function robots(): MetadataRoute.Robots {
   return {
     rules: { userAgent: '*', allow: '/', disallow: [...API_ROOTS, '__clerk'].map((root) => `/${root}/`) },

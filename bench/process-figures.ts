@@ -54,7 +54,7 @@ export type MemoryFigures = readonly { readonly first: number; readonly last: nu
 
 const MAX_MEMORY_GROWTH = 1.25;
 
-/** Returns true if the memory of a process grew by more than a quarter. Requires processes that have warmed up. */
+/** Returns true if the memory of a process grew by more than a quarter. The samples must start after a warm-up. */
 export function memoryGrew(memory: MemoryFigures): boolean {
   return memory.some(({ first, last }) => last > MAX_MEMORY_GROWTH * first);
 }
@@ -68,8 +68,8 @@ export function memoryLines(memory: MemoryFigures): Record<string, string> {
 }
 
 /**
- * Samples the memory of the processes until the returned function is called. Also discards the commands that the KV
- * emulator records. Otherwise these commands would fill the memory of this process.
+ * Samples the memory of the service's processes. The returned function ends the sampling and returns the figures. Also discards
+ * the commands that the KV emulator records. Otherwise these commands would fill the memory of this process.
  */
 export function watchMemory(service: TestService): () => MemoryFigures {
   const samples: number[][] = [];

@@ -4,10 +4,10 @@ import { InvalidEnvironmentError } from '#lib/env';
 import { describeError } from '#lib/errors/describe-error';
 import { closeDatabase } from '#lib/storage/database';
 
-/** Error for invalid options. The message describes the correct use. */
+/** Error for an invalid option, argument or input file of a command. The message tells the operator how to correct it. */
 export class UsageError extends Error {}
 
-/** Exit code of a command: 0 for success, 1 for a failure, 2 for invalid options or variables. */
+/** Exit code of a command: 0 for success, 1 for a failure, 2 for a UsageError or invalid environment variables. */
 export type ExitCode = 0 | 1 | 2;
 
 /** Returns true for a UsageError and for an error of parseArgs. */
@@ -16,12 +16,16 @@ const isUsageError = (error: unknown) =>
   (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
 
 /**
- * Classes of the errors that this project throws. Their messages do not contain secrets. Errors of their subclasses are not
- * included.
+ * Error classes that this project uses for messages without secrets. An instance of a subclass does not count, because a
+ * library may have thrown it.
  */
 const SAFE_ERRORS: readonly unknown[] = [Error, TransientError, InvalidEnvironmentError];
 
-/** Returns the message of an error of this project. Redacts the message of any other error, which may contain a secret. */
+/**
+ * Returns the message of a UsageError, an error of parseArgs, or an error whose class is in SAFE_ERRORS. The message of any
+ * other error may contain a secret. For such an error, returns its name and its code, and adds the message only if
+ * describeError() includes it.
+ */
 export function safeMessage(error: unknown): string {
   if (error instanceof Error && (SAFE_ERRORS.includes(error.constructor) || isUsageError(error)))
     return error.message;
@@ -31,8 +35,8 @@ export function safeMessage(error: unknown): string {
 
 /**
  * Runs one of the operator commands in package.json and sets the exit code. If the command fails, prints the error message to
- * standard error, without the stack and without secrets. Loads `.env.local` as the application does. A variable that is already
- * set keeps its value.
+ * standard error, without the stack and without secrets. Also prints `usage` if isUsageError() returns true. Loads `.env.local`
+ * as the application does. A variable that is already set keeps its value.
  */
 export async function runCommand(usage: string, command: () => Promise<ExitCode>): Promise<void> {
   try {
@@ -49,13 +53,15 @@ export async function runCommand(usage: string, command: () => Promise<ExitCode>
 
 /**
  * Returns the id in a form that is safe to print. A client can register almost any id, and a terminal interprets control
- * characters. An id with unusual characters is therefore quoted, and each character outside printable ASCII becomes `?`.
+ * characters. JSON.stringify() therefore quotes an id that contains unusual characters, and escapes most control characters.
+ * Any remaining character outside printable ASCII becomes `?`.
  */
 export const shown = (id: string): string =>
   /^[\w.:@|-]+$/.test(id) ? id : JSON.stringify(id).replace(/[^\x20-\x7e]/g, '?');
 
-/** Parses an option that is a whole number of seconds. */
+/** Parses the value of the option `name`: a whole number of seconds with at most six digits. */
 export function secondsOf(value: string, name: string): number {
-  if (!/^\d{1,6}$/.test(value)) throw new UsageError(`--${name} must be a whole number of seconds`);
+  if (!/^\d{1,6}$/.test(value))
+    throw new UsageError(`--${name} must be a whole number of seconds from 0 to 999999`);
   return Number(value);
 }

@@ -3,14 +3,14 @@ import { DatabaseError } from 'pg';
 import { deployMigrations, messageOfError } from '../lib/migrations/deploy';
 
 /**
- * Returns true if the role lacks a privilege on Prisma's table of migrations. Returns false for the error of a failed
- * migration, because deployMigrations() throws a plain Error for it.
+ * Returns true if the role lacks the privilege to create, read or change `_prisma_migrations`, the table that records applied
+ * migrations. Returns false if a migration failed, because deployMigrations() throws a plain Error in that case.
  */
 function isPrivilegeError(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '42501';
 }
 
-/** Returns true in a Vercel build that is not for production. This build must not migrate the production database. */
+/** Returns true in a Vercel build that is not for production. Such a build must not migrate the production database. */
 function isPreview(): boolean {
   const { VERCEL_ENV } = process.env;
   return VERCEL_ENV !== undefined && VERCEL_ENV !== 'production';
@@ -29,16 +29,16 @@ async function main(): Promise<void> {
     );
     return;
   }
-  // The application loads the same file. A variable that is already set keeps its value.
+  // The application loads `.env.local`, too. A variable that is already set keeps its value.
   if (existsSync('.env.local')) process.loadEnvFile('.env.local');
   // MIGRATION_DATABASE_URL is for the role that owns the tables. The service uses a role with fewer privileges and does not
-  // read this variable. A preview ignores the variable, because Vercel's dashboard sets a variable for previews by default,
-  // even if it is meant for production.
+  // read this variable. A preview build also ignores this variable. Vercel's dashboard adds each new variable to previews by
+  // default, so the value in a preview may be the URL of the production database.
   const hasOwner = !isPreview() && process.env['MIGRATION_DATABASE_URL']?.trim();
   const variable = hasOwner ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL';
   const databaseUrl = process.env[variable]?.trim();
   if (!databaseUrl) throw new Error('DATABASE_URL is not set. Set it to a postgresql:// URL.');
-  // The error of the URL parser must not reach the output, because it contains the password.
+  // An error of the URL parser contains the URL with its password, so that error must not reach the output.
   if (!URL.canParse(databaseUrl) || !/^postgres(ql)?:$/.test(new URL(databaseUrl).protocol)) {
     throw new Error(`${variable} must be a postgresql:// URL.`);
   }

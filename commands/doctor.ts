@@ -9,21 +9,21 @@ import { type ExitCode, runCommand, UsageError } from './command';
 const USAGE = `npm run doctor -- [--url <https URL>] [--json] [--local]
 
   Checks the environment that it runs in: the variables, the identity provider's keys, the database and the cache.
-  Writes one key to the cache and deletes it. Changes nothing else, and does not print secrets. On the local stack, run:
-  npm run -s local doctor
+  Writes one key to the cache and deletes it. Changes nothing else, and does not print secrets. While the local
+  stack (npm run dev, npm run preview) is running, check it with: npm run -s local doctor
   --url     also checks the deployed service at this URL, and sends it test events that do not create users
   --json    prints only the results, as JSON
-  --local   accepts the single database role and the slow first responses of the local stack
+  --local   skips the check of the database role, and waits longer for the service, as the local stack requires
 
   Exit code: 0 if no check failed, 1 if a check failed, 2 if the options are invalid.`;
 
-/** Maximum time from the output to the exit of the process, even if connections are still open. */
+/** Maximum time from the output to the exit of the process. Connections that are still open do not delay the exit further. */
 const EXIT_TIMEOUT_MS = 2_000;
 
 /** ANSI codes of the text colors. */
 const COLORS = { ok: 32, skipped: 90, warning: 33, failure: 31 } as const;
 
-/** Returns the origin of the `--url` option. */
+/** Returns the origin of `url`, the value of the `--url` option. Throws a UsageError if the service cannot be at this URL. */
 function parseOrigin(url: string): string {
   const { origin, protocol, hostname, pathname, search, username } = URL.canParse(url)
     ? new URL(url)
@@ -37,7 +37,7 @@ function parseOrigin(url: string): string {
   return origin;
 }
 
-/** Formats one line for each check, and a second line with the remedy of a warning or failure. */
+/** Formats each check as one line. A warning or a failure has a second line, which contains the remedy. */
 function formatTable(checks: readonly NamedCheck[], isColored: boolean): string {
   const width = Math.max(...checks.map(({ name }) => name.length));
   const formatStatus = ({ status }: NamedCheck) => {

@@ -8,19 +8,22 @@ function formatTimeLeft(seconds: number): string {
   return seconds < 5_400 ? `${Math.round(seconds / 60)} min left` : `${(seconds / 3_600).toFixed(1)} h left`;
 }
 
-/** Shows the progress of a command. Updates one line on a terminal. Prints at most one line in 5 s to any other stream. */
+/**
+ * Shows the progress of a command in a progress line. On a terminal, updates this line in place. On any other stream, prints a
+ * new progress line at most once in 5 s.
+ */
 export interface Progress {
-  /** Sets the total number of users of this run. */
+  /** Sets the approximate number of users that this run will process. */
   expect(users: number): void;
-  /** Sets the number of users that this run has processed. */
+  /** Sets the number of users that this run has processed, and updates or prints the progress line. */
   at(done: number): void;
-  /** Prints a separate line. */
+  /** Prints a message on a line of its own. On a terminal, the message replaces the progress line until the next update. */
   say(line: string): void;
-  /** Removes the progress line from a terminal. */
+  /** Removes the progress line if the stream is a terminal. */
   end(): void;
 }
 
-/** Creates a progress display. The rate, in users a second, counts from this call. */
+/** Creates a progress display. The displayed rate is the average number of users per second since this call. */
 export function showProgress(
   stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
   now = () => performance.now(),

@@ -1,6 +1,7 @@
 import type { ExportUser } from '#lib/users/export';
 
 /**
- * Returns the user's rows in your own tables, for example `{ notes: [...] }`. The command `npm run users:export` prints them.
+ * Returns no rows until you edit this function. If you have tables of your own, return the user's rows in these tables, for
+ * example `{ notes: [...] }`. The command `npm run users:export` prints the returned object.
  */
 export const exportOwnTables: ExportUser = async () => ({});

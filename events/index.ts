@@ -1,7 +1,8 @@
 import type { EventHandlers } from '#lib/events';
 
 /**
- * Handlers of verified webhook events by their type, for example `'user.deleted': defineEvent(schema, handle)`. The service
- * itself registers the user of `user.created`. Any other event without a handler has no effect. docs/build.md has an example.
+ * Maps the type of a verified webhook event to the handler, for example `'user.deleted': defineEvent(schema, handle)`.
+ * `user.created` does not need a handler, because the service itself registers the new user. An event of any other type has no
+ * effect without a handler. docs/build.md has an example.
  */
 export const events: EventHandlers = {};

@@ -158,8 +158,8 @@ export function parseEnvironment(source: Source): Environment {
 
 /**
  * Parses only the variables in `schema` from the environment of this process. The schema is a part of `variables`. Throws an
- * InvalidEnvironmentError that lists the problems of these variables. The other variables may be invalid, because the
- * operator's commands do not need them.
+ * InvalidEnvironmentError that lists the problems of these variables. The other variables are not checked, so that a command of
+ * the operator (commands/) runs with only the variables that the command needs.
  */
 export function parseEnvironmentSubset<T>(schema: z.ZodMiniType<T>): T {
   return parseWith(schema, process.env);

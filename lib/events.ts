@@ -38,8 +38,8 @@ export type EventHandler = (data: unknown) => (context: EventContext) => Promise
 export type EventHandlers = Readonly<Record<string, EventHandler>>;
 
 /**
- * Defines the handler of an event whose `data` matches a schema. A delivery with other data gets a 400, as an invalid
- * `user.created` event does. The identity provider shows the failed delivery and repeats it.
+ * Defines the handler of an event whose `data` matches a schema. A delivery whose `data` does not match gets a 400, as an
+ * invalid `user.created` event does. The identity provider shows the failed delivery and repeats it.
  *
  * The handler runs in a transaction, once per message. If it throws, nothing is committed, and the sender repeats the delivery.
  * The handler must be idempotent, because the stored message ids are deleted after 30 days. The handler runs again for a

@@ -16,8 +16,9 @@ export type GuardedHandler<C extends RouteContext> = (
 
 /**
  * Returns the authenticated context, which has the internal id and the identity provider's id of the user. The verdict contains
- * either the user of the session or the reason why there is no user. Returns undefined if there is no user or if an operator
- * has deleted ("forgotten") the user, and adds the reason to the log line. Implements docs/contract.md, 5.2, rules 2 to 4.
+ * either the user of the session or the reason why there is no user. Returns undefined if there is no user, or if the token was
+ * issued before an operator deleted ("forgot") the user. In both cases, adds the reason to the log line. Implements
+ * docs/contract.md, 5.2, rules 2 to 4.
  */
 export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undefined> {
   return withSpan(
@@ -42,8 +43,8 @@ export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | unde
  * Creates a route whose handler runs only for a verified session. The handler gets the authenticated context with both ids of
  * the user. It also gets the context that Next.js passes to the route, which has the dynamic params.
  *
- * Without a session, the response is 401 `{"message": "Unauthorized"}`, without a call to the cache or the database. A user
- * whom an operator has deleted ("forgotten") gets the same 401 if the token was issued before the deletion. A database failure
+ * A request without a session gets a 401 `{"message": "Unauthorized"}` before any call to the cache or the database. A user
+ * whom an operator has deleted ("forgotten") gets this 401 too if the token was issued before the deletion. A database failure
  * is a 500. A cache failure has no effect on the response. An OPTIONS request is not guarded (docs/contract.md, 5.2). It gets a
  * 204, and the handler does not run. A route that has to handle preflight requests exports its own OPTIONS handler. The log
  * names the route by `path`, the path of its folder.

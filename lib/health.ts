@@ -19,8 +19,8 @@ const DATABASE_TIMEOUT_MS = 2_000;
 const MAX_AGE_MS = 1_000;
 
 /**
- * Runs one query at a time, even if the caller of that query has timed out. Health checks thus block only one connection in an
- * outage.
+ * Runs at most one query at a time. A later call waits for the query in flight, even if the first caller has timed out. Health
+ * checks therefore block only one connection in an outage.
  */
 const pingDatabaseOnce = singleFlight(() => pingDatabase(DATABASE_TIMEOUT_MS));
 
@@ -38,7 +38,8 @@ const checkReadiness = singleFlight(async () => {
     result = await cache;
     if (wasDown) log.info('ready again');
   } catch (error) {
-    // Requests for health checks are logged only at the level `debug`. `not ready` and `ready again` mark an outage.
+    // Requests for health checks are logged only at the level `debug`. Without the messages `not ready` and `ready again`, the
+    // log would not show an outage.
     if (!wasDown) log.warn({ error: describeError(error) }, 'not ready');
   }
   latest = { readiness: result, at: performance.now() };

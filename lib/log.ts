@@ -44,16 +44,19 @@ export const requestIdOf = (header: unknown): string =>
 export interface RequestLogFields {
   /** Result of the cache lookup by lib/guard.ts. `bypass` means that the cache call failed. */
   cache?: 'hit' | 'miss' | 'bypass';
-  /** Result of the registration of the caller by lib/guard.ts. Absent if the cache contained the caller's id. */
+  /**
+   * Result of the registration that lib/guard.ts ran for the caller. Absent, for example, if the cache contained the caller's
+   * id.
+   */
   caller?: 'created' | 'existing';
   /**
-   * Result of a registration by `POST /auth/v1/register` or by a webhook. `forgotten`: it had no effect, because an operator
-   * has deleted the user.
+   * Result of a registration by `POST /auth/v1/register` or by a webhook. `forgotten` means that the registration had no
+   * effect, because an operator has deleted the user.
    */
   registered?: 'created' | 'existing' | 'forgotten';
   /** Why the request has no authenticated user. */
   reason?: UnauthenticatedReason;
-  /** Result of the event handler in events/. `repeated` means that an earlier delivery ran the handler. */
+  /** Result of the event handler in events/. `repeated` means that an earlier delivery of the same message ran the handler. */
   handler?: 'completed' | 'repeated';
   eventType?: string;
   messageId?: string;
@@ -69,7 +72,7 @@ export function withLogFields<T>(fields: RequestLogFields, work: () => Promise<T
 /** Returns true during a call of `withLogFields`, for example while a route runs. The route logs the fields at its end. */
 export const isInRoute = (): boolean => currentFields.getStore() !== undefined;
 
-/** Adds fields to the log line of the current request. Has no effect outside of a request. */
+/** Adds fields to the log line of the current request. Has no effect outside of a call of `withLogFields`. */
 export function addLogFields(fields: RequestLogFields): void {
   Object.assign(currentFields.getStore() ?? {}, fields);
 }

@@ -13,32 +13,36 @@ export interface Registration {
   readonly created: boolean;
 }
 
-/** Returns the result of a registration for the log. The link of a `forgotten` user was deleted by an operator. */
+/** Returns the word for the result of a registration in logs and telemetry. `forgotten`: an operator has deleted the user. */
 export const outcomeOf = (registration: Registration | undefined): 'created' | 'existing' | 'forgotten' => {
   if (registration === undefined) return 'forgotten';
   return registration.created ? 'created' : 'existing';
 };
 
 /**
- * Time limit of a whole registration. The timeouts of its statements are not enough, because they add up. The deadline leaves
- * time for a database that has to wake up. Together with the 500 ms of a cache call, it is below the 9 s that a shutdown may
- * take and the 15 s after which the sender of a webhook stops waiting.
+ * Time limit of a whole registration. The timeouts of the single statements are not enough, because they add up. The limit
+ * leaves time for a database that has to wake up. The sum of the limit and the 500 ms of a cache call is below the 9 s that a
+ * shutdown may take, and below the 15 s after which the sender of a webhook stops waiting.
  */
 const DEADLINE_MS = 8_000;
 
 /** Finds the internal id of a linked user. Concurrent calls share a statement. */
 const findUserId = batchLoader(linkedUserIds);
 
+/** Returns the result for a user that a lookup found. A previous id that has expired has no user. */
+const existingLink = (userId: string | null): Registration | undefined =>
+  userId === null ? undefined : { userId, created: false };
+
 async function findOrCreate(
   identityProviderUserId: string,
   issuedAt: number | undefined,
 ): Promise<Registration | undefined> {
   const existing = await findUserId(identityProviderUserId);
-  if (existing !== undefined) return { userId: existing, created: false };
+  if (existing !== undefined) return existingLink(existing);
   const [inserted] = await insertLinks([identityProviderUserId], issuedAt);
   if (inserted !== undefined) return { userId: inserted, created: true };
   const winner = await findUserId(identityProviderUserId);
-  if (winner !== undefined) return { userId: winner, created: false };
+  if (winner !== undefined) return existingLink(winner);
   if ((await forgottenUntil([identityProviderUserId], issuedAt)).size > 0) return undefined;
   throw new Error('A user was neither found nor created');
 }
@@ -52,14 +56,15 @@ const sharedLink = singleFlight(link);
 
 /**
  * Links an identity-provider user to an internal user exactly once and returns the link. Returns undefined for a forgotten
- * user, whom an operator has deleted (docs/contract.md, 3). `issuedAt` is the time at which the user's own session token was
- * issued, in seconds since 1970. A token that was issued after the deletion links the user again. A call without `issuedAt`
- * does not link the user again.
+ * user, whom an operator has deleted, and for an expired previous id of a user (docs/contract.md, 3). `issuedAt` is the time at
+ * which the user's own session token was issued, in seconds since 1970. A token that was issued after the deletion links the
+ * user again. A call without `issuedAt` does not link the user again.
  *
- * The unique key decides every race, also between processes and at any isolation level. A registration runs one statement for
- * an existing user, two for a new user, three if it loses a race, and four if the user is forgotten. Concurrent calls for a
- * user in one process share the result or the error. Under load, one statement looks up many users. Rejects after 8 s or with
- * the error of the database. A rejected call can be repeated, because each statement is atomic.
+ * The unique key prevents a second link, even in a race between processes and at any isolation level. A registration runs one
+ * statement for an existing user, two for a new user, three if another process creates the link in the meantime, and four if
+ * the user is forgotten. Concurrent calls for a user in one process share the result or the error. Under load, one statement
+ * looks up many users. Rejects with the error of the database, or if a registration takes longer than 8 s. A rejected call can
+ * be repeated, because each statement is atomic.
  */
 export function registerByIdentityProviderUserId(
   identityProviderUserId: string,

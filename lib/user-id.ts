@@ -19,8 +19,8 @@ export type CacheResult =
 /**
  * Reads the internal id of an identity-provider user from the cache. Never rejects (docs/contract.md, 5.2).
  *
- * A value that this service cannot have stored is a miss, and the next write replaces it. Takes one round trip and at most
- * 500 ms.
+ * A value that is not a string or not an internal id is a miss, and the next write replaces the value. A call takes one round
+ * trip and at most 500 ms.
  */
 export async function readCachedUserId(identityProviderUserId: string): Promise<CacheResult> {
   try {
@@ -38,18 +38,18 @@ export async function readCachedUserId(identityProviderUserId: string): Promise<
 }
 
 /**
- * Deletes the cached id of an identity-provider user. Rejects if the store does not confirm the deletion.
+ * Deletes the cached ids of identity-provider users. Rejects if the store does not confirm the deletion.
  *
- * A lookup in flight can store the id again. lib/users/forget.ts waits for the end of such lookups.
+ * A lookup in flight can store an id again. lib/users/forget.ts waits for the end of such lookups.
  */
-export async function deleteCachedUserId(identityProviderUserId: string): Promise<void> {
-  await withKv((kv) => kv.del(cacheKey(identityProviderUserId)));
+export async function deleteCachedUserIds(identityProviderUserIds: readonly string[]): Promise<void> {
+  await withKv((kv) => kv.del(...identityProviderUserIds.map(cacheKey)));
 }
 
 /**
  * Stores the internal id for USER_ID_CACHE_TTL_SECONDS, by default 10 minutes. Never rejects.
  *
- * Takes one round trip and at most 500 ms. After an error, the entry may be missing.
+ * A call takes one round trip and at most 500 ms. If the result is `error`, the entry may be missing.
  */
 export async function cacheUserId(
   identityProviderUserId: string,
@@ -95,8 +95,8 @@ const sharedReadOrRegister = singleFlight(readOrRegister);
 
 /**
  * Returns the internal id of an identity-provider user from the cache or from a registration. The registration links a user
- * that is not linked yet (docs/contract.md, 5.2, rule 3). Returns undefined for a forgotten user, whom an operator has deleted,
- * if the session token was issued before the deletion. `issuedAt` returns the time at which the token was issued. Concurrent
+ * that is not linked yet (docs/contract.md, 5.2, rule 3). Returns undefined if an operator has deleted the user ("forgotten")
+ * and the session token was issued before the deletion. `issuedAt` returns the time at which the token was issued. Concurrent
  * calls for a user in one process share the result or the error. Passes database errors through. A cache error is never passed
  * on.
  */
@@ -105,12 +105,12 @@ export async function resolveUserId(
   issuedAt: () => number | undefined,
 ): Promise<string | undefined> {
   const { result, isLeader } = await sharedReadOrRegister(identityProviderUserId, issuedAt);
-  // The call that started the lookup may have had an older token. This call then tries its own token.
+  // The call that started the lookup may have had an older token. If its result is undefined, this call tries its own token.
   const usesOwnToken = result === undefined && !isLeader;
   const resolved = usesOwnToken ? await readOrRegister(identityProviderUserId, issuedAt) : result;
   if (resolved === undefined) return undefined;
   const { userId, logFields } = resolved;
-  // If several requests share a registration, only one of them is logged as the one that created the user.
+  // If several requests share a registration that created the user, only one of them logs `created`.
   addLogFields(
     isLeader || usesOwnToken || logFields.caller === undefined
       ? logFields

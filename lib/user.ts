@@ -13,12 +13,13 @@ const readUser = async () => contextOf(await verdictOf(await headers()));
 
 /**
  * Returns the authenticated context of the current request: the internal id and the identity provider's id of the user. Returns
- * undefined without a verified session. Use this function in server components, layouts, server actions and route handlers.
+ * undefined if there is no verified session, or if an operator has deleted the user since the session token was issued. Use
+ * this function in server components, layouts, server actions and route handlers.
  *
- * As in `guard` (lib/guard.ts), the internal id comes from the cache or from a registration, which links a new user. The
- * components and layouts of a page share one result. Passes database errors through, and a page then shows its error boundary.
- * A cache failure has no effect. For a page or a server action, writes a log line with the same fields as that of a guarded
- * route.
+ * The internal id comes from the cache or from the database, as in `guard` (lib/guard.ts). A new user gets a row in the
+ * database. The components and layouts of a page share one result. Passes database errors through. After such an error, a page
+ * shows its error boundary. A cache failure has no effect. For a page or a server action, the function writes one log line with
+ * the request id, the duration and `RequestLogFields`. For a route, the log line of the route has these fields.
  */
 export const getUser = cache(async (): Promise<AuthenticatedContext | undefined> => {
   if (isInRoute()) return readUser();
@@ -34,8 +35,9 @@ export const getUser = cache(async (): Promise<AuthenticatedContext | undefined>
 });
 
 /**
- * Returns the same as `getUser`, but never undefined. Without a verified session, a page or a server action redirects to the
- * sign-in page. After the sign-in, the browser returns to the page. A route responds with 401 `{"message": "Unauthorized"}`.
+ * Returns the context that `getUser` returns. If `getUser` returns undefined, a page or a server action redirects to the
+ * sign-in page, and the browser returns to the page after the sign-in. A route responds with 401 `{"message": "Unauthorized"}`
+ * instead.
  */
 export async function requireUser(): Promise<AuthenticatedContext> {
   const user = await getUser();

@@ -25,7 +25,9 @@ function signingKeys(): readonly KeyObject[] {
 const EventTime = z.object({ timestamp: z.number() });
 const EventUser = z.object({ id: z.optional(z.unknown()) });
 
-/** Returns the id of the user to register: the non-empty `data.id` of a `user.created` event. */
+/**
+ * Returns the id of the user to register, which is the `data.id` of a `user.created` event. Returns undefined if there is none.
+ */
 function userToRegister({ type, data }: WebhookEvent): string | undefined {
   const id = EventUser.safeParse(data).data?.id;
   if (type !== 'user.created' || id === undefined || id === null || id === '') return undefined;
@@ -36,12 +38,12 @@ function userToRegister({ type, data }: WebhookEvent): string | undefined {
 
 /**
  * Verifies a delivery, registers the user of a `user.created` event, runs the handler of the event if `handlers` has one, and
- * returns the acknowledgment (docs/contract.md, 4.2 and 6.1). A `user.created` of a forgotten user, whom an
- * operator has deleted, has no effect.
+ * returns the acknowledgment (docs/contract.md, 4.2 and 6.1). A `user.created` event has no effect if an operator has deleted
+ * the user ("forgotten").
  *
  * `payload` must be the exact text of the request body. Deliveries may arrive late, repeatedly and in any order. An existing
- * link stays unchanged. Throws an HttpError 400 for an absent body, an invalid signature, or a verified body that is not a
- * valid event. Passes database errors through, so that the sender retries the delivery.
+ * link stays unchanged. Rejects with an HttpError 400 for an absent body, an invalid signature, or a verified body that is not
+ * a valid event. Passes errors of the database and the handler through, so that the sender retries the delivery.
  */
 export async function receiveWebhook(
   payload: string,
@@ -62,7 +64,7 @@ export async function receiveWebhook(
   const { type } = event.data;
   addLogFields({ eventType: type.slice(0, 64) });
   const identityProviderUserId = userToRegister(event.data);
-  // A `user.created` without an id or of a forgotten user has no effect, so its handler does not run.
+  // The handler of a `user.created` event does not run if the event has no user id or if the user is forgotten.
   let isHandled = type !== 'user.created';
   if (identityProviderUserId !== undefined) {
     const registration = await registerByIdentityProviderUserId(identityProviderUserId);

@@ -2,7 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { findProse } from './prose';
 
-/** `npm run check:prose [-- <path>...]`: checks Markdown, comments and test titles. Exits with 1 if there is a finding. */
+/**
+ * `npm run check:prose [-- <path>...]`: searches Markdown, comments and test titles for the phrases that tools/prose.ts lists.
+ * Exits with 1 if it finds one.
+ */
 const SOURCE = /\.(?:md|[cm]?[jt]sx?|prisma)$/;
 
 const tracked = execFileSync('git', ['ls-files', '--', ...process.argv.slice(2)], { encoding: 'utf8' });

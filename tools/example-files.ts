@@ -3,12 +3,18 @@ import path from 'node:path';
 
 export const EXAMPLE = 'examples/projects';
 
-/** Relation fields for the Prisma model User, because Prisma requires both sides of a relation. They create no columns. */
+/**
+ * Relation fields for the Prisma model User. Prisma requires them because the models of the example refer to User. They create
+ * no columns.
+ */
 const RELATIONS = `  projectMembers ProjectMember[]
   projectNotes   ProjectNote[]
 `;
 
-/** Copies the files of the example into a copy of the checkout. Adds `RELATIONS` to the model User in the Prisma schema. */
+/**
+ * Copies the files of the example into `folder`, a copy of the checkout. Adds `RELATIONS` to the model User in the Prisma
+ * schema of this copy.
+ */
 export function addExample(folder: string): void {
   cpSync(EXAMPLE, folder, { recursive: true });
   const schema = path.join(folder, 'prisma/schema.prisma');

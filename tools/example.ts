@@ -8,9 +8,9 @@ import { linkFiles } from './link-files';
 import { runStep, stopStep } from './run-step';
 
 /**
- * `npm run example`: adds the files of examples/projects to a copy of this checkout. Runs the checks and the build of the
- * project and the tests of the example in this copy. Exits with 1 if a step fails. Removes the copy at the end, also after
- * Ctrl-C.
+ * `npm run example`: adds the files of examples/projects to a copy of this checkout. Runs the checks of the project and the
+ * tests of the example in this copy. The tests build the project. Exits with 1 if a step fails. Removes the copy at the end,
+ * also after Ctrl-C.
  */
 const PREFIX = 'identity-link-example-';
 
@@ -28,7 +28,7 @@ const TESTS = readdirSync(path.join(EXAMPLE, 'tests'), { recursive: true, encodi
   .filter((file) => file.endsWith('.test.ts'))
   .map((file) => path.join('tests', file));
 
-/** The steps after adding the files. The tests build the project, and the build fails without `npm run routes`. */
+/** The steps after the files are added. The build in the tests fails without `npm run routes`. */
 const STEPS = [
   ['npx', 'prisma', 'generate'],
   ['npm', 'run', '--silent', 'routes'],

@@ -1,7 +1,7 @@
 import { copyFileSync, cpSync, linkSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 
-/** Creates a hard link to each file, because a build does not follow a symbolic link to a folder outside of its project. */
+/** Creates a hard link to each file. A build does not follow a symbolic link to a folder outside of the project. */
 export function linkFiles(from: string, to: string): void {
   mkdirSync(to);
   for (const entry of readdirSync(from, { withFileTypes: true })) {

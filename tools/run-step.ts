@@ -5,7 +5,7 @@ import { endProcess, killOnExit } from '../dev/system/processes';
 /** Id of the process group of the running step, negative as `process.kill` expects it. */
 let running: number | undefined;
 
-/** Runs a command in a new process group, so that all its processes can be stopped. Resolves with the exit code. */
+/** Runs a command in a new process group, so that a signal reaches all its processes. Resolves with the exit code. */
 export async function runStep(
   [command, ...args]: readonly [string, ...string[]],
   cwd: string,

@@ -4,7 +4,10 @@ import Link from 'next/link';
 import { UserButton, useAuth } from '#lib/idp/browser';
 import styles from './ui.module.css';
 
-/** Shows links to sign in and to sign up. A visitor with a session gets a link to the account and the user button instead. */
+/**
+ * Shows a signed-in visitor a link to the account and the identity provider's user button. Shows any other visitor links to
+ * sign in and to sign up.
+ */
 export function AccountMenu() {
   const { userId } = useAuth();
   if (!userId) {

@@ -1,5 +1,5 @@
-// The input fields of the provider's components have an outline with too little contrast (WCAG 1.4.11). `&&` repeats the
-// class in the selector, so that the rule has a higher specificity than the component's own rule.
+// The outline of the input fields in the identity provider's components has too little contrast (WCAG 1.4.11), so these rules
+// replace the outline. `&&` repeats the class in the selector. A rule then has a higher specificity than the component's rule.
 const field = {
   '&&[data-variant]': { boxShadow: '0 0 0 1px var(--line-strong)' },
   '&&[data-variant]:focus': { boxShadow: '0 0 0 2px var(--brand)' },
@@ -7,7 +7,7 @@ const field = {
   '&&[data-variant][aria-invalid="true"]': { boxShadow: '0 0 0 2px var(--danger)' },
 };
 
-/** Removes the shadow and the gradient of the provider's button, so that it looks like the site's own buttons. */
+/** Makes the submit button of the provider's forms look like the site's own buttons, which have no shadow and no gradient. */
 const primaryButton = {
   minHeight: '2.5rem',
   '&&[data-variant]': { boxShadow: 'none', '@media (forced-colors: active)': { border: '1px solid' } },
@@ -15,9 +15,9 @@ const primaryButton = {
 };
 
 /**
- * Applies the site's color variables to the provider's components. The variables follow the light or dark color scheme. The
- * components define variables such as `--accent` on their own elements. The site's variables must have other names, because
- * the components would override them.
+ * Applies the site's CSS variables to the provider's components. The color variables follow the light or dark color scheme. The
+ * components define variables such as `--accent` on their own elements. A variable of the site must not have one of these
+ * names, because the components would override its value.
  */
 export const clerkAppearance = {
   variables: {
@@ -46,7 +46,7 @@ export const clerkAppearance = {
   },
 };
 
-/** Makes a form as wide as its container. By default, the width of the window limits the width of the form. */
+/** Makes a form as wide as its container. By default, the window and not the container limits the width of the form. */
 export const fillingAppearance = {
   elements: { rootBox: { width: '100%' }, cardBox: { width: '100%', maxWidth: '100%' } },
 };

@@ -6,7 +6,7 @@ import styles from './ui.module.css';
 const RESULT_SHOWN_MS = 2_500;
 const labels = { idle: 'Copy', copied: 'Copied', failed: 'Not copied' } as const;
 
-/** Copies a value and announces whether the browser allowed it. The CSS hides the button where scripts are disabled. */
+/** Copies a value to the clipboard and announces the result. The CSS hides the button in browsers that do not run scripts. */
 export function CopyButton({ value, name }: { value: string; name: string }) {
   const [result, setResult] = useState<keyof typeof labels>('idle');
 

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import styles from './ui.module.css';
 
-/** Replaces a page that failed. Shows Next.js's digest of the error, because the server logs the error with that digest. */
+/** Replaces a page that failed. Shows Next.js's digest of a server error. The server logs the error with the same digest. */
 export function Failure({
   title,
   digest,
@@ -15,7 +15,9 @@ export function Failure({
     <div className={`shell ${styles['statement']}`} role="alert">
       <p className={styles['code']}>Error</p>
       <h1>{title}</h1>
-      <p>The server failed to create this page. Your data was not changed, and it is safe to try again.</p>
+      <p>
+        An error occurred while this page was loading. Your data was not changed, and it is safe to try again.
+      </p>
       {digest ? (
         <p>
           Reference: <code>{digest}</code>

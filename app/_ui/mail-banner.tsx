@@ -3,23 +3,26 @@
 import { useSyncExternalStore } from 'react';
 import styles from './sign-in-frame.module.css';
 
-/** Returns true while the provider's form requires a verification code. */
+/** Returns true while the identity provider's form requires a verification code. */
 const isCodeStep = () => window.location.pathname.includes('/verify');
 
 /**
- * Calls `callback` after each navigation. The provider's form changes the address in a way that Next.js does not notice. In a
- * browser without the Navigation API, the banner keeps its first text.
+ * Calls `callback` after each navigation. Uses the Navigation API, because Next.js does not notice when the provider's form
+ * changes the address. In a browser without this API, the text of the banner does not change after a navigation.
  */
 function onNavigation(callback: () => void): () => void {
   if (!('navigation' in window)) return () => {};
   const { navigation } = window;
-  // Next.js navigates while React commits an update, and React rejects state changes at that time.
+  // Next.js navigates while React commits an update. React rejects state changes during the commit, so `callback` runs later.
   const onChange = () => queueMicrotask(callback);
   navigation.addEventListener('currententrychange', onChange);
   return () => navigation.removeEventListener('currententrychange', onChange);
 }
 
-/** Says where to find verification codes. The local stack does not send mail. The console of its emulator shows the codes. */
+/**
+ * Says where to find verification codes. The local stack (`npm run dev`) does not send mail. The codes appear on the console, a
+ * web page of the identity provider's emulator.
+ */
 export function MailBanner({ consoleAddress }: { consoleAddress: string }) {
   const needsCode = useSyncExternalStore(onNavigation, isCodeStep, () => false);
   return (

@@ -4,7 +4,10 @@ import { AccountMenu } from './account-menu';
 import { Mark } from './mark';
 import styles from './ui.module.css';
 
-/** The header in the root layout. On the local stack, it links to the console of the identity provider's emulator. */
+/**
+ * The header in the root layout. On the local stack (`npm run dev`), the header links to the console, a web page of the
+ * identity provider's emulator.
+ */
 export function SiteHeader() {
   const consoleAddress = mailsOnConsole();
   return (

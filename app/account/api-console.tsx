@@ -42,7 +42,7 @@ export function ApiConsole({ identityProviderUserId }: { identityProviderUserId:
               <b data-method="GET">GET</b> /users/v1/me
             </code>
           </h3>
-          <p>Returns your two ids. The first call links them.</p>
+          <p>Returns your two ids. Creates the link between them if there is none.</p>
           <button className="button primary" type="submit" aria-disabled={busy}>
             Send GET<span className="visually-hidden"> /users/v1/me</span>
           </button>

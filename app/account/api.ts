@@ -12,7 +12,7 @@ export interface Exchange {
   readonly response: ApiResponse | undefined;
 }
 
-/** A response and the time until it arrived. */
+/** A response and the time from the request to the end of the body. */
 export interface ApiResponse {
   readonly status: number;
   readonly statusText: string;
@@ -53,11 +53,12 @@ export interface Session {
 }
 
 /**
- * Calls the API as the signed-in user. Does not reject. Renews an expired session token first if the SDK is loaded. After a
- * 401, renews the token and sends the request once more. A second 401 usually means that the session has ended.
+ * Calls the API as the signed-in user. Does not reject. If the browser SDK is loaded, renews an expired session token
+ * before the request. After a 401, renews the token and sends the request once more. A second 401 usually means that the
+ * session has ended.
  */
 export async function callApi(request: ApiRequest, { isLoaded, getToken }: Session): Promise<Exchange> {
-  // While the SDK loads, sends the request at once, because the cookie was valid when the server rendered this page.
+  // While the SDK loads, the request does not wait, because the cookie was valid when the server rendered this page.
   if (isLoaded) await settled(getToken(), REFRESH_TIMEOUT_MS);
   const response = await send(request);
   if (response?.status !== 401) return { request, response };

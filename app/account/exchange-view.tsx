@@ -44,7 +44,7 @@ function Message({ title, text }: { title: string; text: string }) {
   return (
     <div className={styles['message']}>
       <h3>{title}</h3>
-      {/* An id does not wrap, so a long line makes the box scroll horizontally. */}
+      {/* Lines do not wrap, so a line with a long id makes the box scroll horizontally. */}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable with the keyboard */}
       <section aria-label={title} className={`card ${styles['text']}`} tabIndex={0}>
         <pre>{text}</pre>

@@ -18,7 +18,7 @@ const Skeleton = () => <span aria-hidden="true" className={styles['skeleton']} /
 
 const day = new Intl.DateTimeFormat('en', { dateStyle: 'long' });
 
-/** Shows the user's e-mail address and the date of the sign-up, as stored by the identity provider. */
+/** Shows the e-mail address of the user and the date of the sign-up. Both values come from the identity provider. */
 function Person() {
   const { user } = useUser();
   return (
@@ -86,7 +86,9 @@ function Ended() {
   return (
     <div className={`card ${ui['notice']}`}>
       <h3>Your session has ended</h3>
-      <p>You were signed out in this browser or on another device. Your internal id stays the same.</p>
+      <p>
+        The session expired, or you signed out here or on another device. Your internal id stays the same.
+      </p>
       <div className="actions">
         {/* A plain link reloads the page, so the browser SDK drops its cached session. */}
         <a className="button primary" href="/sign-in?redirect_url=%2Faccount">
@@ -131,8 +133,8 @@ function Down({
 }
 
 /**
- * Shows both ids of the signed-in user (the identity provider's and the internal one) and where the service found them. After a
- * failure, shows the error and what to do about it.
+ * Shows the identity-provider user id and the internal id of the signed-in user. Also shows where the service found the link
+ * between these ids. After a failure, shows the error and what to do about it.
  */
 export function LinkPanel() {
   const { state, busy, check } = useLink(useAuth());

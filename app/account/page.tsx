@@ -8,11 +8,11 @@ import { LinkPanel } from './link-panel';
 export const metadata: Metadata = {
   title: 'Account',
   description:
-    'Your e-mail address, your id at the identity provider, your internal id, and a form to call the API.',
+    'Your e-mail address, your id at the identity provider, your internal id, and forms that call the API.',
   robots: { index: false },
 };
 
-/** Shown only with a verified session. Other visitors are redirected to the sign-in page. */
+/** The account page. Redirects a visitor without a verified session to the sign-in page. */
 export default async function AccountPage() {
   const { isAuthenticated, userId } = await auth();
   if (!isAuthenticated) redirect('/sign-in?redirect_url=%2Faccount');
@@ -21,8 +21,8 @@ export default async function AccountPage() {
       <div className={styles['intro']}>
         <h1>Your account</h1>
         <p>
-          The identity provider has one id for you, and this service has another. This page requests both from
-          the API with your session.
+          You have an id at the identity provider and an internal id in this service. This page requests both
+          ids from the API with your session.
         </p>
       </div>
       <LinkPanel />

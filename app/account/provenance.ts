@@ -1,4 +1,4 @@
-/** Describes to the user where the service found the link between the provider's id and the internal id. */
+/** Describes to the user where the service found the link between the identity provider's id and the internal id. */
 export interface Provenance {
   readonly title: string;
   readonly text: string;
@@ -18,7 +18,7 @@ export function provenance(headers: Headers): Provenance {
   if (createdCallerLink(headers)) {
     return {
       title: 'Registered by this request',
-      text: 'It arrived before the webhook, which will find this link.',
+      text: 'The link did not exist before this request. A later webhook finds the link.',
     };
   }
   switch (entry(headers, 'cache')) {
@@ -27,7 +27,7 @@ export function provenance(headers: Headers): Provenance {
     case 'miss':
       return {
         title: 'Found in the database',
-        text: 'The webhook or an earlier request created the link. The cache has it now.',
+        text: 'The webhook or an earlier request created the link. The link was not in the cache.',
       };
     case 'bypass':
       return {

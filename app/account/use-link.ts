@@ -5,8 +5,8 @@ import type { UserLink } from '#lib/api/schemas';
 import { type ApiResponse, callApi, type Session } from './api';
 
 /**
- * The state of the link between the provider's id and the internal id of the user. `ended`: the session has ended. `down`:
- * the service failed or cannot be reached.
+ * The state of the link between the user's id at the identity provider and the user's internal id. `ended`: the session has
+ * ended. `down`: the service failed or cannot be reached.
  */
 export type LinkState =
   | { readonly status: 'loading' }
@@ -46,8 +46,8 @@ const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 30_000;
 
 /**
- * Loads the signed-in user's link. While the service is down, it retries after increasing delays. It retries immediately
- * when the browser is online again or when `check` is called.
+ * Loads the link of the signed-in user. `check` loads the link again, unless a request is in flight. While the state is `down`,
+ * the hook calls `check` after increasing delays and as soon as the browser is online again.
  */
 export function useLink(session: Session): { state: LinkState; busy: boolean; check: () => void } {
   const [state, setState] = useState<LinkState>({ status: 'loading' });

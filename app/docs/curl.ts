@@ -3,8 +3,8 @@ import { type Operation, securitySchemes } from './document';
 const quote = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 /**
- * Returns shell commands that compute the webhook signature of a body, as the provider does (Standard Webhooks). The signature
- * is the HMAC-SHA256 of the id, the timestamp and the body. Its key is the decoded secret.
+ * Returns shell commands that compute the signature of a webhook with this body (Standard Webhooks). The signature is the
+ * HMAC-SHA256 of the message id, the timestamp and the body, joined by dots. The key of the HMAC is the decoded signing secret.
  */
 const sign = (body: string) => `BODY=${quote(body)}
 ID=msg_$(openssl rand -hex 12) NOW=$(date +%s)
@@ -22,8 +22,9 @@ const SIGNED = [
 ];
 
 /**
- * Returns a command for a POSIX shell that calls an operation with the first example of its request body. The command reads
- * the shell variables API, TOKEN and WEBHOOK_SECRET, so the page is the same on every host.
+ * Returns a command for a POSIX shell that calls an operation with the first example of its request body. The page is the
+ * same on every host, because the command reads the address and the credentials from the shell variables API, TOKEN and
+ * WEBHOOK_SECRET.
  */
 export function curl({ path, security, requestBody }: Operation): string {
   const schemes = security.flatMap((each) => Object.keys(each)).map((name) => securitySchemes[name]);

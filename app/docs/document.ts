@@ -3,7 +3,7 @@ import json from '../../lib/api/openapi.json';
 
 const Dictionary = z.record(z.string(), z.unknown());
 
-/** Returns the value at a JSON pointer (RFC 6901) of the document. */
+/** Returns the value in the OpenAPI document at a JSON pointer (RFC 6901). */
 const valueAt = (pointer: string): unknown =>
   pointer
     .split('/')
@@ -120,17 +120,17 @@ export const operations = [
   ...operationsIn(document.webhooks, 'webhook'),
 ];
 export type Operation = (typeof operations)[number];
-/** A response with its status and its anchor. */
+/** A response with its status and with `id`, the URL fragment of its place on the page. */
 export type Response = Operation['responses'][number];
 
-/** Responses to paths and methods that are not operations. */
+/** Responses to requests whose method and path do not belong to an operation. */
 export const elsewhere: readonly Response[] = document['x-elsewhere'].map(({ status, response }) => ({
   ...{ ...response, status: String(status), id: fragment(`elsewhere ${status} ${response.ref ?? ''}`) },
 }));
 
 const calls = operations.filter(({ kind }) => kind === 'path');
 const responses = calls.flatMap((operation) => operation.responses);
-/** The responses that several operations share, each listed once. */
+/** The responses that several operations share. Each response is listed once. */
 export const shared: readonly Response[] = responses
   .filter((response) => {
     const uses = responses.filter(({ ref }) => ref !== undefined && ref === response.ref);
@@ -139,7 +139,7 @@ export const shared: readonly Response[] = responses
   .map((response) => ({ ...response, id: fragment(`response ${response.ref}`) }))
   .toSorted((one, other) => Number(one.status) - Number(other.status));
 
-/** Returns the anchor of the full description of a response. */
+/** Returns the URL fragment of the full description of a response. */
 export const anchorOf = ({ id, ref }: Response): string =>
   (ref && [...shared, ...responses].find((other) => other.ref === ref)?.id) || id;
 

@@ -38,13 +38,14 @@ const firstCall = {
     <>
       <p>
         Create a user on the local stack and get a session token. A token is valid for 60 seconds. If a call
-        returns 401, get a new one.
+        returns 401, get a new token.
       </p>
       {command('Prepare the shell', PREPARATION)}
       {command('Call the API', 'curl -i "$API/users/v1/me" -H "authorization: Bearer $TOKEN"')}
       <p>
-        The commands on this page use these variables. In your own pages, <code>await getToken()</code> from{' '}
-        <code>useAuth()</code> returns a token. The webhook command also needs the endpoint’s signing secret:
+        The commands on this page use the shell variables <code>API</code> and <code>TOKEN</code>. In the
+        pages of your application, <code>await getToken()</code> from <code>useAuth()</code> returns a token.
+        The webhook command uses the signing secret of the webhook endpoint instead of a token:
       </p>
       {command('Get the signing secret of the local stack', SECRET)}
     </>
@@ -67,7 +68,7 @@ const credentials = Object.entries(api.securitySchemes).map(([name, scheme], _, 
   return {
     ...{ id: anchor('credential', name), name },
     kind: [scheme.type === 'http' ? `authorization: ${scheme.scheme} …` : `${scheme.in} ${scheme.name}`],
-    text: prose(same === name ? scheme.description : `The same as \`${same}\`.`),
+    text: prose(same === name ? scheme.description : `See \`${same}\`.`),
   };
 });
 
@@ -108,8 +109,9 @@ const contentsLink = ({ id, title }: { id: string; title: ReactNode }) => (
 );
 
 /**
- * Highlights the link to the visible section in the table of contents. Browsers without `:target-current` ignore this rule. The
- * rule is not in the CSS file, because the CSS compiler of Next.js does not know that selector and would print a warning.
+ * In the table of contents, highlights the link to the section that is visible. Browsers without `:target-current` ignore this
+ * rule. The rule is not in the CSS file, because the CSS compiler of Next.js does not know `:target-current` and would print a
+ * warning.
  */
 const currentLink = `nav a:target-current {
   border-inline-start-color: var(--brand);
@@ -148,8 +150,8 @@ const content = (
 const { renderToStaticMarkup } = await import('react-dom/server');
 
 /**
- * The page as HTML. All visitors get the same page, so it is rendered once per process. Next.js would serialize React
- * elements for every request, once as HTML and once as data for the browser.
+ * The content of the page as HTML. All visitors get the same content, so it is rendered once per process. If the component
+ * returned React elements, Next.js would serialize them twice for every request: as HTML and as data for the browser.
  */
 const html = renderToStaticMarkup(content);
 

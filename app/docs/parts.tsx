@@ -27,7 +27,7 @@ export const heading = (Level: 'h2' | 'h3' | 'h4', id: string, content: ReactNod
   </Level>
 );
 
-/** Returns a shell command. CopyButtons adds a button that copies it. */
+/** Returns the HTML of a shell command. CopyButtons adds a button that copies the command. */
 export const command = (title: string, text: string) => (
   <figure className={styles['command']}>
     <figcaption>{title}</figcaption>
@@ -84,7 +84,7 @@ export const anchor = (kind: Kind, name: string) => fragment(`${kind} ${name}`);
 
 type Field = readonly [name: string, schema: Schema, isRequired: boolean];
 
-/** Lists the fields of a body. The name of a nested field starts with that of its parent, for example `errors.database`. */
+/** Lists the fields of a body. A nested field has the name of its parent as a prefix, for example `errors.database`. */
 function fieldsOf({ properties, required, anyOf }: Schema, prefix = ''): Field[] {
   const own = Object.entries(properties).flatMap(([key, field]): Field[] => [
     [prefix + key, field, required.includes(key)],
@@ -123,7 +123,7 @@ function jsonText(value: unknown): string {
   return line.length < 64 ? line : JSON.stringify(value, null, 2);
 }
 
-/** Returns the description of a response: its body, an example and the headers that not every response has. */
+/** Returns the description of a response: its body, an example and its headers. Omits headers that every response has. */
 function responseView(response: Response, level: 'h3' | 'h4') {
   const body = response.content?.['application/json'];
   const [example] = Object.values(body?.examples ?? {});
@@ -144,8 +144,8 @@ function responseView(response: Response, level: 'h3' | 'h4') {
 }
 
 /**
- * Returns the descriptions of the responses that have their anchor in this list. Adds links to the descriptions of the other
- * responses.
+ * Describes the responses of a list. A response whose description is at another place on the page becomes a link to that
+ * description.
  */
 export function responseList(responses: readonly Response[], level: 'h3' | 'h4') {
   const here = responses.filter((response) => anchorOf(response) === response.id);

@@ -10,7 +10,7 @@ const HIT = 'hit, bearer, known credential';
 const NO_CREDENTIAL = '401, no credential';
 const WEBHOOK = 'webhook, duplicate';
 
-/** Returns the CPU time that a new process uses until it has responded to its first request. */
+/** Resolves with the CPU time, in milliseconds, that a new process uses until it has responded to its first request. */
 async function cpuUntilFirstResponse(
   target: Target,
   fixtures: Fixtures,
@@ -28,8 +28,9 @@ async function cpuUntilFirstResponse(
 }
 
 /**
- * Measures the CPU time that new processes use until their first response. Each round starts one new process for each pair
- * of target (server) and request, one after the other. The ratios are relative to the first pair, the bare Next.js route.
+ * Measures the CPU time that new processes use until their first response. In each round, every pair of a target (a server)
+ * and a request gets a new process. The processes run one after another. A ratio is relative to the first pair, the bare
+ * Next.js route, in the same round.
  */
 export async function measureColdStart(
   fixtures: Fixtures,
@@ -42,11 +43,12 @@ export async function measureColdStart(
     { target: emptyMiddleware, request: 'GET /hello', send: async () => greeting },
   ];
   for (const target of [tutorial, service]) {
-    // User ids contain the name of the target. The suffix keeps them apart from the users of other sections.
+    // User ids contain the name of the target. With the suffix, they differ from the user ids in the other sections of the
+    // benchmark.
     const scenarios = await scenariosFor({ ...target, name: `${target.name}_cold` }, fixtures);
     const prepare = async (name: string, count = 1) =>
       (await scenarios.find((scenario) => scenario.name === name)?.prepare(count)) ?? [];
-    // Fills the cache, so that the measured requests of the scenario HIT are cache hits.
+    // Requests each user of the scenario HIT once. This fills the cache, so that the measured requests are cache hits.
     const warm = await target.start(fixtures);
     const load = openLoad(warm, 1);
     await load.send(await prepare(HIT, 100));

@@ -34,7 +34,7 @@ const Latency = z.object({
   p99Milliseconds: z.number(),
 });
 const Requests = z.object({
-  /** Minimum and maximum CPU time per request of the bare route. */
+  /** Minimum and maximum CPU time per request to the bare Next.js route, with MAIN_CONNECTIONS connections. */
   bareMicroseconds: z.object({ least: z.number(), most: z.number() }),
   cpu: z.array(Cpu),
   latency: z.array(Latency),
@@ -84,7 +84,7 @@ const Page = z.object({
   ofTheProvider: z.number(),
 });
 
-/** Results for one Node.js release line. Each section may come from a different run. */
+/** Results for one Node.js release line. Each section (a part of the benchmark) may come from a different run. */
 export const Figures = z.object({
   machine: z.string(),
   node: z.string(),

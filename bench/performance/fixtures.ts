@@ -11,7 +11,7 @@ export interface Fixtures {
   readonly pool: Pool;
   /** URL of the cache for the Redis protocol. */
   readonly redisUrl: string;
-  /** URL and token of the same cache for the REST protocol of the KV client. */
+  /** URL and token of the cache for the REST protocol of the KV client. The REST server stores its data in Redis. */
   readonly kv: { readonly url: string; readonly token: string };
   readonly idp: Emulator;
   readonly keys: { readonly secret: string; readonly publishable: string; readonly signing: string };
@@ -23,7 +23,7 @@ const KEYS = {
   signing: `whsec_${randomBytes(32).toString('base64')}`,
 } as const;
 
-/** Starts the dependencies, runs `work` and stops the dependencies, also after an error or a signal. */
+/** Starts the dependencies and runs `work`. Then stops the dependencies, even if `work` rejects or a signal interrupts it. */
 export async function withFixtures(work: (fixtures: Fixtures) => Promise<void>): Promise<void> {
   if (!hasRedis()) {
     throw new Error('redis-server is not on PATH. Install it (Debian package: redis-server).');

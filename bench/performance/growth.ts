@@ -4,12 +4,14 @@ import type { Server } from './launch';
 import { type Level, measureRequests } from './requests';
 import { bare, service, type Target } from './targets';
 
-/** Rows per INSERT statement. */
 const ROWS_PER_INSERT = 500_000;
 /** Scenarios that read or write the table `users`. */
 const SCENARIOS = /cache miss|first request|register|webhook, (?:new|duplicate)/;
 
-/** Measures requests to the service while the number of rows in the table `users` increases. */
+/**
+ * Measures requests to the service for each of `sizes`, the numbers of rows in the table `users`. Inserts the missing rows
+ * before each measurement, so `sizes` must be in ascending order.
+ */
 export async function measureGrowth(
   fixtures: Fixtures,
   sizes: readonly number[],
@@ -33,7 +35,7 @@ export async function measureGrowth(
     const figures = await measureRequests(fixtures, {
       ...options,
       wanted: SCENARIOS,
-      // User ids contain the name of the target. Each size gets its own new users.
+      // User ids contain the name of the target (the measured server). A name for each size gives each size its own new users.
       targets: [{ ...service, name: `${service.name}_${users}` }],
       rows: { count: users, name: (index) => `user_row_${index + 1}` },
     });

@@ -1,4 +1,4 @@
-// Runs the cache, a KV server, in a separate process, so that its CPU time is not part of the measurements.
+// Runs the key-value server (KV) of the cache in a separate process. The measurements then do not include its CPU time.
 
 import { z } from 'zod';
 import { redisEngine } from '../../dev/kv/redis';

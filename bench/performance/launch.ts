@@ -12,7 +12,7 @@ export interface Server {
 }
 
 export interface LaunchOptions {
-  /** Arguments of `node`. The server must read its port from the variable PORT. */
+  /** Arguments of `node`. The server must read its port from the environment variable PORT. */
   readonly args: readonly string[];
   readonly cwd?: string;
   readonly environment?: Readonly<Record<string, string>>;
@@ -39,7 +39,8 @@ export async function launch({ args, cwd, environment = {} }: LaunchOptions): Pr
   if (pid === undefined) throw new Error(`Cannot run node ${args.join(' ')}.`);
   const release = killOnExit(pid, 'SIGTERM');
   let output = '';
-  // Reads the output through a pipe, as hosting platforms do. The measured CPU time includes the writes to this pipe.
+  // Reads the output through a pipe, as hosting platforms do. The measured CPU time of the server therefore includes its writes
+  // to this pipe.
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => {
       output = output.length < 4_000 ? output + chunk.toString() : output;

@@ -14,7 +14,7 @@ export interface LoadRequest {
 /** Cost and latency of a series of requests. */
 export interface LoadFigures {
   readonly requests: number;
-  /** CPU time of the server's process tree. */
+  /** CPU time that the server's process tree used during the series. */
   readonly cpuMilliseconds: number;
   /** Wall time from the first request to the last response. */
   readonly milliseconds: number;
@@ -27,8 +27,8 @@ const TIMEOUT_MILLISECONDS = 30_000;
 /** Keep-alive connections to a server. */
 export interface Load {
   /**
-   * Sends each request once. Each connection waits for the response before it sends the next request. Rejects if a
-   * response has an unexpected status.
+   * Sends each request once over one of the connections. A connection sends its next request after it has received the
+   * previous response. Rejects if a response has an unexpected status.
    */
   send(requests: readonly LoadRequest[]): Promise<LoadFigures>;
   close(): Promise<unknown>;

@@ -26,10 +26,10 @@ import {
 
 /**
  * `npm run bench`: compares the service with a bare Next.js route, Next.js with an empty middleware, the design of common
- * tutorials, and Fastify. The service, the tutorial design and Fastify share one database and one cache. Takes over an
- * hour and writes docs/performance.md. The Git work tree must be clean, because that page names the measured commit.
- * `-- --quick` takes less than four minutes and only prints the results. `-- --sections requests,coldStart` measures these
- * two sections again and keeps the stored figures of the other sections. `-- --report` writes the page from the stored
+ * tutorials, and Fastify. The service, the tutorial design and Fastify share one database and one cache. The command
+ * takes over an hour and writes docs/performance.md. The Git work tree must be clean, because that page names the measured
+ * commit. `-- --quick` takes less than four minutes and only prints the results. `-- --sections requests,coldStart` measures
+ * these two sections again and keeps the stored figures of the other sections. `-- --report` writes the page from the stored
  * figures. Requires Linux and redis-server.
  */
 const SECTIONS = [
@@ -45,7 +45,7 @@ const SECTIONS = [
 type Section = (typeof SECTIONS)[number];
 /** Sections that do not need a build. */
 const WITHOUT_BUILD: readonly Section[] = ['statements', 'storage'];
-/** Sizes of the table `users` in the sections `storage` and `growth`. */
+/** Numbers of rows of the table `users` in the sections `storage` and `growth`. */
 const ROWS = [1_000, 1_000_000, 20_000_000];
 
 const { values } = parseArgs({
@@ -80,7 +80,7 @@ function describeEnvironment(): Pick<Figures, 'machine' | 'node'> {
 
 const isWanted = ({ name }: Target) => !values.targets || values.targets.split(',').includes(name);
 
-/** Returns the measurement of each section. The caller stops the servers that `start` starts. */
+/** Returns a function for each section that measures the section. The caller stops the servers that `start` starts. */
 function measurements(
   fixtures: Fixtures,
   start: (target: Target) => Promise<Server>,
@@ -89,8 +89,8 @@ function measurements(
   const sample = quick ? 100 : 1_200;
   // Enough requests for V8 to optimize the code before the first measurement.
   const warmUp = quick ? 2_000 : 13_000;
-  // The page shows CPU ratios only for MAIN_CONNECTIONS. A run with another number of connections needs fewer rounds,
-  // because the page shows only its latencies.
+  // docs/performance.md shows CPU ratios only for MAIN_CONNECTIONS. For other numbers of connections, the page shows only
+  // latencies, and these need fewer rounds.
   const level = (connections: number): Level =>
     connections === MAIN_CONNECTIONS
       ? { connections, rounds, sample, warmUpSamples: quick ? 4 : 12 }

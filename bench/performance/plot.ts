@@ -1,6 +1,6 @@
 import type { Requests } from './figures';
 
-/** Colors of one color scheme. `bars` has the color of each measured server (target). */
+/** Colors of one color scheme. `bars` has one color for each target, which is a measured server. */
 interface Scheme {
   readonly ink: string;
   readonly soft: string;
@@ -24,14 +24,17 @@ export const SCHEMES: Readonly<Record<'light' | 'dark', Scheme>> = {
   },
 };
 
-/** Sizes in units of the SVG. A scenario has a group of three bars, one for each target. */
+/** Sizes in units of the SVG. Each scenario (a kind of request) has a group of three bars, one for each target. */
 const LABEL_WIDTH = 250;
 const WIDTH = 860;
 const BAR_HEIGHT = 13;
 const GROUP_HEIGHT = 3 * BAR_HEIGHT + 14;
 const LEGEND_HEIGHT = 54;
 
-/** Returns an SVG bar chart with the CPU time of each scenario as a multiple of a bare Next.js route. */
+/**
+ * Returns an SVG bar chart of CPU times. A bar shows the CPU time of a scenario as a multiple of the CPU time of a bare Next.js
+ * route.
+ */
 export function plot(cpu: Requests['cpu'], titles: ReadonlyMap<string, string>, scheme: Scheme): string {
   const names = cpu.map(({ scenario }) => scenario).filter((name) => name !== 'GET /hello');
   const targets = Object.keys(scheme.bars);

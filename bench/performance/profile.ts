@@ -17,7 +17,7 @@ const SAMPLE_REQUESTS = 3_000;
 /** Interval between two samples of the profiler. */
 const INTERVAL_MICROSECONDS = 200;
 
-/** Scenarios of the service that this section measures. */
+/** Names of the scenarios that this file measures on the service. */
 const SCENARIOS = ['hit, bearer, known credential', 'hit, bearer, each credential new'];
 
 const Profile = z.object({
@@ -52,7 +52,7 @@ function readSourceMap(url: string): SourceMap {
   return sourceMap;
 }
 
-/** Returns the name of the table row for a function in a bundle. The source map names the package of the function. */
+/** Returns the name of the profile table's row for a function in a bundle. The source map names the package of the function. */
 function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   const entry = readSourceMap(url).findEntry(lineNumber, columnNumber);
   const source = 'originalSource' in entry ? decodeURIComponent(entry.originalSource) : '';
@@ -64,7 +64,7 @@ function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   return isOwn ? 'bundles: this project' : 'bundles: other';
 }
 
-/** Returns the name of the table row that counts the time of a stack frame. */
+/** Returns the name of the profile table's row for a stack frame. The row counts the time of the frame. */
 function findOwner(frame: Frame): string {
   const { functionName, url } = frame;
   if (functionName === '(idle)') return 'idle';
@@ -77,7 +77,7 @@ function findOwner(frame: Frame): string {
   return 'Node.js: other, and the system';
 }
 
-/** Returns the busy time of the main thread in milliseconds, by the name of the table row. */
+/** Returns the busy time of the main thread in milliseconds for each row of the profile table. The keys are the row names. */
 function sumByOwner({ nodes, samples, timeDeltas }: z.infer<typeof Profile>): Map<string, number> {
   const owners = new Map(nodes.map(({ id, callFrame }) => [id, findOwner(callFrame)]));
   const times = new Map<string, number>();
@@ -110,15 +110,15 @@ async function inspect(port: number): Promise<{ call(method: string, params?: ob
 }
 
 /**
- * Measures the main-thread time per request by owner of the code, such as Next.js, Node.js or this project. Starts and warms up
- * a new process for each measurement.
+ * Measures the main-thread time per request for each owner of code, such as Next.js, Node.js or this project. Starts and warms
+ * up a new process for each measurement.
  */
 export async function measureProfile(
   fixtures: Fixtures,
   start: (target: Target) => Promise<Server>,
 ): Promise<NonNullable<Figures['profile']>> {
-  // User ids contain the name of the target. This section uses the name `profiled`, because another section may already
-  // have inserted users with the name of the service.
+  // User ids contain the name of the target (the measured server). The name `profiled` is unique to this function, because
+  // other measurements may already have inserted users with the name of the service.
   const scenarios = await scenariosFor({ ...service, name: 'profiled' }, fixtures);
   const serviceScenarios = scenarios.filter(({ name }) => SCENARIOS.includes(name));
   const profiled = [

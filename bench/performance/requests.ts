@@ -39,8 +39,8 @@ interface Running {
 
 const WARM_UP_CONNECTIONS = 32;
 /**
- * Size of the unmeasured sample before each measured sample, as a fraction of the measured sample. It is necessary because
- * an idle process is slow at first.
+ * Size of the unmeasured sample before each measured sample, as a fraction of the measured sample. The unmeasured sample is
+ * necessary because an idle process is slow at first.
  */
 const WAKE_UP_SHARE = 1 / 6;
 
@@ -75,7 +75,7 @@ export async function measureRequests(
 
   const warm = async (server: Server, scenarios: readonly Scenario[]) => {
     for (const { prepare } of scenarios) {
-      // Connects after the preparation, because the server closes idle connections and the preparation can take seconds.
+      // The connections open after the preparation, because it can take seconds and the server closes idle connections.
       const requests = await prepare(Math.ceil(warmUp / scenarios.length));
       const load = openLoad(server, WARM_UP_CONNECTIONS);
       await load.send(requests);

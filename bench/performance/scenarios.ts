@@ -4,7 +4,7 @@ import type { Fixtures } from './fixtures';
 import type { LoadRequest } from './load';
 import type { Target } from './targets';
 
-/** Creates the requests of one sample, and the users that they need. */
+/** Creates the requests of one sample (one measurement), and the existing users that these requests need. */
 type Prepare = (count: number) => Promise<LoadRequest[]>;
 
 /** A kind of request, such as a cache hit. */
@@ -49,7 +49,7 @@ export const greeting: Scenario = { name: 'GET /hello', prepare: async (count) =
 export async function scenariosFor(
   { name: target, creates }: Pick<Target, 'name' | 'creates'>,
   { idp, pool, keys }: Fixtures,
-  /** Users that already have a row. Default: this function inserts them. */
+  /** Users that already have a row. If omitted, this function inserts `EXISTING_ROWS` users. */
   rows?: { readonly count: number; readonly name: (index: number) => string },
 ): Promise<Scenario[]> {
   const expires = { exp: Math.floor(Date.now() / 1000) + 6 * HOUR_SECONDS };

@@ -37,7 +37,10 @@ function functionBytes(file: string): number {
   );
 }
 
-/** Counts the scripts of a page that the service and the provider serve. Measures the gzip size of the service's scripts. */
+/**
+ * Counts the scripts of a page, separately for the service and the identity provider. Measures the total gzip size of the
+ * service's scripts.
+ */
 async function measurePageScripts(url: string, page: string) {
   const html = await (await fetch(url + page)).text();
   const sources = [...html.matchAll(/<script\b[^>]*\bsrc="([^"]+)"/g)].map(([, source = '']) => source);

@@ -14,15 +14,16 @@ import { serviceVariables } from './targets';
 type Storage = NonNullable<Figures['storage']>;
 
 const ROWS_PER_INSERT = 500_000;
-/** Sequential calls of each measured statement. */
+/** Number of sequential calls of each measured statement. */
 const CALLS = 4_000;
-/** Number of ids that are cached to measure the memory per id, and number of concurrent writes of these ids. */
+/** Number of ids that are cached to measure the memory per id. */
 const CACHED_IDS = 100_000;
+/** Number of these ids that are written concurrently. */
 const CACHED_AT_ONCE = 100;
 
 /**
  * Inserts rows. The internal ids are UUIDs v7 of consecutive milliseconds. The provider ids are random and have the length of
- * real ids. Their index is larger than an index on ascending ids, because the rows arrive in random order.
+ * real ids. The index on the provider ids is larger than an index on ascending ids, because its entries arrive in random order.
  */
 const FILL = `
   INSERT INTO users (id, identity_provider_user_id)
@@ -52,7 +53,7 @@ const Plan = z
     ]) => Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks'],
   );
 
-/** Measures the CPU time of the database process and the median latency of sequential calls. */
+/** Measures the CPU time per call of the database process with the id `pid`, and the median latency of sequential calls. */
 async function measureCost(pid: number, call: (index: number) => Promise<unknown>) {
   const milliseconds: number[] = [];
   const before = cpuMilliseconds(pid);
@@ -90,14 +91,14 @@ async function measureTable(client: PoolClient, users: number): Promise<Storage[
   );
   const known = (index: number) => names[index % names.length] ?? '';
   const pid = Backend.parse((await client.query('SELECT pg_backend_pid() AS pid')).rows);
-  const lookUp = (index: number) => client.query(LOOK_UP, [known(index)]);
-  // Reads the pages of the table into memory before the measurement.
+  const lookUp = (index: number) => client.query(LOOK_UP, [[known(index)]]);
+  // Reads the pages of the sampled rows into memory before the measurement.
   for (let index = 0; index < CALLS; index += 1) await lookUp(index);
   return {
     users,
     bytes,
     lookUpPages: Plan.parse(
-      (await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${LOOK_UP}`, [known(0)])).rows,
+      (await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${LOOK_UP}`, [[known(0)]])).rows,
     ),
     lookUp: await measureCost(pid, lookUp),
     insert: await measureCost(pid, () => client.query(INSERT, [[uuidV7()], [newId('user')]])),
@@ -151,14 +152,15 @@ async function measureCache(fixtures: Fixtures): Promise<Storage['cache']> {
 }
 
 /**
- * Measures the storage per user while the number of rows increases. Each measurement of the insert statement adds `CALLS`
- * rows. Empties the table before and afterwards.
+ * Measures the cache, and then the table `users` at each of the given numbers of rows. These numbers must ascend. Each
+ * measurement also inserts `CALLS` rows. They do not count towards the next number. Empties the tables before the first
+ * measurement and after the last one.
  */
 export async function measureStorage(fixtures: Fixtures, sizes: readonly number[]): Promise<Storage> {
   const cache = await measureCache(fixtures);
   const client = await fixtures.pool.connect();
   try {
-    await client.query('TRUNCATE users');
+    await client.query('TRUNCATE users, previous_ids');
     const tables: Storage['tables'] = [];
     let rows = 0;
     for (const users of sizes) {
@@ -168,7 +170,7 @@ export async function measureStorage(fixtures: Fixtures, sizes: readonly number[
       process.stdout.write(`measuring with ${users} users\n`);
       tables.push(await measureTable(client, users));
     }
-    await client.query('TRUNCATE users');
+    await client.query('TRUNCATE users, previous_ids');
     return { tables, cache };
   } finally {
     client.release();

@@ -150,7 +150,7 @@ const run = (
 
 const Packages = z.object({ dependencies: z.record(z.string(), z.string()) });
 
-/** Throws if a baseline and the service use different versions of a package. Their figures would not be comparable. */
+/** Throws if the baselines and the service use different versions of a package. Such figures would not be comparable. */
 function requireSameVersions(): void {
   const [serviceVersions, baselineVersions] = [project, baselines].map(
     (folder) =>
@@ -159,7 +159,7 @@ function requireSameVersions(): void {
   for (const [name, version] of Object.entries(baselineVersions ?? {})) {
     if ((serviceVersions?.[name] ?? version) !== version)
       throw new Error(
-        `The service uses ${name} ${serviceVersions?.[name]}, but the baselines use ${version}. Use one version in both.`,
+        `The service uses ${name} ${serviceVersions?.[name]}, but the baselines use ${version}. Use the same version in both package.json files.`,
       );
   }
 }

@@ -16,7 +16,7 @@ const CACHE_SECONDS = 600;
 
 const value = <Key extends keyof typeof INPUTS>(key: Key): number => INPUTS[key].value;
 
-/** Returns the average resources that one daily user uses in a day. */
+/** Returns the average resources that one daily user (a user who is active on that day) needs per day. */
 function perUser() {
   const requests = value('requestsPerDay');
   const misses = value('sessionsPerDay');
@@ -124,7 +124,7 @@ export function cost(users: number) {
     rateLimit: (used.requests / MILLION) * value('rateLimitPrice'),
   };
   const metered = Object.values(lines).reduce((sum, line) => sum + line, 0);
-  // The price of the Pro seat includes metered usage for the same amount.
+  // The price of the Pro seat covers metered usage up to the same number of dollars.
   const vercel = value('proSeat') + Math.max(0, metered - value('proSeat'));
   const store = storeCost(used);
   const database =
@@ -134,8 +134,8 @@ export function cost(users: number) {
 }
 
 /**
- * Returns the number of daily users at which each allowance of a free plan is used up. Only `databaseHours` is a time: the
- * hours after which the smallest database has used up its allowance.
+ * Returns, for each monthly allowance of the free plans, the number of daily users who use it up. `databaseHours` is not a
+ * number of users. It is the number of hours a month that the smallest compute size of Neon can run.
  */
 export function freePlanEnds() {
   const one = usage(1);

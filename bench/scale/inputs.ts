@@ -1,7 +1,7 @@
 /** Source of a number: a vendor's page, a file of this repository or an assumption. */
 interface Source {
   readonly source: string;
-  /** Date of the version of the source from which the number was read. */
+  /** Date of the version of the source that contains the number. A later version may contain a different number. */
   readonly date: string;
 }
 
@@ -40,7 +40,7 @@ const NEON = at('https://neon.com/docs/introduction/plans', '2026-11-12');
 /** Numbers of daily users that docs/scale.md compares. */
 export const SIZES = [1_000, 100_000, 10_000_000] as const;
 
-/** The inputs of docs/scale.md. `npm run scale` computes the numbers in the tables of the page from them. */
+/** The inputs of docs/scale.md. `npm run scale` uses them to compute the tables of this page. */
 export const INPUTS = {
   requestsPerDay: input('guarded requests of a user', 30, 'a day', ASSUMPTION),
   sessionsPerDay: input('sessions of a user, each below 10 minutes', 3, 'a day', ASSUMPTION),
@@ -116,8 +116,8 @@ interface StorePlan extends Source {
 }
 
 /**
- * Plans of Upstash with a fixed price. `gigabytes` is the monthly transfer. The limits of stored data are omitted, because
- * the service stores far less.
+ * Plans of Upstash with a fixed price. `gigabytes` is the monthly transfer. The storage limits of the plans are omitted,
+ * because the service stores far less data than they allow.
  */
 export const UPSTASH_FIXED: readonly StorePlan[] = [
   { price: 10, perSecond: 10_000, gigabytes: 50, ...UPSTASH },

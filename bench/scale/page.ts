@@ -8,7 +8,7 @@ const count = (value: number): string =>
     value >= 100 ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: 3 },
   );
 
-/** Formats an amount: without cents if it is at least 100 dollars. */
+/** Formats an amount in dollars: without cents if the amount is at least 100 dollars. */
 const dollars = (value: number): string =>
   `$${value.toLocaleString('en-US', value >= 100 ? { maximumFractionDigits: 0 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 
@@ -82,7 +82,7 @@ const costTable = () =>
       ['data between CDN and functions', ({ originData }) => dollars(originData)],
       ['processor', ({ cpu }) => dollars(cpu)],
       ['memory', ({ memory }) => dollars(memory)],
-      ['**Vercel**: these, less the credit, and a seat', ({ vercel }) => dollars(vercel)],
+      ['**Vercel**: the six rows above and a seat, less the credit', ({ vercel }) => dollars(vercel)],
       ['**Upstash**, cheapest plan', ({ store }) => dollars(store)],
       ['**Neon** Launch', ({ database, computeUnits }) => `${dollars(database)} (${computeUnits} CU)`],
       ['**Total**', ({ total }) => dollars(total)],
@@ -107,9 +107,24 @@ function freePlanTable(): string {
         count(ends.invocations),
         'Vercel pauses the deployment',
       ],
-      ['Vercel Hobby, memory', allowance(INPUTS.hobbyMemory), count(ends.memory), 'the same'],
-      ['Vercel Hobby, CDN requests', allowance(INPUTS.hobbyCdnRequests), count(ends.cdnRequests), 'the same'],
-      ['Vercel Hobby, processor', allowance(INPUTS.hobbyCpu), count(ends.cpu), 'the same'],
+      [
+        'Vercel Hobby, memory',
+        allowance(INPUTS.hobbyMemory),
+        count(ends.memory),
+        'Vercel pauses the deployment',
+      ],
+      [
+        'Vercel Hobby, CDN requests',
+        allowance(INPUTS.hobbyCdnRequests),
+        count(ends.cdnRequests),
+        'Vercel pauses the deployment',
+      ],
+      [
+        'Vercel Hobby, processor',
+        allowance(INPUTS.hobbyCpu),
+        count(ends.cpu),
+        'Vercel pauses the deployment',
+      ],
       [
         'Neon, compute',
         allowance(INPUTS.neonFreeHours),
@@ -121,7 +136,7 @@ function freePlanTable(): string {
   );
 }
 
-/** Lists the assumptions with their values and the other sources with their dates. */
+/** Returns a Markdown list: first the assumptions with their values, then each other source with its date. */
 function sourceList(): string {
   const inputs = Object.values<Input>(INPUTS);
   const assumptions = inputs

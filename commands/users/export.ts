@@ -22,7 +22,7 @@ async function main(): Promise<ExitCode> {
   const id = onlyId([values.user]);
   parseEnvironmentSubset(VARIABLES);
   const link = await linkOf(id);
-  const user = link ?? { userId: undefined, identityProviderUserId: id };
+  const user = link ?? { userId: undefined, identityProviderUserId: id, previousIds: [] };
   const exported = await retry(RETRY, () => exportUser(user, exportOwnTables));
   process.stdout.write(`${JSON.stringify(exported, replaceBigInt, 2)}\n`);
   return link ? 0 : 1;

@@ -6,16 +6,22 @@ import { retry } from '#lib/concurrency/retry';
 import { parseEnvironmentSubset, variables } from '#lib/env';
 import { listUsersById } from '#lib/idp/backend-api';
 import { type ForgetResult, forget } from '#lib/users/forget';
+import { cancelDeletion } from '#lib/users/pending-deletions';
 import { type ExitCode, runCommand, shown, UsageError } from '../command';
+import { forgetDueUsers } from './due';
 import { linkOf, onlyId, VARIABLES } from './one-user';
 
 const USAGE = `npm run users:forget -- <internal id or identity provider's id> [--yes]
+       npm run users:forget -- --due
 
   Deletes the cache entry and the row of one user, and the rows that refer to it by ON DELETE CASCADE. For FORGOTTEN_USERS_DAYS
   (30, 0 for none), only a session token that is issued later links the user again. Asks for confirmation.
   --yes   does not ask for confirmation
+  --due   forgets all users whose deletion by an event is due (docs/users.md), without a confirmation. Does not forget a user
+          that the provider has again. Prints a receipt for each user.
 
-  Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write users and forgotten_users.
+  Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write users, forgotten_users
+  and pending_deletions.
   Exit code: 0 deleted, 1 not deleted or uncertain, 2 the command did not start.`;
 
 const FORGET_VARIABLES = z.extend(VARIABLES, z.pick(variables, { FORGOTTEN_USERS_DAYS: true }).shape);
@@ -42,8 +48,12 @@ async function isConfirmed(): Promise<boolean> {
 async function main(): Promise<ExitCode> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { yes: { type: 'boolean', default: false } },
+    options: { yes: { type: 'boolean', default: false }, due: { type: 'boolean', default: false } },
   });
+  if (values.due) {
+    if (positionals.length > 0) throw new UsageError('Pass an id or --due, not both.');
+    return forgetDueUsers(parseEnvironmentSubset(FORGET_VARIABLES).FORGOTTEN_USERS_DAYS);
+  }
   const id = onlyId(positionals);
   const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
   const link = await linkOf(id);
@@ -67,6 +77,7 @@ async function main(): Promise<ExitCode> {
   }
   const result = await forget(identityProviderUserId, FORGOTTEN_USERS_DAYS);
   process.stdout.write(`${MESSAGES[result]}\n`);
+  if (result === 'forgotten') await cancelDeletion(identityProviderUserId);
   return result === 'forgotten' ? 0 : 1;
 }
 

@@ -5,6 +5,7 @@ import { listUsersById } from '#lib/idp/backend-api';
 import { forgottenUntil } from '#lib/linking/forgotten';
 import { readCachedUserId } from '#lib/user-id';
 import { asTransientError } from '#lib/users/database-error';
+import { deletionDueAt } from '#lib/users/pending-deletions';
 import { type ExitCode, runCommand, shown } from '../command';
 import { linkOf, onlyId, VARIABLES } from './one-user';
 
@@ -48,11 +49,17 @@ async function main(): Promise<ExitCode> {
   const until = (await asTransientError(forgottenUntil([identityProviderUserId]))).get(
     identityProviderUserId,
   );
+  const dueAt = await deletionDueAt(identityProviderUserId);
   const lines = [
     ['internal id', link?.userId ?? 'none: not linked'],
     ...(link ? [['linked', createdAt(link.userId)]] : []),
     ["provider's id", shown(identityProviderUserId)],
+    ...(link?.previousIds ?? []).map((previous) => [
+      'previous id',
+      `${shown(previous.identityProviderUserId)} until ${previous.expiresAt.toISOString()}`,
+    ]),
     ...(until === undefined ? [] : [['forgotten', `until ${new Date(until).toISOString()}`]]),
+    ...(dueAt === undefined ? [] : [['deletion', `due at ${dueAt.toISOString()}`]]),
     ['cache', await cacheLine(identityProviderUserId, link?.userId)],
     ['provider', await providerLine(identityProviderUserId)],
   ];

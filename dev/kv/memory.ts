@@ -2,7 +2,7 @@ import { CommandError, type KvEngine, type KvReply } from './server';
 
 interface Entry {
   readonly value: string;
-  /** Milliseconds since 1970, or infinity. */
+  /** Milliseconds since 1970, or infinity if the key never expires. */
   readonly expiresAt: number;
 }
 
@@ -36,7 +36,10 @@ export function memoryEngine(): KvEngine {
     const [oldest] = entries.keys();
     if (entries.size > maximumKeys && oldest !== undefined) entries.delete(oldest);
   };
-  /** Returns the remaining lifetime of a key, as TTL and PTTL do: -2 if it does not exist, -1 if it never expires. */
+  /**
+   * Returns the remaining lifetime of a key. `round` converts it from milliseconds to the unit of the command. Like TTL and
+   * PTTL, returns -2 if the key does not exist, and -1 if the key never expires.
+   */
   const remaining = (key: string | undefined, round: (milliseconds: number) => number) => {
     const entry = find(key);
     if (!entry) return -2;

@@ -2,8 +2,8 @@ import { Redis } from 'ioredis';
 import { CommandError, type KvEngine } from './server';
 
 /**
- * Returns a KvEngine that forwards every command to the Redis server at `url`. It connects on the first command and reconnects
- * when the connection is lost. A command rejects if Redis does not respond within 2 s.
+ * Returns a KvEngine that forwards every command to the Redis server at `url`. The engine connects on the first command and
+ * reconnects when the connection is lost. A command rejects if Redis does not respond within 2 s.
  */
 export function redisEngine(url: string): KvEngine {
   const redis = new Redis(url, {
@@ -40,8 +40,8 @@ export function redisEngine(url: string): KvEngine {
 }
 
 /**
- * Converts an error that Redis returned into a CommandError. Returns every other error unchanged, because it is a
- * connection error.
+ * Converts an error that Redis returned into a CommandError. Returns every other error unchanged, because such an error, for
+ * example a timeout, means that the store fails.
  */
 function toCommandError(error: unknown): unknown {
   return error instanceof Error && error.name === 'ReplyError' ? new CommandError(error.message) : error;

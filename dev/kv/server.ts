@@ -7,7 +7,7 @@ import { listen } from '../system/listen';
 export interface KvEngine {
   /** Runs one command. Rejects with a CommandError if the command is invalid, and with another error if the store fails. */
   call(command: string, ...args: string[]): Promise<unknown>;
-  /** Runs the commands as one atomic transaction and returns one reply for each. Rejects like `call`. */
+  /** Runs the commands as one atomic transaction and returns one reply for each command. Rejects like `call`. */
   transaction(commands: readonly (readonly [string, ...string[]])[]): Promise<KvReply[]>;
   close(): Promise<void>;
 }
@@ -15,7 +15,7 @@ export interface KvEngine {
 /** Reply to one command of a pipeline or transaction. */
 export type KvReply = { readonly result: unknown } | { readonly error: string };
 
-/** Error for an invalid command. The message is that of Redis, such as `ERR syntax error`. */
+/** Error for an invalid command. The message is the error message of Redis, such as `ERR syntax error`. */
 export class CommandError extends Error {}
 
 /** A running key-value (KV) server. */
@@ -143,7 +143,7 @@ type Encode = (value: unknown) => unknown;
 
 function encodeReply(reply: KvReply, encode: Encode): KvReply {
   if ('error' in reply) return reply;
-  // Upstash does not encode the string OK. It encodes other strings, because they may contain bytes that JSON cannot
+  // If the client requests base64, Upstash encodes all strings except OK, because strings may contain bytes that JSON cannot
   // represent.
   return { result: reply.result === 'OK' ? 'OK' : (encode(reply.result) ?? null) };
 }

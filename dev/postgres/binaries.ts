@@ -32,7 +32,8 @@ export interface PostgresBinaries {
 const SymlinkList = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * Returns the PostgreSQL programs that npm installed for this platform, or a copy of them if `user` cannot run them there.
+ * Returns the paths of the PostgreSQL programs that npm installed for this platform. If `user` cannot run these programs,
+ * copies them and returns the paths of the copies.
  *
  * Throws if npm installed no PostgreSQL for this platform.
  */
@@ -67,7 +68,7 @@ function runs({ postgres }: PostgresBinaries, user: ServiceUser): boolean {
   );
 }
 
-/** Creates the symlinks of the package. npm packages cannot contain symlinks, and install scripts may be disabled. */
+/** Creates symlinks in the package. npm packages cannot contain symlinks, and npm may be set to run no install scripts. */
 function repairSymlinks(native: string): void {
   const list = path.join(native, 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -107,8 +108,8 @@ function copyForService(native: string): string {
 /**
  * Creates a folder that other users may traverse but not list or write to.
  *
- * Throws if the folder belongs to another user, because that user could replace its files. Any user may create folders in the
- * temporary folder.
+ * Any user may create this folder in the temporary folder first. The function throws if another user owns the folder, because
+ * that user could replace the files in the folder. It also throws if the path is not a folder.
  */
 export function makePrivateFolder(folder: string): void {
   mkdirSync(folder, { recursive: true });

@@ -46,7 +46,7 @@ export interface PostgresOptions {
   readonly port?: number;
   /** False disables fsync, for tests. The server is then faster, but its data does not survive a system crash. */
   readonly durable: boolean;
-  /** Cancels the start. The promise then rejects with the signal's reason, and no server keeps running. */
+  /** Cancels the start. `startPostgres` then rejects with the signal's reason, and no server keeps running. */
   readonly signal?: AbortSignal;
 }
 
@@ -67,8 +67,8 @@ const startTimeoutMilliseconds = 60_000;
 
 /**
  * Starts PostgreSQL with the cluster in `folder`, or adopts the server that a crashed process left running there.
- * The server listens only on 127.0.0.1 and requires the password that is stored in the folder. It ends with this
- * process, even if this process is killed.
+ * The server listens only on 127.0.0.1 and requires the password that is stored in the folder. The server ends
+ * when this process ends, even if this process is killed.
  *
  * Rejects with an error that contains the end of the server's log if the server does not start. Also rejects if another
  * process uses the folder.
@@ -77,7 +77,7 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
   const cluster = locateCluster(path.resolve(options.folder));
   const running = await findRunning(cluster, options.signal);
   const server = running ?? (await launch(cluster, options));
-  // Registers an adopted server with the watchdog process. A server from `launch` is already registered.
+  // Registers an adopted server with the process that ends it (watchdog.mjs). A server from `launch` is already registered.
   const release = killOnExit(server.pid, 'SIGINT');
   // Marks the folder as used by this process. `findRunning` in another process reads this file.
   writeFileSync(path.join(cluster.folder, 'owner'), String(process.pid));
@@ -136,7 +136,7 @@ function locateCluster(wanted: string): Cluster {
 
 /**
  * Returns the account that runs PostgreSQL if this process runs as root. PostgreSQL itself does not run as root. The account is
- * the owner of the cluster, or `nobody` (65534) for a new cluster.
+ * the owner of the cluster, or `nobody` (65534) if the cluster is new or root owns it.
  */
 function serviceUser(data: string): ServiceUser {
   const owner = existsSync(data) ? statSync(data) : undefined;
@@ -144,8 +144,8 @@ function serviceUser(data: string): ServiceUser {
 }
 
 /**
- * Lets all accounts traverse a path inside the temporary folder (mode 0o011). The cluster of a test can then stay in the
- * folder of the test, and is removed with that folder.
+ * Lets all accounts traverse `folder` and its parents below the temporary folder (adds mode 0o011). The cluster of a test can
+ * then stay in the folder of the test, and is removed with that folder.
  */
 function allowTraversalInTemporaryFolder(folder: string): void {
   const temporary = realpathSync(os.tmpdir());
@@ -182,7 +182,7 @@ async function findRunning(cluster: Cluster, signal?: AbortSignal): Promise<Runn
       const server = readPidFile(cluster);
       if (!server || !isAlive(server.pid)) return true;
       if (isAnotherProgram(cluster, server.pid)) {
-        // PostgreSQL would mistake the other program for a server and would not start, so the file is removed.
+        // Removes postmaster.pid. PostgreSQL would mistake the other program for a server of this cluster and would not start.
         rmSync(pidFile(cluster), { force: true });
         return true;
       }
@@ -201,7 +201,10 @@ async function findRunning(cluster: Cluster, signal?: AbortSignal): Promise<Runn
   return found;
 }
 
-/** Returns true if the process is not PostgreSQL. After a crash, the system may reuse the process id in postmaster.pid. */
+/**
+ * Returns true if the process is known not to be a server of this cluster. After a crash, the system may reuse the process id
+ * in postmaster.pid.
+ */
 function isAnotherProgram(cluster: Cluster, pid: number): boolean {
   const command = commandLine(pid);
   return command !== undefined && !command.includes(cluster.data);
@@ -231,7 +234,7 @@ async function launch(cluster: Cluster, options: PostgresOptions): Promise<Runni
   }
 }
 
-/** Creates the cluster in a temporary folder and renames it, so that a crash does not leave an incomplete cluster. */
+/** Creates the cluster in a temporary folder and then moves it, so that a crash does not leave an incomplete cluster. */
 async function createCluster(
   { folder, data, user }: Cluster,
   binaries: PostgresBinaries,

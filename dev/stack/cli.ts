@@ -17,6 +17,7 @@ const operatorCommands = [
   'users:show',
   'users:forget',
   'users:remember',
+  'users:relink',
   'users:export',
 ] as const;
 const usage = `Usage: npm run -s local create-user | token | me <session token> | database-url
@@ -109,7 +110,7 @@ async function backendApi(
   return JSON.parse(text);
 }
 
-/** Runs an operator command with the environment of the application and exits with the same code. */
+/** Runs an operator command with the environment of the application. Then exits with the exit code of the command. */
 async function runOperatorCommand(
   { app, databaseUrl, environment }: StackDetails,
   command: (typeof operatorCommands)[number],

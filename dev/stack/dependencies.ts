@@ -80,7 +80,7 @@ export async function startKv(settings: Settings): Promise<Dependency> {
   };
 }
 
-/** Starts the identity provider emulator unless the IDP_* variables are set. The emulator sends webhooks to `app`. */
+/** Starts the identity provider emulator unless IDP_SECRET_KEY is set. The emulator sends webhooks to `app`. */
 export async function startIdpEmulator(settings: Settings, app: string): Promise<Dependency> {
   if (settings.IDP_SECRET_KEY !== undefined)
     return userProvided('yours, from IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY');

@@ -8,8 +8,8 @@ import { errorCode, messageOf } from '../system/errors';
 const timeoutSeconds = 3;
 
 /**
- * Returns the migrations that have not been applied to the user's own database. Returns an empty list if the database
- * role cannot read the table of migrations. Rejects within 3 s if the database is unusable.
+ * Returns the migrations that have not been applied to the database in DATABASE_URL, which the user provides. Returns an empty
+ * list if the database role cannot read the table of migrations. Rejects within 3 s if the database is unusable.
  */
 export async function missingMigrations(databaseUrl: string): Promise<readonly string[]> {
   try {
@@ -20,11 +20,11 @@ export async function missingMigrations(databaseUrl: string): Promise<readonly s
   }
 }
 
-/** Resolves if the user's own KV store responds to a GET command. Rejects within 3 s if it does not. */
+/** Resolves if the KV store that the user provides responds to a GET command with 200. Otherwise, rejects within 3 s. */
 export async function requireStore(url: string, token = ''): Promise<void> {
   const names = ['KV_REST_API_URL', 'KV_REST_API_TOKEN'];
   const status = await sendGet(url, token).catch((error: unknown) => {
-    // Uses only the code, because the message may contain the URL or the token.
+    // Reports only the error code, because the message may contain the URL or the token.
     const cause = error instanceof Error ? error.cause : undefined;
     throw unusableError(names, url, errorCode(cause) ?? noResponse);
   });
@@ -34,7 +34,7 @@ export async function requireStore(url: string, token = ''): Promise<void> {
   if (status !== 200) throw unusableError(names, url, `it responds to a GET command with ${status}`);
 }
 
-/** Returns a KvEngine that uses the user's own Redis server. Rejects within 3 s if Redis does not respond to PING. */
+/** Returns a KvEngine that uses the Redis server in REDIS_URL. Rejects within 3 s if Redis does not respond to PING. */
 export async function connectToRedis(url: string): Promise<KvEngine> {
   const engine = redisEngine(url);
   try {

@@ -9,7 +9,7 @@ const StoredKeys = z.object({
   kvToken: z.string(),
 });
 
-/** Secrets of one local stack. */
+/** Keys and secrets of one local stack (the service and the servers that it needs, on one machine). */
 export interface LocalKeys {
   readonly publishableKey: string;
   readonly secretKey: string;
@@ -18,8 +18,8 @@ export interface LocalKeys {
 }
 
 /**
- * Returns the secrets in `file`, and creates the file if it does not exist. The secrets stay the same across restarts, so
- * that session tokens stay valid. Throws if the file does not contain such secrets.
+ * Returns the keys in `file`. Creates the file with random keys if it does not exist. The keys stay the same across restarts,
+ * so that session tokens stay valid. Throws if the file does not contain the keys of a local stack.
  */
 export function localKeys(file: string, style: 'test' | 'live'): LocalKeys {
   if (!existsSync(file)) create(file);

@@ -18,8 +18,8 @@ const stopTimeoutMilliseconds = 40_000;
 
 /**
  * Runs the service with its dependencies. Starts an embedded server for each dependency that the environment does not
- * configure. Adds a function to `stops` for each started component. Never resolves. Rejects if a component does not
- * start, Next.js exits or the signal is aborted.
+ * configure. For each started component, adds a function that stops it to `stops`. Never resolves. Rejects if a component
+ * does not start, the build fails, Next.js exits or the signal is aborted.
  */
 async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: AbortSignal): Promise<never> {
   const startedAt = performance.now();
@@ -111,7 +111,7 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
 
 /** Stops all components, last started first. An error does not prevent the next stop. */
 async function stopAll(stops: Stop[]): Promise<void> {
-  // The watchdog process terminates the components that are still running after this time.
+  // After this process ends, the watchdog process (dev/system/processes.ts) terminates the components that are still running.
   setTimeout(() => process.exit(1), stopTimeoutMilliseconds).unref();
   for (const stop of stops.reverse()) {
     await stop().catch((error: unknown) => console.error('Shutdown error:', messageOf(error)));
@@ -124,7 +124,8 @@ async function main(): Promise<void> {
   loadEnvironmentFiles(mode);
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    // npm and the terminal may each send the first signal. A third signal means that the user does not want to wait.
+    // One Ctrl-C may arrive as two signals, one from the terminal and one from npm. A third signal is therefore a second
+    // Ctrl-C, and ends this process immediately.
     let count = 0;
     process.on(signal, () => {
       interruption.abort(new Error('interrupted'));

@@ -66,8 +66,8 @@ export function waitUntilReady(app: string, signal: AbortSignal): Promise<boolea
 }
 
 /**
- * Returns the requested port, or by default the first free port from 3000 to 3099. Prints the port if it is not 3000.
- * Rejects if the requested port is in use.
+ * Returns the requested port. Rejects if it is in use. If no port is requested, returns the first free port from 3000 to 3099
+ * and prints this port unless it is 3000. Rejects if all these ports are in use.
  */
 export async function choosePort(requested: number | undefined): Promise<number> {
   if (requested !== undefined) {

@@ -34,16 +34,16 @@ const Settings = z.object({
   /** URL of the Redis server in which the embedded KV server stores its data. Default: the data stays in memory. */
   REDIS_URL: z.url({ protocol: /^rediss?$/, error: 'not a redis:// URL' }).optional(),
   IDP_SECRET_KEY: z.string().optional(),
-  /** Key prefix of the emulator: `test` for a development instance, `live` for a production instance. */
+  /** Kind of the emulator's keys: `test` for a development instance, `live` for a production instance. */
   IDP_KEY_STYLE: z.enum(['test', 'live'], 'neither test nor live').default('test'),
   /** Factor for the delays of the webhook retry schedule. The default turns 5 s into 5 ms and 10 h into 36 s. */
   IDP_RETRY_SCALE: z.coerce.number('not a number').min(0.0001).max(1).default(0.001),
   /**
-   * Format of a handshake, the redirect through the provider that renews a session: `nonce`, the current format of real
-   * instances, or `token`, their earlier format.
+   * Format of a handshake. In a handshake, the service redirects the browser through the provider to renew the session
+   * cookies. `nonce` is the current format of Clerk's instances, and `token` is their earlier format.
    */
   IDP_HANDSHAKE_FORMAT: z.enum(['nonce', 'token'], 'neither nonce nor token').default('nonce'),
-  /** With `off`, session tokens from a handshake have no `azp` claim (the origin of the page), as on some real instances. */
+  /** With `off`, session tokens from a handshake have no `azp` claim (the origin of the page), as on some Clerk instances. */
   IDP_HANDSHAKE_AZP: z.enum(['on', 'off'], 'neither on nor off').default('on'),
 });
 

@@ -19,14 +19,14 @@ const StackDetails = z.object({
       consoleUrl: z.string().optional(),
     })
     .optional(),
-  /** Environment variables of the application for the embedded dependencies. */
+  /** Environment variables that connect the application to the dependencies that the stack starts. */
   environment: z.record(z.string(), z.string()),
 });
 
 const StackFile = z.object({
   pid: z.number(),
   /**
-   * The stack that wrote this file sends the nonce to each connection on this port. The `pid` could not identify the stack,
+   * The stack that wrote this file sends the nonce to each connection on this port. The `pid` cannot identify the stack,
    * because the system may reuse a process id.
    */
   port: z.number(),
@@ -74,7 +74,7 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
   };
 }
 
-/** Returns the details of the stack that runs in the folder, or undefined if no stack is ready. */
+/** Returns the details of the stack that runs in the folder. Returns undefined if none runs or it is still starting. */
 export async function findStack(folder: string): Promise<StackDetails | undefined> {
   const written = read(stackFile(folder));
   return written && (await isRunning(written)) ? written.details : undefined;

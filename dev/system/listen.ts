@@ -31,7 +31,10 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Returns true if the port is free on both addresses that `localhost` may resolve to, 127.0.0.1 and ::1. */
+/**
+ * Returns true if the port is free on both addresses that `localhost` may resolve to, 127.0.0.1 and ::1. A port counts as free
+ * on an address that this machine does not have.
+ */
 export async function isFree(port: number): Promise<boolean> {
   return (await canListen(port, '127.0.0.1')) && (await canListen(port, '::1'));
 }

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { errorCode } from './errors';
 
-/** Returns true if the process runs. A negative id means a process group: returns true if any of its processes runs. */
+/** Returns true if the process runs. For a negative id (a process group), returns true if any process of the group runs. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -27,7 +27,8 @@ function hasOnlyZombies(pid: number): boolean {
     } catch {
       return true; // the process has ended in the meantime
     }
-    // The fields after the name are the state, the parent and the process group. The name may contain parentheses.
+    // The program name is in parentheses and may contain parentheses. The fields after it are the state, the parent and the
+    // process group.
     const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return state === 'Z' || state === 'X' || (pid < 0 && Number(group) !== -pid);
   });
@@ -50,8 +51,8 @@ export function commandLine(pid: number): string | undefined {
 }
 
 /**
- * Polls `condition`. Resolves to true when `condition` returns true, or to false after `milliseconds`. Rejects if `condition`
- * throws, and with the signal's reason if the signal is aborted.
+ * Polls `condition`. Resolves to true when `condition` returns true, or to false after `milliseconds`. If `condition`
+ * throws, rejects with its error. If the signal is aborted, rejects with the signal's reason.
  */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
@@ -69,7 +70,8 @@ export async function waitUntil(
 
 /**
  * Terminates a process, or a process group if the id is negative. Sends the signal of each step and waits for at most the
- * `milliseconds` of that step. Then sends SIGKILL. Resolves when the process, or every process of the group, has ended.
+ * `milliseconds` of that step. Then sends SIGKILL. Resolves when the process, or every process of the group, has ended. Rejects
+ * if a process still runs 5 s after SIGKILL.
  */
 export async function endProcess(
   pid: number,

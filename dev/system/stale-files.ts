@@ -4,8 +4,8 @@ import path from 'node:path';
 const ageMilliseconds = 24 * 3600 * 1000;
 
 /**
- * Removes the entries of a folder that start with `prefix`, belong to this user and have not been modified for a day.
- * Killed processes leave such entries. Never throws, and skips entries that it cannot remove.
+ * Removes the entries of `folder` that killed processes have left. An entry is removed if its name starts with `prefix`, the
+ * current user owns it and it was last modified more than a day ago. Skips entries that cannot be removed. Never throws.
  */
 export function removeStaleFiles(folder: string, prefix: string): void {
   for (const name of listFolder(folder)) {
@@ -16,7 +16,7 @@ export function removeStaleFiles(folder: string, prefix: string): void {
       const isOurs = process.getuid === undefined || process.getuid() === uid;
       if (isOurs && Date.now() - mtimeMs > ageMilliseconds) rmSync(entry, { recursive: true });
     } catch {
-      // Another process has removed the entry, or its permissions forbid the removal.
+      // Another process has removed the entry, or this process lacks the permission to remove the entry.
     }
   }
 }

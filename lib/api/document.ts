@@ -8,13 +8,13 @@ import {
 import * as schemas from './schemas';
 
 /*
- * The API as an OpenAPI 3.1 document. The service does not import this module. It serves lib/api/openapi.json. The command
- * `npm run openapi` writes that file from this module, and a unit test checks that the file is up to date.
+ * The API as an OpenAPI 3.1 document. The service does not import this module. The service serves lib/api/openapi.json, which
+ * `npm run openapi` generates from this module. A unit test checks that lib/api/openapi.json is up to date.
  *
  * An operation lists every possible response to its method and path. OpenAPI's `default` response is not used, so each
  * operation also lists the responses that the HTTP server can send to any request (400, 408, 417, 431). The extension field
- * `x-elsewhere` lists the responses to all other paths and methods, such as 404 and 405. The tests compare the responses that
- * they receive with the document.
+ * `x-elsewhere` lists the responses to all other paths and methods, such as 404 and 405. The tests check that this
+ * document describes each API response that they receive.
  */
 
 const ID_FORMAT =
@@ -74,7 +74,7 @@ const timed = (schema: z.ZodMiniType) => {
   return { 'server-timing': schema };
 };
 
-/** Returns the schemas of the headers that every response has, and of further headers. */
+/** Returns a schema of the headers that every response has, together with the headers in `further`. */
 const headers = (further: Record<string, z.ZodMiniType> = {}) =>
   z.object({ 'x-request-id': plainRequestId, 'cache-control': noStore, ...further });
 
@@ -205,7 +205,7 @@ const registeredUser = (description: string): ZodOpenApiResponseObject => ({
   content: json(schemas.UserLink, { link: { userId, identityProviderUserId } }),
 });
 
-/** Descriptions of the signature headers. The name of a header is `svix-` or `webhook-`, followed by the key. */
+/** Descriptions of signature headers. A header name is `svix-` or `webhook-`, followed by a property name of this object. */
 const SIGNATURE = {
   id: 'The id of the message. It is the same in every delivery of the message.',
   timestamp:
@@ -224,7 +224,7 @@ const signatureSchemes = (prefix: string) =>
         { type: 'apiKey' as const, in: 'header' as const, name: `${prefix}-${part}`, description },
       ] as const,
   );
-/** The two alternative security requirements: three headers with either prefix. */
+/** The two alternative security requirements: three headers with the prefix `svix-`, or three with the prefix `webhook-`. */
 const signed = ['svix', 'webhook'].map((prefix) =>
   Object.fromEntries(signatureSchemes(prefix).map(([name]): [string, string[]] => [name, []])),
 );
@@ -269,7 +269,7 @@ const ownResponse = (
   further: Record<string, z.ZodMiniType> = {},
 ): ZodOpenApiResponseObject => ({ description, headers: headers(further), content });
 
-/** Returns an entry of `x-elsewhere`. The entry refers to a response by its id. */
+/** Returns an entry of `x-elsewhere`. The entry refers to the response whose id is `id`. */
 const elsewhere = (status: number, id: string) => ({
   status,
   response: { $ref: `#/components/responses/${id}` },

@@ -2,11 +2,12 @@ import * as z from 'zod/mini';
 import { text } from './text';
 
 /*
- * Schemas of requests and responses. Routes parse requests with these schemas, and responses have their types. The
- * descriptions for API users are in lib/api/document.ts, because a process that serves requests does not need them.
+ * Schemas of requests and responses. Routes parse requests with these schemas. The TypeScript types of responses are inferred
+ * from the schemas. The descriptions for readers of the API documentation are in lib/api/document.ts, because a process that
+ * serves requests does not need the descriptions.
  */
 
-/** The identity provider's id of a user: at most 255 code points, case-sensitive and not trimmed. */
+/** The id of a user at the identity provider: 1 to 255 code points, case-sensitive and not trimmed. */
 export const IdentityProviderUserId = text('identityProviderUserId', 255);
 
 /** An internal user id as the database returns it. New ids have UUID version 7. Imported rows may have another version. */
@@ -20,14 +21,14 @@ export const RegisterUserRequest = z.object(
   'The request body must be a JSON object',
 );
 
-/** The link that `POST /auth/v1/register` created or found (docs/contract.md, 4.1). */
+/** The link of an identity-provider user to an internal user (docs/contract.md, 4.1). `POST /auth/v1/register` returns it. */
 export const UserLink = z.object({
   userId: InternalUserId,
   identityProviderUserId: IdentityProviderUserId,
 });
 export type UserLink = Readonly<z.infer<typeof UserLink>>;
 
-/** The authenticated user of a request that passed the guard, lib/guard.ts (docs/contract.md, 2.2). */
+/** The authenticated user of a request. The guard in lib/guard.ts passes this object to the route (docs/contract.md, 2.2). */
 export const AuthenticatedContext = z.object({
   isAuthenticated: z.literal(true),
   userId: InternalUserId,
@@ -43,7 +44,7 @@ export type WebhookEvent = Readonly<z.infer<typeof WebhookEvent>>;
 export const Acknowledgment = z.object({ received: z.literal(true), eventType: z.string() });
 export type Acknowledgment = Readonly<z.infer<typeof Acknowledgment>>;
 
-/** Body of every error response (docs/contract.md, 2.6). */
+/** Body of an error response (docs/contract.md, 2.6). Exceptions: NotReady, and the 405 that Next.js sends without a body. */
 export const ErrorBody = z.object({ message: z.string() });
 export type ErrorBody = Readonly<z.infer<typeof ErrorBody>>;
 

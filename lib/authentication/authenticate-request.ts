@@ -3,7 +3,8 @@ import type { AuthenticationPort } from './port';
 
 /**
  * Returns the internal id of an identity-provider user, or undefined if the user may not authenticate. `issuedAt` returns the
- * time at which the credential was issued, in seconds since 1970. `resolveUserId` in lib/user-id.ts has this type.
+ * time at which the credential was issued, in seconds since 1970, or undefined if the time is unknown. `resolveUserId` in
+ * lib/user-id.ts has this type.
  */
 export type ResolveUserId = (
   identityProviderUserId: string,
@@ -11,9 +12,12 @@ export type ResolveUserId = (
 ) => Promise<string | undefined>;
 
 /**
- * Returns the authenticated context of a request. Returns undefined if the request has no verified, non-empty user id, or if
- * `resolveUserId` returns undefined. Implements docs/contract.md, 5.2, rules 2 to 4. The service does not call
- * this function, because its routes use lib/guard.ts. Passes errors of `resolveUserId` through.
+ * Returns the authenticated context of a request. Returns undefined if `port` finds no verified user, if the user id is empty,
+ * or if `resolveUserId` returns undefined. Passes errors of `port` and of `resolveUserId` through.
+ *
+ * Applies rules 2 and 3 of the guard (docs/contract.md, 5.2), except that it does not check the format of the
+ * identity-provider user id. The routes of this service call `guard` (lib/guard.ts) instead. This function is for programs
+ * without Next.js, such as a queue worker. lib/idp/authentication-adapter.ts implements `port` with the provider's SDK.
  */
 export async function authenticateRequest(
   request: Request,

@@ -3,15 +3,15 @@ type AuthState =
   | {
       readonly isAuthenticated: true;
       readonly userId: string;
-      /** Returns the time when the credential was issued, in seconds since 1970. */
+      /** Returns the time when the credential was issued, in seconds since 1970, or undefined if the time is unknown. */
       readonly issuedAt: () => number | undefined;
     }
   | { readonly isAuthenticated: false };
 
 /**
  * Verifies the credential of a request independently of a web framework. An adapter implements this port for one identity
- * provider (docs/contract.md, 5.1). A missing, forged or expired credential is not an error. The result is then
- * `isAuthenticated: false`.
+ * provider (docs/contract.md, 5.1). A missing, forged or expired credential is not an error. For such a
+ * credential, the promise resolves with `isAuthenticated: false`.
  */
 export interface AuthenticationPort {
   authenticate(request: Request): Promise<AuthState>;

@@ -1,6 +1,6 @@
 import { withTimeout } from './with-timeout';
 
-/** Maximum time that a batch waits for the previous lookup, because that lookup may never settle. */
+/** Maximum time that a batch waits for the previous lookup. The wait is limited because that lookup may never settle. */
 const MAX_WAIT_MS = 5;
 const MAX_KEYS = 100;
 

@@ -2,7 +2,7 @@
 export interface BreakerOptions {
   /** Number of consecutive failures that opens the breaker. Failures of concurrent calls count as one. */
   readonly failureThreshold: number;
-  /** Time that the breaker stays open before it runs a probe. */
+  /** Minimum time between the opening of the breaker and a probe, and between a failed probe and the next one. */
   readonly resetTimeoutMs: number;
   /** Calls the dependency while the breaker is open. Must resolve only if the dependency is available again. */
   readonly probe: () => Promise<unknown>;
@@ -17,8 +17,9 @@ export interface BreakerOptions {
 export type Breaker = <T>(call: () => Promise<T>) => Promise<T>;
 
 /**
- * Creates a circuit breaker. While the breaker is open, calls fail immediately instead of waiting for a timeout. Such a call
- * also starts a probe in the background if the reset timeout is over and no other probe runs. No call waits for a probe.
+ * Creates a circuit breaker. While the breaker is open, calls reject immediately instead of waiting for a timeout. A
+ * rejected call also starts a probe in the background if `resetTimeoutMs` is over and no probe is running. No call waits for a
+ * probe.
  *
  * Failures of concurrent calls count as one, because on a busy machine many calls to a healthy dependency can time out
  * together.
@@ -32,7 +33,7 @@ export function circuitBreaker(options: BreakerOptions): Breaker {
   let isProbing = false;
 
   const recordFailure = (startedAt: number, error: unknown) => {
-    // A call that started before the last failure was concurrent with the call that failed.
+    // A call that started before the last counted failure was concurrent with the call that caused that failure.
     if (openSince !== undefined || startedAt < lastFailureAt) return;
     lastFailureAt = now();
     consecutiveFailures += 1;

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** An error that may not recur in a later attempt. Operators see its message, so it must not contain request data. */
+/** An error after which a later attempt can succeed. Operators see the message, so it must not contain request data. */
 export class TransientError extends Error {
   constructor(
     message: string,
-    /** Pause that the server requested, as in a `Retry-After` header. */
+    /** Pause that the server requested, for example in a `Retry-After` header. */
     readonly retryAfterSeconds?: number,
     options?: ErrorOptions,
   ) {
@@ -35,8 +35,9 @@ const MAX_PAUSE_SECONDS = 300;
  * Calls `work` and retries it when it throws a TransientError. If the error has `retryAfterSeconds`, the delay has that length.
  * Otherwise, the delay starts at 0.5 s and doubles up to 15 s.
  *
- * Throws the last error when the next delay would exceed the time limit, and when the server requests too many or too long
- * pauses. Throws any other error immediately.
+ * Throws the last TransientError if the next delay that no server has requested would end later than `seconds` after the start,
+ * not counting the requested pauses. Also throws it if the server has already requested 60 pauses, or requests a pause of more
+ * than 300 s. Throws an error that is not a TransientError immediately.
  */
 export async function retry<T>(
   { seconds, onWait, sleep: wait = sleep, now = () => performance.now() }: RetryOptions,

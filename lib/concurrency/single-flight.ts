@@ -1,6 +1,7 @@
 /**
  * Returns a function that runs `work` once for concurrent calls with the same key. All these calls get the same result or
- * error. `work` gets the arguments of the first call, and `isLeader` is true only for the first call. Results are not cached.
+ * error. `work` gets the arguments of the first call. The resolved value contains the result, and `isLeader`, which is true
+ * only for the first call. Results are not cached.
  */
 export function singleFlight<T, A extends unknown[]>(
   work: (key: string, ...rest: A) => Promise<T>,

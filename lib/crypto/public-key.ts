@@ -7,14 +7,14 @@ const REMEDY =
   'set the public key of the instance, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----';
 
 /**
- * Decodes a key in PEM format. Accepts the forms that values of environment variables often have: in quotes, with `\n` or
- * spaces instead of line breaks, without header and footer, or base64-encoded a second time. Returns undefined for any other
- * text.
+ * Decodes a key in PEM format. Accepts the forms that values of environment variables often have: in quotes, with spaces or the
+ * two characters `\n` instead of a line break, without header and footer, or base64-encoded a second time. Returns undefined
+ * for any other text. Does not check that the bytes are a key.
  */
 function decodePem(pem: string): Buffer | undefined {
   const plain = pem
     .replace(/^(["'])([\s\S]*)\1$/, '$2')
-    .replaceAll(/\\[nr]/g, '\n')
+    .replaceAll(/\\[nr]/g, '')
     .trim();
   const framed = /^(?:-----BEGIN [A-Z ]+-----)?([A-Za-z0-9+/=\s]+)(?:-----END [A-Z ]+-----)?$/.exec(plain);
   if (framed?.[1] === undefined) return undefined;
@@ -31,7 +31,7 @@ function tryParse<T>(parse: () => T): T | undefined {
   }
 }
 
-/** Parses an RSA-2048 public key and returns it in the format that the provider's SDK requires (SPKI, PEM-encoded). */
+/** Parses an RSA-2048 public key. Returns the key in the format that the provider's SDK requires (SPKI, PEM-encoded). */
 export function parsePublicKey(text: string): ParseResult<string> {
   const key = decodePem(text) ?? Buffer.alloc(0);
   const isPrivate = (['pkcs8', 'pkcs1'] as const).some((type) =>
@@ -48,6 +48,6 @@ export function parsePublicKey(text: string): ParseResult<string> {
   if (!publicKey) return { problem: `is not a public key in PEM format: ${REMEDY}` };
   const { modulusLength, publicExponent } = publicKey.asymmetricKeyDetails ?? {};
   if (publicKey.asymmetricKeyType !== 'rsa' || modulusLength !== 2048 || publicExponent !== 65537n)
-    return { problem: `is not an RSA-2048 key, which session tokens are signed with: ${REMEDY}` };
+    return { problem: `is not an RSA-2048 key with the public exponent 65537: ${REMEDY}` };
   return { value: publicKey.export({ type: 'spki', format: 'pem' }).toString() };
 }

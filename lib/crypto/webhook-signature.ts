@@ -3,7 +3,7 @@ import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'no
 /** Maximum difference between a timestamp and the local clock, in both directions. The svix library has the same limit. */
 const TOLERANCE_SECONDS = 5 * 60;
 
-/** Maximum number of signatures. A sender adds one per active signing secret, and a secret rotation needs only two. */
+/** Maximum number of signatures. A sender adds one signature per active signing secret, usually two during a rotation. */
 const MAX_SIGNATURES = 16;
 
 /** A message id. It contains no dot, because dots separate the id, the timestamp and the body in the signed content. */
@@ -38,8 +38,8 @@ function isWithinTolerance(timestamp: string): boolean {
 /**
  * Returns the well-formed `v1` signatures of a header. Returns none if the header has too many entries.
  *
- * Entries are separated by spaces. `Headers` joins repeated headers with a comma and a space, so an entry may end with a
- * comma. Text after that comma is ignored.
+ * Entries are separated by spaces. A valid entry is `v1,` and the signature. `Headers` joins repeated headers with a comma and
+ * a space, so an entry may end with a second comma. The second comma and any text after it are ignored.
  */
 function parseSignatures(header: string): Buffer[] {
   const entries = header.split(/ +/, MAX_SIGNATURES + 1);
@@ -70,8 +70,8 @@ export function decodeSigningSecret(secret: string): KeyObject {
  *
  * `payload` is the exact text of the body. The signature is valid if one entry of the signature header matches one of the keys.
  * Malformed headers are rejected before an HMAC is computed. For other headers, the function computes at most one HMAC per key,
- * independent of the number of entries. Signatures are compared as text in constant time, so another base64 encoding of the
- * same bytes does not match.
+ * independent of the number of entries. Compares the base64 texts of signatures in constant time. A different base64 text that
+ * decodes to the expected bytes does not match.
  */
 export function verifyWebhookSignature(
   payload: string,

@@ -18,22 +18,22 @@ import {
 } from './check';
 import { ENV_GROUPS, tryParse } from './variables';
 
-/** Expiry of the test key if the doctor cannot delete it. */
+/** Expiry of the test key if the doctor (`npm run doctor`) cannot delete it. */
 const KEY_TTL_SECONDS = 60;
 const ROUNDS = 5;
 
-/** Maximum time until a replica returns a written value. */
+/** Maximum time until a replica must return a written value. */
 const REPLICATION_MS = 2_000;
-/** Pause between two reads of that value. */
+/** Pause between two reads of the written value. */
 const READ_PAUSE_MS = 100;
 
-/** Error codes of a Redis store if the token may not run a command. */
+/** Error codes that a Redis store returns if the token does not permit a command. */
 const NOT_PERMITTED = /NOPERM|READONLY|NOAUTH/;
 
 /**
- * Errors of a store whose plan allows no more commands, bandwidth or data.
- * Source: https://upstash.com/docs/redis/troubleshooting/max_requests_limit, max_daily_request_limit and
- * db_capacity_quota_exceeded, read in November 2026.
+ * Matches the error of a store that has used up the commands, the bandwidth or the storage of its plan.
+ * Source: the pages max_requests_limit, max_daily_request_limit and db_capacity_quota_exceeded below
+ * https://upstash.com/docs/redis/troubleshooting/, read in November 2026.
  */
 const QUOTA_EXCEEDED = /\b(?:limit|quota) exceeded/i;
 
@@ -41,9 +41,9 @@ const QUOTA_EXCEEDED = /\b(?:limit|quota) exceeded/i;
 const TIMED_OUT = 'KV store did not respond';
 
 const INVALID_VARIABLES = 'KV_REST_API_URL or KV_REST_API_TOKEN is invalid';
-const COPY_BOTH = 'Copy KV_REST_API_URL and KV_REST_API_TOKEN from the page of the same store';
+const COPY_BOTH = 'Copy both KV_REST_API_URL and KV_REST_API_TOKEN from the page of one store';
 
-/** Returns the text of an error that the store reported. The text may contain values, so print at most its error code. */
+/** Returns the text of a store's error. The text may contain cached values, so print at most the error code in the text. */
 function storeErrorOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   return error.cause instanceof Error ? error.cause.message : error.message;
@@ -67,13 +67,13 @@ function explain(thrown: unknown): CheckResult {
     return failure('the store rejects KV_REST_API_TOKEN', COPY_BOTH);
   if (code === TIMED_OUT)
     return failure(
-      'the store does not respond within 500 ms, which is the timeout of the service',
+      'the store does not respond within 500 ms, the timeout of a cache call in the service',
       'Choose a store in the region of the functions. Until then, every request uses the database',
     );
   if (code === 'ENOTFOUND')
     return failure(
       'the host of KV_REST_API_URL does not exist (ENOTFOUND)',
-      'Correct KV_REST_API_URL. If the provider archived or deleted an unused store, create a new one and set both variables',
+      'Correct KV_REST_API_URL. If the provider archived or deleted an unused store, create a new store and set KV_REST_API_URL and KV_REST_API_TOKEN',
     );
   if (/^E[A-Z_]+$/.test(code))
     return failure(
@@ -89,7 +89,7 @@ function explain(thrown: unknown): CheckResult {
   );
 }
 
-/** Runs an idempotent command up to three times. The first call also opens a connection, and may therefore time out. */
+/** Runs an idempotent command up to three times. The first attempt may time out, because it also opens a connection. */
 function withKvRetry<T>(command: Parameters<typeof withKv<T>>[0]): Promise<T> {
   return retry(THREE_ATTEMPTS, () =>
     withKv(command).catch((cause: unknown) => {
@@ -117,7 +117,7 @@ async function checkWrite(): Promise<CheckResult> {
     }
     return failure(
       `a written value cannot be read within ${REPLICATION_MS / 1_000} s`,
-      'Use a store without replicas, or another store',
+      'Use a store without replicas. If this store has none, use a different store',
     );
   } catch (error) {
     if (NOT_PERMITTED.test(storeErrorOf(error)))

@@ -21,15 +21,19 @@ export const failure = (message: string, remedy: string): CheckResult => ({
   remedy,
 });
 
-/** Default for the maximum duration of a check, including all network calls of the check. */
+/** Default timeout of a whole check, including all its network calls. */
 export const TIMEOUT_MS = 5_000;
 
-/** Limit for `retry`, which retries after 0.5 s and after 1 s. The next delay, 2 s, would exceed the limit of 3 s. */
+/**
+ * Time limit that allows `retry` at most three attempts. The delays between them are 0.5 s and 1 s. A third delay of 2 s would
+ * exceed the limit of 3 s.
+ */
 export const THREE_ATTEMPTS = { seconds: 3 };
 
 /**
- * Returns the code of an error or of its cause. Without a code, returns the message. A message may contain a secret, so
- * describeError() omits some messages. In that case, returns the name of the error.
+ * Returns the code of an error. If the error has no code, returns the code of its cause. If the cause has no code either,
+ * returns the message of the error. A message may contain a secret, so describeError() omits some messages. If the message is
+ * omitted, returns the name of the error. For an AggregateError, describes the first of its errors.
  */
 export function errorCode(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
@@ -68,7 +72,7 @@ export async function check(
   return { name, ...result };
 }
 
-/** Returns the median duration of `work` in whole milliseconds. Runs it `rounds` times, one after the other. */
+/** Runs `work` `rounds` times, one run after the other. Returns the median duration of a run in whole milliseconds. */
 export async function medianDuration(rounds: number, work: () => Promise<unknown>): Promise<number> {
   const durations: number[] = [];
   for (let round = 0; round < rounds; round += 1) {

@@ -18,9 +18,9 @@ import { ENV_GROUPS, tryParse } from './variables';
 const ROUNDS = 5;
 
 /**
- * Reads most facts for the checks in one query, from system catalogs that every role may read. `process` is the process id of
- * the database backend. `isUnique` requires an index on exactly this column that ON CONFLICT can use: valid, not deferrable
- * and not partial.
+ * Reads most facts for the checks in one query, from system catalogs that every role may read. `process` is the id of the
+ * PostgreSQL process that serves the connection. `isUnique` is true if `identity_provider_user_id` alone has a unique index
+ * that ON CONFLICT can use. Such an index is valid, not deferrable and not partial.
  */
 const FACTS = `
   SELECT format('%I', current_user) AS role,
@@ -41,11 +41,14 @@ const FACTS = `
          c.oid IS NOT NULL AS "hasTable",
          coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'), false) AS "maySelect",
          coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'INSERT'), false) AS "mayInsert",
-         coalesce(has_function_privilege(to_regprocedure('public.forgotten_until(text, timestamptz)'), 'EXECUTE'), false)
-           AS "mayCheckForgotten",
+         array(
+           SELECT (regexp_split_to_array(name, '[.(]'))[2]
+             FROM unnest(ARRAY['public.forgotten_until(text, timestamptz)', 'public.previous_links(text[])']) AS name
+            WHERE NOT coalesce(has_function_privilege(to_regprocedure(name), 'EXECUTE'), false)
+         ) AS "missingFunctions",
          coalesce((
            SELECT bool_and(has_table_privilege(to_regclass(names.name), privilege))
-             FROM unnest(ARRAY['public.webhook_messages', 'public.webhook_subjects']) AS names (name),
+             FROM unnest(ARRAY['public.webhook_messages', 'public.webhook_subjects', 'public.pending_deletions']) AS names (name),
                   unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privileges (privilege)
          ), false) AS "mayHandleEvents",
          EXISTS (
@@ -72,7 +75,7 @@ const Facts = z.object({
   hasTable: z.boolean(),
   maySelect: z.boolean(),
   mayInsert: z.boolean(),
-  mayCheckForgotten: z.boolean(),
+  missingFunctions: z.array(z.string()),
   mayHandleEvents: z.boolean(),
   isUnique: z.boolean(),
   hasMigrationsTable: z.boolean(),
@@ -108,7 +111,10 @@ const readFacts = (): Promise<Facts> =>
     };
   });
 
-/** Patterns of SQLSTATEs, Node.js error codes and driver messages. Each has a message and a remedy. The first match applies. */
+/**
+ * Patterns of SQLSTATEs, Node.js error codes and driver messages. Each pattern has a message and a remedy. The first match
+ * applies.
+ */
 const CONNECTION_ERRORS: readonly (readonly [RegExp, string, string])[] = [
   [
     /^28/,
@@ -139,7 +145,7 @@ const CONNECTION_ERRORS: readonly (readonly [RegExp, string, string])[] = [
   [
     /time|Connection terminated/i,
     'the database does not respond in time',
-    'Check that the database is running and that the firewall allows this machine. If it scales to zero, run the doctor again',
+    'Check that the database is running and that the firewall allows this machine. If the database scales to zero, run the doctor again',
   ],
 ];
 
@@ -170,7 +176,7 @@ function checkMigrations({
   if (failed.length > 0)
     return failure(
       `failed: ${failed.join(', ')}`,
-      `Correct the cause, run npx prisma migrate resolve --rolled-back ${failed[0]} or set rolled_back_at of its row in _prisma_migrations, and then npm run db:deploy`,
+      `Correct the cause. Then run npx prisma migrate resolve --rolled-back ${failed[0]}, or set rolled_back_at in the row of this migration in _prisma_migrations. Then run npm run db:deploy`,
     );
   if (edited.length > 0)
     return failure(
@@ -182,7 +188,7 @@ function checkMigrations({
 }
 
 function checkPrivileges(
-  { hasTable, maySelect, mayInsert, mayCheckForgotten, mayHandleEvents, readOnly, role }: Facts,
+  { hasTable, maySelect, mayInsert, missingFunctions, mayHandleEvents, readOnly, role }: Facts,
   handlesEvents: boolean,
 ): CheckResult {
   if (readOnly)
@@ -191,15 +197,16 @@ function checkPrivileges(
       'Set DATABASE_URL to the primary, or turn default_transaction_read_only off',
     );
   if (!hasTable) return skipped('there is no users table');
-  if (maySelect && mayInsert && !mayCheckForgotten)
+  const [missing] = missingFunctions;
+  if (maySelect && mayInsert && missing !== undefined)
     return failure(
-      'the role may not execute the function forgotten_until, or there is no such function: the service cannot link new users',
-      `Run as the owner: GRANT EXECUTE ON FUNCTION forgotten_until TO ${role}. Without the function, apply the pending migrations, or restore the whole schema from a backup`,
+      `the role may not execute the function ${missing}, or there is no such function: the service cannot link users`,
+      `Run as the owner: GRANT EXECUTE ON FUNCTION ${missing} TO ${role}. If the function does not exist, apply the pending migrations, or restore the whole schema from a backup`,
     );
   if (maySelect && mayInsert && handlesEvents && !mayHandleEvents)
     return failure(
       'the role may not write the tables of webhook events: every event with a handler in events/ gets a 500',
-      `Run as the owner: GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${role}`,
+      `Run as the owner: GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_deletions TO ${role}`,
     );
   if (maySelect && mayInsert) return ok('the role may SELECT and INSERT');
   return failure(
@@ -231,12 +238,12 @@ const checkRole = ({ privileges }: Facts): CheckResult =>
     ? ok('the role has only the privileges that it needs')
     : warning(
         `the role ${privileges.join(', ')}`,
-        'Create a role for the service with only SELECT and INSERT on users, and use another one for migrations (docs/doctor.md)',
+        'Create a role that has only the privileges that the service needs (docs/deploy.md, step 2), and migrate as the role that owns the tables',
       );
 
 /**
- * Detects a connection pooler. When a connection is opened, PostgreSQL sends the process id of its backend, but a pooler sends
- * a different id. A pooler that pools by transaction also assigns a backend to several connections in turn.
+ * Detects a connection pooler. PostgreSQL announces the id of its process when a connection is opened. A pooler announces a
+ * different id. If the pooler pools by transaction, one PostgreSQL process serves several connections in turn.
  */
 async function checkPooler({ announcedProcess, process, maxConnections }: Facts): Promise<CheckResult> {
   if (announcedProcess !== undefined && announcedProcess === process)
@@ -254,7 +261,7 @@ const poolsByTransaction = (): Promise<boolean> =>
       const processOf = async (session: typeof one) =>
         Process.parse(await session.rows('SELECT pg_backend_pid() AS pid'))[0].pid;
       const first = await processOf(one);
-      // withConnection() closes the connection, which rolls the transaction back.
+      // withConnection() closes the connection afterwards, and PostgreSQL then rolls the transaction back.
       await other.rows('BEGIN');
       return (await processOf(other)) === first || (await processOf(one)) !== first;
     }),

@@ -28,7 +28,7 @@ const CALL_TIMEOUT_MS = 15_000;
 const LOCAL_CALL_TIMEOUT_MS = 60_000;
 const ROUNDS = 5;
 const WEBHOOK = '/webhooks/idp/v1/user-created';
-/** The service ignores events of this type. The doctor does not send `user.created`, because that would create a user. */
+/** The service ignores events of this type. A `user.created` event would create a user. */
 const EVENT_TYPE = 'doctor.check';
 
 interface Site {
@@ -70,7 +70,7 @@ const bodyOf = ({ body }: SiteResponse) => Body.safeParse(body).data ?? {};
 
 const CHECK_URL = 'Set --url to the public URL of the service, and check that the last deployment is running';
 
-/** Returns a failure for a redirect or for a response that is not JSON, because another server must have sent it. */
+/** Returns a failure if the response is a redirect or has no JSON object. Another server must have sent such a response. */
 function failureOfOtherServer({ status, body }: SiteResponse): CheckResult | undefined {
   if (status >= 300 && status < 400)
     return failure(
@@ -114,14 +114,14 @@ async function checkReady(site: Site): Promise<CheckResult> {
   });
   if (response === undefined)
     return warning(
-      'ready, but its cache does not respond',
-      "Compare KV_REST_API_URL and KV_REST_API_TOKEN of the deployment with the store's page",
+      'ready, but the cache of the service does not respond',
+      "Compare KV_REST_API_URL and KV_REST_API_TOKEN of the deployment with the values on the store's page",
     );
   const { status, errors } = bodyOf(response);
   if (status === 'ok') return ok('ready');
   if (errors?.['database'])
     return failure(
-      'its database does not respond',
+      'the database of the service does not respond',
       'Compare DATABASE_URL of the deployment with the value in this environment',
     );
   return (
@@ -141,7 +141,7 @@ async function checkGuard(site: Site): Promise<CheckResult> {
       ? ok('a request without a session gets a 401 in JSON')
       : failure(
           `a request without a session gets a ${response.status} instead of a 401`,
-          'Check that no other server responds to API paths, and that the deployment has this version',
+          'Check that no other server responds to API paths, and that the version of this checkout is deployed',
         ))
   );
 }
@@ -172,15 +172,15 @@ async function checkWebhook(site: Site, secrets: readonly string[]): Promise<Che
     if (message === INVALID_SIGNATURE)
       return failure(
         secrets.length === 1
-          ? 'the service rejects an event that is signed with this signing secret'
+          ? 'the service rejects an event that is signed with the signing secret of this environment'
           : `the service rejects an event that is signed with signing secret ${index + 1} of ${secrets.length}`,
-        'Set the same IDP_WEBHOOK_SIGNING_SECRET for the deployment, and deploy again. If it is the same, check the clock of this machine',
+        'Set IDP_WEBHOOK_SIGNING_SECRET of the deployment to the value in this environment, and deploy again. If the values are already equal, check the clock of this machine',
       );
     return (
       failureOfOtherServer(response) ??
       failure(
         `a signed event gets a ${response.status} instead of a 200`,
-        "Look at the deployment's log for that request",
+        "Look for the request in the deployment's log",
       )
     );
   }
@@ -195,7 +195,7 @@ async function checkForgery(site: Site, [secret = '']: readonly string[]): Promi
     failureOfOtherServer(response) ??
     failure(
       `a forged event gets a ${response.status} instead of a 400`,
-      'Take this URL out of service: it is not this service, or any client may register users',
+      'Take this URL out of service: either another application responds there, or any client may register users',
     )
   );
 }
@@ -212,7 +212,10 @@ async function checkTransport({ origin, timeoutMs }: Site, { headers }: SiteResp
   );
 }
 
-/** Judges the strict-transport-security header and `plain`, the response to `http://` if there was one. */
+/**
+ * Judges the `strict-transport-security` header and `plain`, the response to an `http://` request. `plain` is undefined if that
+ * request got no response.
+ */
 export function judgeTransport(
   strictTransport: string,
   plain: { readonly status: number; readonly location: string } | undefined,
@@ -258,7 +261,7 @@ async function checkHeaders(site: Site): Promise<CheckResult> {
     ? ok('the response to a rejected session has no internal headers')
     : warning(
         `the response to a rejected session has internal headers: ${internal.join(', ')}`,
-        'Deploy this version. If a proxy in front of it adds the headers, remove them there. If they remain, report a bug',
+        'Deploy the version of this checkout. If a proxy adds the headers, remove them there. If the headers remain, report a bug',
       );
 }
 
@@ -271,7 +274,7 @@ export function judgeQueryLimit({ status, body }: Pick<SiteResponse, 'status' | 
   if (status >= 500)
     return failure(
       `responds with ${status} to ${TOO_MANY_PARAMETERS} query parameters`,
-      "Look at the deployment's log for that request",
+      "Look for the request in the deployment's log",
     );
   if (status < 400)
     return ok(

@@ -53,29 +53,33 @@ async function fetchKeysByPublishableKey(): Promise<KeysResult> {
 const resultOf = (keys: KeysResult, message: string) => ('value' in keys ? ok(message) : keys.failed);
 
 function checkBothKeys(secret: KeysResult, publishable: KeysResult): CheckResult {
-  if (!('value' in secret && 'value' in publishable)) return skipped('the check of one of the keys failed');
+  if (!('value' in secret && 'value' in publishable))
+    return skipped('at least one of the two keys did not pass its own check');
   const kids = new Set(secret.value.map(({ kid }) => kid));
   return publishable.value.some(({ kid }) => kids.has(kid))
     ? ok('both keys belong to the same instance')
     : failure(
         'IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY belong to different instances',
-        'Copy both keys from the same instance of the dashboard',
+        'Copy both keys from the page of one instance in the dashboard',
       );
 }
 
-/** Compares IDP_JWT_KEY with the keys of the instance. If the secret key fails, finds the keys with the publishable key. */
+/**
+ * Compares IDP_JWT_KEY with the public keys that were fetched with the secret key. If that fetch failed, uses the public keys
+ * that were fetched with the publishable key.
+ */
 function checkJwtKey(secret: KeysResult, publishable: KeysResult): CheckResult {
   const variables = tryParse(ENV_GROUPS.jwtKey);
   if (!variables) return skipped('IDP_JWT_KEY is invalid');
   const pem = variables.IDP_JWT_KEY;
   if (pem === undefined) return skipped('IDP_JWT_KEY is not set');
   const keys = 'value' in secret ? secret : publishable;
-  if (!('value' in keys)) return skipped('the checks of both keys failed');
+  if (!('value' in keys)) return skipped('the secret key and the publishable key were not verified');
   return keys.value.some((key) => isKey(pem, key))
     ? ok('IDP_JWT_KEY is a key of the instance')
     : failure(
         'IDP_JWT_KEY is not a key of the instance: the service rejects every session',
-        'Copy the JWT public key of the same instance from the dashboard, or unset IDP_JWT_KEY',
+        'Copy the JWT public key of the instance from the dashboard, or unset IDP_JWT_KEY',
       );
 }
 

@@ -8,7 +8,7 @@ import { checkVariables } from './variables';
 export interface CheckOptions {
   /** Origin of a deployed service. If it is set, that service is checked too. */
   readonly origin?: string | undefined;
-  /** True on the local stack. Its database has one role, and its first responses are slow. */
+  /** True on the local stack (dev/). Its database has only one role, and its development server compiles routes on demand. */
   readonly isLocal: boolean;
   /** True if the folder events/ has handlers of webhook events. These handlers need further database privileges. */
   readonly handlesEvents: boolean;

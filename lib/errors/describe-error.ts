@@ -17,16 +17,16 @@ const MAX_CAUSES = 3;
 /** Returns up to six stack frames. Skips the name and the message, because lines of a message may look like frames. */
 function framesOf({ stack = '', message }: Error): string[] {
   const start = stack.indexOf(message);
-  // The message has changed since the stack was created, so the end of the message in the stack is unknown.
+  // If the message was changed after the stack was created, the end of the old message in the stack is unknown.
   if (start === -1) return [];
-  const lines = stack.slice(start + message.length).match(/^ +at .*/gm) ?? [];
-  return lines.slice(0, 6).map((line) => line.trim());
+  const lines = [...stack.slice(start + message.length).matchAll(/^ +at .*/gm)];
+  return lines.slice(0, 6).map(([line]) => line.trim());
 }
 
 const WORDS = /^[A-Za-z ,.'-]{1,100}$/;
 
 /**
- * Returns true if the message consists only of letters, spaces and punctuation, or if it belongs to an InvalidEnvironmentError
+ * Returns true if the message matches `WORDS` and thus contains no values, or if it belongs to an InvalidEnvironmentError
  * (lib/env.ts), whose message does not contain values of variables. Under `next dev`, returns true for any message, because
  * only the developer reads the log.
  */

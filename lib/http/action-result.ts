@@ -25,7 +25,7 @@ export function valuesOf(form: FormData): Record<string, unknown> {
 
 /** Returns the result for invalid input. Each field has the message of its first issue. */
 export function invalidInput({ issues }: z.core.$ZodError): ActionResult<never> {
-  // The last entry of a field wins, so the issues are reversed.
+  // Object.fromEntries() keeps only the last entry of a field, so the issues are reversed.
   const fields = Object.fromEntries(
     issues.toReversed().map(({ path, message }) => [path.join('.'), message]),
   );

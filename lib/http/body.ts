@@ -2,8 +2,8 @@ import * as z from 'zod/mini';
 import { HttpError } from './error';
 
 /**
- * Reads the whole body. The HTTP server limits the time that this may take. Throws an HttpError 413 above `maxBytes`, and an
- * HttpError 400 if the body cannot be read.
+ * Reads the whole body. Throws an HttpError 413 above `maxBytes`, and an HttpError 400 if the body cannot be read. Sets no
+ * timeout, because the HTTP server limits the duration of a request.
  */
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];

@@ -7,7 +7,7 @@ interface Sources {
   readonly frontendApi: string;
   /** True on the local stack, where the service proxies the Frontend API on its own origin and pages use no other host. */
   readonly sameOrigin: boolean;
-  /** True under `next dev`, which evaluates code to reload it. */
+  /** True under `next dev`, which reloads changed code with `eval()`. */
   readonly development: boolean;
 }
 
@@ -25,7 +25,7 @@ const BOT_PROTECTION = 'https://challenges.cloudflare.com';
 /**
  * Returns the policy of one response. It allows scripts with the nonce, and the scripts that those scripts load. It allows only
  * hosts that the provider's instance needs. The SDK's own `contentSecurityPolicy` option is not used, because it always adds
- * payment, map and telemetry hosts. A unit test compares this policy with that of the SDK.
+ * payment, map and telemetry hosts. A unit test compares this policy with the SDK's policy.
  */
 export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, development }: Sources): string {
   const provider = sameOrigin

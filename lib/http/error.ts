@@ -1,4 +1,4 @@
-/** Error that becomes a response with this status. The message is public, so it must not contain internal details. */
+/** Error that becomes a response with its `status`. The message is public, so it must not contain internal details. */
 export class HttpError extends Error {
   constructor(
     readonly status: 400 | 401 | 403 | 404 | 405 | 409 | 413 | 422 | 429,

@@ -25,7 +25,7 @@ export type RouteHandler<C extends RouteContext> = (
 /** Converts an error of a handler to a response (docs/contract.md, 7). */
 async function errorResponse(error: unknown): Promise<Response> {
   if (error instanceof HttpError) return json({ message: error.message } satisfies ErrorBody, error.status);
-  // Next.js implements `redirect()` and `notFound()` with errors, which it must catch itself.
+  // Next.js implements `redirect()` and `notFound()` with errors. Next.js itself must catch these errors.
   const { unstable_rethrow } = await import('next/navigation');
   unstable_rethrow(error);
   return json({ message: 'Internal Server Error' } satisfies ErrorBody, 500);

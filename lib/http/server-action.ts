@@ -34,7 +34,10 @@ const MAX_HEAD_BYTES = 2_000;
 /** Maximum number of arguments of an action. Next.js has the same limit (`SERVER_ACTION_ARGS_LIMIT`). */
 const MAX_ARGUMENTS = 1_000;
 
-/** Throws an error if JSON texts have too many values or are nested too deeply. Scans strings, brackets and commas. */
+/**
+ * Throws an error if all JSON texts together have too many values, or if one of them is nested too deeply. Scans only strings,
+ * brackets and commas.
+ */
 function checkLimits(texts: readonly string[]): void {
   let values = 0;
   for (const text of texts) {
@@ -43,7 +46,7 @@ function checkLimits(texts: readonly string[]): void {
       if (token === '[' || token === '{') depth += 1;
       if (token === ']' || token === '}') depth = Math.max(0, depth - 1);
       if (/^[[{,]/.test(token)) values += 1;
-      if (depth > MAX_DEPTH || values > MAX_VALUES) throw new RangeError('Too many arguments');
+      if (depth > MAX_DEPTH || values > MAX_VALUES) throw new RangeError('Too many values or levels');
     }
   }
 }
@@ -98,7 +101,7 @@ function checkForm(body: Buffer, contentType: string): void {
       .toString('latin1');
     // The last delimiter ends with `--`. The headers of a field end with an empty line.
     const isValid = head.startsWith('--') || head.includes('\r\n\r\n');
-    if (!isValid || delimiters > MAX_FIELDS + 1) throw new RangeError('Too many fields');
+    if (!isValid || delimiters > MAX_FIELDS + 1) throw new RangeError('Too many fields or too long headers');
   }
 }
 

@@ -14,9 +14,9 @@ export interface AuthState {
   readonly status: string;
   readonly token: string;
   readonly signature: string;
-  /** The identity-provider user id of a verified session. */
+  /** The identity-provider user id of the verified session. Undefined if `reason` is set. */
   readonly user: string | undefined;
-  /** Why there is no verified session. */
+  /** The reason why the request has no user. Undefined if `user` is set. */
   readonly reason: UnauthenticatedReason | undefined;
 }
 
@@ -38,8 +38,8 @@ const knownReason = (word: string | null): UnauthenticatedReason | undefined =>
   UNAUTHENTICATED_REASONS.find((reason) => reason === word);
 
 /**
- * Returns the response of the handler inside the SDK's middleware. The response lets the request continue and contains the
- * verdict: the user, or the reason why there is no user. `readSdkAuthState` reads the verdict.
+ * Creates a response for the callback that middleware.ts passes to the SDK's middleware. The response lets the request continue
+ * and contains the verdict: the user, or the reason why there is no user. `readSdkAuthState` reads the verdict.
  */
 export function nextWithVerdict(verdict: Verdict): NextResponse {
   const response = NextResponse.next();
@@ -56,7 +56,7 @@ export function readSdkAuthState({ headers }: Response): AuthState | undefined {
   const user = headers.get(REQUEST_PREFIX + USER);
   if (status === SIGNED_IN && user !== null)
     return { status, token, signature, user: decodeURIComponent(user), reason: undefined };
-  // If the SDK rejected the token, its own reason is in a separate header.
+  // If the SDK rejected the token, the reason of the SDK is in a separate header.
   const reason =
     status === SIGNED_IN
       ? (knownReason(headers.get(REQUEST_PREFIX + REASON)) ?? 'not-verified')

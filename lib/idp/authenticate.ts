@@ -7,8 +7,8 @@ import { sanitizeApiRequest } from './sanitize-request';
 import { sessionCache } from './session-cache';
 
 /**
- * Time limit of the SDK's middleware. The SDK calls the identity provider to exchange a nonce for a session, and to get the
- * public keys if IDP_JWT_KEY is not set.
+ * Time limit of the SDK's middleware. The SDK calls the identity provider in two cases: to exchange the nonce of a handshake (a
+ * redirect that renews a session) for cookies, and to get the public keys if IDP_JWT_KEY is not set.
  */
 export const SDK_TIMEOUT_MS = 4_000;
 
@@ -35,8 +35,8 @@ export type Authenticate = (
  * Creates the function that authenticates API requests with the SDK's middleware, and caches verified sessions.
  *
  * If the SDK fails to process a credential, the function returns the auth state of a request without a credential, but with the
- * reason `not-verified`. The SDK creates the state without a credential once. The state is then reused, because it depends only
- * on the secret key. The function rejects if the SDK cannot supply the state without a credential.
+ * reason `not-verified`. The function gets that state from the SDK once and reuses it, because the state depends only on the
+ * secret key. If the SDK cannot supply that state, the function rejects.
  */
 export function authenticator(sdk: NextMiddleware, warn: (fields: object) => void): Authenticate {
   const sessions = sessionCache();

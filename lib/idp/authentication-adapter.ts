@@ -8,8 +8,8 @@ import { sessionUserOf } from './session-user';
  *
  * To use it in a host without `clerkMiddleware`, such as a queue worker or another web framework, create it once from
  * `environment()` and call `authenticateRequest(request, adapter, resolveUserId)` instead of `guard`. In this Next.js
- * application, remove `clerkMiddleware` from middleware.ts as well, because otherwise it would verify each request a second
- * time.
+ * application, also remove `clerkMiddleware` from middleware.ts. Otherwise, `clerkMiddleware` would verify each request a
+ * second time.
  */
 export function createAuthenticationAdapter(options: {
   readonly secretKey: string;
@@ -20,17 +20,11 @@ export function createAuthenticationAdapter(options: {
   readonly authorizedParties?: string[];
   readonly apiUrl?: string;
 }): AuthenticationPort {
-  const { jwtKey, authorizedParties } = options;
   const client = createClerkClient({ ...options, telemetry: { disabled: true } });
   return {
     async authenticate(request) {
-      const settings = {
-        acceptsToken: 'session_token' as const,
-        ...(jwtKey ? { jwtKey } : {}),
-        ...(authorizedParties ? { authorizedParties } : {}),
-      };
       // The SDK throws for some malformed credentials.
-      const state = await client.authenticateRequest(request, settings).catch(() => undefined);
+      const state = await client.authenticateRequest(request, options).catch(() => undefined);
       const auth = state?.toAuth();
       const verdict = auth && sessionUserOf(auth);
       if (verdict?.user === undefined) return { isAuthenticated: false };

@@ -36,7 +36,7 @@ async function headersForRoute(
   const headers = stripSdkHeaders(request.headers);
   const isSessionless = SESSIONLESS.test(request.nextUrl.pathname);
   const { credential, rejectionReason } = isSessionless
-    ? { credential: undefined, rejectionReason: undefined }
+    ? { credential: undefined }
     : extractCredential({ method: request.method, headers }, authorizedParties);
   const state = await authenticate(request, event, credential).catch((error: unknown) => {
     // Webhooks and health checks work without the SDK. A guard on these paths finds no auth state and responds with 401.
@@ -54,7 +54,8 @@ async function headersForRoute(
 }
 
 /**
- * Returns true if a response completes a handshake. Such a response sets other cookies besides the SDK's counter of redirects.
+ * Returns true if a response completes a handshake (a redirect that renews a session). Such a response sets a cookie other than
+ * the SDK's counter of redirects.
  */
 const completesHandshake = ({ headers }: Response): boolean =>
   headers.getSetCookie().some((cookie) => !cookie.startsWith('__clerk_redirect_count='));
@@ -64,9 +65,10 @@ const completesHandshake = ({ headers }: Response): boolean =>
  *
  * The SDK may start a handshake, which redirects the browser to the provider to renew a session. The provider redirects back,
  * usually with a nonce that the SDK exchanges for cookies. If the SDK fails, exceeds its time limit or gets no cookies for a
- * nonce, runs the SDK again without the handshake. If that fails too, or if the token was issued for an origin that is not
- * authorized (`foreign-party`), runs the SDK without a session. These further attempts cannot start a handshake. Otherwise a
- * slow Backend API would cause an endless loop of redirects, because the SDK counts the handshakes of a browser for 2 s only.
+ * nonce, this function runs the SDK again without the handshake. If the second run fails too, or if the token was issued for an
+ * origin that is not authorized (`foreign-party`), this function runs the SDK without a session. These further runs cannot
+ * start a handshake. Otherwise, a slow Backend API would cause an endless loop of redirects, because the SDK counts the
+ * handshakes of a browser for 2 s only.
  */
 async function respondToPage(
   sdk: NextMiddleware,
@@ -94,8 +96,8 @@ async function respondToPage(
 
 /**
  * Removes headers from the SDK's response to a page request. These headers contain the query or describe the session. The SDK
- * rewrites each page request to its own address (`x-middleware-rewrite`) in order to pass request headers on. With
- * `x-middleware-next`, Next.js also passes them on, and that header contains no address.
+ * passes request headers on with `x-middleware-rewrite`, which contains the address of the page. This function sets
+ * `x-middleware-next` instead. Next.js then passes the request headers on as well, and the response contains no address.
  */
 function withoutInternalHeaders(response: Response): Response {
   const { headers } = response;

@@ -9,12 +9,12 @@ export const namesForeignParty = (azp: unknown, authorizedParties: readonly stri
   authorizedParties !== undefined && azp !== undefined && !authorizedParties.some((party) => party === azp);
 
 /**
- * Response header that reports a token of an origin that is not authorized. Only the page handler in middleware.ts sets it. A
- * client never receives the response.
+ * Response header that reports a token of a foreign party, which is an origin that is not in IDP_AUTHORIZED_PARTIES. Only the
+ * page handler in middleware.ts sets this header. A client never receives the response.
  */
 const FOREIGN_PARTY = 'x-foreign-party';
 
-/** Returns a response that reports a token of a foreign party, which is an origin that is not authorized. */
+/** Returns a response that reports a token of a foreign party. */
 export const foreignParty = (): NextResponse => NextResponse.next({ headers: { [FOREIGN_PARTY]: '1' } });
 
 export const isForeignParty = ({ headers }: Response): boolean => headers.has(FOREIGN_PARTY);

@@ -1,7 +1,7 @@
 /**
- * Replaces `fetch` to set a timeout on calls to the provider's Backend API. The SDK does not set a timeout, so a call could
- * hold its socket for 300 s, the timeout of Node.js, long after the page that caused the call was served. Import this module
- * for its side effect, before any module of the SDK, because the SDK binds `fetch` when it is loaded.
+ * Replaces `fetch` to set a timeout on calls to the provider's Backend API. The SDK does not set a timeout. Without one, a call
+ * could hold its socket for 300 s (the timeout of Node.js), even though the page that caused the call was served long before.
+ * Import this module for its side effect, before any module of the SDK, because the SDK binds `fetch` when the SDK is loaded.
  */
 const TIMEOUT_MS = 4_000;
 

@@ -22,7 +22,7 @@ export interface ProviderPage {
 export const MAX_USERS = 500;
 /** Maximum number of ids in one request. */
 const MAX_IDS = 100;
-/** Maximum length of a query string. Servers reject URLs that are much longer. */
+/** Maximum length of a query string, in characters. Servers reject URLs that are much longer. */
 const MAX_QUERY_LENGTH = 6_000;
 
 /** Message of the error for a 401: the key belongs to no instance, or was revoked. */
@@ -38,6 +38,16 @@ const Users = z.array(
   z.pipe(
     z.object({ id: z.string(), created_at: z.number() }),
     z.transform(({ id, created_at }): ProviderUser => ({ id, createdAt: created_at })),
+  ),
+);
+const UsersWithExternalId = z.array(
+  z.pipe(
+    z.object({ id: z.string(), created_at: z.number(), external_id: z.nullish(z.string()) }),
+    z.transform(({ id, created_at, external_id = null }) => ({
+      id,
+      createdAt: created_at,
+      externalId: external_id,
+    })),
   ),
 );
 const Count = z.object({ total_count: z.number() });
@@ -93,16 +103,21 @@ export async function backendApiGet<T>(
   return parsed.data;
 }
 
-/** Returns a page of the provider's users, in the order of their creation. Throws the errors of `backendApiGet`. */
-export function listUsers({ createdAfter, offset, limit }: ProviderPage): Promise<ProviderUser[]> {
-  const query = new URLSearchParams({
+const pageQuery = ({ createdAfter, offset, limit }: ProviderPage) =>
+  new URLSearchParams({
     order_by: '+created_at',
     limit: String(limit),
     ...(offset === 0 ? {} : { offset: String(offset) }),
     ...(createdAfter === undefined ? {} : { created_at_after: String(createdAfter) }),
   });
-  return backendApiGet(Users, 'users', query);
-}
+
+/** Returns a page of the provider's users, in the order of their creation. Throws the errors of `backendApiGet`. */
+export const listUsers = (page: ProviderPage): Promise<ProviderUser[]> =>
+  backendApiGet(Users, 'users', pageQuery(page));
+
+/** Like `listUsers`, with the id that the team gave to the user at the provider. */
+export const listUsersWithExternalId = (page: ProviderPage) =>
+  backendApiGet(UsersWithExternalId, 'users', pageQuery(page));
 
 /** Returns the number of the provider's users. Throws the errors of `backendApiGet`. */
 export async function countUsers(): Promise<number> {
@@ -115,7 +130,7 @@ const idsQuery = (ids: readonly string[]) =>
 
 /**
  * Returns the provider's users with these ids. Omits ids that do not exist at the provider. Splits the ids into several
- * requests if they exceed the limits of the API. Throws the errors of `backendApiGet`.
+ * requests if they exceed `MAX_IDS` or `MAX_QUERY_LENGTH`. Throws the errors of `backendApiGet`.
  */
 export async function listUsersById(ids: readonly string[]): Promise<ProviderUser[]> {
   if (ids.length === 0) return [];

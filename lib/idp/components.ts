@@ -1,4 +1,4 @@
-/** The only module through which server-rendered pages use the provider's components. The import sets the SDK's keys. */
+/** The only module through which server-rendered pages use the provider's components. The import below sets the SDK's keys. */
 import './sdk-environment';
 
 export {

@@ -12,7 +12,7 @@ export type Credential =
 
 /**
  * A JWT (RFC 7519) without padding, and without text before or after it. With more text, the SDK's middleware and the SDK's
- * `auth()` may read different tokens from the value. A token that is not a session token could then pass as one. A JWT begins
+ * `auth()` may read different tokens from the value. A token that is not a session token could then be accepted. A JWT begins
  * with `ey`, because its header is a JSON object in base64url. API keys and machine tokens begin with other characters.
  */
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
@@ -48,12 +48,12 @@ const SDK_COOKIE_PREFIX = '__';
 
 /**
  * Limits the `cookie` header to 180 cookies, because the CPU time of a route handler in Next.js grows with the square of
- * the number of cookies (`MutableRequestCookiesAdapter.wrap`). The SDK's cookies come first. The others keep their order.
+ * the number of cookies (`MutableRequestCookiesAdapter.wrap`). If there are more, moves the SDK's cookies to the front and
+ * drops all cookies after the first 180.
  */
 function limitCookies(headers: Headers): void {
-  const given = headers.get('cookie') ?? '';
-  if (given.split(';').length <= MAX_COOKIES) return;
   const cookies = parseCookies(headers);
+  if (cookies.length <= MAX_COOKIES) return;
   const isOfSdk = ({ name }: Cookie) => name.startsWith(SDK_COOKIE_PREFIX);
   const ordered = [...cookies.filter(isOfSdk), ...cookies.filter((cookie) => !isOfSdk(cookie))];
   headers.set('cookie', cookieHeader(ordered.slice(0, MAX_COOKIES)));
@@ -63,7 +63,8 @@ function limitCookies(headers: Headers): void {
 export function stripSdkHeaders(given: Headers): Headers {
   const headers = new Headers(given);
   limitCookies(headers);
-  // With `x-clerk-debug`, the SDK's `auth()` logs the session token. The other headers could forge the auth state.
+  // With `x-clerk-debug`, the SDK's `auth()` logs the session token. The other `x-clerk-` headers and the
+  // `x-identity-link-` headers could forge the auth state.
   for (const name of [...headers.keys()]) if (/^x-(?:clerk|identity-link)-/.test(name)) headers.delete(name);
   return headers;
 }
@@ -125,9 +126,10 @@ function sessionCookies(headers: Headers): Credential {
 }
 
 /**
- * Returns the credential of an API request. If the credential is not allowed, returns the reason instead. Without a credential
- * in the request, returns neither. A bearer token takes precedence over cookies, even if it is malformed. Treats API keys and
- * machine tokens as malformed, because the SDK would call the provider's API with the secret key to verify them.
+ * Returns the credential of an API request. If the credential is not allowed, returns the reason instead. If the request has no
+ * credential, returns neither a credential nor a reason. A bearer token takes precedence over cookies, even if it is malformed.
+ * Treats API keys and machine tokens as malformed, because the SDK would call the provider's API with the secret key to verify
+ * them.
  */
 export function extractCredential(
   { method, headers }: Pick<Request, 'method' | 'headers'>,
@@ -147,7 +149,7 @@ export function extractCredential(
 
 const Times = z.object({ exp: z.number(), iat: z.optional(z.number()) });
 
-/** Returns the expiry of a verified session token, and the time when it was issued, in seconds since 1970. */
+/** Returns when a verified session token expires (`exp`) and when it was issued (`iat`), both in seconds since 1970. */
 export function timesOf(token: string): z.infer<typeof Times> {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString();
   return Times.parse(JSON.parse(payload));

@@ -5,14 +5,14 @@ import { auth } from './server';
 import { sessionUserOf, type Verdict } from './session-user';
 
 /**
- * Reasons that the SDK reports for a browser without session cookies. With development keys, it reports `dev-browser-missing`.
+ * Reasons that the SDK reports for a browser without session cookies. With test keys, the SDK reports `dev-browser-missing`.
  */
 const WITHOUT_COOKIES: ReadonlySet<string> = new Set([
   'session-token-and-uat-missing',
   'dev-browser-missing',
 ]);
 
-/** Returns the user of the verified session of a page or an API request, or the reason why there is no such user. */
+/** Returns the user of the verified session, or the reason why there is no such user. Supports page and API requests. */
 export async function verdictOf(headers: Pick<Headers, 'get' | 'has'>): Promise<Verdict> {
   // The middleware sets this header only for pages.
   if (!headers.has(PAGE_PATH)) return readVerdict(headers);

@@ -9,9 +9,10 @@ import {
 } from './extract-credential';
 
 /**
- * Returns a copy of an API request that contains only the credential, so that the SDK does not respond in place of the route.
- * `Accept: text/html` would cause a redirect, and `__clerk_*` parameters would cause a redirect or an error. Machine tokens and
- * refresh cookies would make the SDK call the provider with the secret key.
+ * Returns a copy of an API request. The copy has the method, the path and the credential, but no query and no other header of
+ * the client. Otherwise, the SDK could respond in place of the route: `Accept: text/html` would cause a redirect, and
+ * `__clerk_*` parameters would cause a redirect or an error. Machine tokens and refresh cookies would make the SDK call the
+ * provider with the secret key.
  */
 export function sanitizeApiRequest(request: NextRequest, credential: Credential): NextRequest {
   const { origin, pathname } = request.nextUrl;
@@ -31,7 +32,9 @@ const HandshakeHeader = z.object({
 });
 
 /**
- * Returns true if a text has the form of a handshake token, which is a JWT. The SDK prints any other text in its error message.
+ * Returns true if a text has the form of a handshake token, which is a JWT. In a handshake, the SDK redirects the browser to
+ * the provider to renew a session. The provider redirects the browser back with such a token, or with a nonce that the SDK
+ * exchanges for cookies. If the text has another form, the SDK prints the text in an error message.
  */
 function isHandshakeShaped(token: string): boolean {
   const [header, ...rest] = token.split('.');
@@ -45,13 +48,13 @@ function isHandshakeShaped(token: string): boolean {
 
 const HANDSHAKE = '__clerk_handshake';
 const NONCE = '__clerk_handshake_nonce';
-/**
- * Parameters of a handshake, which renews a session: the SDK redirects the browser to the provider, and the provider redirects
- * it back.
- */
+/** Query parameters that the provider adds to the address of a page when it redirects the browser back. */
 const HANDSHAKE_PARAMETERS = [HANDSHAKE, NONCE, '__clerk_db_jwt'];
 
-/** Header with the path and query of a page, so that the sign-in page can lead back. A client cannot set this header. */
+/**
+ * Header with the path and query of the requested page. lib/user.ts reads this header to return the browser to the page after
+ * a sign-in. A client cannot set the header.
+ */
 export const PAGE_PATH = 'x-identity-link-path';
 const MAX_PATH_LENGTH = 2_000;
 
@@ -63,9 +66,10 @@ function pathOf(given: URL): string {
 }
 
 /**
- * Returns a copy of a page request. The copy has no parameter, header or cookie that would send the session to another host
- * (with test keys) or make the service call the provider with its secret key. The parameters and cookies of a handshake are an
- * exception. One of them, the nonce, causes a call to the provider, so the caller of this function must set a time limit.
+ * Returns a copy of a page request. The copy lacks the parameter that makes the SDK send the session to another host if the
+ * keys are test keys. The copy also lacks the header and the cookies that make the SDK call the provider with the secret key.
+ * The copy keeps the nonce of a handshake, although the SDK calls the provider to exchange the nonce. The caller of this
+ * function must therefore set a time limit.
  */
 export function sanitizePageRequest(request: NextRequest): NextRequest {
   const url = new URL(request.url);
@@ -84,14 +88,19 @@ export function sanitizePageRequest(request: NextRequest): NextRequest {
   return new NextRequest(url, { headers, method: request.method });
 }
 
-/** Returns true if the request has a nonce. The SDK calls the Backend API to exchange it for session cookies. */
+/**
+ * Returns true if the request has a handshake nonce. The SDK calls the Backend API to exchange the nonce for session cookies.
+ */
 export const hasHandshakeNonce = (request: NextRequest): boolean =>
   request.nextUrl.searchParams.has(NONCE) || request.cookies.has(NONCE);
 
 /** This header prevents a handshake, because the SDK starts a handshake only if the browser requests a document. */
 const NO_HANDSHAKE = { 'sec-fetch-dest': 'empty' };
 
-/** Returns a copy of a page request that has its session cookies, but neither completes nor starts a handshake. */
+/**
+ * Returns a copy of a page request. The copy keeps the session cookies. The SDK neither completes nor starts a handshake for
+ * the copy.
+ */
 export function withoutHandshake(request: NextRequest): NextRequest {
   const url = new URL(request.url);
   for (const name of HANDSHAKE_PARAMETERS) url.searchParams.delete(name);
@@ -101,7 +110,10 @@ export function withoutHandshake(request: NextRequest): NextRequest {
   return new NextRequest(url, { headers, method: request.method });
 }
 
-/** Returns a copy of a sanitized page request without its session. The SDK then makes no call to the provider. */
+/**
+ * Returns a copy of a sanitized page request without the query and the cookies. The SDK does not call the provider for such a
+ * copy.
+ */
 export function signedOutRequest(request: NextRequest): NextRequest {
   const { origin, pathname } = request.nextUrl;
   const headers = new Headers({ ...Object.fromEntries(request.headers), ...NO_HANDSHAKE });

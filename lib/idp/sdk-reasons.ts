@@ -1,9 +1,9 @@
 import type { UnauthenticatedReason } from '../errors/unauthenticated-reason';
 
 /**
- * Maps reasons for which the SDK's middleware rejects a credential to reasons of this service. A reason that is not listed
- * becomes `not-verified`. In that case, the SDK failed or had no keys, or a later version of the SDK added the reason.
- * tests/unit/sdk-reasons.test.ts compares this list with the enumerations of the installed SDK.
+ * Reasons of this service, by the reason for which the SDK's middleware rejects a credential. A reason of the SDK that is not
+ * listed becomes `not-verified`. Examples are an error of the SDK, missing keys, and a reason that a later version of the SDK
+ * adds. tests/unit/sdk-reasons.test.ts compares this list with the enumerations of the installed SDK.
  */
 const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['token-invalid', 'malformed'],
@@ -21,7 +21,7 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['session-token-iat-in-the-future', 'not-yet-valid'],
   ['token-invalid-signature', 'wrong-key'],
   ['jwk-kid-mismatch', 'wrong-key'],
-  // Another instance issued the token. Only later versions of the SDK have this reason.
+  // Another instance issued the token. The installed version of the SDK does not have this reason yet.
   ['token-invalid-issuer', 'wrong-key'],
   ['token-invalid-authorized-parties', 'wrong-party'],
   ['dev-browser-missing', 'incomplete-cookies'],
@@ -33,8 +33,10 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
 /** The SDK's reasons that `MEANINGS` lists. */
 export const SDK_REASONS = [...MEANINGS.keys()];
 
-/** Suffix that states why the SDK did not renew a session. It is removed, because API requests never allow a renewal. */
-const REFRESH = /-refresh-.*$/;
+/**
+ * Suffix that the SDK adds to a reason to state why it did not renew the session. `MEANINGS` lists reasons without the suffix.
+ */
+const REFRESH = /-refresh-.*/;
 
 /** Converts a reason of the SDK to a reason of this service. */
 export const reasonOfSdk = (word: string): UnauthenticatedReason =>

@@ -1,6 +1,7 @@
 /**
- * The only module through which live server code calls the provider's SDK. The two imports come first, because the SDK reads
- * its keys and binds `fetch` when it is loaded.
+ * The only module through which server code calls functions of the provider's SDK. (lib/idp/authentication-adapter.ts also
+ * calls the SDK, but is disabled.) The two imports come before the SDK, because the SDK reads its keys and binds `fetch` when
+ * it is loaded.
  */
 import './sdk-environment';
 import './backend-api-timeout';

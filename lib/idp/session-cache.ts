@@ -18,25 +18,26 @@ interface VerifiedSession {
 /** A cache of verified sessions by credential. */
 export interface SessionCache {
   get(credential: NonNullable<Credential>): VerifiedSession | undefined;
-  /** Stores a session until its token expires, but for 60 s at most. */
+  /** Stores a session until its token expires, but for 60 s at most. Stores nothing if the cookies contain several tokens. */
   set(credential: NonNullable<Credential>, session: VerifiedSession): void;
 }
 
-const keyOf = ({ header, value }: NonNullable<Credential>) =>
-  hash('sha256', JSON.stringify([header, value]), 'base64');
+const keyOf = ({ header, value }: NonNullable<Credential>) => hash('sha256', JSON.stringify([header, value]));
 
 /**
  * Creates a cache of verified sessions. With a cached session, the SDK does not verify the same credential again.
  *
  * Reasons why this is safe:
- * - The SDK verifies a session token by its signature, its times and its origin (`azp`), without a network call. The result is
- *   the same until the token expires. The SDK itself accepts the token of a revoked session until the token expires (by default
- *   after 60 s). Without IDP_JWT_KEY, the cache accepts tokens of a withdrawn signing key for up to 60 s longer than the SDK
- *   alone.
- * - The SDK gets only the credential of an API request, and the cache key is the digest of that credential. Different
- *   credentials have different entries.
+ * - The SDK verifies a session token by its signature, its times and its origin (`azp`), and does not query the provider about
+ *   the session. The result is the same until the token expires. Even without a cache, the token of a revoked session is
+ *   accepted until the token expires (by default after 60 s).
+ * - Without IDP_JWT_KEY, the SDK gets the signing keys from the provider. After the provider withdraws a key, cached tokens
+ *   that were signed with that key are accepted for up to 60 s longer than without a cache.
+ * - The SDK gets no client header of an API request except the credential. The cache key is the digest of the credential, so
+ *   different credentials have different entries.
  * - Rejected credentials are not cached.
- * - An entry lives until the token expires, but for 60 s at most, and only in the memory of this process.
+ * - An entry expires when its token expires, or after 60 s if that is earlier. Entries exist only in the memory of this
+ *   process.
  * - The cache holds digests instead of tokens, so a heap dump contains only the tokens that are in use at that moment.
  * - The number and the size of the entries are limited. If a client fills the cache, other requests become as slow as they are
  *   without a cache.
@@ -48,16 +49,16 @@ export function sessionCache(): SessionCache {
     sizeCalculation: ({ signature, user }) => ENTRY_BYTES + signature.length + user.length,
     ttl: MAX_AGE_MS,
     ttlResolution: 0,
-    // Tokens expire by the time of day. A monotonic clock stops while a function is suspended.
+    // The expiry of a token is a wall-clock time, and a monotonic clock stops while a serverless function is suspended.
     perf: { now: () => Date.now() },
   });
   return {
     get: (credential) => sessions.get(keyOf(credential)),
     set(credential, session) {
-      // If there are several tokens, the SDK chooses one of them for each request, so the result is not cached.
+      // If the cookies contain several tokens, the SDK chooses one of them for each request, so the result is not cached.
       if (credential.token === undefined) return;
       const ttl = Math.min(timesOf(credential.token).exp * 1000 - Date.now(), MAX_AGE_MS);
-      if (ttl >= 1) sessions.set(keyOf(credential), session, { ttl });
+      if (ttl > 0) sessions.set(keyOf(credential), session, { ttl });
     },
   };
 }

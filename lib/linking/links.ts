@@ -6,18 +6,20 @@ import { forgottenUntil } from './forgotten';
 /** Loads the database client on first use, because a process that finds its users in the cache never needs it. */
 const database = async () => (await import('../storage/database')).database();
 
+const Found = z.array(z.object({ user: z.string(), id: z.nullable(z.guid()) }));
+
 /**
- * Returns a map from identity-provider user id to internal id for the linked users. Runs one statement. Passes database
- * errors through.
+ * Returns a map from identity-provider user id to internal id for the linked users. A previous id (lib/users/relink.ts) has
+ * the internal id of its user until it expires, and then null. Runs one statement. Passes database errors through.
  */
 export async function linkedUserIds(
   identityProviderUserIds: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  const found = await (await database()).user.findMany({
-    where: { identityProviderUserId: { in: [...identityProviderUserIds] } },
-    select: { id: true, identityProviderUserId: true },
-  });
-  return new Map(found.map(({ id, identityProviderUserId }) => [identityProviderUserId, id]));
+): Promise<ReadonlyMap<string, string | null>> {
+  const found = await (await database())
+    .$queryRaw`SELECT identity_provider_user_id AS "user", id FROM public.users
+    WHERE identity_provider_user_id = ANY (${identityProviderUserIds}::text[])
+    UNION ALL SELECT * FROM public.previous_links(${identityProviderUserIds}::text[])`;
+  return new Map(Found.parse(found).map(({ user, id }) => [user, id]));
 }
 
 const Inserted = z.array(z.object({ id: z.guid() }));
@@ -45,7 +47,8 @@ export async function insertLinks(
 
 /**
  * SQLSTATEs of a statement that lost a race against another transaction: `40001` serialization failure, `40P01` deadlock,
- * `23505` unique violation while the unique index is rebuilt (REINDEX CONCURRENTLY).
+ * `23505` unique violation while the unique index is rebuilt (REINDEX CONCURRENTLY), or for an id that has become a previous
+ * id since the lookup.
  */
 const RETRYABLE_SQLSTATES: ReadonlySet<string | undefined> = new Set(['40001', '40P01', '23505']);
 const MAX_ATTEMPTS = 5;

@@ -16,7 +16,9 @@ export interface MigrationRow {
   readonly finished_at: Date | null;
 }
 
-/** The key of Prisma's advisory lock. With the same key, `prisma migrate` and this module cannot run at the same time. */
+/**
+ * The key of Prisma's advisory lock. This module uses the same key, so it never migrates at the same time as `prisma migrate`.
+ */
 const migrateLock = 72707369;
 const lockWaitSeconds = 60;
 const createTable = `CREATE TABLE _prisma_migrations (
@@ -34,12 +36,12 @@ const markFailedAsRolledBack =
 const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', import.meta.url));
 
 /**
- * Applies every pending migration, each in its own transaction, and returns their names. Uses the table, the checksums and the
- * lock of `prisma migrate deploy`. That command then finds no pending migration.
+ * Applies every pending migration, each in its own transaction. Returns the names of the applied migrations. Uses the table,
+ * the checksums and the lock of `prisma migrate deploy`, so that command finds no pending migration afterwards.
  *
  * Rejects if
  * - a migration fails. Earlier migrations stay applied, and the failure is recorded in the format of Prisma;
- * - a migration has failed before and is not resolved, unless `retryFailed` is set;
+ * - a migration failed in an earlier call and is not marked as rolled back, unless `retryFailed` is set;
  * - a migration was edited after it was applied;
  * - another process holds the lock for longer than a minute.
  *
@@ -48,7 +50,7 @@ const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', imp
  * Several processes may call this function at the same time. Only one of them applies a given migration. The lock and the
  * migration belong to one transaction, so the function works with a transaction pooler. A migration therefore cannot contain
  * statements that PostgreSQL does not allow in a transaction or a function, such as CREATE INDEX CONCURRENTLY, COPY … FROM
- * STDIN, a final SELECT … INTO or COMMIT. Settings that a migration changes are reset after it.
+ * STDIN, a final SELECT … INTO or COMMIT. If a migration changes session settings, they are reset after the migration.
  */
 export async function deployMigrations(
   databaseUrl: string,
@@ -121,7 +123,8 @@ async function withClient<T>(databaseUrl: string, use: (client: Client) => Promi
   const client = new Client({
     connectionString: databaseUrl,
     connectionTimeoutMillis: 15_000,
-    query_timeout: 15 * 60_000, // Long, because a migration may rewrite a table. Also ends the wait for an unreachable server.
+    // Long, because a migration may rewrite a table. The timeout also ends a query if the server becomes unreachable.
+    query_timeout: 15 * 60_000,
     keepAlive: true,
   });
   client.on('error', () => {}); // Ignored, because the query in flight also rejects if the connection breaks.
@@ -129,7 +132,7 @@ async function withClient<T>(databaseUrl: string, use: (client: Client) => Promi
     await client.connect();
     return await use(client);
   } finally {
-    await client.end(); // After an error, this also rolls back and releases the lock.
+    await client.end(); // If an error left a transaction open, this also rolls it back, which releases the lock.
   }
 }
 
@@ -140,7 +143,7 @@ function readMigrations(folder: string): Migration[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Applies the first pending migration in its own transaction. Returns undefined if none is pending. */
+/** Applies the first pending migration in its own transaction and returns its name. Returns undefined if none is pending. */
 async function applyNext(
   client: Client,
   migrations: readonly Migration[],
@@ -182,8 +185,8 @@ async function applyNext(
 }
 
 /**
- * Wraps the migration in a DO block. In such a block, PostgreSQL rejects every statement that begins or ends a transaction,
- * in any notation, and rolls back the statements before it.
+ * Wraps the migration in a DO block. If a statement in the block begins or ends a transaction, PostgreSQL rejects the statement
+ * and rolls back the earlier statements of the block.
  */
 function insideTransaction({ sql }: Migration): string {
   return `DO ${escapeLiteral(`BEGIN EXECUTE ${escapeLiteral(sql)}; END`)}`;
@@ -249,8 +252,8 @@ function howToResolve({ name }: { readonly name: string }): string {
 }
 
 /**
- * Returns the message of an error. A failed connection to a host with several addresses is an AggregateError without a
- * message. The result then contains the messages of its errors.
+ * Returns the message of an error. If the connection to a host with several addresses fails, the error is an AggregateError
+ * without a message. In that case, returns the messages of the errors in the AggregateError.
  */
 export function messageOfError(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0)

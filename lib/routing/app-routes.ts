@@ -5,10 +5,12 @@ const ROUTES_FILE = 'lib/routing/routes.ts';
 
 /** Routes that `ROUTES_FILE` does not list: the route for unknown API paths, and the OpenAPI document. */
 const NOT_LISTED = /^\/(?:api-not-found\/|openapi\.json$)/;
-/** Folders that are not part of the path: groups `(name)` and slots `@name`. */
+/** Folders that Next.js omits from the URL path: groups `(name)` and slots `@name`. */
 const NOT_IN_PATH = /^(?:\([^.)]+\)|@.+)$/;
 
-/** Returns the path that a file in `app` serves, such as `/projects/[id]`. Returns undefined in a private folder (`_name`). */
+/**
+ * Returns the path that a file in `app` serves, such as `/projects/[id]`. Returns undefined if a folder is private (`_name`).
+ */
 function routeOf(file: string): string | undefined {
   const segments = path.dirname(file).split(path.sep);
   if (segments.some((segment) => segment.startsWith('_'))) return undefined;

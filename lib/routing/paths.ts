@@ -32,13 +32,16 @@ export const isPage = (pathname: string): boolean => PAGE.test(pathname) && !API
 export const isApi = (pathname: string): boolean =>
   DOCUMENT.test(pathname) || (API.test(pathname) && !isPage(pathname));
 
-/** Returns the API root of a path, or `/`. Logs contain only the root because a segment may be personal data. */
+/**
+ * Returns the API root of a path, or `/` for a path without an API root. Logs contain the root instead of the path, because
+ * other segments may be personal data. The path of the OpenAPI document is its own root.
+ */
 export const apiRootOf = (pathname: string): string =>
   DOCUMENT.test(pathname) ? pathname : (API.exec(pathname)?.[1] ?? '/');
 
 const PROXY = /^\/__clerk(?:\/|$)/;
 
-/** Returns true for paths that the local stack proxies to the identity provider's Frontend API. */
+/** Returns true for paths that the local stack (`npm run dev`) proxies to the identity provider's Frontend API. */
 export const isProxied = (pathname: string): boolean => PROXY.test(pathname);
 
 /** Characters that a path must not percent-encode: slashes, backslashes and unreserved characters (RFC 3986, section 2.3). */
@@ -50,7 +53,7 @@ const isNeedlesslyEncoded = (pathname: string): boolean =>
     NEEDLESSLY_ENCODED.test(String.fromCharCode(Number.parseInt(octet.slice(1), 16))),
   );
 
-/** A path that starts with one slash and has no empty segment, backslash, fragment or control character. */
+/** A path that starts with a slash and has no two consecutive slashes, backslash, `?`, `#` or control character. */
 const SEGMENTS = /^\/(?:[^/\\?#\p{Cc}]+\/)*[^/\\?#\p{Cc}]*$/u;
 /** Paths that Next.js serves as aliases of a route, and the segments `.` and `..`. */
 const ALIAS = /\.rsc$|\.segments(?:\/|$)|\/\.{1,2}(?:\/|$)/;
@@ -69,14 +72,17 @@ const READ = ['GET', 'HEAD'] as const;
 const ALL = [...READ, 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 
 /**
- * POST is for server actions, which a browser sends to the path that it shows. That path may have no page, for example after a
- * 404, so the last entry of `SERVED` also allows POST.
+ * POST is for server actions, which a browser sends to the path in its address bar. If the browser shows the 404 page, there is
+ * no page at that path. The last entry of `SERVED` therefore allows POST as well.
  */
 const PAGE_METHODS = [...READ, 'POST', 'OPTIONS'] as const;
 
-/** Methods by path. The first match applies. A path without a match, such as an internal path of Next.js, is not served. */
+/**
+ * Methods of paths that are not pages. The first matching entry applies. A path without a matching entry, such as an internal
+ * path of Next.js, is not served.
+ */
 const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[] }[] = [
-  // A path with a trailing slash is not served, because an API route has only one path.
+  // An API path with a trailing slash is not served. Each API route therefore has only one path.
   { at: new RegExp(`${API.source}.*/$`), methods: [] },
   { at: API, methods: ALL },
   { at: DOCUMENT, methods: READ },
@@ -120,9 +126,9 @@ const postNotAllowed = (pathname: string): Rejection =>
 const MAX_PARAMETERS = 100;
 
 /**
- * Returns true if a query string has more than 100 parameters. The CPU time of Next.js grows with the square of their number,
- * because it reads all parameters again for each one (`adapter` in next/dist/server/web/adapter.js). The HTTP server therefore
- * checks the number before Next.js handles the request.
+ * Returns true if a query string has more than 100 parameters. For each parameter, Next.js reads all parameters again
+ * (`adapter` in next/dist/server/web/adapter.js), so its CPU time grows with the square of the number of parameters. The HTTP
+ * server therefore checks the number before Next.js handles the request.
  */
 const hasTooManyParameters = (query: string): boolean =>
   query.split('&').filter(Boolean).length > MAX_PARAMETERS;
@@ -138,9 +144,9 @@ export interface AddressedRequest {
 }
 
 /**
- * Returns the rejection of a request that this service does not serve at this address, or undefined. The HTTP server and the
- * middleware both call this function. With `npm start`, the HTTP server rejects a request before Next.js handles it. On a
- * serverless platform, only the middleware runs.
+ * Returns the rejection of a request whose address, method or number of parameters this service does not accept. Returns
+ * undefined for any other request. The HTTP server and the middleware call this function. With `npm start`, the HTTP server
+ * rejects a request before Next.js handles it. On a serverless platform, only the middleware runs.
  */
 export function rejectionForAddress(request: AddressedRequest): Rejection | undefined {
   const { method, pathname, query, header, hasProxy } = request;

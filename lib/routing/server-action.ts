@@ -11,9 +11,9 @@ const MAX_ACTION_BYTES = 1024 * 1024;
 type ActionHeaders = 'action' | 'too-large' | 'not-an-action';
 
 /**
- * Checks whether the headers of a POST request to a page are those of a server action of at most 1 MiB. A server action comes
- * from the page's own origin, states the length of its body, and either has the id of an action or is a form. Next.js would
- * fail on any other POST request and print parts of it. Does not read the body.
+ * Checks by the headers whether a POST request to a page is a server action with a body of at most 1 MiB. A server action comes
+ * from the page's own origin and states the length of its body. It either has the id of an action in a header, or it is a form.
+ * Next.js would fail on any other POST request and print parts of the request. This function does not read the body.
  */
 export function checkActionHeaders(header: (name: string) => string | null | undefined): ActionHeaders {
   const id = header('next-action') ?? undefined;

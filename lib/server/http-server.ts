@@ -20,7 +20,7 @@ const CHECK_EVERY_MS = 1_000;
 const MAX_WAITING = 32;
 /** Idle time after which a shutdown closes a connection. Before that, the client can still send a request. */
 const IDLE_MS = 1_000;
-/** Pause at the start of a shutdown, during which connections arrive that clients have just opened. */
+/** Pause at the start of a shutdown. Connections that clients opened shortly before the shutdown arrive during this pause. */
 const ARRIVAL_MS = 100;
 /** Maximum time for accepting the connections that clients opened before a shutdown. */
 const ACCEPT_MS = 5_500;
@@ -90,9 +90,11 @@ interface Connection {
    * before the next call, so only a later call may close the connection.
    */
   idleSince?: number | undefined;
-  /** Number of bytes that the socket has sent. */
+  /**
+   * Number of bytes that the socket has passed to the operating system. It stops growing soon after the client stops reading.
+   */
   bytesRead: number;
-  /** Last time when `bytesRead` increased or when all bytes had been sent. */
+  /** Last time when `closeSlowConnections` found that `bytesRead` had changed or that no byte was waiting to be sent. */
   readAt: number;
 }
 
@@ -191,7 +193,8 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     await pause(ARRIVAL_MS);
     for (let since = 0; connectedAt >= since && performance.now() < until; ) {
       since = performance.now();
-      // Node.js accepts connections in each iteration of the event loop. The last iteration is one without a new connection.
+      // Node.js accepts connections in each iteration of the event loop. This loop ends after an iteration of the event loop
+      // without a new connection.
       await new Promise(setImmediate);
     }
   }

@@ -1,7 +1,7 @@
 import { describeError, type ErrorDescription } from '../errors/describe-error';
 import { log } from '../log';
 
-/** Removes the messages from an error description, because they may contain text of a client. */
+/** Removes the messages from an error description, because messages may contain text that a client sent. */
 function withoutMessage({ message: _message, cause, ...described }: ErrorDescription): ErrorDescription {
   return cause ? { ...described, cause: withoutMessage(cause) } : described;
 }
@@ -16,13 +16,13 @@ function describePrinted(error: Error): object {
 }
 
 const LOG_EVERY_MS = 60_000;
-/** Maximum number of origins with a count of omitted lines. The libraries print from far fewer places. */
+/** Maximum number of origins for which `lineLimiter` counts omitted lines. The libraries have far fewer origins. */
 const MAX_ORIGINS = 100;
 
 /**
  * Returns a function that limits the log to one line a minute for each origin. An origin is a text that identifies the code
- * that printed the line. The function returns undefined if the line must be omitted. Otherwise, the function returns the
- * number of lines of this origin that were omitted since the last logged line.
+ * that printed a line. The returned function gets the origin of a line. It returns undefined if the line must be omitted.
+ * Otherwise, it returns how many lines of this origin were omitted since the last logged line of this origin.
  */
 export function lineLimiter(): (origin: string) => number | undefined {
   const origins = new Map<string, { loggedAt: number; omitted: number }>();
@@ -40,13 +40,14 @@ export function lineLimiter(): (origin: string) => number | undefined {
 }
 
 /**
- * Replaces the console for the libraries of this process. A line of `error` or `warn` becomes a log line with the stack
- * frames and, if the library printed an error, the name of the error. The log line does not contain the printed text,
- * because Next.js and the provider's SDK quote paths, headers and bodies of requests. Lines of other methods are discarded.
+ * Replaces the console for the libraries of this process. Each call of `console.error` or `console.warn` becomes a log line. If
+ * the library printed an error, the log line describes the error, including its name and stack frames. Otherwise, the log line
+ * has the stack frames of the call. The log line does not contain the printed text, because Next.js and the provider's SDK
+ * quote paths, headers and bodies of requests. Output of `console.log`, `info`, `debug` and `trace` is discarded.
  *
- * Logs at most one line a minute from the same origin, because a client can cause such a line with each request. `omitted` is
- * the number of lines of this origin that were omitted since the last logged line. Under `next dev`, the console stays
- * unchanged.
+ * Logs at most one line a minute for each origin (`lineLimiter`), because a client can cause a line with each request. The
+ * field `omitted` is the number of lines of the origin that were omitted since its last logged line. Under `next dev`, the
+ * console stays unchanged.
  */
 export function redactConsole(): void {
   if (process.env.NODE_ENV === 'development') return;

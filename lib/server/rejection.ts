@@ -8,7 +8,7 @@ export const EXPECTATION_FAILED: Rejection = { status: 417, message: 'Expectatio
 export const INTERNAL_SERVER_ERROR: Rejection = { status: 500, message: 'Internal Server Error' };
 export const HEADERS_TOO_LARGE: Rejection = { status: 431, message: 'Request header fields too large' };
 
-/** Rejections by error code of the Node.js HTTP server. Any other error is a 400. */
+/** Rejections by error code of the Node.js HTTP server. An error with any other code leads to a 400. */
 const REJECTIONS: Readonly<Record<string, Rejection>> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'Request timeout' },
   HPE_HEADER_OVERFLOW: HEADERS_TOO_LARGE,
@@ -21,8 +21,8 @@ export const rejectionOfError = ({ code = '' }: { readonly code?: string }): Rej
 type ReceivedRequest = IncomingMessage & { readonly receivedAt: number };
 
 /**
- * Logs a request that the HTTP server rejects or whose connection is lost, and returns the id of the request. Logs only the
- * first segment of the path, because other segments may be personal data.
+ * Logs a request that the HTTP server rejects or whose connection is lost, and returns the id of the request. The log line has
+ * the API root instead of the path (`apiRootOf` in lib/routing/paths.ts), because other segments may be personal data.
  */
 export function logRejected(status: number, request?: ReceivedRequest): string {
   const requestId = requestIdOf(request?.headers['x-request-id']);
@@ -41,14 +41,14 @@ const headersOf = ({ headers }: Rejection, requestId: string) => ({
   ...headers,
 });
 
-/** Responds to a request with a rejection in JSON and logs it. */
+/** Responds to a request with a rejection in JSON and logs the request. */
 export function reject(response: ServerResponse<ReceivedRequest>, rejection: Rejection): void {
   const requestId = logRejected(rejection.status, response.req);
   response.writeHead(rejection.status, headersOf(rejection, requestId));
   response.end(response.req.method === 'HEAD' ? undefined : bodyOf(rejection));
 }
 
-/** Writes a rejection directly to a connection, without a response object, logs it and closes the connection. */
+/** Writes a rejection to a socket without a response object. Logs the request, if there is one, and closes the connection. */
 export function rejectSocket(socket: Socket, rejection: Rejection, request?: ReceivedRequest): void {
   const body = bodyOf(rejection);
   const lines = Object.entries({

@@ -7,7 +7,8 @@ import { HEADERS_TOO_LARGE } from './rejection';
 const NEXT_HEADER = /^(?:rsc|next-.*|x-nextjs-.*|x-middleware-.*|x-action-.*)$/;
 
 /**
- * Limits of the router state, a header of the Next.js client. Without these limits, Next.js may need 0.5 s for deep nesting.
+ * Limits of the router state, which the Next.js client sends in a header. Next.js may need 0.5 s for a router state with deeper
+ * nesting.
  */
 const MAX_STATE_LENGTH = 8_000;
 const MAX_STATE_DEPTH = 64;
@@ -23,8 +24,8 @@ function depthOf(text: string): number {
 }
 
 /**
- * Returns false for a router state that exceeds the limits or that Next.js cannot parse. Next.js would respond with a 500 to a
- * state that it cannot parse.
+ * Returns false for a router state that exceeds the limits or that Next.js cannot parse. If Next.js cannot parse a router
+ * state, it responds with a 500.
  */
 function hasValidRouterState({ headers }: IncomingMessage): boolean {
   const state = headers['next-router-state-tree'];
@@ -62,7 +63,7 @@ export function rejectionFor(request: IncomingMessage): Rejection | undefined {
     pathname,
     query: url.slice(pathname.length + 1),
     header: (name) => headers[name]?.toString(),
-    // Allows the paths of the proxy in any case. The middleware calls the same function with the actual value.
+    // Always allows the paths of the Frontend API proxy. The middleware calls `rejectionForAddress` with the actual value.
     hasProxy: true,
   });
   if (rejection) return rejection;
@@ -70,7 +71,7 @@ export function rejectionFor(request: IncomingMessage): Rejection | undefined {
     for (const name of Object.keys(headers)) if (NEXT_HEADER.test(name)) delete headers[name];
     return undefined;
   }
-  // `rawHeaders` contains the names and the values of the headers.
+  // `rawHeaders` has two elements for each header: the name and the value.
   if (request.rawHeaders.length > 2 * MAX_PAGE_HEADERS) return HEADERS_TOO_LARGE;
   if (!hasValidRouterState(request)) return BAD_REQUEST;
   return undefined;

@@ -8,15 +8,16 @@ const ConstraintError = z.object({ code: z.enum(['P2002', 'P2003', 'P2025']) });
 
 /** Messages of the 409 and 404 responses that replace Prisma errors. Clients can read the messages. */
 export interface ConstraintMessages {
-  /** Message of the 409 if a unique key exists (P2002) or an exclusion constraint is violated. */
+  /** Message of the 409 if a row with the same unique key exists (P2002) or if an exclusion constraint is violated. */
   readonly conflict?: string;
   /** Message of the 404 if the row (P2025) or the target of its foreign key (P2003) does not exist. */
   readonly notFound?: string;
 }
 
 /**
- * Returns the result of a Prisma query. Throws an HttpError 409 for a violated unique key or exclusion constraint, and 404
- * for a missing row or target of a foreign key. Passes all other errors through. The route then responds with a 500.
+ * Returns the result of a Prisma query. Rejects with an HttpError 409 if a unique key or an exclusion constraint is violated.
+ * Rejects with an HttpError 404 if the row or the target of its foreign key does not exist. Passes all other errors through,
+ * and the route responds to them with a 500.
  */
 export async function withConstraintErrors<T>(
   query: PromiseLike<T>,

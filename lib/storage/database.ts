@@ -61,7 +61,7 @@ export function database(): PrismaClient {
   return connection().prisma;
 }
 
-/** Resolves if the database responds within the given time after a connection is available. */
+/** Resolves if the database responds to a query within the given time. The wait for a connection does not count. */
 export async function pingDatabase(milliseconds: number): Promise<void> {
   // The driver applies `query_timeout` to a single query as well, but its types do not declare it.
   const query = { text: 'SELECT 1', query_timeout: milliseconds };
@@ -71,7 +71,7 @@ export async function pingDatabase(milliseconds: number): Promise<void> {
 /** One connection, for statements that must run on the same connection. */
 interface Connection {
   /**
-   * The process id that the server sent when the connection was opened. The id that a pooler sends is not that of the
+   * The process id that the server sent when the connection was opened. If the server is a pooler, this is not the id of the
    * PostgreSQL process.
    */
   readonly announcedProcess: number | undefined;

@@ -28,8 +28,8 @@ interface KvAddress {
 const RejectedRequest = z.object({ error: z.string() });
 
 /**
- * Returns an error if a response body rejects the whole request, otherwise undefined. The cause of the error contains the
- * store's own text.
+ * Returns an error if a response body rejects the whole request, otherwise undefined. The `cause` of the error contains the
+ * message of the store.
  */
 function rejectionIn(body: string): Error | undefined {
   try {
@@ -41,13 +41,14 @@ function rejectionIn(body: string): Error | undefined {
 }
 
 /**
- * Returns a function that sends a POST over a keep-alive connection and resolves to the body of a 200. The function rejects
- * if the status is not 200, if the body is larger than 1 MiB, and after `timeoutMs`.
+ * Returns a function that sends a POST over a keep-alive connection and resolves to the body of the response. The function
+ * rejects if the connection fails, if the status is not 200, if the body has more than `MAX_RESPONSE_LENGTH` characters, or if
+ * there is no complete response after `timeoutMs`.
  */
 function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise<string> {
   const target = new URL(`${url.replace(/\/$/, '')}/pipeline`);
   const { Agent, request: open } = target.protocol === 'https:' ? https : http;
-  const agent = new Agent({ keepAlive: true, maxSockets: MAX_CONNECTIONS, scheduling: 'lifo' });
+  const agent = new Agent({ keepAlive: true, maxSockets: MAX_CONNECTIONS });
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
 
   return (body) => {
@@ -96,7 +97,7 @@ function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise
   };
 }
 
-/** The KV client parses each string as JSON. A string is therefore encoded as JSON, so that the client returns it unchanged. */
+/** Encodes a string in a result as JSON. The KV client parses each string as JSON, and so returns the original string. */
 const AsStored = z.pipe(
   z.transform((result: unknown) => (typeof result === 'string' ? JSON.stringify(result) : result)),
   // The value has no known type. The caller of the command validates it.
@@ -118,8 +119,8 @@ interface Call {
  * Returns a transport for the KV client. It uses keep-alive connections and sends all commands of an event loop iteration in
  * one request. Node.js `fetch`, the client's default, takes several times the CPU time.
  *
- * A command rejects if the store is unreachable, rejects the request, sends more than 1 MiB or does not respond within
- * `timeoutMs`. A command is sent again only if the store closed a reused connection before it responded.
+ * A command rejects if the store is unreachable, rejects the request, sends a response that is too long, or does not respond
+ * within `timeoutMs`. A command is sent again only if the store closed a reused connection without a response.
  */
 export function kvRequester(address: KvAddress): Requester {
   const post = poster(address);

@@ -1,6 +1,6 @@
 import { processState } from '../process-state';
 
-/** The counts of a `pg` pool. */
+/** Numbers of all connections, idle connections and waiting statements of a connection pool of the `pg` library. */
 interface PoolCounts {
   readonly totalCount: number;
   readonly idleCount: number;

@@ -44,12 +44,13 @@ export function instruments(meter: Meter): Metrics {
     advice: { explicitBucketBoundaries: REQUEST_SECONDS },
   });
   const guarded = meter.createCounter('identity_link.guard.requests', {
-    description: 'Requests to guarded routes: `passed`, `rejected` (401) or `failed`.',
+    description:
+      'Requests to guarded routes, and to pages and server actions that read the user: `passed`, `rejected` (no user) or `failed`.',
     unit: '{request}',
   });
   const cache = meter.createHistogram('identity_link.cache.operation.duration', {
     description:
-      'Duration of cache calls. The outcome of a `read` is `hit`, `miss` or `error`, that of a `write` is `stored` or `error`.',
+      'Duration of cache calls. The outcome of a `read` is `hit`, `miss` or `error`. The outcome of a `write` is `stored` or `error`.',
     unit: 'ms',
     advice: { explicitBucketBoundaries: CACHE_MILLISECONDS },
   });

@@ -59,7 +59,7 @@ const withFlushTimeout = (work: Promise<unknown>): Promise<void> =>
 
 /** Starts OpenTelemetry for the signals that the settings enable. lib/telemetry/spans.ts redacts the spans. */
 export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySettings): Telemetry {
-  // @vercel/otel is disabled by any value of this variable, even by `false`. lib/telemetry/settings.ts has read the value.
+  // Any value of this variable, even `false`, disables @vercel/otel. lib/telemetry/settings.ts has already read the value.
   delete process.env['OTEL_SDK_DISABLED'];
   // Vercel suspends a function between requests, and with it the timer that exports metrics.
   const runsOnVercel = process.env['VERCEL'] !== undefined;
@@ -68,7 +68,7 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
   const reader = metricsUrl === undefined ? undefined : metricReader(metricsUrl);
   registerOTel({
     serviceName: 'identity-link',
-    // Without the last two entries, @vercel/otel reports Vercel as the platform everywhere.
+    // @vercel/otel reports Vercel as the platform everywhere. The two undefined attributes prevent this outside Vercel.
     attributes: {
       'service.instance.id': randomUUID(),
       ...(runsOnVercel ? {} : { 'cloud.provider': undefined, 'vercel.runtime': undefined }),
@@ -86,8 +86,8 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
   const tracer = trace.getTracer(SCOPE);
   const recorder = instruments(metrics.getMeter(SCOPE));
   /**
-   * Exports the metrics before a function is suspended. @vercel/otel does the same with the spans. Concurrent responses share
-   * one export.
+   * Exports the metrics before a Vercel function is suspended. @vercel/otel exports the spans. Concurrent responses share one
+   * export of the metrics.
    */
   const exportWhileAwake = () => {
     if (runsOnVercel && reader) waitUntil(withFlushTimeout(reader.forceFlush()));

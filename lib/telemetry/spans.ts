@@ -24,8 +24,8 @@ export function registerRoute(route: string): void {
 }
 
 /**
- * Returns a registered pattern unchanged. Returns the first segment of any other path, or `/` for an unknown segment, because
- * Next.js reports both patterns and paths in `http.route`.
+ * Returns the value of `http.route` for an exported span. Next.js reports both patterns and paths in this attribute. Returns a
+ * registered pattern unchanged. For any other value, returns the first segment if it is in `FIRST_SEGMENTS`, otherwise `/`.
  */
 function routeOf(path: string): string {
   if (routes.has(path)) return path;
@@ -55,8 +55,8 @@ const TEXTS: Readonly<Record<string, Check>> = {
 };
 const NUMBERS = new Set(['http.status_code', 'http.response_time']);
 /**
- * Attributes that are exported only from spans of outgoing calls. In an incoming request, the client chooses the host, so the
- * span does not keep it.
+ * Attributes that are exported only from spans of outgoing calls. The span of an incoming request does not keep the host,
+ * because the client chooses the host.
  */
 const OUTGOING: Readonly<Record<string, Check>> = {
   'net.peer.name': matching(HOST),
@@ -80,8 +80,8 @@ function attributesOf({ kind, attributes }: ReadableSpan): Kept {
 }
 
 /**
- * Keeps the name of a span of this service. Builds any other name from checked attributes, because Next.js and the fetch
- * instrumentation use URLs in names.
+ * Returns the name under which a span is exported. Spans that the code of this service creates keep their name. Spans of
+ * Next.js and of the fetch instrumentation get a new name from checked attributes, because their own names contain URLs.
  */
 function nameOf({ name, instrumentationScope }: ReadableSpan, attributes: Kept): string {
   if (instrumentationScope.name === SCOPE) return name;

@@ -28,7 +28,7 @@ export interface Telemetry {
     outcomeOf: (result: T) => SpanOutcomes[S],
   ): Promise<T>;
   recordRequest(request: CompletedRequest): void;
-  /** Records the registration of a user by a page or a server action, if `fields` contain one. */
+  /** Records the registration of a user by a page or a server action. Has no effect if `fields` contain no registration. */
   recordPageUser(fields: RequestLogFields): void;
   /** Records the age of a verified event. `sentAt` is in milliseconds since 1970. */
   recordEvent(sentAt: number): void;
@@ -45,7 +45,10 @@ const state = processState('telemetry', (): { current?: Telemetry } => ({}));
 /** Returns the telemetry of this process, or undefined if it is disabled. */
 export const telemetry = (): Telemetry | undefined => state.current;
 
-/** Enables telemetry for all bundles of this process. From then on, log lines contain the ids of the current span. */
+/**
+ * Enables telemetry for all bundles of this process (lib/process-state.ts). From then on, log lines contain the ids of the
+ * current span if the span is sampled.
+ */
 export function enableTelemetry(enabled: Telemetry): void {
   state.current = enabled;
   setSpanIds(enabled.spanIds);

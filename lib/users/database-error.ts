@@ -14,6 +14,7 @@ export async function asTransientError<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
+    if (error instanceof TransientError) throw error;
     const { name, code, sqlState } = describeError(error);
     const reason = sqlState ?? code ?? name;
     if (reason === '42501') throw new Error('The database role lacks a privilege (42501)');

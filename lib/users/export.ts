@@ -3,22 +3,27 @@ import { forgottenUntil } from '../linking/forgotten';
 import { database } from '../storage/database';
 import { readCachedUserId } from '../user-id';
 import { asTransientError } from './database-error';
+import { deletionDueAt } from './pending-deletions';
+import { allIdsOf, type Link } from './rows';
 
 /** The ids of a user. `userId` is undefined if the user is not linked. */
 export interface ExportedUser {
   readonly userId: string | undefined;
   readonly identityProviderUserId: string;
+  /** Ids at the provider before `users:relink`, and the times until which they are accepted. */
+  readonly previousIds: Link['previousIds'];
 }
 
 /** Returns the rows of a user in the team's own tables (events/export-user.ts). The result must be serializable as JSON. */
 export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
- * Returns all data of a user: the link, the cached id, the end of the state "forgotten", the rows of `webhook_subjects` for
- * either id, and the result of `exportOwn`. Only reads. Rejects if one of these cannot be read.
+ * Returns all data of a user: the link, the previous ids, the cached id, the end of the state "forgotten", the time of a
+ * pending deletion, the rows of `webhook_subjects` for each id, and the result of `exportOwn`. Only reads. Rejects if one of
+ * these cannot be read.
  */
 export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {
-  const { userId = null, identityProviderUserId } = user;
+  const { userId = null, identityProviderUserId, previousIds } = user;
   const cached = await readCachedUserId(identityProviderUserId);
   if (cached.outcome === 'error') throw new TransientError('The cache does not respond');
   const until = (await asTransientError(forgottenUntil([identityProviderUserId]))).get(
@@ -26,13 +31,15 @@ export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Pro
   );
   const subjects = await asTransientError(
     database().webhookSubject.findMany({
-      where: { id: { in: [identityProviderUserId, ...(userId === null ? [] : [userId])] } },
+      where: { id: { in: [...allIdsOf(user), ...(userId === null ? [] : [userId])] } },
     }),
   );
   return {
     link: { userId, identityProviderUserId },
+    previousIds,
     cachedUserId: cached.outcome === 'hit' ? cached.userId : null,
     forgottenUntil: until === undefined ? null : new Date(until),
+    deletionDueAt: (await deletionDueAt(identityProviderUserId)) ?? null,
     webhookSubjects: subjects.map((row) => ({ ...row, appliedTime: new Date(Number(row.appliedTime)) })),
     ownTables: await exportOwn(user),
   };

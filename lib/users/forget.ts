@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { retry, TransientError } from '../concurrency/retry';
+import { retry } from '../concurrency/retry';
 import { linkedUserIds } from '../linking/links';
 import { database } from '../storage/database';
-import { deleteCachedUserId } from '../user-id';
 import { asTransientError } from './database-error';
-import { deleteLink } from './rows';
+import { allIdsOf, deleteLink, findLinks } from './rows';
+import { uncache } from './uncache';
 
 /**
  * `forgotten`: the user is deleted. `referenced`: another table refers to the row, so the row is not deleted. `relinked`: the
@@ -23,24 +23,20 @@ const LOOKUPS_END_MS = 9_000;
 /** Limit for the retries of a cache call. On a busy machine, a single call may exceed its timeout of 500 ms. */
 const CACHE_RETRY = { seconds: 3 };
 
-/** Deletes the cache entry. Returns false if the store does not confirm the deletion. */
-function tryUncache(identityProviderUserId: string): Promise<boolean> {
-  const uncache = () =>
-    deleteCachedUserId(identityProviderUserId).catch(() => {
-      throw new TransientError('The cache does not respond');
-    });
-  return retry(CACHE_RETRY, uncache).then(
+/** Deletes the cache entries, with retries. Returns false if the store does not confirm the deletion. */
+const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean> =>
+  retry(CACHE_RETRY, () => uncache(identityProviderUserIds)).then(
     () => true,
     () => false,
   );
-}
 
 /**
  * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. If the result is `forgotten`, there is no
  * row, no cached id without a row, and no request that could store such an id. For `days` days, only a session token that is
- * issued later links the user again (lib/linking/forgotten.ts).
+ * issued later links the user again (lib/linking/forgotten.ts). This applies to the present and to each previous id of the
+ * user at the identity provider (lib/users/relink.ts).
  *
- * Deletes the cache entry, the row, the entry again, and the entry once more after a pause:
+ * Deletes the cache entries, the row, the entries again, and the entries once more after a pause:
  * - For a user without requests, the first deletion ensures that there is never a cached id without a row.
  * - A request that read the row before the deletion can cache the old id until the pause ends, because a lookup has a
  *   deadline. The last deletion removes that entry. Until then, requests of this user can get an id without a row.
@@ -60,13 +56,15 @@ export async function forget(
   days: number,
   lookupsEnd: () => Promise<unknown> = () => sleep(LOOKUPS_END_MS),
 ): Promise<ForgetResult> {
-  if (!(await tryUncache(identityProviderUserId)))
+  const links = await findLinks(identityProviderUserId);
+  if (!(await tryUncache([identityProviderUserId, ...links.flatMap(allIdsOf)])))
     throw new Error('The cache does not respond. Nothing was deleted.');
-  if ((await deleteLink(identityProviderUserId, days)) === 'referenced') return 'referenced';
-  await tryUncache(identityProviderUserId);
+  const ids = await deleteLink(identityProviderUserId, days);
+  if (ids === 'referenced') return ids;
+  await tryUncache(ids);
   await lookupsEnd();
-  if (!(await tryUncache(identityProviderUserId))) return 'uncertain';
-  const linked = await asTransientError(linkedUserIds([identityProviderUserId]));
+  if (!(await tryUncache(ids))) return 'uncertain';
+  const linked = await asTransientError(linkedUserIds(ids));
   return linked.size === 0 ? 'forgotten' : 'relinked';
 }
 

@@ -4,7 +4,7 @@ import { forgottenUntil } from '../linking/forgotten';
 import { linkedUserIds } from '../linking/links';
 import { asTransientError } from './database-error';
 import { paginate } from './paginate';
-import { type Link, linksAfter } from './rows';
+import { allIdsOf, type Link, linksAfter } from './rows';
 
 /** Result for one page of users or rows. */
 export interface ReconcileStep {
@@ -15,7 +15,7 @@ export interface ReconcileStep {
   readonly forgotten: number;
   /** Ids of other users of the provider that are not linked. */
   readonly notLinked: readonly string[];
-  /** Links of users that do not exist at the provider. */
+  /** Links of users that do not exist at the provider, with a present or a previous id. */
   readonly notAtProvider: readonly Link[];
 }
 
@@ -39,9 +39,9 @@ export async function* reconcile(retryOptions: RetryOptions): AsyncGenerator<Rec
   }
   for (let last: Link | undefined; ; ) {
     const links = await retry(retryOptions, () => linksAfter(last?.userId, ROWS_PER_PAGE));
-    const ids = links.map(({ identityProviderUserId }) => identityProviderUserId);
+    const ids = links.flatMap(allIdsOf);
     const known = new Set((await retry(retryOptions, () => listUsersById(ids))).map(({ id }) => id));
-    const notAtProvider = links.filter(({ identityProviderUserId }) => !known.has(identityProviderUserId));
+    const notAtProvider = links.filter((link) => !allIdsOf(link).some((id) => known.has(id)));
     yield { providerUsers: 0, rows: links.length, forgotten: 0, notLinked: [], notAtProvider };
     last = links.at(-1);
     if (links.length < ROWS_PER_PAGE) return;

@@ -1,21 +1,40 @@
 import * as z from 'zod/mini';
 import { storeForgotten } from '../linking/forgotten';
 import { retryOnConflict } from '../linking/links';
-import { database } from '../storage/database';
+import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
 
-/** A row of `users`. */
+/** An id that a user had before `users:relink`. */
+interface PreviousId {
+  readonly identityProviderUserId: string;
+  readonly expiresAt: Date;
+}
+
+/** A row of `users`, and the rows of its previous ids. */
 export interface Link {
   readonly userId: string;
   readonly identityProviderUserId: string;
+  readonly previousIds: readonly PreviousId[];
 }
 
-interface Row {
+interface Row extends Omit<Link, 'userId'> {
   readonly id: string;
-  readonly identityProviderUserId: string;
 }
 
-const linkOf = ({ id, identityProviderUserId }: Row): Link => ({ userId: id, identityProviderUserId });
+const include = {
+  previousIds: {
+    select: { identityProviderUserId: true, expiresAt: true },
+    orderBy: { expiresAt: 'desc' },
+  },
+} as const;
+
+const linkOf = ({ id, ...link }: Row): Link => ({ userId: id, ...link });
+
+/** Returns all ids of a user at the identity provider, the present one first. */
+export const allIdsOf = ({ identityProviderUserId, previousIds }: Omit<Link, 'userId'>): string[] => [
+  identityProviderUserId,
+  ...previousIds.map((previous) => previous.identityProviderUserId),
+];
 
 /** Returns up to `limit` rows after an internal id, in the order of the ids. Without an id, starts at the first row. */
 export async function linksAfter(userId: string | undefined, limit: number): Promise<Link[]> {
@@ -24,23 +43,29 @@ export async function linksAfter(userId: string | undefined, limit: number): Pro
       ...(userId === undefined ? {} : { where: { id: { gt: userId } } }),
       orderBy: { id: 'asc' },
       take: limit,
+      include,
     }),
   );
   return rows.map(linkOf);
 }
 
 /**
- * Returns the rows with this internal or identity-provider user id. There are two rows if the id is the internal id of one
- * user and the identity-provider user id of another user.
+ * Returns the rows with this internal id, or with this present or previous identity-provider user id. There are two rows if the
+ * id is the internal id of one user and an identity-provider user id of another user.
  */
 export async function findLinks(eitherId: string): Promise<Link[]> {
   const internal = z.guid().safeParse(eitherId);
   const rows = await asTransientError(
     database().user.findMany({
       where: {
-        OR: [{ identityProviderUserId: eitherId }, ...(internal.success ? [{ id: internal.data }] : [])],
+        OR: [
+          { identityProviderUserId: eitherId },
+          { previousIds: { some: { identityProviderUserId: eitherId } } },
+          ...(internal.success ? [{ id: internal.data }] : []),
+        ],
       },
       take: 2,
+      include,
     }),
   );
   return rows.map(linkOf);
@@ -53,31 +78,50 @@ const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
  * Time limits in milliseconds: `maxWait` to get a connection, which may have to start a suspended database, and `timeout` for
  * the transaction. At READ COMMITTED, the deletion sees a row that was committed while `storeForgotten` waited for its lock.
  */
-const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
+export const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
+
+const Locked = z.array(z.object({ id: z.guid(), identityProviderUserId: z.string() }));
+
+/** Locks the row of a user that has this present or previous id, so that no relink changes its ids. */
+async function lockLink(transaction: Transaction, identityProviderUserId: string) {
+  const [row] = Locked.parse(
+    await transaction.$queryRaw`SELECT id, identity_provider_user_id AS "identityProviderUserId" FROM public.users
+      WHERE id = coalesce(
+        (SELECT id FROM public.users WHERE identity_provider_user_id = ${identityProviderUserId}),
+        (SELECT user_id FROM public.previous_ids WHERE identity_provider_user_id = ${identityProviderUserId}))
+      FOR UPDATE`,
+  );
+  if (row === undefined) return undefined;
+  const previousIds = await transaction.previousId.findMany({ where: { userId: row.id } });
+  return { ...row, previousIds };
+}
 
 /**
  * Deletes the row of a user, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same transaction,
  * stores that the user is forgotten: for `days` days, only a newer session token can link the user again
- * (lib/linking/forgotten.ts). Returns `referenced` without a change if a foreign key without ON DELETE CASCADE or SET NULL
- * refers to the row. Only operators' commands call this function. The database role of the service may not delete rows.
+ * (lib/linking/forgotten.ts). This applies to each id of the user at the identity provider. Returns these ids, or `referenced`
+ * without a change if a foreign key without ON DELETE CASCADE or SET NULL refers to the row. Only operators' commands call this
+ * function. The database role of the service may not delete rows.
  */
 export async function deleteLink(
   identityProviderUserId: string,
   days: number,
-): Promise<'deleted' | 'referenced'> {
+): Promise<readonly string[] | 'referenced'> {
   const deleting = retryOnConflict(() =>
     database().$transaction(async (transaction) => {
       await storeForgotten(transaction, identityProviderUserId, days);
-      await transaction.user.deleteMany({ where: { identityProviderUserId } });
+      const row = await lockLink(transaction, identityProviderUserId);
+      if (row === undefined) return [identityProviderUserId];
+      const ids = allIdsOf(row);
+      for (const id of ids) if (id !== identityProviderUserId) await storeForgotten(transaction, id, days);
+      await transaction.user.deleteMany({ where: { id: row.id } });
+      return ids;
     }, TRANSACTION),
   );
   return asTransientError(
-    deleting.then(
-      () => 'deleted',
-      (error: unknown) => {
-        if (ForeignKeyViolation.safeParse(error).success) return 'referenced';
-        throw error;
-      },
-    ),
+    deleting.catch((error: unknown) => {
+      if (ForeignKeyViolation.safeParse(error).success) return 'referenced' as const;
+      throw error;
+    }),
   );
 }

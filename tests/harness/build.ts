@@ -21,7 +21,10 @@ export const BUILD_TIME_VALUES = {
   KV_REST_API_TOKEN: 'token-of-the-build',
 } as const;
 
-/** Returns the environment of this process without any variable that configures the service. */
+/**
+ * Returns the environment of this process without the variables that configure the service. Sets NODE_ENV to production and
+ * turns the telemetry of Next.js off.
+ */
 export function withoutServiceVariables(): NodeJS.ProcessEnv {
   const configures =
     /^(?:IDP_|KV_|CLERK_|NEXT_|OTEL_|(?:MIGRATION_)?DATABASE_URL$|USER_ID_CACHE_|REDIS_URL$|VITEST|PORT$)/;
@@ -34,7 +37,7 @@ export function withoutServiceVariables(): NodeJS.ProcessEnv {
 
 const ExecutionError = z.object({ message: z.string(), stdout: z.string() });
 
-/** Runs a program. Rejects with its whole output if it fails, because Next.js prints the errors of a type check to stdout. */
+/** Runs a program. If the program fails, the error contains stdout as well, because Next.js prints type errors there. */
 async function execute(file: string, args: readonly string[], options: ExecFileOptions): Promise<void> {
   await promisify(execFile)(file, args, options).catch((error: unknown) => {
     const { message, stdout } = ExecutionError.parse(error);
@@ -71,7 +74,10 @@ function digestOfSources(): string {
   return digest.digest('hex');
 }
 
-/** Builds a checkout into the BUILD_FOLDER of that checkout. Rejects with the output on failure or after five minutes. */
+/**
+ * Builds a checkout into the BUILD_FOLDER of that checkout. Rejects with the output of a step that fails or takes more than
+ * five minutes.
+ */
 export async function build(checkout = '.'): Promise<void> {
   rmSync(path.join(checkout, DIGEST_FILE), { force: true });
   const options = {

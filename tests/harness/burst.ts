@@ -8,21 +8,21 @@ interface BurstCall extends Call {
   readonly url: string;
 }
 
-/** A continuous load of requests for new users. It continues while the service fails. */
+/** A continuous load of requests for new users. The load continues while the service fails. */
 export interface Burst {
-  /** All calls that have ended so far, in order of their ends. */
+  /** All calls that have ended so far, in the order in which they ended. */
   readonly calls: readonly BurstCall[];
   /** Returns the users whose request or event got a 2xx response. */
   acknowledged(): Set<string>;
-  /** Stops sending requests for further users. Resolves once every request in flight has its final response. */
+  /** Stops sending requests for further users. Resolves once every request in flight has its final result. */
   end(): Promise<void>;
 }
 
 /**
- * Sends one request for each new user. The requests alternate between the three ways to register a user: a guarded route,
- * which registers the user of the session token, the register route and the webhook. They also alternate between the
- * processes of the service. Sends a request again immediately if it gets a 500. Any other response is final.
- * `concurrency` is the number of requests in flight. `name` is part of the user ids.
+ * Sends one request for each new user. The requests alternate between three ways to register a user: a guarded route (the
+ * guard registers the user of the session token), the register route and the webhook. The requests also alternate between the
+ * processes of the service. Sends a request again immediately if it gets a 500. Any other result is final: another status, or
+ * no response. `concurrency` is the number of requests in flight. `name` is part of the user ids.
  */
 export async function startBurst(service: TestService, name: string, concurrency = 8): Promise<Burst> {
   const calls: BurstCall[] = [];
@@ -66,8 +66,8 @@ export async function startBurst(service: TestService, name: string, concurrency
 }
 
 /**
- * Requests the id of each acknowledged user from each process. Then checks the history of these calls and of the burst with
- * `checkHistory`. Returns a sentence for each user whose calls are not linearizable.
+ * Requests the id of each acknowledged user from each process. Then checks the history with `checkHistory`. The history
+ * consists of these calls and the calls of the burst. Returns a sentence for each user whose calls are not linearizable.
  */
 export async function violationsOf(service: TestService, burst: Burst): Promise<string[]> {
   const calls: Call[] = [...burst.calls];

@@ -14,7 +14,7 @@ export interface Command {
 /** Every variable of the service, set to the empty string, so that a command does not read a value from `.env.local`. */
 const EMPTY_VARIABLES = Object.fromEntries(Object.keys(variables.shape).map((name) => [name, '']));
 
-/** Starts a command of `commands/` without a terminal. It gets no variables of the service except those in `environment`. */
+/** Starts a command of `commands/` without a terminal. All variables of the service that `environment` lacks are empty. */
 export function startCommand(
   name: string,
   args: readonly string[],

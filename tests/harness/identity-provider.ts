@@ -5,8 +5,8 @@ import { SIGNING_KEY_PEM } from './dependencies/signing-key';
 import { PUBLISHABLE_KEY, SECRET_KEY } from './keys';
 
 /**
- * Starts an emulator of the identity provider with the test keys. By default, it emulates a development instance of Clerk
- * without a webhook endpoint. Its responses are checked against Clerk's OpenAPI specification.
+ * Starts an emulator of the identity provider with the test keys. By default, the emulator emulates a development instance of
+ * Clerk, has no webhook endpoint and checks each of its responses against Clerk's OpenAPI specification.
  */
 export function startProvider(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
   return startEmulator({

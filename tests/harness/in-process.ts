@@ -5,7 +5,7 @@ import { createTestDatabase, type TestDatabase } from './dependencies/database';
 import { startTcpProxy, type TcpProxy } from './dependencies/tcp-proxy';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
-/** A PostgreSQL database and a KV server for the functions of lib/, which run in the process of the test. */
+/** A PostgreSQL database and a KV server for tests that call the functions of lib/ in their own process. */
 export interface InProcess {
   readonly database: TestDatabase;
   readonly kv: {
@@ -21,8 +21,8 @@ export interface InProcess {
 /**
  * Starts a database and a KV server for a test file, and configures lib/ to use them. Stops them after the tests.
  *
- * The dependencies are real, but the tests call the functions directly. A test can therefore stop a call between two
- * statements, and does not wait for a process to start.
+ * The functions of lib/ connect to both servers as in production, but the tests call these functions directly. A test can
+ * therefore stop a call between two statements, and no test waits for the start of a service process.
  */
 export async function startInProcess(): Promise<InProcess> {
   const database = await createTestDatabase();
@@ -59,7 +59,7 @@ export async function startInProcess(): Promise<InProcess> {
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
     // An earlier test file of this worker may have set another environment.
     (await import('#lib/env')).setEnvironment(undefined);
-    // Loads the database client and compiles its query, so that this time does not count as part of the first test. An error
+    // Loads the database client and compiles its query, so that the first test does not have to wait for this work. An error
     // is ignored here, because the tests that use the client report the error.
     await import('#lib/linking/links')
       .then(({ linkedUserIds }) => linkedUserIds(['user_warm_up']))
@@ -77,9 +77,9 @@ export async function startInProcess(): Promise<InProcess> {
 }
 
 /**
- * Imports modules of lib/ again, as another process would. The modules of one call of this function share their lookups in
- * flight and their circuit breaker. The modules of different calls share only the state of lib/process-state.ts, such as the
- * connections to the database.
+ * Runs `load`, which imports modules of lib/, after a reset of the module cache. The imported modules are therefore new, as in
+ * another process. The modules of one call of this function share their lookups in flight and their circuit breaker. The
+ * modules of different calls share only the state of lib/process-state.ts, such as the connections to the database.
  */
 export async function importAsProcess<T>(load: () => Promise<T>): Promise<T> {
   vi.resetModules();

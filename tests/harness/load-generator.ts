@@ -8,11 +8,11 @@ export interface LoadFigures {
   readonly requests: number;
   readonly seconds: number;
   readonly rows: number;
-  /** Number of register calls that got a 201. */
+  /** Number of calls of the register route that got a 201. */
   readonly created: number;
   /**
-   * Number of inserts minus the number of users. Each additional insert belongs to a call that lost the race to create
-   * the row.
+   * Number of INSERT statements minus the number of users. Each additional statement belongs to a call that lost the race
+   * to create the row.
    */
   readonly lostRaces: number;
   readonly errors: readonly string[];
@@ -40,15 +40,19 @@ function randomFrom(seed: number): () => number {
 }
 
 /**
- * Maximum distance between the requests of one user in the random order, as a number of users. It is small, so that these
- * requests are in flight at the same time.
+ * The requests are sorted by the index of their user plus a random number below this limit. The limit is small, so that the
+ * requests of one user are close together and in flight at the same time.
  */
 const SPREAD = 3;
 
 /**
- * Registers every user in three ways at about the same time: with a guarded route, which registers the user of the session
- * token, with the register route and with the webhook. The order is random, some requests are sent twice, and each request
- * goes to a random process. Checks the history of all calls afterwards.
+ * Registers every user in three ways at about the same time:
+ * - with a guarded route. Its guard checks the session token and registers the user of the token.
+ * - with the register route.
+ * - with the webhook.
+ *
+ * The order is random, some requests are sent twice, and each request goes to a random process. Checks the history of all
+ * calls afterwards.
  */
 export async function generateLoad(
   service: TestService,
@@ -80,7 +84,8 @@ export async function generateLoad(
     inserts += service.database.takeStatements().filter((sql) => sql.startsWith('INSERT')).length;
   };
 
-  // The register route is guarded as well. With the user's own token, the guard would register the user before the handler.
+  // The register route also has a guard. With a token of the user to register, the guard would register the user before the
+  // handler does. The token therefore belongs to another user. The calls of `me` register this user before the measurement.
   const caller = tokenFor(service.idp, `user_caller_${seed}`, { exp: now() + 3600 });
   for (const { url } of service.processes) await me(url, caller);
   countInserts();

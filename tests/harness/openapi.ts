@@ -91,8 +91,8 @@ function documented(
 }
 
 /**
- * The responses that the OpenAPI document describes for its paths and in `x-elsewhere`. That list describes the responses to
- * requests that do not match an operation.
+ * The responses that the OpenAPI document describes. Responses to requests that do not match an operation are in the list
+ * `x-elsewhere` of the document.
  */
 export const DOCUMENTED: readonly DocumentedResponse[] = [
   ...Object.entries(Paths.parse(document.paths)).flatMap(([pathname, operations]) =>
@@ -126,7 +126,7 @@ function bodyError(
   return errors && `the body${errors}: ${text}`;
 }
 
-/** Returns one element for each header: an error, or undefined if the header is correct. */
+/** Returns an error for each undocumented header. For each documented header, returns an error or undefined. */
 function headerErrors({ headers }: SeenResponse, { pointer }: DocumentedResponse): (string | undefined)[] {
   const described = Response.parse(resolve(pointer).value).headers;
   return [
@@ -149,8 +149,9 @@ const errorsOf = (response: SeenResponse, expected: DocumentedResponse): string[
 const ROOTS = new Set(Object.keys(document.paths).map((pathname) => pathname.split('/')[1]));
 
 /**
- * Returns the documented responses that a response may match, by the method and the path of its request. If the request is not
- * known, returns all documented responses for a JSON response. Returns undefined if the document does not cover the request.
+ * Returns the documented responses that a response may match, by the method and the path of its request. If the path is not
+ * known, a JSON response may match any documented response. Returns undefined if the document does not cover the request, or if
+ * the path is not known and the response is not JSON.
  */
 function candidates({ method, pathname, headers }: SeenResponse): readonly DocumentedResponse[] | undefined {
   if (pathname === undefined)
@@ -162,8 +163,8 @@ function candidates({ method, pathname, headers }: SeenResponse): readonly Docum
 }
 
 /**
- * Returns the documented response that matches a response, or an error message if none matches. Returns undefined if the
- * document does not cover the request.
+ * Returns the documented response that matches a response, or an error message if none matches. Returns undefined if
+ * `candidates` returns undefined.
  */
 export function validateResponse(
   response: SeenResponse,

@@ -1,4 +1,7 @@
-/** Runs `work` for every item in order, at most `concurrency` at a time. Rejects with the first error. */
+/**
+ * Calls `work` for each item, in the order of the items, with at most `concurrency` calls in flight. Rejects with the first
+ * error, but does not stop the other calls.
+ */
 export async function inParallel<T>(
   concurrency: number,
   items: readonly T[],

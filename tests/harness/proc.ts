@@ -6,7 +6,7 @@ export const hasProc = existsSync('/proc/self/status');
 /** Suffix of the title of a test that needs `/proc`. */
 export const notRun = hasProc ? '' : ' (NOT RUN: no /proc on this machine)';
 
-/** Returns the resident memory of a process. */
+/** Returns the resident memory of a process in MiB. */
 export function residentMegabytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 }

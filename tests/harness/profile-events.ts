@@ -8,7 +8,8 @@ const User = z.object({ id: text('id', 255), first_name: z.nullable(z.string()),
 
 const saveProfile = defineEvent(User, async (user, { transaction, isNewest }) => {
   if (!(await isNewest(user.id, user.updated_at))) return;
-  // Throws if the user has no row yet. The provider repeats the delivery, which succeeds after `user.created`.
+  // Throws if the table `users` has no row of the user yet. The provider repeats a failed delivery. The repeated delivery
+  // succeeds once `user.created` has created the row.
   const { id } = await transaction.user.findUniqueOrThrow({ where: { identityProviderUserId: user.id } });
   await transaction.$executeRaw`
     INSERT INTO profiles (user_id, first_name) VALUES (${id}::uuid, ${user.first_name})

@@ -11,7 +11,7 @@ export interface ParsedResponse {
   readonly headers: Headers;
 }
 
-/** Sends a request with a timeout of 30 s. Does not follow redirects. Parses the body if its content type is JSON. */
+/** Sends a request with a timeout of 30 s. Does not follow redirects. Parses the response body if its content type is JSON. */
 export async function send(
   url: string,
   init: RequestInit & { duplex?: 'half' } = {},
@@ -77,8 +77,8 @@ export interface WebhookSigning {
 }
 
 /**
- * Returns the headers of a webhook request, with a signature of exactly these bytes. Does not use the code that verifies
- * signatures in the service.
+ * Returns the headers of a webhook request. The signature covers the exact bytes of `body`. This function does not use the
+ * code of the service that verifies signatures.
  */
 export function signatureHeaders(
   body: string | Uint8Array<ArrayBuffer>,

@@ -1,7 +1,7 @@
-/** A response of the service and the request that it belongs to. */
+/** A response of the service, with the method and the path of its request. */
 export interface SeenResponse {
   readonly method: string;
-  /** Path of the request without the query. Undefined if the request of this response is not known. */
+  /** Path of the request without the query. Undefined if the path is not known. */
   readonly pathname: string | undefined;
   readonly status: number;
   readonly headers: Headers;
@@ -11,12 +11,12 @@ export interface SeenResponse {
 let watch: (response: SeenResponse) => void = () => undefined;
 
 /**
- * Sets the function that receives every later response. The helpers that send requests pass their responses to
- * `recordResponse`.
+ * Sets the function that receives every later response. This function replaces the previous one. The helpers that send requests
+ * pass each response to `recordResponse`.
  */
 export function watchResponses(watcher: (response: SeenResponse) => void): void {
   watch = watcher;
 }
 
-/** Reports a response to the watcher. */
+/** Passes a response to the function that `watchResponses` has set. */
 export const recordResponse = (response: SeenResponse): void => watch(response);

@@ -16,13 +16,15 @@ import { SIGNING_KEY_PEM } from './dependencies/signing-key';
 import { type Address, startTcpProxy, type TcpProxy } from './dependencies/tcp-proxy';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
+/** Keys of a production instance of the identity provider. */
+export const LIVE_KEYS = {
+  secretKey: 'sk_live_c2VjcmV0b2Z0aGVzdGFuZGlu',
+  publishableKey: `pk_live_${Buffer.from('clerk.tests.example$').toString('base64')}`,
+} as const;
 /** Keys of a development instance (`test`) and of a production instance (`live`) of the identity provider. */
 const KEYS = {
   test: { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY },
-  live: {
-    secretKey: 'sk_live_c2VjcmV0b2Z0aGVzdGFuZGlu',
-    publishableKey: `pk_live_${Buffer.from('clerk.tests.example$').toString('base64')}`,
-  },
+  live: LIVE_KEYS,
 } as const;
 
 /** One process of the service. */
@@ -46,7 +48,7 @@ export interface TestDependencies {
     readonly proxy: TcpProxy;
     /** Address of the KV server, which is the target of the proxy. */
     readonly address: Address;
-    /** Returns the commands that reached the KV server since the last call. */
+    /** Returns the commands that reached the KV server since the previous call of this function. */
     takeCommands(): string[][];
   };
   /** Environment variables of each process of the service. */
@@ -54,7 +56,7 @@ export interface TestDependencies {
   stop(): Promise<void>;
 }
 
-/** The running service and its dependencies. No other test file uses them. */
+/** The running service and its dependencies. Each call of `startTestService` starts new ones. */
 export interface TestService extends TestDependencies {
   /** Address of the first process. */
   readonly url: string;
@@ -72,7 +74,7 @@ export interface TestService extends TestDependencies {
 const MODE = process.env['SERVICE_MODE'];
 const NEXT = 'node_modules/next/dist/bin/next';
 
-/** Returns the Node.js arguments that start the service in a checkout. Release 1.0.0 has no server.ts. */
+/** Returns the Node.js arguments that start the service in a checkout. Release 1.0.0 lacks server.ts and runs `next start`. */
 function programOf(checkout: string): string[] {
   const server = `${BUILD_FOLDER}/server.mjs`;
   if (MODE === 'dev') return [NEXT, 'dev', '-H', 'localhost'];
@@ -105,7 +107,7 @@ export function findPrivateLines(output: string, environment: Readonly<Record<st
     );
 }
 
-/** Starts the service of a built checkout. Resolves once it responds. Rejects with its output if it exits or times out. */
+/** Starts the service of a built checkout. Resolves once the service responds. Rejects if it exits or does not respond. */
 export async function startServiceProcess(
   environment: Readonly<Record<string, string>>,
   checkout = '.',
@@ -137,7 +139,7 @@ export async function startServiceProcess(
   });
   const url = `http://localhost:${port}`;
   const output = () => Buffer.concat(chunks).toString();
-  // An unknown API path passes the middleware and the router, and does not use the cache or the database.
+  // A request to an unknown API path passes the middleware and the router, and does not use the cache or the database.
   const responds = () =>
     fetch(`${url}/users/v1/start-up`, { signal: AbortSignal.timeout(20_000) }).then(
       async (response) => {
@@ -176,8 +178,8 @@ export interface TestDependenciesOptions {
   /** Kind of the identity provider's instance. The default is `live` if IDP_KEY_STYLE is `live`, and otherwise `test`. */
   readonly keys?: keyof typeof KEYS;
   /**
-   * Clock of the identity provider. If it is set, the provider retries webhooks with the delays of a real instance. Otherwise,
-   * the delays are a thousandth of these.
+   * Clock of the identity provider. If it is set, the provider retries webhooks with Clerk's delays. Otherwise, each delay is a
+   * thousandth of Clerk's delay.
    */
   readonly clock?: Clock;
 }
@@ -189,8 +191,8 @@ export interface TestServiceOptions extends TestDependenciesOptions {
 }
 
 /**
- * Starts a database, a cache and an identity provider. With KV_ENGINE=redis, the KV server stores its data in a Redis
- * server that is started for this test.
+ * Creates a database and starts an identity provider and a KV server, which is the cache. The KV server stores its data in
+ * memory. With KV_ENGINE=redis, it stores its data in a new Redis server.
  */
 export async function startDependencies({
   environment: overrides = {},
@@ -273,7 +275,7 @@ export async function startTestService({
         .split('\n')
         .filter((line) => line.includes(text)),
     async stop() {
-      // The provider stops first, so that its deliveries do not fail.
+      // The identity provider stops first, so that it does not deliver webhooks to a stopped service.
       await idp.stop();
       const stopped = await Promise.allSettled(processes.map((process) => process.stop()));
       await dependencies.stop();

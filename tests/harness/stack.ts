@@ -41,11 +41,11 @@ export interface LocalStack {
   run(command: string, args: readonly string[], more?: Variables): Run;
   /** Runs the same program as `npm run dev` or `npm run preview`. */
   launch(mode: 'dev' | 'preview', more?: Variables): Run;
-  /** Launches the stack and resolves once it is ready. Rejects with its errors if it exits or times out. */
+  /** Launches the stack and resolves when it is ready. If the stack exits or is not ready in time, rejects with its stderr. */
   start(mode: 'dev' | 'preview'): Promise<Run & { printed: string; details: Details }>;
   /** Returns the ids of all processes whose environment contains the folder of this stack. Works on Linux only. */
   processes(): string[];
-  /** Stops the processes that still run, and removes the folder. */
+  /** Stops the commands that still run, waits until all processes of the stack have ended, and removes the folder. */
   remove(): Promise<void>;
 }
 

@@ -2,7 +2,7 @@ import type { OtlpReceiver, ReceivedMetric } from './dependencies/otlp-receiver'
 import { deliver, me, register, tokenFor, userCreated } from './requests';
 import type { TestService } from './service';
 
-/** Variables that turn telemetry on and shorten the export intervals. */
+/** Returns environment variables that enable telemetry, export it as JSON to the receiver and shorten the export intervals. */
 export const otelVariables = ({ url }: OtlpReceiver): Record<string, string> => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: url,
   OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
@@ -33,7 +33,7 @@ function prometheusNames({ name, unit, kind }: Pick<ReceivedMetric, 'name' | 'un
   return [kind === 'counter' ? `${plain}_total` : plain];
 }
 
-/** Returns the Markdown table of metrics that docs/telemetry.md must contain. */
+/** Returns a Markdown table of metrics. docs/telemetry.md must contain this table. */
 export function metricsTable(metrics: readonly ReceivedMetric[]): string {
   const rows = metrics.map((metric) => {
     const attributes = new Set(metric.points.flatMap((point) => Object.keys(point.attributes)));

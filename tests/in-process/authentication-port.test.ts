@@ -1,3 +1,4 @@
+import { createClerkClient } from '@clerk/backend';
 import { startEmulator } from 'clerk-emulator';
 import { describe, expect, test, vi } from 'vitest';
 import { authenticateRequest } from '#lib/authentication/authenticate-request';
@@ -6,9 +7,17 @@ import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/keys';
 import { bearer, now, tokenFor } from '../harness/requests';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
+vi.mock('@clerk/backend', { spy: true });
+const url = 'https://app.example.com/any';
 const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };
 const idp = stopAfterAll(await startEmulator({ ...keys, webhook: undefined }));
 const resolveUserId = vi.fn(async (id: string, _issuedAt: () => number | undefined) => `internal-${id}`);
+
+test('The authentication adapter disables the telemetry of the SDK', () => {
+  createAuthenticationAdapter(keys);
+  const [created] = vi.mocked(createClerkClient).mock.results;
+  expect(created).toMatchObject({ type: 'return', value: { telemetry: { isEnabled: false } } });
+});
 
 describe.each([
   ['JWKS', {}],
@@ -16,7 +25,21 @@ describe.each([
 ])('The authentication adapter that uses the %s', (name, jwtKey) => {
   const port = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...jwtKey });
   const authenticate = (headers: Record<string, string>) =>
-    authenticateRequest(new Request('https://app.example.com/any', { headers }), port, resolveUserId);
+    authenticateRequest(new Request(url, { headers }), port, resolveUserId);
+
+  test.each([
+    ['https://app.example.com', true],
+    ['https://other.example.com', false],
+    [undefined, false],
+  ])(
+    'If https://app.example.com is the only authorized party, a token with the azp %s leads to isAuthenticated: %s',
+    async (azp, isAuthenticated) => {
+      const authorizedParties = ['https://app.example.com'];
+      const strict = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...jwtKey, authorizedParties });
+      const request = new Request(url, { headers: bearer(tokenFor(idp, 'user_1', { azp })) });
+      expect(await strict.authenticate(request)).toMatchObject({ isAuthenticated });
+    },
+  );
 
   test('The authentication adapter resolves a verified session to the authenticated context', async () => {
     const { id } = idp.createUser({ email: `${name.replace(' ', '-')}@example.com` });
@@ -35,7 +58,7 @@ describe.each([
     expect(resolveUserId.mock.calls.map(([, issuedAt]) => issuedAt())).toEqual([iat]);
     // The lookup returns undefined for a user that an operator has deleted.
     const resolveForgotten = async () => undefined;
-    const request = new Request('https://app.example.com/any', { headers: bearer(tokenFor(idp, 'user_1')) });
+    const request = new Request(url, { headers: bearer(tokenFor(idp, 'user_1')) });
     expect(await authenticateRequest(request, port, resolveForgotten)).toBeUndefined();
   });
 
@@ -47,9 +70,17 @@ describe.each([
     ['an empty user id', () => bearer(tokenFor(idp, ''))],
     ['a token without a session id', () => bearer(tokenFor(idp, 'user_1', { sid: undefined }))],
     ['a machine token', () => bearer('ak_0123456789')],
+    ['a handshake token for which the SDK throws an error', () => ({ cookie: '__clerk_handshake=x' })],
+    [
+      'the headers of a page load, for which the SDK starts a handshake',
+      () => ({ 'sec-fetch-dest': 'document' }),
+    ],
   ])('A request with %s is unauthenticated, and no user is looked up', async (_what, headers) => {
     resolveUserId.mockClear();
     expect(await authenticate(headers())).toBeUndefined();
     expect(resolveUserId).not.toHaveBeenCalled();
+    expect(await port.authenticate(new Request(url, { headers: headers() }))).toEqual({
+      isAuthenticated: false,
+    });
   });
 });

@@ -1,4 +1,5 @@
 import { attachDatabasePool } from '@vercel/functions';
+import { Pool } from 'pg';
 import { afterEach, expect, test, vi } from 'vitest';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
@@ -60,7 +61,7 @@ test('pingDatabase() rejects if the database does not respond within the given t
   expect(rejected).toHaveBeenCalledTimes(1);
 });
 
-test('Statements of withConnection() run on one connection, which is closed afterwards', async () => {
+test('The statements of one withConnection() call run on one connection, which is closed when the callback settles', async () => {
   const processes = await withConnection(async ({ announcedProcess, rows }) => [
     announcedProcess,
     ...(await rows('SELECT pg_backend_pid() AS pid')),
@@ -73,6 +74,13 @@ test('Statements of withConnection() run on one connection, which is closed afte
   expect(databasePool.current?.totalCount).toBe(0);
 });
 
+test('withConnection() passes an undefined announcedProcess if the server does not announce a process id', async () => {
+  vi.mocked(attachDatabasePool).mockImplementationOnce((pool) => {
+    if (pool instanceof Pool) pool.on('connect', (client) => Reflect.set(client, 'processID', null));
+  });
+  expect(await withConnection(async ({ announcedProcess }) => announcedProcess)).toBeUndefined();
+});
+
 test('At most ten database connections are open at the same time', async () => {
   const connections = Array.from({ length: 11 }, () =>
     withConnection(({ rows }) => rows('SELECT pg_sleep(0.2)')),
@@ -81,7 +89,7 @@ test('At most ten database connections are open at the same time', async () => {
   await Promise.all(connections);
 });
 
-test('withConstraintErrors() turns a violated exclusion constraint into a 409', async () => {
+test('withConstraintErrors() turns the violation of an exclusion constraint into an HttpError with the status 409', async () => {
   await database.pool.query(`CREATE TABLE bookings (slots int4range, EXCLUDE USING gist (slots WITH &&));
     GRANT ALL ON bookings TO PUBLIC`);
   const { database: client } = await import('#lib/storage/database');

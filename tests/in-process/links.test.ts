@@ -20,7 +20,7 @@ const {
 }));
 // A link is a row of the table `users`. It contains the identity provider's id and the service's id of one user.
 
-/** Returns the first words of the statements since the last call. */
+/** Returns the first word of each statement that the database has received since the last call. */
 const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
 
 beforeEach(() => {
@@ -28,7 +28,7 @@ beforeEach(() => {
 });
 afterEach(() => allowInserts(database));
 
-test('linkMany() links the users that have no link, in two statements, and returns their number', async () => {
+test('linkMany() links the users without a link in two statements and returns the number of new links', async () => {
   await register('user_b');
   statements();
   expect(await linkMany(['user_a', 'user_b', 'user_c'])).toEqual({ linked: 2, forgotten: 0 });
@@ -60,7 +60,7 @@ test('linkMany() does not count a user that another transaction links first', as
   expect(await database.rowsOf('user_f')).toHaveLength(1);
 });
 
-test('linkMany() repeats a transaction that lost a race, and passes any other error through', async () => {
+test('linkMany() repeats a transaction after a serialization failure, and passes the error of a full disk through', async () => {
   await failInserts(database, SERIALIZATION_FAILURE, 1);
   expect(await linkMany(['user_h'])).toEqual({ linked: 1, forgotten: 0 });
   await allowInserts(database);
@@ -69,7 +69,7 @@ test('linkMany() repeats a transaction that lost a race, and passes any other er
   expect(await database.rowsOf('user_i')).toEqual([]);
 });
 
-test('A registration rejects if its insert creates no row although the user has none', async () => {
+test('A registration rejects if the user has no row and the INSERT creates no row', async () => {
   await database.pool.query(`
     CREATE FUNCTION fail_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
     CREATE TRIGGER fail_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION fail_insert()`);

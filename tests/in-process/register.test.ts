@@ -7,7 +7,8 @@ const { database } = await startInProcess();
 
 /**
  * Returns the register function as a separate process would load it. The function throws for a forgotten user. A user is
- * forgotten for some days after an operator has deleted the row. In this time, only a later session token may create it again.
+ * forgotten for some days after an operator has deleted the row of the user. During these days, only a session token that was
+ * issued after the deletion may create the user again.
  */
 const loadRegister = async () => {
   const { registerByIdentityProviderUserId } = await importAsProcess(() => import('#lib/register'));
@@ -21,7 +22,7 @@ const loadRegister = async () => {
 const register = await loadRegister();
 const registerElsewhere = await loadRegister();
 
-/** Returns the first words of the statements since the last call. */
+/** Returns the first word of each statement since the last call. */
 const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
 const idsOf = async (user: string) => (await database.rowsOf(user)).map(({ id }) => id);
 
@@ -34,7 +35,7 @@ afterEach(async () => {
   await allowInserts(database);
 });
 
-test('The registration of a new user takes two statements, and that of an existing user takes one', async () => {
+test('Registering a new user takes a SELECT and an INSERT, and registering an existing user takes one SELECT', async () => {
   const first = await register('user_new');
   expect(statements()).toEqual(['SELECT', 'INSERT']);
   const second = await register('user_new');
@@ -43,7 +44,7 @@ test('The registration of a new user takes two statements, and that of an existi
   expect(await idsOf('user_new')).toEqual([first.userId]);
 });
 
-test('If another transaction inserts the user first and commits, the waiting registration returns the id of that row', async () => {
+test('A registration that waits for a transaction that has inserted the same user returns the inserted id once the transaction commits', async () => {
   const winner = await lockRow(database, 'user_lost');
   const loser = register('user_lost');
   expect(await winner.waiting(1)).toBe(true);
@@ -53,7 +54,7 @@ test('If another transaction inserts the user first and commits, the waiting reg
   expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT']);
 });
 
-test('If another transaction inserts the user first and rolls back, the waiting registration creates the user', async () => {
+test('A registration that waits for a transaction that has inserted the same user creates the user once the transaction rolls back', async () => {
   const other = await lockRow(database, 'user_won');
   const call = register('user_won');
   expect(await other.waiting(1)).toBe(true);
@@ -62,7 +63,7 @@ test('If another transaction inserts the user first and rolls back, the waiting 
   expect(statements()).toEqual(['SELECT', 'INSERT']);
 });
 
-test('If two processes insert a user at the same time, one of them creates the user and both return one id', async () => {
+test('If two processes insert the same user at the same time, only one process reports `created`, and the two processes return the same id', async () => {
   const barrier = await lockInserts(database);
   const calls = [register('user_twice'), registerElsewhere('user_twice')];
   expect(await barrier.waiting(2)).toBe(true);
@@ -72,14 +73,14 @@ test('If two processes insert a user at the same time, one of them creates the u
   expect(new Set(results.map(({ userId }) => userId))).toEqual(new Set(await idsOf('user_twice')));
 });
 
-test('Concurrent registrations of a user in one process share the statements, and one of them reports `created`', async () => {
+test('50 concurrent registrations of a user in one process share one SELECT and one INSERT, and only one registration reports `created`', async () => {
   const results = await Promise.all(Array.from({ length: 50 }, () => register('user_shared')));
   expect(statements()).toEqual(['SELECT', 'INSERT']);
   expect(results.filter(({ created }) => created)).toHaveLength(1);
   expect(new Set(results.map(({ userId }) => userId)).size).toBe(1);
 });
 
-test('Concurrent registrations of a user in one process share an error, and the next registration succeeds', async () => {
+test('Concurrent registrations of a user in one process share a failed INSERT and its error, and the next registration succeeds', async () => {
   await failInserts(database, DISK_FULL, 1);
   const results = await Promise.allSettled([register('user_failed'), register('user_failed')]);
   expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
@@ -95,7 +96,7 @@ const LOST_RACES = [
 ] as const;
 
 test.each(LOST_RACES)(
-  'A registration succeeds in its fifth attempt after four failures: %s (%s)',
+  'A registration whose first four attempts fail with a %s (%s) succeeds in the fifth attempt',
   async (_name, sqlState) => {
     await failInserts(database, sqlState, 4);
     expect(await register(`user_${sqlState}`)).toMatchObject({ created: true });
@@ -104,7 +105,7 @@ test.each(LOST_RACES)(
 );
 
 test.each(LOST_RACES)(
-  'A registration rejects after five attempts with a %s (%s)',
+  'A registration whose five attempts all fail with a %s (%s) rejects, and the next registration succeeds',
   async (_name, sqlState) => {
     const user = `user_rejected_${sqlState}`;
     await failInserts(database, sqlState, 5);
@@ -114,7 +115,7 @@ test.each(LOST_RACES)(
   },
 );
 
-test('A registration rejects if its insert is committed but the response is lost, and a later one returns the id', async () => {
+test('A registration rejects if the database commits the INSERT but its response is lost, and a later registration returns the id', async () => {
   const { proxy } = database;
   const record = proxy.onClientData;
   await register('user_warm_up');
@@ -129,7 +130,7 @@ test('A registration rejects if its insert is committed but the response is lost
   expect(await register('user_unheard')).toEqual({ userId, created: false });
 });
 
-test('A registration rejects after 8 s, even if no single wait for the database reaches its timeout', async () => {
+test('A registration rejects after 8 s, even if neither the connection nor a statement reaches its own timeout', async () => {
   await (await import('#lib/storage/database')).closeDatabase();
   const table = await lockTable(database);
   await database.proxy.treat('hold');

@@ -66,7 +66,7 @@ test('The spans of a guarded request report the outcome of each step', async () 
   ]);
 });
 
-test('The spans of a guarded request whose cache fails report the error and the existing user', async () => {
+test('If the cache fails, the spans of a guarded request report the error of the cache read and the existing user', async () => {
   await contextOf(verdict('user_without_cache'));
   spans.length = 0;
   kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));
@@ -110,7 +110,7 @@ test('The span of a webhook with an invalid signature has the outcome rejected',
   expect(spans).toEqual([['verify webhook', 'rejected']]);
 });
 
-test('The span of work that rejects is reported, and withSpan() passes the error through', async () => {
+test('withSpan() ends the span of work that rejects, and passes the error through', async () => {
   const failing = withSpan(
     'register',
     () => Promise.reject(new Error('failed by a test')),

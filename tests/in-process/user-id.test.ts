@@ -8,12 +8,12 @@ const { database, kv } = await startInProcess();
 const OTHER_ID = '019a0000-0000-7000-8000-000000000000';
 const key = (user: string) => `auth:user-id-by-idp:${user}`;
 const cached = (user: string) => kv.engine.call('GET', key(user));
-/** Returns the names of the commands that reached the cache since the last call. */
+/** Returns the names of the commands that reached the cache since the previous call of this function. */
 const commands = () => kv.takeCommands().map(([name]) => name);
 
 /**
- * Loads the modules of the service again, as a separate process would. Returns a function that resolves the id of a user. The
- * function returns the id and the log fields.
+ * Loads the modules of the service again, as a separate process would. Returns a function that calls the new resolveUserId().
+ * This function returns the internal id of a user and the fields that the call has logged.
  */
 const loadProcess = () =>
   importAsProcess(async () => {
@@ -42,7 +42,7 @@ afterEach(async () => {
   await allowInserts(database);
 });
 
-test('The first lookup of a user is a cache miss that stores the id, and the second is a hit without a statement', async () => {
+test('The first lookup of a user is a cache miss that stores the id, and the second is a cache hit that does not query the database', async () => {
   const first = await resolve('user_new');
   expect(first).toEqual({ userId: await cached('user_new'), cache: 'miss', caller: 'created' });
   expect(commands()).toEqual(['GET', 'SET']);
@@ -58,7 +58,7 @@ test('A cached id is used without a lookup in the database', async () => {
 });
 
 test.each(['', '42', 'null', 'user_1', '{"id":1}', `"${OTHER_ID}"`, `${OTHER_ID} `, OTHER_ID.slice(1)])(
-  'A cached value that the service cannot have stored is a miss, and the id replaces it: %j',
+  'A cached value that the service cannot have stored is a miss, and the id of the user replaces the value: %j',
   async (value) => {
     const user = `user_with_${value}`;
     await kv.engine.call('SET', key(user), value);
@@ -68,7 +68,7 @@ test.each(['', '42', 'null', 'user_1', '{"id":1}', `"${OTHER_ID}"`, `${OTHER_ID}
   },
 );
 
-test('A cache key of the wrong Redis type is a miss, and the cache stays in use', async () => {
+test('A cached value of the wrong Redis type is a miss, and does not count as a failure of the cache', async () => {
   kv.beforeCommand = async (command) => {
     const message = 'WRONGTYPE Operation against a key holding the wrong kind of value';
     if (command.toUpperCase() === 'GET') throw new CommandError(message);
@@ -80,20 +80,20 @@ test('A cache key of the wrong Redis type is a miss, and the cache stays in use'
 });
 
 test.each(['ERR no WRONGTYPE Operation', 'WRONGTYPES', 'Command failed: ERR WRONGTYPE '])(
-  'An error of the cache that only mentions WRONGTYPE counts as a failure of the cache: %s',
+  'A cache error that contains WRONGTYPE, but not as its error code, counts as a failure of the cache: %s',
   async (message) => {
     kv.beforeCommand = () => Promise.reject(new CommandError(message));
     expect(await resolve(`user_${message}`)).toMatchObject({ cache: 'bypass' });
   },
 );
 
-test('Concurrent lookups of a cached user in one process are all logged as hits, without a registration', async () => {
+test('Concurrent lookups of a cached user in one process are all logged as hits, and none as a registration', async () => {
   await kv.engine.call('SET', key('user_shared_hit'), OTHER_ID);
   const results = await Promise.all(Array.from({ length: 5 }, () => resolve('user_shared_hit')));
   expect(results).toEqual(Array.from({ length: 5 }, () => ({ userId: OTHER_ID, cache: 'hit' })));
 });
 
-test('After a failed cache read, a lookup does not write to the cache', async () => {
+test('A lookup with a failed cache read does not write to the cache', async () => {
   kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));
   expect(await resolve('user_without_cache')).toMatchObject({ cache: 'bypass', caller: 'created' });
   expect(commands()).toEqual(['GET']);
@@ -101,7 +101,7 @@ test('After a failed cache read, a lookup does not write to the cache', async ()
   expect(await cached('user_without_cache')).toBeNull();
 });
 
-test('After a failed cache write, a lookup returns the id, and the next lookup is a miss', async () => {
+test('A lookup with a failed cache write returns the id, and the next lookup is a miss', async () => {
   kv.beforeCommand = async (command) => {
     if (command.toUpperCase() === 'SET') throw new Error('failed by a test');
   };
@@ -122,7 +122,7 @@ test('A cached id expires ten minutes after the write, and a hit does not extend
   expect(await resolve('user_expires')).toEqual({ userId, cache: 'miss', caller: 'existing' });
 });
 
-test('Concurrent calls for a user in one process share one lookup, and one of them is logged as the creator', async () => {
+test('Concurrent calls for a new user in one process share one lookup, and only one call is logged as the creator', async () => {
   const results = await Promise.all(Array.from({ length: 20 }, () => resolve('user_shared')));
   expect(commands()).toEqual(['GET', 'SET']);
   expect(new Set(results.map(({ userId }) => userId)).size).toBe(1);

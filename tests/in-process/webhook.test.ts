@@ -14,7 +14,7 @@ const loadProcess = () =>
       import('#lib/log'),
       import('#lib/events'),
     ]);
-    /** Receives an event and returns the fields of the log line. */
+    /** Passes a signed event to `receiveWebhook` and returns the log fields that `receiveWebhook` adds. */
     const receive = async (type: string, id: string, { messageId = id, handlers = {} } = {}) => {
       const payload = JSON.stringify({ type, data: { id } });
       const now = new Date();
@@ -47,7 +47,7 @@ test('The user of an acknowledged user.created event has a row', async () => {
   expect(await countRows('user_new')).toBe(1);
 });
 
-test('A user.created event whose insert fails is not acknowledged, and its next delivery creates the row', async () => {
+test('A user.created event is not acknowledged if the insert fails, and the next delivery of the event creates the row', async () => {
   await failInserts(database, DISK_FULL, 1);
   await expect(receive('user.created', 'user_repeated')).rejects.toThrow();
   expect(await countRows('user_repeated')).toBe(0);
@@ -56,7 +56,7 @@ test('A user.created event whose insert fails is not acknowledged, and its next 
   await expect(receive('user.created', 'user_unreachable')).rejects.toThrow();
 });
 
-test('A delivery that loses a race to insert the user is acknowledged only after the winner has committed', async () => {
+test('If another transaction is inserting the user, a user.created event is acknowledged only after that transaction has committed', async () => {
   const winner = await lockRow(database, 'user_raced');
   let isAcknowledged = false;
   const delivery = receive('user.created', 'user_raced').then((fields) => {
@@ -70,7 +70,7 @@ test('A delivery that loses a race to insert the user is acknowledged only after
   expect(await countRows('user_raced')).toBe(1);
 });
 
-test('One of 20 concurrent deliveries of user.created to two processes creates the row', async () => {
+test('20 concurrent deliveries of user.created to two processes create one row, and only one delivery reports that it created the row', async () => {
   const deliveries = Array.from({ length: 20 }, (_, index) =>
     (index % 2 === 0 ? receive : elsewhere.receive)('user.created', 'user_many'),
   );
@@ -79,7 +79,7 @@ test('One of 20 concurrent deliveries of user.created to two processes creates t
   expect(await countRows('user_many')).toBe(1);
 });
 
-test('An event other than user.created registers no user', async () => {
+test('An event other than user.created registers no user and causes no database statement if there is no handler', async () => {
   await receive('user.updated', 'user_updated');
   expect([await countRows('user_updated'), database.takeStatements()]).toEqual([0, []]);
 });
@@ -100,7 +100,7 @@ test('A handler runs once for concurrent deliveries of a message to two processe
   expect(outcomes.map(({ handler }) => handler).sort()).toEqual(['completed', 'repeated', 'repeated']);
 });
 
-test('The next delivery of an event whose handler failed runs the handler again, and the user stays linked', async () => {
+test('If the handler of user.created fails, the user stays linked, and the next delivery of the event runs the handler again', async () => {
   let runs = 0;
   const handlers = {
     'user.created': defineEvent(User, async ({ id }, { isNewest }) => {

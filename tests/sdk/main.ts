@@ -21,10 +21,10 @@ import {
 /**
  * `npm run check:sdk`: runs the contract tests (tests/sdk/contract) with the pinned versions of the provider's SDK, and with
  * the newest versions that npm can install. Also tests a copy of the pinned SDK in which a header is renamed. With this
- * copy, the contract tests must fail, and webhooks and health checks must still pass the middleware. Exits with 1 if a check
- * fails. Needs the npm registry.
+ * copy, the contract tests must fail, webhooks and health checks must still pass the middleware, and API requests must fail.
+ * Exits with 1 if a check fails. Needs the npm registry.
  *
- * `--break-header`: runs only the contract tests with the renamed header, and shows how they fail.
+ * `--break-header`: runs only the contract tests, with the copy in which the header is renamed, and prints their failures.
  */
 const BREAK_HEADER = '--break-header';
 /** Maximum number of versions of a package that the check tries to install. */
@@ -58,7 +58,7 @@ interface TestRun {
   readonly output?: 'inherit' | 'ignore';
 }
 
-/** Runs a project of tests/sdk/vitest.config.ts in a folder. Resolves with true if it passes. */
+/** Runs a Vitest project of tests/sdk/vitest.config.ts in a folder. Resolves with true if all of its tests pass. */
 async function runTests({ folder, versions, project, file, output = 'inherit' }: TestRun): Promise<boolean> {
   const options = ['--root', folder, '--config', 'tests/sdk/vitest.config.ts', '--project', project];
   const child = spawn(process.execPath, [VITEST, 'run', ...options, ...(file ? [file] : [])], {
@@ -96,8 +96,8 @@ const npmError = (error: unknown) =>
   /^npm error (?!code ).+$/m.exec(messageOf(error))?.[0] ?? messageOf(error);
 
 /**
- * Installs the newest version of a package that npm can install. Returns undefined if npm cannot install a version that is
- * newer than the given one.
+ * Installs the newest version of the package `name` that npm can install. Tries at most `MAX_ATTEMPTS` versions. Returns
+ * undefined if npm can install none of them, or if no version is newer than the version in `given`.
  */
 async function installNewest(
   name: keyof SdkVersions,

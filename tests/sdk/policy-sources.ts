@@ -5,7 +5,10 @@ import { contentSecurityPolicy } from '#lib/http/content-security-policy';
 /** Origin of the provider's API for browsers. */
 export const FRONTEND_API = 'https://clerk.example.com';
 
-/** Sources that the Content-Security-Policy of the SDK allows and that of this service does not. Each key is the reason. */
+/**
+ * Sources that the SDK's Content-Security-Policy allows and this service's Content-Security-Policy does not allow. Each key is
+ * the reason for this difference.
+ */
 const EXCLUDED_BY_REASON = {
   'telemetry is disabled': [
     'connect-src https://clerk-telemetry.com',
@@ -61,7 +64,7 @@ export async function sdkSources(): Promise<string[]> {
   return sources.map((source) => source.replace(/ clerk\.example\.com$/, ` ${FRONTEND_API}`));
 }
 
-/** Returns the sources of the service's policy for the same instance. */
+/** Returns the sources of the service's Content-Security-Policy for a production instance at `FRONTEND_API`. */
 export function ownSources(): string[] {
   return sourcesOf(
     contentSecurityPolicy({ nonce: 'n', frontendApi: FRONTEND_API, sameOrigin: false, development: false }),

@@ -13,8 +13,8 @@ export const MISSING_KEYS = [
 ];
 
 /**
- * Reasons of the SDK that do not describe a session token. They are steps of a handshake, which only pages perform, and
- * errors of the SDK itself.
+ * Reasons of the SDK that do not describe an error of a session token. They describe an unexpected error of the SDK, or the
+ * start or end of a handshake (redirects through the provider that renew a session). Only page requests perform a handshake.
  */
 export const OTHER_THAN_TOKEN = [
   'active-organization-mismatch',
@@ -26,7 +26,10 @@ export const OTHER_THAN_TOKEN = [
   'unexpected-error',
 ];
 
-/** Returns the values of AuthErrorReason from the installed SDK's declarations, because the SDK does not export it. */
+/**
+ * Returns the values of the SDK's constant AuthErrorReason. Reads the type declarations of the installed SDK, because the SDK
+ * does not export the constant.
+ */
 export function authErrorReasons(): string[] {
   const folder = path.dirname(createRequire(import.meta.url).resolve('@clerk/backend'));
   const declarations = readFileSync(path.join(folder, 'tokens/authStatus.d.ts'), 'utf8');

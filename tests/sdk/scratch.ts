@@ -26,7 +26,7 @@ const SOURCES = ['lib', 'dev', 'tests', 'prisma', 'middleware.ts', 'package.json
 
 const Package = z.object({ dependencies: z.record(z.string(), z.string()) });
 
-/** Returns the versions that package.json pins. */
+/** Returns the versions of the SDK packages that package.json pins. */
 export function pinnedVersions(): SdkVersions {
   const { dependencies } = Package.parse(JSON.parse(readFileSync('package.json', 'utf8')));
   return {
@@ -48,7 +48,10 @@ function compareVersions(one: string, other: string): number {
   );
 }
 
-/** Returns the published versions of the same major version that are newer than `pinned`, newest first. */
+/**
+ * Returns the published versions of a package that are newer than `pinned` and have the major version of `pinned`. The newest
+ * version is first. Omits prereleases.
+ */
 export async function newerVersions(name: string, pinned: string): Promise<string[]> {
   const published = Versions.parse(JSON.parse(await npm(['view', name, 'versions', '--json'])));
   return published
@@ -59,8 +62,8 @@ export async function newerVersions(name: string, pinned: string): Promise<strin
 }
 
 /**
- * Installs the SDK into a folder, without its peer dependencies. The copy of the service uses the peer dependencies of
- * the checkout. Rejects if the registry lacks one of the packages.
+ * Installs the SDK into a folder. Does not install the SDK's peer dependencies, because `addService` links the packages of the
+ * checkout. Rejects if the registry lacks one of the packages.
  */
 export async function installSdk(folder: string, versions: SdkVersions): Promise<void> {
   mkdirSync(folder, { recursive: true });
@@ -71,14 +74,14 @@ export async function installSdk(folder: string, versions: SdkVersions): Promise
   await npm(['install', '--prefix', folder, ...options, ...quiet, ...packages], folder);
 }
 
-/** Copies the installed SDK of the checkout to a folder. Its versions are those of package-lock.json. */
+/** Copies the SDK that is installed in the checkout (the versions in package-lock.json) to a folder. */
 export function copyInstalledSdk(folder: string): void {
   cpSync('node_modules/@clerk', path.join(folder, 'node_modules', '@clerk'), { recursive: true });
 }
 
 /**
- * Creates links in the folder `to` to the packages that only the folder `from` contains, except the SDK (@clerk). If both
- * folders contain a scope, links the missing packages of the scope.
+ * Creates a link in the folder `to` for each package that `from` contains and `to` lacks. Skips the SDK (@clerk). If both
+ * folders contain a scope, such as @types, creates links for the packages of the scope that `to` lacks.
  */
 function linkMissing(from: string, to: string): void {
   for (const name of readdirSync(from)) {

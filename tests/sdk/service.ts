@@ -54,8 +54,8 @@ interface OutgoingCall {
 }
 
 /**
- * Loads the middleware, the guard and the SDK that is installed next to them, with this environment. Records every call
- * of `fetch`, because the SDK and the service call the provider with it.
+ * Loads the middleware, the guard (session check of a route) and the installed SDK with this environment. Records every call of
+ * `fetch`, because the SDK and the service use `fetch` to call the provider.
  */
 export async function loadService(environment: Readonly<Record<string, string>>) {
   const calls: OutgoingCall[] = [];
@@ -70,7 +70,7 @@ export async function loadService(environment: Readonly<Record<string, string>>)
     vi.stubEnv(name, value);
   setEnvironment(undefined);
   vi.resetModules();
-  // The replaced `headers()` returns the headers of the route that runs, as in Next.js.
+  // The replaced `headers()` returns the request headers of the current route, as in Next.js.
   const current = new AsyncLocalStorage<Headers>();
   vi.doMock('next/headers', () => ({ headers: async () => current.getStore() }));
   vi.doMock('#lib/user-id', () => ({ resolveUserId: async () => 'internal-id' }));

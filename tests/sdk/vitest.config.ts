@@ -7,7 +7,7 @@ const common = {
   server: { deps: { inline: [/@clerk\//] } },
 };
 
-/** `npm run check:sdk` installs a version of the provider's SDK in a copy of the service and runs these projects there. */
+/** `npm run check:sdk` installs a version of Clerk's SDK in a copy of the service and runs these Vitest projects there. */
 export default defineConfig({
   test: {
     projects: [

@@ -23,7 +23,7 @@ const ALIASED = 'user_by_alias';
 const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 
 const buildId = readFileSync(path.join(BUILD_FOLDER, 'BUILD_ID'), 'utf8').trim();
-/** Returns other spellings of an address that Next.js could map to the same route. */
+/** Returns aliases of an address. An alias is a different spelling that Next.js could map to the route of the address. */
 const aliases = (address: string) => [
   `${address}/`,
   `${address}.rsc`,
@@ -41,7 +41,7 @@ const aliases = (address: string) => [
 ];
 
 describe('Aliases of a route', () => {
-  /** A body that is valid for the register route and for the webhook. Each of these routes registers the same user for it. */
+  /** A body that is valid for the register route and for the webhook. Both routes register the user ALIASED for this body. */
   const body = JSON.stringify({ ...JSON.parse(userCreated(ALIASED)), identityProviderUserId: ALIASED });
   const post = (address: string) => {
     const headers = { ...bearer(token), ...signatureHeaders(body), 'Content-Length': String(body.length) };
@@ -49,7 +49,7 @@ describe('Aliases of a route', () => {
   };
 
   test.each([REGISTER, HOOK].flatMap(aliases))(
-    'An alias of a route gets a 404 in JSON: %s',
+    'A request to an alias of a route gets a 404 in JSON: %s',
     async (address) => {
       const { statuses, text } = await post(address);
       expect(statuses).toEqual([404]);
@@ -65,7 +65,7 @@ describe('Aliases of a route', () => {
   });
 });
 
-describe('Requests that would make Next.js fail', () => {
+describe('Requests that would cause errors in Next.js', () => {
   const state = (value: string) => ({ rsc: '1', 'next-router-state-tree': value });
 
   test.each<[string, RequestInit]>([
@@ -85,11 +85,14 @@ describe('Requests that would make Next.js fail', () => {
     ['/', { method: 'POST', headers: { 'next-action': '7f'.repeat(21) }, body: '[' }],
     ['/unknown', { method: 'POST', body: '{}' }],
     ['/icon.svg', { method: 'DELETE' }],
-  ])('A request that would make Next.js fail gets a 400, 404 or 405: %s %j', async (address, init) => {
-    const { status, headers } = await send(`${service.url}${address}`, init);
-    expect([400, 404, 405]).toContain(status);
-    expect(headers.get('cache-control') ?? '').not.toContain('s-maxage');
-  });
+  ])(
+    'A request that would cause an error in Next.js gets a 400, 404 or 405, and shared caches do not store the response: %s %j',
+    async (address, init) => {
+      const { status, headers } = await send(`${service.url}${address}`, init);
+      expect([400, 404, 405]).toContain(status);
+      expect(headers.get('cache-control') ?? '').not.toContain('s-maxage');
+    },
+  );
 
   test('A server action runs only with decodable arguments and from the origin of the page', async () => {
     const manifest = readFileSync(path.join(BUILD_FOLDER, 'server/server-reference-manifest.json'), 'utf8');
@@ -180,7 +183,7 @@ describe('Unusual methods', () => {
   });
 
   test.each([`TRACE ${ME}`, 'TRACE *', 'GET *', 'OPTIONS *', 'POST *'])(
-    'The request "%s" is rejected, and the response does not repeat the request',
+    'The request "%s" is rejected, and the response contains neither its headers nor a stack trace',
     async (line) => {
       const { statuses, text } = await sendRaw(
         requestHead(`${line} HTTP/1.1`, { 'x-marker': 'marker-of-the-test' }),

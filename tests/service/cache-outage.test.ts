@@ -11,7 +11,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const stubStore = stopAfterAll(await startStubServer());
 const service = stopAfterAll(await startTestService());
 
-/** Sends a request of a user. Returns the result of the cache lookup, `hit`, `miss` or `bypass`, from Server-Timing. */
+/** Sends a request of a user. Returns the cache result in the Server-Timing header: `hit`, `miss` or `bypass`. */
 const cacheOf = async (id: string) =>
   (await me(service.url, tokenFor(service.idp, id))).headers
     .get('server-timing')
@@ -71,7 +71,7 @@ describe('A failing cache', () => {
       const { body } = await me(service.url, token);
       const skipped = count('cache skipped');
       await fail();
-      // tests/unit/kv.test.ts checks the timeout of a cache call. These requests fail only after 30 s, the timeout of `me`.
+      // This test does not check the timeout of a cache call, because `me` waits up to 30 s. tests/unit/kv.test.ts checks it.
       expect(await me(service.url, token)).toMatchObject({ status: 200, body });
       expect(await me(service.url, tokenFor(service.idp, `${id}_new`))).toMatchObject({ status: 200 });
       for (let request = 0; request < 5; request += 1) {
@@ -90,13 +90,13 @@ describe('A failing cache', () => {
     },
   );
 
-  test('A cached value that is not a string is a miss', async () => {
+  test('A response of the cache whose result is not a string counts as a miss', async () => {
     replaceStore(json(200, '[{"result":{"a":1}}]'))();
     expect(await cacheOf('user_shaped')).toBe('miss');
   });
 });
 
-test('A WRONGTYPE error of the cache counts as a miss, and the cache stays in use', async () => {
+test('A WRONGTYPE error (the cached value is not a string) counts as a miss, and the cache stays in use', async () => {
   replaceStore(
     json(200, '[{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}]'),
   )();

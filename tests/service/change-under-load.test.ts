@@ -73,7 +73,7 @@ test('When an empty cache replaces the cache under load, no request fails, and e
   const lookedUp = responses.filter(({ cache }) => cache === 'miss').map(({ request }) => request);
   expect(lookedUp.length, 'the cache was empty').toBeGreaterThan(0);
   expect(new Set(lookedUp).size, 'no process has two misses for a user').toBe(lookedUp.length);
-  // A request whose cache call failed during the replacement continues without the cache. At most 8 were in flight.
+  // A request whose cache call failed during the replacement continues without the cache. At most 8 requests were in flight.
   const bypassed = responses.filter(({ cache }) => cache === 'bypass').length;
   expect(bypassed).toBeLessThanOrEqual(8);
   const statements = service.database.takeStatements();
@@ -82,7 +82,7 @@ test('When an empty cache replaces the cache under load, no request fails, and e
   expect(service.linesWith('cache skipped'), 'the cache stays in use').toEqual([]);
 });
 
-test('After a database failover under load, no acknowledged user is lost, and the service uses the new primary', async () => {
+test('During a database failover under load, a cached user gets a 200, and afterwards no acknowledged user is lost and the new primary is used', async () => {
   const cached = await me(service.url, tokenFor(service.idp, 'user_kept'));
   const burst = await startBurst(service, 'failover');
   await acknowledges(burst, 30);

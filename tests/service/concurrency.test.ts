@@ -12,8 +12,8 @@ const caller = () => tokenFor(service.idp, 'user_caller');
 const userIdOf = ({ body }: ParsedResponse) => Object(body).userId;
 
 /**
- * Runs `work` while a lock blocks the inserts of the user. Releases the lock once two inserts wait for it, or one insert has
- * waited for a second. The inserts of the two processes then race.
+ * Runs `work` while a lock blocks the inserts of the user. Releases the lock once two inserts wait for the lock, or
+ * once one insert has waited for 1 s. The inserts of the two processes then race.
  */
 async function withBlockedInserts<T>(id: string, work: () => Promise<T>): Promise<T> {
   const row = await lockRow(service.database, id);
@@ -57,7 +57,8 @@ test('Concurrent registrations succeed in a database whose default isolation lev
       register(url(index), token, { identityProviderUserId }),
     );
     expect(await row.waiting(2)).toBe(true);
-    // The lock has inserted the row, so each waiting insert now loses the race. Its transaction began before this commit.
+    // The transaction of the lock has inserted the row. After its commit, each waiting insert loses the race, because the
+    // transaction of that insert began before the commit.
     await row.commit();
     expect(new Set((await Promise.all(responses)).map(({ status }) => status))).toEqual(new Set([200]));
   }
@@ -67,7 +68,7 @@ test.each([
   ['a serialization failure', '40001'],
   ['a deadlock', '40P01'],
   ['a conflict over an index that is being built', '23505'],
-])('A registration that fails with %s (%s) is retried', async (_, code) => {
+])('A registration is retried if its insert fails with %s (%s)', async (_, code) => {
   const { pool } = service.database;
   await pool.query(`
     CREATE SEQUENCE inserts;
@@ -86,7 +87,7 @@ test.each([
   expect(await service.database.rowsOf(id)).toHaveLength(1);
 });
 
-test('300 concurrent requests for a new user through guard, register and webhook create one row', async () => {
+test('300 concurrent requests for a new user to /users/v1/me, to the registration and to the webhook create one row', async () => {
   const id = 'user_seen_first';
   const entryPoints = [
     (index: number) => me(processUrl(index), tokenFor(service.idp, id)),
@@ -109,7 +110,7 @@ test('300 concurrent requests for a new user through guard, register and webhook
   expect(new Set(userIds)).toEqual(new Set(rows.map(({ id }) => id)));
 });
 
-test('One process runs at most 5 statements for 100 concurrent first requests of a session', async () => {
+test('One process runs at most 5 SQL statements for 100 concurrent requests of a new user with the same session token', async () => {
   service.database.takeStatements();
   const token = tokenFor(service.idp, 'user_burst');
   const responses = await Promise.all(Array.from({ length: 100 }, () => me(processUrl(0), token)));
@@ -118,5 +119,5 @@ test('One process runs at most 5 statements for 100 concurrent first requests of
   const created = responses.filter(({ headers }) =>
     headers.get('server-timing')?.includes('caller;desc=created'),
   );
-  expect(created, 'one response reports that it created the user').toHaveLength(1);
+  expect(created, 'one response reports that its request created the user').toHaveLength(1);
 });

@@ -28,7 +28,7 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
   const token = (id: string) => tokenFor(service.idp, id);
   const userIdOf = ({ body }: ParsedResponse) => Object(body).userId;
 
-  test('Guard, register and webhook work through PgBouncer, and guard and register return the same internal id', async () => {
+  test('A guarded route, the register route and the webhook work through PgBouncer, and the two routes return the same internal id for a user', async () => {
     const created = await register(service.url, token('user_caller'), {
       identityProviderUserId: 'user_pooled',
     });
@@ -39,12 +39,12 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
     expect((await me(service.url, token('user_pooled_hook'))).status).toBe(200);
   });
 
-  test('If PgBouncer has two connections to the database, 60 new users with concurrent requests get one row each', async () => {
+  test('If PgBouncer may open only two connections to the database, 60 new users with concurrent requests get one row each', async () => {
     const figures = await generateLoad(service, { users: 60, concurrency: 24, seed: 1 });
     expect(figures).toMatchObject({ rows: 60, violations: [], errors: [] });
     const { rows } = await service.database.pool.query(
       `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
     );
-    expect(rows[0]?.count, 'connections of the pooler and the test').toBeLessThanOrEqual(2 + 4);
+    expect(rows[0]?.count, 'open connections of PgBouncer and of the test').toBeLessThanOrEqual(2 + 4);
   });
 });

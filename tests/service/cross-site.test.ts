@@ -61,9 +61,9 @@ const cases: [string, () => Record<string, string>, { GET: boolean; POST: boolea
 ];
 
 test.each([
-  ['names another frontend', 'https://blog.example.com'],
+  ['names an unauthorized frontend', 'https://blog.example.com'],
   ['is missing', undefined],
-])('A session token whose azp claim %s gets a 401, as a bearer and as a cookie', async (_what, azp) => {
+])('A session token whose azp claim %s gets a 401, as a bearer token and as a cookie', async (_what, azp) => {
   const foreign = tokenFor(service.idp, 'user_of_a_browser', azp === undefined ? {} : { azp });
   for (const credential of [bearer(foreign), cookie(foreign)]) {
     expect((await call('GET', credential, {})).status).toBe(401);
@@ -73,7 +73,7 @@ test.each([
 
 describe('Requests of other pages', () => {
   test.each(cases)(
-    'Whether a new or a cached session cookie is accepted depends on the origin of the request: %s',
+    'The origin of a request decides whether a GET and a POST may use a new or cached session cookie: %s',
     async (_source, headers, expected) => {
       const cached = cookie(token());
       expect((await call('GET', cached, site('same-origin'))).status).toBe(200);
@@ -86,7 +86,7 @@ describe('Requests of other pages', () => {
     },
   );
 
-  test('The log contains the reason for a rejected cookie', async () => {
+  test('The log contains the reason foreign-cookie for the rejected session cookie of a cross-site request', async () => {
     await call('POST', cookie(token()), site('cross-site'));
     await expect.poll(() => service.output()).toContain('"reason":"foreign-cookie"');
   });

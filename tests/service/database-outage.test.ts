@@ -9,7 +9,8 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 /**
  * Maximum duration of a request in the log of the service. The timeouts of the service add up to 8.5 s: 0.5 s for the cache
- * and 8 s for the database. On a busy machine, a client waits longer than that, so the clients of this file wait up to 30 s.
+ * and 8 s for the database. On a busy machine, a client may get the response much later than the log shows, so the clients
+ * have a longer timeout of 30 s.
  */
 const LIMIT_MS = 9_000;
 const ROLE = 'service_role';
@@ -19,7 +20,7 @@ const postgres = stopAfterAll(await startDedicatedPostgres());
 const service = stopAfterAll(
   await startTestService({
     server: postgres,
-    // The service uses a role of its own, because connection limits do not apply to a superuser.
+    // The service uses a separate role without superuser rights, because connection limits do not apply to a superuser.
     async databaseUrl(database) {
       await database.pool.query(`CREATE ROLE ${ROLE} LOGIN PASSWORD 'password-of-the-role'`);
       await database.pool.query(`GRANT SELECT, INSERT ON users TO ${ROLE}`);
@@ -155,13 +156,14 @@ test.each([1, 3, 6])(
   },
 );
 
-test('A registration that waits for a connection and then for a statement ends at its deadline of 8 s', async () => {
+test('A registration that waits first for a connection and then for a row lock fails at its deadline of 8 s', async () => {
   const row = await lockRow(service.database, 'user_late');
   const timeouts = () => service.linesWith('Timed out').length;
   const before = timeouts();
   await service.database.proxy.treat('hold');
   const late = deliver(service.url, userCreated('user_late'));
-  // The insert is blocked and would reach its query timeout of 3 s. Together with these 6 s, that exceeds the deadline of 8 s.
+  // The insert starts after these 6 s, and the row lock blocks it. The query timeout of 3 s would end the insert after 9 s, but
+  // the deadline ends the registration after 8 s.
   await pause(6_000);
   await service.database.proxy.treat('forward');
   expect(statusAndBody(await late)).toEqual(internalError);
@@ -184,7 +186,7 @@ test('If PostgreSQL closes the connections, only requests whose queries were run
   expect((await me(service.url, token('user_ended_idle'))).status).toBe(200);
 });
 
-test('While the database is read-only, users that have a row are served, new users get a 500, and events are delivered later', async () => {
+test('While the database is read-only, users that have a row are served and new users get a 500, and events are delivered afterwards', async () => {
   const cached = await me(service.url, token('user_read_cached'));
   await deliver(service.url, userCreated('user_read_known'));
   const readOnly = async (on: boolean) => {
@@ -212,13 +214,13 @@ test('While the database is read-only, users that have a row are served, new use
 
 test.each([
   [
-    'the role may not read',
+    'the database role may not read users',
     '42501',
     `REVOKE SELECT ON users FROM ${ROLE}`,
     `GRANT SELECT ON users TO ${ROLE}`,
   ],
   [
-    'the role may not insert',
+    'the database role may not insert users',
     '42501',
     `REVOKE INSERT ON users FROM ${ROLE}`,
     `GRANT INSERT ON users TO ${ROLE}`,

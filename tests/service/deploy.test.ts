@@ -105,7 +105,8 @@ test('A deployment applies the committed migrations once and writes the same row
 test('Concurrent deployments apply each migration once, and all succeed', async () => {
   const url = await newDatabase();
   const folder = newMigrations({
-    '1_table': 'CREATE TABLE note (id INT); SELECT pg_sleep(0.2);', // Slow, so that the other deployments start in the meantime.
+    // The migration sleeps for 0.2 s, so that the other deployments start before it ends.
+    '1_table': 'CREATE TABLE note (id INT); SELECT pg_sleep(0.2);',
     '2_row': 'INSERT INTO note VALUES (1);',
   });
   const results = await Promise.all(Array.from({ length: 8 }, () => deployMigrations(url, folder)));
@@ -130,7 +131,7 @@ test('A deployment waits for the advisory lock of Prisma', async () => {
   expect(await deployment).toEqual(['1_table']);
 });
 
-test('A failed migration is rolled back, recorded as failed, and blocks later migrations', async () => {
+test('A failed migration is rolled back and recorded as failed, and blocks deployments until it is marked as rolled back', async () => {
   const url = await newDatabase();
   const folder = newMigrations({
     '1_good': 'CREATE TABLE note (id INT)',
@@ -241,7 +242,7 @@ test.each<[string, string]>([
   expect(await deployMigrations(url, folder)).toEqual([]);
 });
 
-test('A Vercel preview deployment migrates a database only if MIGRATE_PREVIEW_DATABASE is set, and never that of MIGRATION_DATABASE_URL', async () => {
+test('A Vercel preview deployment migrates the database of DATABASE_URL only if MIGRATE_PREVIEW_DATABASE is set, and does not migrate the database of MIGRATION_DATABASE_URL', async () => {
   const url = await newDatabase();
   const preview = { VERCEL_ENV: 'preview' };
   const skipped = await runScript(url, preview);
@@ -272,7 +273,7 @@ test('A deployment of an older version ignores migrations that a newer version a
   expect(await deployMigrations(url, older)).toEqual([]);
 });
 
-test('pendingMigrations() writes nothing and returns the pending migrations, or undefined if the role may not read the applied ones', async () => {
+test('pendingMigrations() writes nothing and returns the pending migrations, or undefined if the role may not read the applied migrations', async () => {
   const url = await newDatabase();
   const folder = newMigrations({ '1_good': 'CREATE TABLE note (id INT)', '2_bad': 'SELECT 1/0' });
   expect(await pendingMigrations(url, folder)).toEqual(['1_good', '2_bad']);
@@ -363,7 +364,7 @@ describe('The restricted role of docs/deploy.md', async () => {
     await query(owner, 'UPDATE _prisma_migrations SET rolled_back_at = NULL');
   });
 
-  test('The restricted role of docs/deploy.md cannot change existing users, tables, applied migrations or roles', async () => {
+  test('The restricted role of docs/deploy.md cannot change or delete users, delete applied migrations, change tables, or create tables or roles', async () => {
     for (const statement of [
       'UPDATE users SET id = id',
       'DELETE FROM users',
@@ -379,7 +380,7 @@ describe('The restricted role of docs/deploy.md', async () => {
       );
   });
 
-  test('Guard, register and webhook work with the restricted role of docs/deploy.md', async () => {
+  test('The guard, the register route, the webhook and the readiness check work with the restricted role of docs/deploy.md', async () => {
     const service = await startTestService({
       server: { url: server.url('postgres'), template: new URL(owner).pathname.slice(1) },
       databaseUrl: () => ofTheService,

@@ -39,8 +39,8 @@ const service = stopAfterAll(await startTestService());
 const { database } = service;
 
 /**
- * Creates a role with the recommended privileges, unless the options change them, and returns its connection string. Without
- * `record`, the role may not read the table of applied migrations.
+ * Creates a role with the recommended privileges, unless the options change them, and returns its connection string. If
+ * `record` is false, the role may not read the table of applied migrations.
  */
 async function roleOn(
   { pool }: TestDatabase,
@@ -117,7 +117,10 @@ const otherKey = generateKeyPairSync('rsa', { modulusLength: 2048 })
   .publicKey.export({ type: 'spki', format: 'pem' })
   .toString();
 
-/** Starts a KV store. `respond` returns the reply to each command that matches. Its argument runs the original command. */
+/**
+ * Starts a KV store. For each command whose name matches `commands`, the store replies with the result of `respond`. The
+ * parameter `call` of `respond` runs the original command.
+ */
 async function storeWhere(
   commands: RegExp,
   respond: (call: () => Promise<unknown>) => unknown,
@@ -177,7 +180,10 @@ function secretsOf(environment: Variables): string[] {
   ].filter(Boolean);
 }
 
-/** Asserts that exactly the warnings and failures have a remedy, and returns them as `problems`. */
+/**
+ * Asserts that exactly the warnings and failures have a remedy. Returns all checks as `checks`, and only the warnings and
+ * failures as `problems`.
+ */
 function withProblems(checks: z.infer<typeof Checks>) {
   for (const { status, remedy } of checks) {
     expect(remedy !== undefined).toBe(status === 'warning' || status === 'failure');
@@ -251,18 +257,21 @@ test('The doctor finds no problem in a valid environment and leaves no data behi
   expect(await service.kv.engine.call('EXISTS', ...keys)).toBe(0);
 });
 
-test('The doctor reports a failure if the function forgotten_until() is missing or the database role may not execute it', async () => {
-  const without = await databaseWith('DROP FUNCTION forgotten_until');
-  const closed = await databaseWith('REVOKE EXECUTE ON FUNCTION forgotten_until FROM PUBLIC');
-  for (const damaged of [without, closed]) {
-    expect((await runChecksHere(db(await roleOn(damaged)))).problems).toEqual(
-      matching([['failure', 'database rights', 'the role may not execute the function forgotten_until']]),
-    );
-  }
-});
+test.each(['forgotten_until', 'previous_links'])(
+  'The doctor reports a failure if the function %s() is missing or the database role may not execute it',
+  async (name) => {
+    const without = await databaseWith(`DROP FUNCTION ${name}`);
+    const closed = await databaseWith(`REVOKE EXECUTE ON FUNCTION ${name} FROM PUBLIC`);
+    for (const damaged of [without, closed]) {
+      expect((await runChecksHere(db(await roleOn(damaged)))).problems).toEqual(
+        matching([['failure', 'database rights', `the role may not execute the function ${name}`]]),
+      );
+    }
+  },
+);
 
 test('The doctor requires privileges on the webhook tables only if the application has event handlers', async () => {
-  const tables = 'webhook_messages, webhook_subjects';
+  const tables = 'webhook_messages, webhook_subjects, pending_deletions';
   const more = (role: string) => [`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`];
   expect((await runChecksHere({}, undefined, true)).problems).toEqual(
     matching([['failure', 'database rights', 'the role may not write the tables of webhook events']]),
@@ -293,7 +302,10 @@ const oneWarning: Case = [
   { IDP_JWT_KEY: '' },
   [['warning', 'variables', 'IDP_JWT_KEY is not set']],
 ];
-/** Takes 15 s, the timeout of a call to the service. The command is started here, so that it runs during the other tests. */
+/**
+ * A doctor command whose servers do not respond. It takes 15 s, which is the timeout of a call to the service. It starts here,
+ * so that it runs during the other tests.
+ */
 const silentServers = startDoctor(
   {
     CLERK_API_URL: `http://${silentAddress}`,
@@ -525,7 +537,7 @@ const cases: readonly Case[] = [
     [['failure', 'cache', "the quota of the store's plan is used up"]],
   ],
   [
-    'the quota of the cache is used up, and the store rejects the request',
+    'the quota of the cache is used up, and the store rejects the whole HTTP request',
     { KV_REST_API_URL: rejectingStore.url },
     [['failure', 'cache', "the quota of the store's plan is used up"]],
   ],
@@ -551,13 +563,19 @@ const cases: readonly Case[] = [
     ],
   ],
   [
-    'the deployed service has another signing secret',
+    'the signing secret of the deployed service differs from the signing secret of the environment',
     { IDP_WEBHOOK_SIGNING_SECRET: OTHER_SECRET },
-    [['failure', 'service webhook', 'rejects an event that is signed with this signing secret']],
+    [
+      [
+        'failure',
+        'service webhook',
+        'rejects an event that is signed with the signing secret of this environment',
+      ],
+    ],
     service.url,
   ],
   [
-    'the deployed service does not have the second of two signing secrets',
+    'the environment has two signing secrets, and the deployed service has only the first',
     { IDP_WEBHOOK_SIGNING_SECRET: `${SIGNING_SECRET} ${OTHER_SECRET}` },
     [['failure', 'service webhook', 'signing secret 2 of 2']],
     service.url,
@@ -567,7 +585,7 @@ const cases: readonly Case[] = [
     'another service accepts every request',
     {},
     [
-      ['warning', 'service ready', 'ready, but its cache does not respond'],
+      ['warning', 'service ready', 'ready, but the cache of the service does not respond'],
       ['failure', 'service guard', 'gets a 200 instead of a 401'],
       ['failure', 'service forgery', 'gets a 200 instead of a 400'],
       ['failure', 'service unknown path', 'gets a 200 instead of a 404'],
@@ -579,7 +597,7 @@ const cases: readonly Case[] = [
     'the deployed service has no database',
     {},
     [
-      ['failure', 'service ready', 'its database does not respond'],
+      ['failure', 'service ready', 'the database of the service does not respond'],
       ['failure', 'service guard', 'gets a 503 instead of a 401'],
       ['failure', 'service webhook', 'a signed event gets a 503'],
       ['failure', 'service forgery', 'gets a 503 instead of a 400'],
@@ -654,7 +672,7 @@ test('Without --json, the doctor command prints a line for each check, and the r
     /^warning {2}variables {8}IDP_JWT_KEY is not set.*\n +-> Set it to the JWT public key$/m,
   );
   expect(stdout).toMatch(
-    /^FAILURE {2}cache {12}the store rejects KV_REST_API_TOKEN\n +-> Copy KV_REST_API_URL/m,
+    /^FAILURE {2}cache {12}the store rejects KV_REST_API_TOKEN\n +-> Copy both KV_REST_API_URL/m,
   );
   expect(stdout).toMatch(/\n\n\d+ ok, 1 warning, 1 failed, 3 skipped\n$/);
   expect(stdout).not.toContain('\x1b');

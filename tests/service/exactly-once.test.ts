@@ -12,5 +12,5 @@ test(`Each of ${USERS} new users gets one row and at most one 201 from concurren
   const figures = await generateLoad(service, { users: USERS, concurrency: 32, seed: 1 });
   expect(figures).toMatchObject({ rows: USERS, violations: [], errors: [] });
   expect(figures.created, 'register created some users').toBeGreaterThan(0);
-  expect(figures.lostRaces, 'calls that raced to create a user').toBeGreaterThan(0);
+  expect(figures.lostRaces, 'calls that lost a race to create a user').toBeGreaterThan(0);
 });

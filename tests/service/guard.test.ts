@@ -87,7 +87,7 @@ describe('An authenticated request', () => {
     expect((await me(service.url, token('user_cached'))).body).toMatchObject({ userId: cached });
   });
 
-  test('The guard caches the internal id of an imported user even if it is not a UUIDv7', async () => {
+  test('The guard caches the internal id of an imported user even if the id is not a UUIDv7', async () => {
     const imported = '5f0c9a7e-1b2d-4c3e-8f90-a1b2c3d4e5f6';
     await service.database.pool.query('INSERT INTO users (id, identity_provider_user_id) VALUES ($1, $2)', [
       imported,
@@ -99,7 +99,7 @@ describe('An authenticated request', () => {
     expect(service.database.takeStatements()).toHaveLength(1);
   });
 
-  test('A cache miss for an existing user takes one SELECT and one KV write', async () => {
+  test('A cache miss for an existing user takes one SELECT, one KV read and one KV write', async () => {
     const { body } = await me(service.url, token('user_missed'));
     await service.kv.engine.call('DEL', key('user_missed'));
     service.kv.takeCommands();
@@ -151,13 +151,13 @@ describe('A request without a verified session', () => {
     ['no credential', () => ({})],
     ['an empty bearer', () => ({ authorization: 'Bearer ' })],
     ['a bearer that is not a token', () => bearer('hello')],
-    ['two dots', () => bearer('..')],
-    ['another scheme', () => ({ authorization: `Basic ${token('user_x')}` })],
-    ['no sub', () => bearer(token('user_x', { sub: undefined }))],
-    ['an empty sub', () => bearer(token(''))],
-    ['a sub with NUL', () => bearer(token('a\0b'))],
-    ['a sub of 256 characters', () => bearer(token('u'.repeat(256)))],
-    ['a sub that is not a string', () => bearer(token('user_x', { sub: 7 }))],
+    ['a bearer of two dots', () => bearer('..')],
+    ['a session token with the scheme Basic', () => ({ authorization: `Basic ${token('user_x')}` })],
+    ['a token without a sub', () => bearer(token('user_x', { sub: undefined }))],
+    ['a token with an empty sub', () => bearer(token(''))],
+    ['a token with a NUL in the sub', () => bearer(token('a\0b'))],
+    ['a token with a sub of 256 characters', () => bearer(token('u'.repeat(256)))],
+    ['a token with a sub that is not a string', () => bearer(token('user_x', { sub: 7 }))],
     ['a token that expired more than 5 s ago', () => bearer(token('user_x', { exp: now() - 6 }))],
     ['a token that is not valid yet', () => bearer(token('user_x', { nbf: now() + 60 }))],
     ['a token with a time of issue in the future', () => bearer(token('user_x', { iat: now() + 60 }))],
@@ -166,9 +166,9 @@ describe('A request without a verified session', () => {
       'a token that the key of another instance signed',
       () => bearer(token('user_forged', {}, { privateKeyPem: otherKey })),
     ],
-    ['changed claims', () => bearer(tampered())],
-    ['algorithm none', () => bearer(signedBy('none'))],
-    ['the public key as an HMAC secret', () => bearer(signedBy('HS256'))],
+    ['a token whose claims were changed after it was signed', () => bearer(tampered())],
+    ['a token with the algorithm none', () => bearer(signedBy('none'))],
+    ['a token signed with the public key as an HMAC secret', () => bearer(signedBy('HS256'))],
     ['the type of an OAuth token', () => bearer(token('user_forged', {}, { header: { typ: 'at+jwt' } }))],
     ['the subject of a machine', () => bearer(token('mch_machine'))],
     ...[' x', ' Bearer ', '==', ' ='].flatMap((suffix): [string, () => Record<string, string>][] => [
@@ -259,11 +259,14 @@ describe('API paths and features of Next.js', () => {
     { 'x-middleware-prefetch': '1' },
     { 'next-action': 'x' },
     { 'x-nextjs-data': '1' },
-  ])('Headers of Next.js do not change the response to an API request: %j', async (headers) => {
-    const response = await getMe(headers);
-    expect(response).toMatchObject(unauthorized);
-    expect(response.headers.has('location')).toBe(false);
-  });
+  ])(
+    'Headers of Next.js do not change the 401 for an API request without a credential: %j',
+    async (headers) => {
+      const response = await getMe(headers);
+      expect(response).toMatchObject(unauthorized);
+      expect(response.headers.has('location')).toBe(false);
+    },
+  );
 
   test.each([
     '/users/v1/me/',
@@ -283,7 +286,7 @@ describe('API paths and features of Next.js', () => {
 });
 
 test.each(['/', '/account', '/sign-in'])(
-  'The page %s does not redirect to a URL from a query parameter',
+  'The page %s does not redirect to another site that the query parameter __clerk_redirect_url names',
   async (path) => {
     for (const target of ['https://evil.example/x', 'javascript:alert(1)', 'x']) {
       const { status, headers } = await send(
@@ -325,7 +328,7 @@ test('A request cannot make the service log a session token or a forged line', a
   expect(service.output()).not.toMatch(/clerk debug|forged/);
 });
 
-test('The guard accepts a token that expired 1 s ago, because it allows for clock skew, and a token whose issuer is the URL of a proxy', async () => {
+test('The guard accepts a token that expired 1 s ago, because clocks may differ, and a token whose issuer is the URL of a proxy', async () => {
   expect((await me(service.url, token('user_skew', { exp: now() - 1 }))).status).toBe(200);
   const iss = 'https://app.example.com/__clerk';
   expect((await me(service.url, token('user_of_proxy', { iss }))).status).toBe(200);

@@ -27,7 +27,7 @@ afterEach(async () => {
 });
 
 describe.each([ALIVE, READY])('%s', (path) => {
-  test(`${path} needs no credential, has the headers of the API and allows only GET and HEAD`, async () => {
+  test(`${path} needs no credential, has the response headers of the API, allows only GET and HEAD, and has no subpath`, async () => {
     const response = await get(path, { headers: { 'x-request-id': 'probe-1' } });
     expect(statusAndBody(response)).toEqual(ok);
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -42,7 +42,7 @@ describe.each([ALIVE, READY])('%s', (path) => {
     expect((await get(`${path}/x`)).status).toBe(404);
   });
 
-  test(`A request to ${path} has no line in the log`, async () => {
+  test(`The service does not log a request to ${path}`, async () => {
     await get(path);
     const requestId = `after${path.replaceAll('/', '-')}`;
     await get('/health/unknown', { headers: { 'x-request-id': requestId } });
@@ -67,7 +67,7 @@ describe('Readiness without the database', () => {
   const count = (message: string) => service.linesWith(`"msg":"${message}"`).length;
 
   test.each<Treatment>(['refuse', 'reset', 'black-hole'])(
-    'The service is not ready while the database fails (%s), and logs the start and the end of the failure',
+    'The service is not ready while the database fails (%s), and logs the start and the end of the failure once each',
     async (treatment) => {
       const before = { started: count('not ready'), ended: count('ready again') };
       await service.database.proxy.treat(treatment);
@@ -163,7 +163,7 @@ test('A health probe with a credential does not make the service fetch the keys 
   expect(provider.calls).toEqual([]);
 });
 
-test('After SIGTERM, /health/alive responds 200 and /health/ready responds 503', async () => {
+test('On a connection that was open before SIGTERM, /health/alive still responds 200 and /health/ready responds 503', async () => {
   const stopping = stopAfterTest(await startServiceProcess(service.environment));
   expect(statusAndBody(await send(`${stopping.url}${READY}`))).toEqual(ok);
   const row = await lockRow(service.database, 'user_blocked');

@@ -36,7 +36,7 @@ describe('Request smuggling', () => {
     ['a length with a sign', 'Content-Length: +2\r\n', '{}'],
     ['a negative length', 'Content-Length: -1\r\n', ''],
     ['a length that overflows', 'Content-Length: 18446744073709551618\r\n', '{}'],
-    ['chunked that is not the last coding', 'Transfer-Encoding: chunked, identity\r\n', '0\r\n\r\n'],
+    ['chunked before another coding', 'Transfer-Encoding: chunked, identity\r\n', '0\r\n\r\n'],
     ['an unknown coding', 'Transfer-Encoding: xchunked\r\n', '0\r\n\r\n'],
     ['white space before the colon', 'Transfer-Encoding : chunked\r\n', '0\r\n\r\n'],
     ['a vertical tab', 'Transfer-Encoding:\u000bchunked\r\n', '0\r\n\r\n'],
@@ -51,7 +51,7 @@ describe('Request smuggling', () => {
     ['chunks ended by line feeds', 'Transfer-Encoding: chunked\r\n', '2\n{}\n0\n\n'],
     ['a chunk longer than its size', 'Transfer-Encoding: chunked\r\n', '2\r\n{}X\r\n0\r\n\r\n'],
   ])(
-    'A smuggled request is not handled, and the connection is closed after one 400: %s',
+    'A request with %s gets a 400, the connection is closed, and the request that it smuggles is not handled',
     async (what, lines, content) => {
       const id = `user_smuggled ${what}`;
       const { statuses, closed } = await sendRaw(outer(lines) + content + hidden(id));
@@ -92,7 +92,7 @@ describe('Pipelined requests', () => {
     ['an unknown expectation', { Expect: 'a miracle' }, 417],
     ['no Host', { Host: 'none' }, 400],
   ])(
-    'A request with %s gets an error response in JSON that has a request id',
+    'A request with %s gets an error response with a JSON body and an X-Request-Id header',
     async (_what, headers, status) => {
       const head = requestHead(`GET ${ME} HTTP/1.1`, headers);
       const { statuses, text } = await sendRaw(head.replace('Host: none\r\n', ''));
@@ -111,15 +111,15 @@ describe('Pipelined requests', () => {
   });
 });
 
-test('The head and the body of a response arrive in one chunk', async () => {
-  // Repeated, because two separate writes can also arrive as one chunk.
+test('The client receives the head and the body of a response in one piece', async () => {
+  // The test repeats the request, because two separate writes of the service can also arrive in one piece.
   for (let times = 0; times < 20; times += 1) {
     const { statuses, pieces } = await sendRaw(requestHead(`GET ${ME} HTTP/1.1`, bearer(token)));
     expect({ statuses, pieces }).toEqual({ statuses: [200], pieces: 1 });
   }
 });
 
-test('The service works after hostile framing, and its log has no server error', async () => {
+test('After the requests with invalid framing, the service works, and its log has no response with a 5xx status', async () => {
   expect((await me(service.url, token)).status).toBe(200);
   expect(service.linesWith('"msg":"request"').length).toBeGreaterThan(5);
   expect(service.linesWith('"status":5')).toEqual([]);

@@ -99,7 +99,7 @@ describe('A delivery that was changed after it was signed', () => {
   });
 });
 
-describe('Generated bodies of register', () => {
+describe('Generated bodies for the register route', () => {
   const allowed = [200, 201, 400, 413];
   const check = async (body: unknown) => {
     const response = await register(service.url, token, body);
@@ -107,7 +107,7 @@ describe('Generated bodies of register', () => {
     return response;
   };
 
-  test('Any JSON sent to register gets a 200, 201, 400 or 413', async () => {
+  test('The register route responds 200, 201, 400 or 413 to any JSON', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
         await check(JSON.stringify(value));
@@ -116,7 +116,7 @@ describe('Generated bodies of register', () => {
     );
   });
 
-  test('Register accepts exactly the well-formed ids of 1 to 255 code points without NUL, and returns them unchanged', async () => {
+  test('The register route accepts exactly the ids that are valid Unicode, have 1 to 255 code points and contain no NUL, and returns these ids unchanged', async () => {
     const Id = fc.oneof(fc.string({ unit: 'binary', maxLength: 300, size: 'max' }), fc.jsonValue());
     await fc.assert(
       fc.asyncProperty(Id, fc.jsonValue(), async (identityProviderUserId, other) => {
@@ -132,7 +132,7 @@ describe('Generated bodies of register', () => {
     );
   });
 
-  test('Any bytes sent to register get a 200, 201, 400 or 413', async () => {
+  test('The register route responds 200, 201, 400 or 413 to any bytes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 20_000, size: 'max' }), async (bytes) => {
         await check(new Uint8Array(bytes));
@@ -148,11 +148,11 @@ describe('Generated bodies of register', () => {
     ['many keys', `{${Array.from({ length: 1500 }, (_, key) => `"k${key}":0`).join(',')}}`],
     ['a huge number', `{"identityProviderUserId":${'9'.repeat(16_000)}}`],
     ['a duplicate key', '{"identityProviderUserId":1,"identityProviderUserId":[]}'],
-  ])('Register responds 400 to a body with %s', async (_what, body) => {
+  ])('The register route responds 400 to a body with %s', async (_what, body) => {
     expect((await check(body)).status).toBe(400);
   });
 
-  test('Keys like __proto__ in a body do not change later responses', async () => {
+  test('Keys like __proto__ in the body of a registration or a webhook delivery do not change later responses', async () => {
     for (const key of ['__proto__', 'constructor', 'prototype']) {
       const poison = `{"identityProviderUserId":"user_${key}","${key}":{"isAuthenticated":1,"status":500,"userId":"x","prototype":{"userId":"x"}}}`;
       expect((await check(poison)).status).toBe(201);
@@ -344,7 +344,7 @@ describe('Generated headers', () => {
 
   test('Generated headers do not affect a request with a valid session or signature', async () => {
     const event = userCreated('user_good_announced');
-    // Signed for each request, because a signature is valid for minutes only.
+    // Signs the event again for each request, because a signature is valid only for a few minutes.
     const valid = () => ({
       [ME]: { method: 'GET', headers: bearer(token), expected: '"identityProviderUserId":"user_caller"' },
       [REGISTER]: {
@@ -398,16 +398,16 @@ describe('Generated headers', () => {
   });
 });
 
-test('The service works after the hostile requests of this file, and its log contains no 5xx', async () => {
+test('After the requests of the tests above, the service still works, and its log contains no 5xx', async () => {
   expect((await me(service.url, token)).status).toBe(200);
   expect(service.linesWith('"msg":"request"').length).toBeGreaterThan(500);
   expect(service.linesWith('"status":5')).toEqual([]);
 });
 
-/** Any number. The same seed generates the same requests. */
+/** Seed of the generated requests. The same seed generates the same requests. Any other number would do. */
 const SEED = 20_261_121;
 
-test('Hostile requests cause no 5xx, log no client input, leave no connection open and register no user', async () => {
+test('Hostile requests get no 5xx, leave no connection open, register no user, and do not make the service log client input', async () => {
   // As in production, CLERK_FAPI_URL is not set, so the service does not proxy requests to the Clerk emulator.
   const production = stopAfterTest(await startTestService({ environment: { CLERK_FAPI_URL: '' } }));
   expect(await attack(production, hostileRequests(1_000, SEED))).toEqual([]);

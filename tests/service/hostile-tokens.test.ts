@@ -19,7 +19,7 @@ const attacker = stopAfterAll(
 );
 const clock = stopAfterAll(adjustableClock());
 const service = stopAfterAll(await startTestService());
-/** A process that fetches the keys of the identity provider, because IDP_JWT_KEY is empty. */
+/** A process of the service that fetches the keys of the identity provider, because IDP_JWT_KEY is empty. */
 const fetchingKeys = stopAfterAll(
   await startServiceProcess({ ...service.environment, ...clock.environment, IDP_JWT_KEY: '' }),
 );
@@ -33,7 +33,7 @@ describe('Keys of session tokens', () => {
     tokenFor(service.idp, 'user_confused', claims, { header, ...(privateKeyPem ? { privateKeyPem } : {}) });
   const ourKid = () => service.idp.signingKey.kid;
 
-  test('A token that the key of the provider signed is accepted, whether the service fetches the key or reads it from a variable', async () => {
+  test('A token that the key of the provider signed is accepted, whether the service fetches the key or reads it from IDP_JWT_KEY', async () => {
     for (const url of [service.url, fetchingKeys.url]) {
       expect((await me(url, signed({ kid: ourKid() }))).status).toBe(200);
     }
@@ -70,7 +70,7 @@ describe('Keys of session tokens', () => {
       {},
     ],
     ['A token of a custom JWT template', { email: 'user@example.com', sts: undefined, v: undefined }, {}],
-    ['A token whose header has the category of a session token', {}, { cat: 'cl_B7d4PD111AAA' }],
+    ['A token whose header contains the category (cat) of session tokens', {}, { cat: 'cl_B7d4PD111AAA' }],
   ])('%s that the provider signed', (what, claims, header) => {
     test.each<[string, unknown]>([
       ['no sid', undefined],

@@ -4,7 +4,7 @@ import { me, type ParsedResponse, tokenFor } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-/** Responses of the Backend API instead of keys: description, status, content type and body. */
+/** Responses that the Backend API sends instead of its signing keys: description, status, content type and body. */
 const RESPONSES = [
   ['an error', 500, 'application/json', '{"errors":[]}'],
   ['an HTML page', 200, 'text/html', '<html></html>'],
@@ -12,7 +12,7 @@ const RESPONSES = [
   ['an empty list', 200, 'application/json', '{"keys":[]}'],
 ] as const;
 
-// Runs the cases in parallel, because the SDK retries several times before it fails.
+// The cases run in parallel, because they are slow: the SDK retries the request for the keys several times.
 const cases = await Promise.all(
   RESPONSES.map(async ([what, status, type, body]) => {
     const backendApi = stopAfterAll(
@@ -29,7 +29,7 @@ const cases = await Promise.all(
 );
 
 test.each(cases)(
-  'Requests get a 401, and the service logs one warning, if the identity provider returns $what instead of its keys',
+  'Each of two requests gets a 401, and the service logs one warning, if the identity provider returns $what instead of its keys',
   async ({ service, responses }) => {
     expect(responses).toHaveLength(2);
     for (const response of responses) {

@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
-import { runCommand } from '../harness/commands';
+import { runCommand, startCommand } from '../harness/commands';
 import { bearer, cookie, deliver, me, now, register, send, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { runCommandInProcess } from '../vitest/run-command-in-process';
@@ -61,7 +62,7 @@ test('The show command finds a user by the internal or the provider id and print
   expect(byProviderId.stdout).toBe(byInternalId.stdout);
 });
 
-test('The show command reports an unknown user, and a cached id that has no row', async () => {
+test('For an unknown user with a cached id, the show command reports that there is no row and that the cache contains another id', async () => {
   await service.kv.engine.call('SET', key('user_nobody'), '019a0000-0000-7000-8000-000000000000');
   const { exit, stdout } = await show('user_nobody');
   expect(exit).toBe(1);
@@ -89,7 +90,7 @@ test('The forget command deletes the row and the cached id of a user, and warns 
   expect(await visit(user.id)).not.toBe(userId);
 });
 
-test('A request that reads the row of a user before its deletion leaves no cached id', async () => {
+test('If a request reads the row of a user before the row is deleted, the deletion still leaves no cached id of the user', async () => {
   const id = 'user_in_a_race';
   const { pid, url } = soleProcess();
   const userId = await visit(id);
@@ -140,7 +141,7 @@ async function queriesHaveEnded(): Promise<boolean> {
   return rows.length === 0;
 }
 
-test('A user that sends a request during the deletion gets a new internal id, and the deletion reports `relinked`', async () => {
+test('A user that sends a newer session token during the deletion gets a new internal id, and the deletion reports `relinked`', async () => {
   const id = 'user_who_comes_back';
   const userId = await visit(id);
   let next = '';
@@ -211,7 +212,7 @@ test('The forget command rejects an id that is the internal id of one user and t
   expect(await database.rowsOf(userId)).toHaveLength(1);
 });
 
-test('An older token, the register route or an event does not link a forgotten user before the remember command runs', async () => {
+test('After the deletion of a user, an older session token, the register route and a webhook event do not link the user until the remember command runs', async () => {
   const id = 'user_to_stay_forgotten';
   const before = tokenFor(idp, id, { iat: now() - 30 });
   const caller = tokenFor(idp, 'user_calling');
@@ -241,7 +242,7 @@ test('An older token, the register route or an event does not link a forgotten u
   expect(await database.rowsOf(id)).toHaveLength(1);
 });
 
-test('The export command prints the same data of a user for the internal id and for the provider id', async () => {
+test('The export command prints the same data of a user for the internal and the provider id, and `forgottenUntil` after the deletion', async () => {
   const { id } = signUp('exported');
   const userId = await visit(id);
   await database.pool.query('INSERT INTO webhook_subjects (id, applied_time) VALUES ($1, 1000), ($2, 1)', [
@@ -252,8 +253,10 @@ test('The export command prints the same data of a user for the internal id and 
   expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
   expect(JSON.parse(stdout)).toEqual({
     link: { userId, identityProviderUserId: id },
+    previousIds: [],
     cachedUserId: userId,
     forgottenUntil: null,
+    deletionDueAt: null,
     webhookSubjects: [{ id, appliedTime: '1970-01-01T00:00:01.000Z', receivedAt: expect.any(String) }],
     ownTables: {},
   });
@@ -272,9 +275,117 @@ test('The export command prints the same data of a user for the internal id and 
 test('The export of a user contains the rows that the passed function returns from tables of the application', async () => {
   const { exportUser } = await import('#lib/users/export');
   const userId = await visit('user_with_tables');
-  const user = { userId, identityProviderUserId: 'user_with_tables' };
+  const user = { userId, identityProviderUserId: 'user_with_tables', previousIds: [] };
   expect(await exportUser(user, async (given) => ({ notes: [given] }))).toMatchObject({
-    link: user,
+    link: { userId, identityProviderUserId: 'user_with_tables' },
     ownTables: { notes: [user] },
   });
+});
+
+/** Stores the pending deletion of a user, as events/forget-deleted-user.ts does. */
+const scheduleDeletion = (id: string, due = `now() - interval '1 minute'`) =>
+  database.pool.query(`INSERT INTO pending_deletions VALUES ($1, ${due})`, [id]);
+const pendingDeletions = async () =>
+  (await database.pool.query('SELECT identity_provider_user_id AS id FROM pending_deletions')).rows.map(
+    ({ id }) => id,
+  );
+
+test('The forget command with --due forgets the due users except those that the provider still has, and prints a receipt for each due user', async () => {
+  const [gone, restored] = [signUp('due'), signUp('restored')];
+  const [goneId, restoredId] = [await visit(gone.id), await visit(restored.id)];
+  idp.deleteUser(gone.id);
+  for (const { id } of [gone, restored]) await scheduleDeletion(id);
+  await scheduleDeletion('user_not_due', `now() + interval '1 hour'`);
+  const { exit, stdout, stderr } = await command('forget', '--due');
+  expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
+  const lines = stdout.trimEnd().split('\n');
+  // The order depends on the random ids of the provider.
+  expect(lines).toContainEqual(
+    expect.stringMatching(new RegExp(`^20\\S+Z [0-9a-f]{16} \\(${goneId}\\) forgotten$`)),
+  );
+  expect(lines).toContainEqual(
+    expect.stringMatching(new RegExp(`^20\\S+Z [0-9a-f]{16} \\(${restoredId}\\) kept, because`)),
+  );
+  expect(lines.at(-1)).toBe('2 due, 1 forgotten, 1 kept, 0 pending');
+  for (const { id } of [gone, restored]) expect(stdout).not.toContain(id);
+  expect([await database.rowsOf(gone.id), await cached(gone.id)]).toEqual([[], null]);
+  expect(await database.rowsOf(restored.id)).toHaveLength(1);
+  expect(await pendingDeletions()).toEqual(['user_not_due']);
+  expect(await forget('--due')).toMatchObject({
+    exit: 0,
+    stdout: '0 due, 0 forgotten, 0 kept, 0 pending\n',
+  });
+});
+
+test('If a forget command with --due is killed after it has deleted a row, the next such command completes the deletion', async () => {
+  const id = 'user_of_a_killed_run';
+  await visit(id);
+  await scheduleDeletion(id);
+  const killed = startCommand('users/forget', ['--due'], environment);
+  await expect.poll(() => database.rowsOf(id)).toEqual([]);
+  killed.child.kill('SIGKILL');
+  expect(await killed.ended).toMatchObject({ exit: 'SIGKILL', stdout: '' });
+  expect(await pendingDeletions()).toContain(id);
+  expect(await command('forget', '--due')).toMatchObject({
+    exit: 0,
+    stdout: expect.stringMatching(/ \(not linked\) forgotten\n1 due, 1 forgotten, /),
+  });
+  expect(await pendingDeletions()).not.toContain(id);
+});
+
+test('The forget command with --due reports a user that another table refers to as pending, and rejects an id as an argument', async () => {
+  const userId = await visit('user_due_with_orders');
+  await scheduleDeletion('user_due_with_orders');
+  await database.pool.query(`CREATE TABLE orders_kept (user_id UUID NOT NULL REFERENCES users (id));
+    INSERT INTO orders_kept VALUES ('${userId}')`);
+  expect(await forget('--due')).toMatchObject({
+    exit: 1,
+    stdout: expect.stringMatching(
+      new RegExp(
+        ` \\(${userId}\\) pending, because a foreign key .*\n1 due, 0 forgotten, 0 kept, 1 pending\n$`,
+      ),
+    ),
+  });
+  await database.pool.query('DROP TABLE orders_kept');
+  expect(await forget('--due', userId)).toMatchObject({
+    exit: 2,
+    stderr: expect.stringContaining('Pass an id or --due, not both.'),
+  });
+  expect(await database.rowsOf('user_due_with_orders')).toHaveLength(1);
+});
+
+test('The show and export commands print a pending deletion, and the remember command and a forget command with the id of the user remove it', async () => {
+  const id = 'user_with_a_pending_deletion';
+  await visit(id);
+  await scheduleDeletion(id, `'2099-01-01T00:00Z'`);
+  expect((await show(id)).stdout).toMatch(/\ndeletion +due at 2099-01-01T00:00:00.000Z\n/);
+  const { stdout } = await command('export', '--user', id);
+  expect(JSON.parse(stdout)).toMatchObject({ deletionDueAt: '2099-01-01T00:00:00.000Z' });
+  expect(await command('remember', id)).toMatchObject({
+    exit: 0,
+    stdout: 'The pending deletion of this user is cancelled.\n',
+  });
+  expect(await pendingDeletions()).not.toContain(id);
+  await scheduleDeletion(id);
+  expect(await command('forget', id, '--yes')).toMatchObject({ exit: 0 });
+  expect(await pendingDeletions()).not.toContain(id);
+});
+
+test('The steps of docs/users.md forget a user, and a replayed event does not link the user again', async () => {
+  const [, section = ''] = readFileSync('docs/users.md', 'utf8').split('\n## Forget a user\n');
+  const steps = [...(section.split('\n## ')[0] ?? '').matchAll(/^(\d)\. (.*)/gm)].map(([, , step]) => step);
+  expect(steps).toEqual([
+    expect.stringContaining('Delete the user at the identity provider'),
+    expect.stringContaining('Wait until the session tokens have expired'),
+    expect.stringContaining('Run `npm run users:forget -- <either id>`'),
+  ]);
+  const user = signUp('leaving');
+  const userId = await visit(user.id);
+  const token = tokenFor(idp, user.id, { iat: now() - 100, exp: now() - 40 });
+  idp.deleteUser(user.id);
+  const { exit, stdout } = await forget(userId, '--yes');
+  expect({ exit, stdout }).toEqual({ exit: 0, stdout: expect.not.stringContaining('still has this user') });
+  expect(await deliver(service.url, userCreated(user.id))).toMatchObject({ status: 200 });
+  expect((await me(service.url, token)).status).toBe(401);
+  expect([await database.rowsOf(user.id), await cached(user.id)]).toEqual([[], null]);
 });

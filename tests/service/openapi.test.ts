@@ -30,7 +30,7 @@ async function sendRaw(bytes: string): Promise<Received> {
   return { status: response.status, headers: response.headers, body: JSON.parse(response.text) };
 }
 
-/** Functions that send a request that is rejected before routing. A key is the name of the example of the response. */
+/** Each function sends a request that the service rejects before routing. The key is the name of the expected example. */
 const rejections: Record<string, (line: string) => Promise<Received>> = {
   badRequest: (line) => sendRaw(`${line}\r\nConnection: close\r\n\r\n`),
   requestTimeout: (line) => sendRaw(`${line}\r\nHost: localhost\r\nX-Never-`),
@@ -43,7 +43,7 @@ async function withoutDatabase(sendRequest: () => Promise<Received>): Promise<Re
   return sendRequest().finally(() => proxy.treat('forward'));
 }
 
-/** Registers with the token of a caller whose id is cached, so that only the registration itself needs the database. */
+/** Registers with the token of `user_caller`. Once the id of `user_caller` is cached, only the new row needs the database. */
 const submit = (body: unknown) => register(service.url, token('user_caller'), body);
 const submitId = (id: unknown) => submit({ identityProviderUserId: id });
 const get = (path: string) => send(`${service.url}${path}`);
@@ -61,7 +61,7 @@ async function insertExampleUser(): Promise<void> {
   ]);
 }
 
-/** Waits until the readiness response contains `expected`, because the service caches that response for a second. */
+/** Waits until the readiness response contains `expected`. The service caches the readiness response for 1 s. */
 async function health(expected: string, status: number): Promise<Received> {
   await expect.poll(async () => JSON.stringify((await get('/health/ready')).body)).toContain(expected);
   const response = await get('/health/ready');
@@ -153,7 +153,7 @@ test.each(examples.map((example) => [example.key, example] as const))(
   'The response equals its documented example: %s',
   async (key, { expected, reject }) => {
     const response = await (timeouts.get(key) ?? (provocations[key] ?? reject)?.());
-    if (!response) throw new Error('No test provokes this example: add one to `provocations`');
+    if (!response) throw new Error('No test provokes this example: add a function to `provocations`');
     expect({ status: response.status, body: response.body }).toEqual(expected);
   },
 );
@@ -170,7 +170,7 @@ test('The webhook acknowledges the documented example of an event other than use
   });
 });
 
-test('The OpenAPI document has the same responses for the webhook user.created as for the path that receives it', () => {
+test('The OpenAPI document has the same responses for the webhook user.created and for the path that receives this webhook', () => {
   expect(document.webhooks['user.created'].post.responses).toEqual(document.paths[HOOK].post.responses);
 });
 

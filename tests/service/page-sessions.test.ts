@@ -5,7 +5,10 @@ import { cookie, ME, now, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-/** The authorized party of the service. The claim `azp` of a session token names the frontend that requested the token. */
+/**
+ * The only authorized party: the frontend whose tokens the service accepts. The claim `azp` of a session token names the
+ * frontend that requested the token.
+ */
 const FRONTEND = 'https://app.example.com';
 
 /** Requests a page as a browser does when it navigates. */
@@ -23,13 +26,13 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
   const token = (claims: object = {}) =>
     tokenFor(service.idp, 'user_of_a_page', { azp: FRONTEND, ...claims });
   /**
-   * Cookies of an expired session. The SDK renews such a session with a handshake: it redirects the browser to the identity
+   * Cookies with an expired session token. The SDK gets a new token with a handshake: it redirects the browser to the identity
    * provider, which redirects back with a nonce. The SDK then exchanges the nonce for new cookies at the Backend API.
    */
   const expired = () => cookie(token({ iat: now() - 3600, nbf: now() - 3610, exp: now() - 3000 }));
   const SIGN_IN = /\/sign-in\?redirect_url=%2Faccount$/;
 
-  test('A page accepts a token of an authorized party and a token without azp, but not a token of another party', async () => {
+  test('A page accepts a token of an authorized party and a token without azp, and rejects a token of any other party', async () => {
     for (const azp of [FRONTEND, undefined]) {
       expect((await visit(`${service.url}/account`, cookie(token({ azp })))).status, azp).toBe(200);
     }
@@ -42,7 +45,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     }
   });
 
-  test('The sign-in page redirects a visitor with a session to the page that required it, and to no other site', async () => {
+  test('The sign-in page redirects to `redirect_url` only if the visitor has a session and `redirect_url` is an absolute path of the service', async () => {
     const signIn = (target: string) => `${service.url}/sign-in?redirect_url=${encodeURIComponent(target)}`;
     const back = await visit(signIn('/account?tab=1'), cookie(token()));
     expect([back.status, back.headers.get('location')]).toEqual([307, '/account?tab=1']);
@@ -65,7 +68,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     expect(status).toBe(401);
   });
 
-  test('If the handshake nonce is unknown, the service treats the user as signed out and does not start another handshake', async () => {
+  test('A page treats a visitor with an expired session token and an unknown handshake nonce as signed out, and starts no other handshake', async () => {
     const page = await visit(`${service.url}/?__clerk_handshake_nonce=nonce_unknown`, expired());
     expect({ status: page.status, location: page.headers.get('location') }).toEqual({
       status: 200,
@@ -78,7 +81,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     expect(headers.get('location')).toMatch(SIGN_IN);
   });
 
-  test('An unknown handshake nonce does not end a valid session', async () => {
+  test('An unknown handshake nonce has no effect if the session token is valid', async () => {
     const { cookie: cookies } = cookie(token());
     for (const [query, header] of [
       ['?__clerk_handshake_nonce=nonce_unknown', cookies],
@@ -89,7 +92,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     }
   });
 
-  test('A handshake nonce does not sign the user in if the session token of the handshake belongs to another party', async () => {
+  test('A handshake nonce does not sign the user in if the session token of the handshake belongs to a party that is not authorized', async () => {
     const foreign = token({ azp: 'https://blog.example.com' });
     backendApi.handler = (_request, response) => {
       const directives = [`__session=${foreign}; Path=/`, '__client_uat=1; Path=/'];
@@ -103,7 +106,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
   });
 
   test.each(['does not respond', 'closes the connection', 'responds with status 500'])(
-    'The service treats the user of a handshake nonce as signed out if the Backend API %s',
+    'If the Backend API %s, a page treats a visitor with a handshake nonce and an expired session token as signed out',
     async (failure) => {
       let isClosed = false;
       backendApi.handler = (request, response) => {

@@ -39,13 +39,13 @@ async function start(environment: Record<string, string> = {}): Promise<ServiceP
 const caller = () => tokenFor(service.idp, 'user_caller');
 const hook = (url: string) => `${url}${HOOK}`;
 
-test('After SIGKILL under load, every user whose registration got a 2xx exists, and redelivery registers the user of each event', async () => {
+test('After SIGKILL under load, every user exists whose registration or webhook delivery got a 2xx, and redelivery registers the users of all events', async () => {
   const victim = await start();
   const { webhooks, store } = service.idp;
   webhooks.setEndpoint({ url: hook(victim.url), secrets: webhooks.endpoint?.secrets ?? [] });
   await me(victim.url, caller());
 
-  // Row locks keep two requests of the burst in flight until the kill.
+  // Row locks keep one registration and one webhook delivery in flight until the kill.
   const lockedIds = { registered: 'user_killed_registered_0', announced: 'user_killed_announced_0' };
   const rows = await Promise.all(Object.values(lockedIds).map((id) => lockRow(service.database, id)));
   const announced = Array.from({ length: BURST }, (_, index) => `user_killed_announced_${index}`);
@@ -240,7 +240,7 @@ test('A process that crashes after SIGTERM exits with the code of the crash', as
   await row.release();
 });
 
-test('A request that ends shortly before the shutdown deadline of 9 s gets its response', async () => {
+test('A request that arrives after SIGTERM and ends shortly before the shutdown deadline of 9 s gets its response', async () => {
   const stopping = await start();
   const client = await connected(stopping.url);
   const body = userCreated('user_late_response');
@@ -255,7 +255,7 @@ test('A request that ends shortly before the shutdown deadline of 9 s gets its r
   expect(await exitInTime(stopping)).toBe(0);
 });
 
-test('The service exits with 0 in time after SIGTERM despite an endless body and a blocked query', async () => {
+test('The service exits with 0 in time after SIGTERM despite an incomplete request body and a blocked query', async () => {
   const stopping = await start();
   const row = await lockRow(service.database, 'user_never');
   const blocked = deliver(stopping.url, userCreated('user_never'));
@@ -271,7 +271,7 @@ test('The service exits with 0 in time after SIGTERM despite an endless body and
   });
   await expect.poll(() => received, { message: 'the request is in flight' }).toMatch(/^HTTP\/1.1 100 /);
   process.kill(stopping.pid, 'SIGTERM');
-  // The service exits after 9 s, a second before this request would get its 408.
+  // The service exits after 9 s. The request with the incomplete body would get its 408 a second later.
   expect(await exitInTime(stopping)).toBe(0);
   expect(received, 'the service did not wait for the body').not.toContain('408');
   expect(await blocked.then(({ status }) => status)).toBe(500);

@@ -12,7 +12,7 @@ describe.each(['test', 'live'] as const)('A production service with %s keys', as
   const environment = {
     CLERK_FAPI_URL: '',
     CLERK_API_URL: backendApi.url,
-    // A variable of the local stack that was left set. It must have no effect.
+    // Only the local stack needs this variable. An operator may have set it by mistake. It must have no effect.
     IDP_CONSOLE_URL: 'http://127.0.0.1:3900',
   };
   const service = stopAfterAll(await startTestService({ keys, environment }));
@@ -35,7 +35,7 @@ describe.each(['test', 'live'] as const)('A production service with %s keys', as
     ['?__clerk_handshake_nonce=x', {}],
     ['', { cookie: '__refresh_x=y; __session=z' }],
   ])(
-    'A request to the path of the Frontend API proxy gets a 404 without SDK headers or a redirect: %s %j',
+    'A request to the path of the Frontend API proxy gets a 404 without SDK headers, and causes no redirect or Backend API call: %s %j',
     async (query, headers) => {
       const { status, headers: received } = await send(`${service.url}/__clerk/x${query}`, {
         headers: { accept: 'text/html', 'sec-fetch-dest': 'document', ...headers },

@@ -14,13 +14,14 @@ const fetchingKeys = stopAfterAll(await startServiceProcess({ ...service.environ
 const foreignKey = foreignKeys().privateKey;
 const token = (claims: Record<string, unknown> = {}, signing: Signing = {}) =>
   tokenFor(service.idp, 'user_of_a_reason', { azp: FRONTEND, ...claims }, signing);
-/** Returns the cookies of a session without the named one. */
+/** Returns the cookies of a session without the cookie `name`. */
 const cookiesWithout = (name: string) => {
   const complete = cookie(token()).cookie;
   return { cookie: complete.replace(new RegExp(`${name}=[^;]*(?:; )?`), '') };
 };
 
-// An operator has deleted this user with the forget command. Only a session token that is issued later links the user again.
+// A forgotten user is one that an operator has deleted with `npm run users:forget`. A session token that was issued before the
+// deletion does not link the user again. This row has a deletion time in one hour, so that every token of this file is earlier.
 const FORGOTTEN = 'user_who_is_forgotten';
 await service.database.pool.query(
   `INSERT INTO forgotten_users VALUES (forgotten_user_hash($1), now() + interval '1 hour', now() + interval '1 day')`,
@@ -83,7 +84,7 @@ const cases: [reason: string, description: string, Credential][] = [
 ];
 
 let requests = 0;
-/** Sends a request. Returns its response and its line in the log. */
+/** Sends a request. Returns the response, and the log line of the request. */
 async function sendRejected(url: string, output: () => string, headers: Record<string, string>) {
   requests += 1;
   const requestId = `reason-${requests}`;
@@ -107,11 +108,11 @@ const processes = [
   { keys: 'fetched from the provider', at: fetchingKeys },
 ];
 
-describe.each(processes)('Reasons with keys that are $keys', ({ at }) => {
+describe.each(processes)('Logged reasons of a 401 if the verification keys are $keys', ({ at }) => {
   test.each(cases)(
     'The log contains the reason %s for a request with this credential: %s',
     async (reason, _what, credential) => {
-      // Sent twice, because the reason must not change after the first request of a process.
+      // Sends the request twice, because the reason must not change after the first request to a process.
       for (const _time of [1, 2]) {
         const { line } = await sendRejected(at.url, at.output, credential());
         expect(line).toEqual({

@@ -48,7 +48,7 @@ describe('POST /auth/v1/register', () => {
     }
   });
 
-  test('The service keeps a valid request id from the caller and replaces an invalid one', async () => {
+  test('The service returns and logs a valid request id from the caller, even for a percent-encoded path, and replaces an invalid request id', async () => {
     const withId = (id: string) =>
       send(`${service.url}/auth/v1/register`, { method: 'POST', headers: { 'x-request-id': id } });
     expect((await withId('trace-1.a:b_C')).headers.get('x-request-id')).toBe('trace-1.a:b_C');
@@ -64,14 +64,14 @@ describe('POST /auth/v1/register', () => {
   });
 
   test.each([
-    ['white space around it', ' user '],
+    ['white space at both ends', ' user '],
     ['upper case', 'USER_new'],
     ['characters outside ASCII', 'usér_😀_用户'],
     ['255 characters', 'u'.repeat(255)],
     ['255 characters of two UTF-16 units each', '😀'.repeat(255)],
-    ['SQL', `'; DROP TABLE users; --`],
+    ['an SQL statement in it', `'; DROP TABLE users; --`],
     ['the name of a property of all objects', '__proto__'],
-  ])('Register stores an id unchanged: %s', async (_what, identityProviderUserId) => {
+  ])('Register stores an id with %s unchanged', async (_what, identityProviderUserId) => {
     const { status, body } = await submit({ identityProviderUserId });
     expect(status).toBe(201);
     expect(body).toMatchObject({ identityProviderUserId });
@@ -97,25 +97,25 @@ describe('POST /auth/v1/register', () => {
       '{"__proto__":{"identityProviderUserId":"x"}}',
       'identityProviderUserId must be a string',
     ],
-    ['a number', '{"identityProviderUserId":1}', 'identityProviderUserId must be a string'],
+    ['a number as id', '{"identityProviderUserId":1}', 'identityProviderUserId must be a string'],
     ['null as id', '{"identityProviderUserId":null}', 'identityProviderUserId must be a string'],
     ['an empty id', '{"identityProviderUserId":""}', 'identityProviderUserId must not be empty'],
     [
-      '256 characters',
+      'an id of 256 characters',
       JSON.stringify({ identityProviderUserId: 'u'.repeat(256) }),
       'identityProviderUserId must have at most 255 characters',
     ],
     [
-      'a NUL',
+      'an id with a NUL',
       String.raw`{"identityProviderUserId":"a\u0000b"}`,
       'identityProviderUserId must be well-formed Unicode without NUL',
     ],
     [
-      'half a surrogate pair',
+      'an id with half a surrogate pair',
       String.raw`{"identityProviderUserId":"a\ud800"}`,
       'identityProviderUserId must be well-formed Unicode without NUL',
     ],
-  ])('Register responds 400 with a description of the error: %s', async (_what, body, message) => {
+  ])('Register responds 400 to an invalid body and describes the error: %s', async (_what, body, message) => {
     expect(await submit(body)).toMatchObject({ status: 400, body: { message } });
   });
 
@@ -131,7 +131,7 @@ describe('POST /auth/v1/register', () => {
     });
   });
 
-  test('Register limits the size of a body without Content-Length', async () => {
+  test('Register responds 413 to a body of 40 KiB without Content-Length', async () => {
     const stream = new ReadableStream({
       start(controller) {
         for (let sent = 0; sent < 40; sent += 1) controller.enqueue(new Uint8Array(1024).fill(32));

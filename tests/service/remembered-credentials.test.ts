@@ -6,17 +6,17 @@ import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 // A process of the service caches verified session tokens and cookies. These tests use the real SDK. They check that a cache
-// entry is used only for its own credential and expires with it.
+// entry is used only for the credential that was verified, and only until this credential expires.
 const clock = stopAfterAll(adjustableClock());
 const service = stopAfterAll(await startTestService({ environment: clock.environment }));
 
-/** Sends a request. Returns the identity-provider id of its user, or the status if the request is rejected. */
+/** Sends a request. Returns the identity-provider id in the response, or the status if the request is rejected. */
 const userOf = async (headers: Record<string, string>, url = service.url) => {
   const { status, body } = await send(`${url}/users/v1/me`, { headers });
   return status === 200 ? Object(body).identityProviderUserId : status;
 };
 
-test('Alternating requests by bearer and by cookie are each attributed to their own user', async () => {
+test('If requests alternate between two users and between bearer token and cookie, each request is attributed to the user of its token', async () => {
   const kinds = ['one', 'other'].flatMap((name) => {
     const token = tokenFor(service.idp, `user_${name}`);
     return [
@@ -29,7 +29,7 @@ test('Alternating requests by bearer and by cookie are each attributed to their 
   }
 });
 
-test('Concurrent requests are each attributed to their own user', async () => {
+test('Concurrent requests of 20 users are each attributed to the user of their token', async () => {
   const tokens = Array.from({ length: 20 }, (_, index) => tokenFor(service.idp, `user_at_once_${index}`));
   const indexes = Array.from({ length: 200 }, (_, index) => index % tokens.length);
   const users = await Promise.all(indexes.map((index) => userOf(bearer(tokens[index] ?? ''))));
@@ -48,14 +48,17 @@ test('A bearer token takes precedence over a cookie, even if the bearer token is
 test.each([
   ['an OAuth token', 'user_oauth', { typ: 'at+jwt' }],
   ['a machine token', 'mch_machine', {}],
-])('A request with %s gets a 401 each time, by bearer and by cookie', async (_what, sub, header) => {
-  const token = tokenFor(service.idp, sub, {}, { header });
-  for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
-    expect(await userOf(headers)).toBe(401);
-  }
-});
+])(
+  'A request with %s as bearer token or cookie gets a 401, also if the request is repeated',
+  async (_what, sub, header) => {
+    const token = tokenFor(service.idp, sub, {}, { header });
+    for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
+      expect(await userOf(headers)).toBe(401);
+    }
+  },
+);
 
-test('Forged headers of the SDK do not change the user of a cached token', async () => {
+test('Forged SDK headers do not change the user of a request with a cached token, and do not authenticate a request without a token', async () => {
   const [own, others] = ['user_own', 'user_others'].map((user) => tokenFor(service.idp, user));
   const forged = {
     'x-clerk-auth-status': 'signed-in',
@@ -71,10 +74,10 @@ test('Forged headers of the SDK do not change the user of a cached token', async
   }
 });
 
-test('A cached token gets a 401 once it has expired by more than the clock skew of 5 s', async () => {
+test('A cached token gets a 401 once it has been expired for longer than the allowed clock skew of 5 s', async () => {
   const token = tokenFor(service.idp, 'user_expires', { exp: Math.floor(clock.now() / 1000) + 10 });
   for (const headers of [bearer(token), cookie(token)]) expect(await userOf(headers)).toBe('user_expires');
-  // 10 s until the token expires, 5 s of clock skew and one more second.
+  // 10 s until the token expires, 5 s of allowed clock skew and 1 s more.
   clock.freeze(clock.now() + 16_000);
   try {
     for (const headers of [bearer(token), cookie(token)]) expect(await userOf(headers)).toBe(401);
@@ -83,7 +86,7 @@ test('A cached token gets a 401 once it has expired by more than the clock skew 
   }
 });
 
-test('A process that is started with another IDP_JWT_KEY rejects tokens that the previous key signed', async () => {
+test('After a change of IDP_JWT_KEY, a new process rejects a token that the previous IDP_JWT_KEY verifies', async () => {
   const token = tokenFor(service.idp, 'user_rotated');
   expect(await userOf(bearer(token))).toBe('user_rotated');
   const { publicKey } = foreignKeys();

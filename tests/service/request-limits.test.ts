@@ -25,7 +25,7 @@ test.each([
   '/docs',
   '/unknown',
   '/_next/static/x',
-])('A request with more than 100 query parameters to %s gets a 400', async (path) => {
+])('A request to %s with more than 100 query parameters gets a 400', async (path) => {
   const statusesWith = async (count: number) =>
     (await sendRaw(requestHead(`GET ${path}?${'a&'.repeat(count)} HTTP/1.1`))).statuses;
   expect(await statusesWith(101)).toEqual([400]);
@@ -34,7 +34,7 @@ test.each([
 });
 
 test.each(['/', '/docs', '/unknown'])(
-  'A request with more than 100 headers to the page %s gets a 431',
+  'A request to the page %s with more than 100 headers gets a 431',
   async (path) => {
     const statusesWith = async (count: number) => {
       const names = Array.from({ length: count - 2 }, (_, index) => [`x-${index}`, '']);
@@ -86,11 +86,14 @@ describe('The number of chunks of a body is limited', () => {
     [HOOK, {}],
     [ME, {}],
     ['/auth/unknown', {}],
-  ])('A body in 100,000 one-byte chunks to %s gets a 400 and a closed connection', async (path, headers) => {
-    const head = requestHead(`POST ${path} HTTP/1.1`, { ...CHUNKED, ...headers });
-    const { statuses, closed } = await sendRaw(head + oneByteChunks(100_000));
-    expect({ statuses, closed }).toEqual({ statuses: [400], closed: true });
-  });
+  ])(
+    'A request to %s with a body of 100,000 one-byte chunks gets a 400, and the server closes the connection',
+    async (path, headers) => {
+      const head = requestHead(`POST ${path} HTTP/1.1`, { ...CHUNKED, ...headers });
+      const { statuses, closed } = await sendRaw(head + oneByteChunks(100_000));
+      expect({ statuses, closed }).toEqual({ statuses: [400], closed: true });
+    },
+  );
 
   test('Register accepts a body of about 500 one-byte chunks', async () => {
     const body = JSON.stringify({
@@ -102,7 +105,7 @@ describe('The number of chunks of a body is limited', () => {
     expect((await sendRaw(`${head}${chunks}0\r\n\r\n`)).statuses).toEqual([201]);
   });
 
-  test('A webhook body in 1,023 chunks of 1 KiB is not rejected because of the number of its chunks', async () => {
+  test('The webhook reads an unsigned body of 1,023 chunks of 1 KiB and rejects only the missing signature', async () => {
     // The size of a chunk is hexadecimal.
     const chunk = `400\r\n${'x'.repeat(1_024)}\r\n`;
     const head = requestHead(`POST ${HOOK} HTTP/1.1`, CHUNKED);

@@ -9,7 +9,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 
-/** Private values in the requests below and in the database. The output must not contain them, except `path` a few times. */
+/** Private values in the requests and the database URL. The output may contain only `path`, and only a few times. */
 const MARKS = {
   email: `${mark('ada')}@example.com`,
   firstName: mark('Ada'),
@@ -24,7 +24,7 @@ const MARKS = {
   databasePassword: mark('password'),
 } as const;
 
-/** Message id of the valid webhook deliveries. Operators search for it in the log of the service and in that of the sender. */
+/** Message id of the valid webhook deliveries. Operators search for this id in the logs of the service and of the sender. */
 const MESSAGE_ID = 'msg_of_the_valid_delivery';
 
 /** Responses to the hostile traffic, with their headers. */
@@ -99,7 +99,7 @@ async function hostileTraffic(): Promise<void> {
   received.push(...broken.map(({ text }) => text));
 }
 
-describe('After hostile traffic with and without cache and database', () => {
+describe('After hostile traffic, with the cache and the database available and unavailable', () => {
   test('The output of the service after hostile traffic contains no secret, token, email address, body or user id', () => {
     const secrets = {
       ...MARKS,
@@ -121,7 +121,7 @@ describe('After hostile traffic with and without cache and database', () => {
   });
 
   test('The responses to hostile traffic contain no secret, token, email address, body or implementation detail', () => {
-    // A response contains the caller's own id, and Next.js repeats the path and query of a request.
+    // A response may contain the caller's own id, and Next.js includes the path and query of the request in its pages.
     const { identityProviderUserId: _id, query: _query, path: _path, ...others } = MARKS;
     const secrets = [...Object.values(others), token, expired, SECRET_KEY, SIGNING_SECRET];
     expect(received.length).toBeGreaterThan(50);
@@ -134,7 +134,7 @@ describe('After hostile traffic with and without cache and database', () => {
     level: z.enum(['info', 'error']),
     time: z.iso.datetime(),
     requestId: z.string().regex(/^[A-Za-z0-9_.:-]{1,64}$/),
-    // The route of bytes that are not a valid request is `none`.
+    // The route is `none` if the received bytes are not a valid HTTP request.
     route: z.string().regex(/^(?:(?:GET|POST|OPTIONS|PUT|PATCH|DELETE|HEAD) \/|none$)/),
     status: z.int().min(200).max(599),
     ms: z.int().min(0),
@@ -151,7 +151,7 @@ describe('After hostile traffic with and without cache and database', () => {
     msg: z.literal('request'),
   });
 
-  test('The log line of a request is a JSON object that contains only known fields', () => {
+  test('The log line of a request is a JSON object with only known fields, and has the level error if the status is at least 500', () => {
     const lines = service.linesWith('"msg":"request"').map((line) => Line.parse(JSON.parse(line)));
     expect(lines.length).toBeGreaterThan(60);
     const outcomes = new Set(

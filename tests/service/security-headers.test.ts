@@ -33,7 +33,7 @@ test.each(['/', '/docs', '/sign-in', '/sign-up', '/no-such-page', '/users/v1/me'
   },
 );
 
-test('Each script of a page has the nonce of its response, and each response has a different nonce', async () => {
+test('Each script of a page has the nonce of the Content-Security-Policy of the page, and each response has a different nonce', async () => {
   const nonces = await Promise.all(
     ['/', '/docs', '/sign-in', '/no-such-page'].map(async (path) => {
       const { body, headers } = await send(`${service.url}${path}`);
@@ -60,13 +60,13 @@ test('A page does not use a nonce or a Content-Security-Policy from the request'
 const sources = { nonce: 'n', frontendApi: 'https://clerk.example.com', development: false };
 const foreign = (policy: string) => policy.match(/https?:[^ ;]*/g) ?? [];
 
-test('The Content-Security-Policy of the local stack allows only the origin of the page', () => {
+test('The Content-Security-Policy of the local stack contains no other host and no unsafe-eval', () => {
   const policy = contentSecurityPolicy({ ...sources, sameOrigin: true });
   expect(foreign(policy)).toEqual([]);
   expect(policy).not.toContain('unsafe-eval');
 });
 
-test('The Content-Security-Policy of a service with a real Clerk instance allows only the hosts of Clerk and of the captcha', () => {
+test('The only other hosts in the Content-Security-Policy of a service with a real Clerk instance belong to Clerk and to the captcha', () => {
   const policy = contentSecurityPolicy({ ...sources, sameOrigin: false });
   expect(foreign(policy)).toEqual([
     'https://clerk.example.com',

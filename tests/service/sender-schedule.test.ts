@@ -8,7 +8,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const NEW_SECRET = `whsec_${Buffer.from('the secret that is rotated in...').toString('base64')}`;
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
-/** Times of the delivery attempts of the webhook sender, which is the identity provider, in milliseconds after the event. */
+/** Times of the delivery attempts in milliseconds after the event. The webhook sender is the identity provider. */
 const ATTEMPTS = [0, 5, 305, 2105, 9305, 27_305, 63_305, 99_305].map((seconds) => seconds * SECOND);
 
 const clock = stopAfterAll(adjustableClock());
@@ -46,9 +46,9 @@ describe('The retry schedule of the webhook sender', () => {
     },
   );
 
-  test('The webhook rejects a valid signature from hours ago', async () => {
+  test('The webhook rejects a valid signature whose timestamp is hours old', async () => {
     const body = userCreated('user_stale');
-    // The tests above have advanced the clock of the service by hours, but not the clock of `now`.
+    // The tests above have advanced the clock of the service by hours. `now` returns the real time.
     const headers = signatureHeaders(body, { timestamp: String(now()) });
     expect(await deliver(service.url, body, headers)).toMatchObject({
       status: 400,
@@ -61,7 +61,7 @@ describe('The retry schedule of the webhook sender', () => {
 test('Late, repeated and reordered events create each user once', async () => {
   const ids = Array.from({ length: 20 }, (_, index) => `user_disorder_${index}`);
   const { webhooks } = service.idp;
-  // Other events of each user precede its user.created event, and the guard registers some users first.
+  // Two other events of each user precede the first user.created event. The guard registers five users before any event.
   const types = ['test.deleted', 'test.updated', 'user.created', 'test.updated', 'user.created'];
   await Promise.all(
     ids
@@ -82,7 +82,7 @@ test('Late, repeated and reordered events create each user once', async () => {
   expect(await users('user_disorder_%')).toEqual(ids.toSorted());
 });
 
-test('The service rejects no delivery while the signing secret is rotated from the old one to both and then to the new one', async () => {
+test('The service rejects no delivery during a rotation of the signing secret if its processes accept both secrets while the provider changes the secret', async () => {
   const start = (secrets: string) =>
     startServiceProcess({ ...service.environment, IDP_WEBHOOK_SIGNING_SECRET: secrets });
   const [both, only] = await Promise.all([start(`${SIGNING_SECRET} ${NEW_SECRET}`), start(NEW_SECRET)]);
@@ -110,7 +110,7 @@ test('The service rejects no delivery while the signing secret is rotated from t
     await phase([only.url], [NEW_SECRET]);
     expect(statuses).toEqual(Array(turn).fill(200));
     expect(await users('user_rotated_%')).toHaveLength(turn);
-    // Without the phases with both secrets, deliveries fail: a process rejects the signature of a secret that it does not have.
+    // Without the phases with both secrets, deliveries fail, because a process rejects the signature of a secret that it lacks.
     await phase([only.url], [SIGNING_SECRET]);
     await phase([service.url], [NEW_SECRET]);
     expect(statuses.slice(-12)).toEqual(Array(12).fill(400));

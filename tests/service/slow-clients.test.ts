@@ -20,7 +20,7 @@ const service = stopAfterAll(await startTestService());
 const token = tokenFor(service.idp, 'user_caller');
 await me(service.url, token);
 
-/** Starts clients that do not end their requests, so that the service has to close their connections. */
+/** Starts clients that do not end their requests or do not read the responses. The service has to close their connections. */
 function startSlowClients() {
   const unfinished = { 'Content-Length': '100' };
   const send = (request: RawRequest) => exchange(service.url, request);
@@ -61,7 +61,7 @@ function startSlowClients() {
   };
 }
 
-/** Exchanges in flight. Their timeouts take many seconds, so they start before the tests. */
+/** Exchanges in flight. They start before the tests, because the service closes these connections only after many seconds. */
 let slowClients: ReturnType<typeof startSlowClients>;
 beforeAll(() => {
   slowClients = startSlowClients();
@@ -94,7 +94,8 @@ test.skipIf(!hasProc)(
     expect(
       responses.flatMap(({ statuses }) => statuses).filter((status) => status < 400 || status >= 500),
     ).toEqual([]);
-    // Next.js buffers up to 2 MB of a body for the middleware. The other 150 MB allow for garbage that is not yet collected.
+    // Next.js buffers up to 2 MB of each body for the middleware. The additional 150 MB allow for garbage that is not yet
+    // collected.
     expect(megabytes() - before).toBeLessThan(24 * 2 + 150);
     expect((await deliver(service.url, userCreated('user_after_endless'))).status).toBe(200);
   },
@@ -126,7 +127,7 @@ test('A request whose headers are incomplete at the timeout gets a 408, and the 
   expect(text).toContain('{"message":"Request timeout"}');
 });
 
-test('Each incomplete request is logged once, with the request id of its response if there is one', async () => {
+test('Each incomplete request is logged once, and the log line of a 408 contains the request id of the response', async () => {
   const [{ text = '' } = {}] = await slowClients.incompleteBodies;
   const [, id = 'no id'] = /x-request-id: ([\w-]+)/i.exec(text) ?? [];
   const linesOf = (route: string, status: number) =>

@@ -8,7 +8,7 @@ import { freePort } from '../../dev/system/listen';
 import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from '../harness/build';
 import { startTestService } from '../harness/service';
 
-/** Runs the built server until it exits, for 30 s at most. */
+/** Runs the built server until it exits or 30 s have passed. */
 const start = async (environment: Record<string, string>, port?: number | string) => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
@@ -80,7 +80,7 @@ describe('Build output', () => {
     .map((entry) => path.join(entry.parentPath, entry.name))
     .filter((file) => !file.startsWith(path.join(BUILD_FOLDER, 'dev')));
 
-  test('The build contains no value of its environment variables', () => {
+  test('The build output contains no value of the variables that were set during the build', () => {
     expect(files.length).toBeGreaterThan(50);
     const values = Object.values(BUILD_TIME_VALUES);
     const holding = files.filter((file) => {
@@ -98,7 +98,7 @@ describe('Build output', () => {
       .filter((file) => file.endsWith('.nft.json'))
       .flatMap((file) => readFileSync(file, 'utf8').match(/[^"]*\/(?:dev|packages)\/[^"]*/g) ?? []);
     expect(traced.filter((file) => sources.some((source) => file.endsWith(source)))).toEqual([]);
-    // An error message of the Clerk emulator, which belongs to the local stack.
+    // The Clerk emulator belongs to the local stack. Its error messages contain this text.
     const marker = 'The emulator failed';
     expect(files.filter((file) => readFileSync(file, 'latin1').includes(marker))).toEqual([]);
   });

@@ -99,7 +99,7 @@ async function hostileTraffic(): Promise<void> {
 }
 
 const metric = (name: string) => receiver.metrics().find((each) => each.name === name);
-/** Returns an object with the value of each point of a metric. A key contains the attribute values of the point. */
+/** Maps the attribute values of each point of a metric, joined with spaces, to the value of the point. */
 const points = (name: string) =>
   Object.fromEntries(
     (metric(name)?.points ?? []).map(({ attributes, value }) => [Object.values(attributes).join(' '), value]),
@@ -122,7 +122,7 @@ describe('Exported telemetry', () => {
     expect(readFileSync('docs/telemetry.md', 'utf8')).toContain(metricsTable(receiver.metrics()));
   });
 
-  test('The exported metrics count the requests, registrations and webhook events', async () => {
+  test('The exported metrics describe the requests, cache operations, registrations and webhook events', async () => {
     await allReceived();
     expect(points('identity_link.guard.requests')).toEqual({
       passed: expect.any(Number),
@@ -173,7 +173,7 @@ describe('Exported telemetry', () => {
     expect(values.filter((value) => !allowed.some((pattern) => pattern.test(value)))).toEqual([]);
   });
 
-  test('Each step of a request has a span with its outcome, and the span belongs to the trace of the request', async () => {
+  test('Each step of a request has a span with the outcome of the step, and a cache read belongs to the trace of its request', async () => {
     await allReceived();
     const own = receiver.spans().filter(({ scope }) => scope === 'identity-link');
     const seen = new Set(
@@ -203,12 +203,12 @@ describe('Exported telemetry', () => {
       );
     expect(statuses('GET /users/v1/me')).toEqual(new Set([200, 401, 500]));
     expect(statuses('POST /webhooks/idp/v1/user-created')).toEqual(new Set([200, 400]));
-    // `POST` is the span of the middleware. Next.js ends this span before there is a response and reports status 200, which the
-    // service removes.
+    // `POST` is the span of the middleware. Next.js ends this span before there is a response, and sets its status to 200. The
+    // service removes this status.
     expect(statuses('POST')).toEqual(new Set([undefined]));
   });
 
-  test('The exported bytes contain no personal or secret value of a request', async () => {
+  test('The exported bytes contain no personal or secret value of a request and no secret of the service', async () => {
     await allReceived();
     const secrets = {
       ...MARKS,
@@ -253,7 +253,7 @@ describe('Exported telemetry', () => {
     expect(receiver.spans().filter(({ attributes }) => attributes['net.peer.port'] === port)).toEqual([]);
   });
 
-  test('The telemetry resource has a service name and an instance id, but no cloud provider outside of a cloud', async () => {
+  test('Outside of a cloud, the telemetry resource has a service name and an instance id, but no cloud provider', async () => {
     await allReceived();
     const [resource] = receiver.resources();
     expect(resource).toMatchObject({
@@ -314,7 +314,7 @@ test('On Vercel, the function stays alive after a response until the telemetry i
   for (let request = 0; request < 50; request += 1) telemetry.recordRequest(response);
   await Promise.all(kept);
   expect(recorded()).toBe(51);
-  expect(own.calls.length, 'the responses of a burst share an export').toBeLessThan(5);
+  expect(own.calls.length, 'many responses of a burst share an export').toBeLessThan(5);
 
   own.treat('hang');
   telemetry.recordRequest(response);
@@ -332,7 +332,7 @@ test('On SIGTERM, the service exports the remaining telemetry before it exits', 
   expect(own.spans().map(({ name }) => name)).toContain('guard');
 });
 
-test('The standard OTEL variables set the endpoint, the protocol and the headers of the exports', async () => {
+test('The standard OTEL variables set the endpoint and the headers of the exports, and the default format of spans is protobuf', async () => {
   const own = stopAfterTest(await startOtlpReceiver());
   const stopping = await startProcess({
     ...otelVariables(own),
@@ -445,7 +445,7 @@ test.each([
   },
 );
 
-test('Invalid OTEL variables are logged and do not prevent the start of the service', async () => {
+test('The service starts despite invalid OTEL variables, and logs the problem', async () => {
   const odd = await startProcess({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' });
   expect(await me(odd.url, token)).toMatchObject({ status: 200 });
   expect(odd.output()).toContain('the OTLP endpoint is not an http(s):// URL');

@@ -20,12 +20,12 @@ import { temporaryFolder } from '../vitest/temporary-folder';
 
 const folder = temporaryFolder();
 const USERS = 2_000;
-/** Sign-up time of the initial users. Users that a test adds are newer. */
+/** Sign-up time of the first user that signUp() creates by default. */
 const LONG_AGO = Date.parse('2026-01-01');
 
 let database: TestDatabase;
 let provider: Emulator;
-/** A proxy in front of the identity provider. The tests make it fail. */
+/** A proxy in front of the identity provider. Tests let the proxy return errors. */
 let front: StubServer;
 let state: string;
 
@@ -83,7 +83,7 @@ const link = (ids: readonly string[]) =>
     [ids],
   );
 
-test('A backfill registers each user with a valid id despite a rate limit, errors, resets, sign-ups and deletions', async () => {
+test('A backfill registers each user whose id is valid, despite a rate limit, errors, connection resets, sign-ups and deletions', async () => {
   const ids = signUp(USERS);
   await link(ids.slice(100, 200));
   const { rows: before } = await database.pool.query('SELECT * FROM users ORDER BY id');
@@ -247,7 +247,7 @@ test('A backfill with --since processes only users that signed up on or after th
   expect(await database.users()).toEqual(since.toSorted());
 });
 
-test('A backfill rejects an invalid state file, and the state file of a run with another --since or database', async () => {
+test('A backfill does not start with an invalid state file or with the state file of a run that had a different --since or database', async () => {
   signUp(1_200);
   front.handler = (request, response) =>
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
@@ -269,7 +269,7 @@ test('A backfill rejects an invalid state file, and the state file of a run with
   });
 });
 
-test('A backfill with invalid options or variables does not start and prints the problem without a secret', async () => {
+test('A backfill with invalid options or variables registers no user and prints the problem without a secret', async () => {
   signUp(3);
   const none = { IDP_SECRET_KEY: '', DATABASE_URL: '', CLERK_API_URL: '' };
   const missing = '  - IDP_SECRET_KEY is missing\n  - DATABASE_URL is missing\n';
@@ -305,7 +305,7 @@ test('A backfill stops with a message if the database role may not insert', asyn
   expect(failed.stderr).not.toContain('hidden-password');
 });
 
-test('The check command counts users that are missing in the database or at the provider, and --ids prints their ids', async () => {
+test('The check command counts users that are missing in the database or at the provider, and prints their ids with --ids', async () => {
   const ids = signUp(1_200);
   await link(ids.slice(3));
   expect(await check('--ids')).toMatchObject({
@@ -327,7 +327,7 @@ test('The check command counts users that are missing in the database or at the 
   // A signed-in caller may register any id. Such an id must not change the query to the provider.
   const strange = ['-user_1', `-${ids[5]}`, '+user_2', 'two\nlines\u001b[2J', '&limit=1', '😀'.repeat(127)];
   await link(strange);
-  // Sorts these rows first, so that one page contains both an id and the same id with a minus sign before it.
+  // Gives these rows the lowest ids. One page then contains the id ids[5] and also this id with a minus sign before it.
   await database.pool.query(
     `UPDATE users SET id = ('00000000' || substr(id::text, 9))::uuid WHERE identity_provider_user_id = ANY ($1)`,
     [[...strange, ids[5]]],

@@ -20,7 +20,7 @@ const { rowsOf, users } = service.database;
 const seconds = (fromNow: number) => String(now() + fromNow);
 
 describe('POST /webhooks/idp/v1/user-created', () => {
-  test('The webhook registers the user of a user.created event, and the guard finds the same internal id', async () => {
+  test('The webhook registers the user of a user.created event, and a later request of the user gets the same internal id', async () => {
     expect(await deliver(service.url, userCreated('user_hook'))).toMatchObject(acknowledged('user.created'));
     const { body } = await me(service.url, tokenFor(service.idp, 'user_hook'));
     expect(await rowsOf('user_hook')).toMatchObject([{ id: Object(body).userId }]);
@@ -38,23 +38,26 @@ describe('POST /webhooks/idp/v1/user-created', () => {
   });
 
   test.each([
-    ['another type', { type: 'test.updated', data: { id: 'user_other' } }],
+    ['a type other than user.created', { type: 'test.updated', data: { id: 'user_other' } }],
     ['a type with different upper and lower case', { type: 'User.Created', data: { id: 'user_other' } }],
-    ['a deletion', { type: 'test.deleted', data: { id: 'user_other', deleted: true } }],
+    ['a deleted user', { type: 'test.deleted', data: { id: 'user_other', deleted: true } }],
     ['an empty type', { type: '', data: { id: 'user_other' } }],
     ['no data', { type: 'user.created' }],
     ['data that is not an object', { type: 'user.created', data: 'user_other' }],
     ['no id', { type: 'user.created', data: {} }],
     ['an id that is null', { type: 'user.created', data: { id: null } }],
     ['an empty id', { type: 'user.created', data: { id: '' } }],
-    ['an invalid id in an event of another type', { type: 'test.updated', data: { id: 7 } }],
-  ])('The webhook acknowledges an event without a user to register: %s', async (_what, event) => {
-    const before = await users();
-    service.database.takeStatements();
-    expect(await deliver(service.url, JSON.stringify(event))).toMatchObject(acknowledged(event.type));
-    expect(service.database.takeStatements()).toEqual([]);
-    expect(await users()).toEqual(before);
-  });
+    ['an invalid id and a type other than user.created', { type: 'test.updated', data: { id: 7 } }],
+  ])(
+    'The webhook acknowledges an event that contains no user to register, and sends no database statement: %s',
+    async (_what, event) => {
+      const before = await users();
+      service.database.takeStatements();
+      expect(await deliver(service.url, JSON.stringify(event))).toMatchObject(acknowledged(event.type));
+      expect(service.database.takeStatements()).toEqual([]);
+      expect(await users()).toEqual(before);
+    },
+  );
 
   test.each([
     ['not JSON', 'hello'],
@@ -65,14 +68,14 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     ['an id that is a number', userCreated(7)],
     ['an id that is false', userCreated(false)],
     ['an id that is an object', userCreated({ id: 'x' })],
-    ['an id with NUL', userCreated('a\0b')],
+    ['an id with a NUL character', userCreated('a\0b')],
     ['an id with a lone surrogate', String.raw`{"type":"user.created","data":{"id":"a\udfff"}}`],
     ['an id of 256 characters', userCreated('u'.repeat(256))],
   ])('A correctly signed webhook body that is not a valid event gets a 400: %s', async (_what, body) => {
     expect(await deliver(service.url, body)).toMatchObject(invalidEvent);
   });
 
-  test('A delivery without a body gets a 400 "Missing body", with or without a signature', async () => {
+  test('A delivery without a body gets a 400 "Missing body" with complete, incomplete or no signature headers', async () => {
     const missing = { status: 400, body: { message: 'Missing body' } };
     expect(await send(`${service.url}${HOOK}`, { method: 'POST' })).toMatchObject(missing);
     expect(await deliver(service.url, '')).toMatchObject(missing);
@@ -172,7 +175,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
         () => signatureHeaders(body, { timestamp: seconds(-290) }),
       ],
       [
-        'one valid signature among others',
+        'a valid signature after two invalid signatures',
         () => {
           const { 'svix-signature': signature, ...rest } = valid();
           return { ...rest, 'svix-signature': `v1,AAAA v2,BBBB ${signature}` };
@@ -195,7 +198,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     expect(await deliver(service.url, event(limit + 1), {})).toMatchObject(tooLarge);
   });
 
-  test('A database error causes a 500 without details, and the next delivery of the event registers the user', async () => {
+  test('If the database resets its connections, a delivery gets a 500 without details, and a later delivery of the event registers the user', async () => {
     await service.database.proxy.treat('reset');
     const failed = await deliver(service.url, userCreated('user_retry'));
     expect(failed).toMatchObject({ status: 500, body: { message: 'Internal Server Error' } });

@@ -68,7 +68,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
   await listen(occupied, 3000).catch(() => {}); // Rejects if another process already uses the port.
   const stack = await startStack();
 
-  test('The local stack starts without configuration, and the commands that it prints work', async () => {
+  test('The local stack starts without configuration on a free port, the commands that it prints work, and a second stack does not start', async () => {
     expect(stack.commands).toHaveLength(3);
     const [createUser, token, me] = stack.commands;
 
@@ -106,7 +106,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     expect(second.written.stderr).toContain(`is already running at ${stack.details.app}`);
   });
 
-  test('The doctor and the users commands work with the local stack', async () => {
+  test('The doctor and the users commands run against the local stack, an unknown option is rejected, and an unknown command prints the list of commands', async () => {
     const doctor = await paste('npm run -s local doctor');
     expect(doctor).toMatchObject({ code: 0, stderr: '' });
     expect(doctor.stdout).toMatch(/\n\n\d+ ok, 0 warnings, 0 failed, 2 skipped\n$/);
@@ -117,6 +117,10 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     expect(await paste('npm run -s local users:check')).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^\d+ users at the provider, 0 of them not linked, 0 forgotten\n/),
+    });
+    expect(await paste('npm run -s local -- users:forget --due')).toMatchObject({
+      code: 0,
+      stdout: '0 due, 0 forgotten, 0 kept, 0 pending\n',
     });
     expect(await paste('npm run -s local -- users:show nobody --shout')).toMatchObject({
       code: 2,
@@ -129,7 +133,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
       expect(unknown.stderr).toContain(name);
   });
 
-  test('A new user of the local stack signs up at the printed URL, and the pages show the ids of the user and the webhook delivery', async () => {
+  test('A new user of the local stack signs up at the printed URL, the account page shows the ids of the user, and the console shows the webhook delivery', async () => {
     const browser = await launchBrowser();
     onTestFinished(() => browser.close());
     const printedUrl = (name: string) =>
@@ -190,7 +194,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     });
   });
 
-  test('All processes of the local stack end when it is killed or receives Ctrl-C, and the users survive a restart', async () => {
+  test('All processes of the local stack end when its main process is killed or receives Ctrl-C, and the users survive a restart', async () => {
     const users = await storedUsers(stack.details.databaseUrl);
     stack.child.kill('SIGKILL');
     await stack.exited;
@@ -228,7 +232,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
   );
 });
 
-test('The local stack warns if the database of DATABASE_URL is not migrated, and ends when its parent process ends', async () => {
+test('If the database of DATABASE_URL is not migrated, the local stack prints the command that migrates it, and the stack ends when its parent process ends', async () => {
   const database = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
   onTestFinished(() => database.drop());
   const own = { DATABASE_URL: database.url };
@@ -274,7 +278,7 @@ test.each([
   },
 );
 
-test('The checks of a database and a store that the user provides reject within seconds if the server does not respond', async () => {
+test('missingMigrations(), requireStore() and connectToRedis() reject within 6 s if the server accepts the connection but does not respond', async () => {
   const silent = createServer((socket) => void socket.on('error', () => {}));
   onTestFinished(() => void silent.close());
   const place = `127.0.0.1:${await listen(silent)}`;
@@ -308,10 +312,13 @@ test.each([
   ],
   [{ REDIS_URL: 'http://hidden' }, /REDIS_URL: not a redis:\/\/ URL/],
   [{ DATABASE_URL: 'mysql://hidden' }, /DATABASE_URL: not a postgresql:\/\/ URL/],
-])('readSettings() names the missing or invalid variables but not their values: %j', (more, words) => {
-  expect(() => readSettings(more)).toThrow(words);
-  expect(() => readSettings(more)).not.toThrow('hidden');
-});
+])(
+  'readSettings() throws an error that names the missing or invalid variables but not their values: %j',
+  (more, words) => {
+    expect(() => readSettings(more)).toThrow(words);
+    expect(() => readSettings(more)).not.toThrow('hidden');
+  },
+);
 
 test('The local stack exits and names the missing variable if the environment is incomplete', async () => {
   const { written, exited } = local.launch('dev', { KV_REST_API_TOKEN: 'hidden' });

@@ -14,7 +14,7 @@ import { temporaryFolder } from '../vitest/temporary-folder';
 
 const root = temporaryFolder();
 let folders = 0;
-/** Long enough for a busy machine. Only a failing test reaches it. */
+/** Timeout of a connection. It is long enough for a busy machine, and only a failing test reaches it. */
 const TIMEOUT_MS = 60_000;
 
 function newFolder(): string {
@@ -79,7 +79,7 @@ test('The embedded PostgreSQL keeps its data across a restart', async () => {
   expect(await query(second.url('kept'), 'SELECT answer FROM note')).toEqual([{ answer: 42 }]);
 });
 
-test('stop() terminates the embedded PostgreSQL and may be called twice', async () => {
+test('Two concurrent calls of stop() terminate the embedded PostgreSQL', async () => {
   const server = await start(newFolder());
   const pid = serverProcess(server);
   expect(isAlive(pid)).toBe(true);
@@ -87,7 +87,7 @@ test('stop() terminates the embedded PostgreSQL and may be called twice', async 
   expect(isAlive(pid)).toBe(false);
 });
 
-test('The embedded PostgreSQL listens only on loopback, requires the password and uses UTC', async () => {
+test('The embedded PostgreSQL listens only on loopback, requires the password, uses UTC and allows 200 connections', async () => {
   const server = await start(newFolder());
   const url = server.url('postgres');
   const [settings] = await query(
@@ -109,7 +109,7 @@ test('createDatabase() does not change a database that exists', async () => {
   expect(await query(server.url('kept'), 'SELECT version FROM note')).toEqual([{ version: 1 }]);
 });
 
-test('The embedded PostgreSQL ends when the process that started it is killed, and the next start finds the data', async () => {
+test('The embedded PostgreSQL ends when the process that started the server is killed, and the next start finds the data', async () => {
   const folder = newFolder();
   const { child, pid } = await startInAnotherProcess(folder);
   await kill(child);
@@ -133,13 +133,13 @@ test('startPostgres() adopts a server that an earlier process left running, and 
   expect(isAlive(pid)).toBe(false);
 });
 
-test('The embedded PostgreSQL starts even if postmaster.pid contains the process id of another program', async () => {
+test('The embedded PostgreSQL starts even if postmaster.pid contains the process id of an unrelated program', async () => {
   const folder = newFolder();
   const first = await start(folder);
   await first.createDatabase('kept');
   await first.stop();
-  // If a process of its own operating-system user has the id in postmaster.pid, PostgreSQL assumes that a server is running
-  // and does not start.
+  // PostgreSQL does not start if postmaster.pid contains the id of a running process with the same operating-system user. It
+  // assumes that this process is a server. This test starts such a process.
   const { uid, gid } = statSync(first.dataFolder);
   const other = spawn('sleep', ['600'], {
     cwd: '/',
@@ -172,7 +172,7 @@ test('startPostgres() rejects with the log of the server if the server does not 
   await expect(start(newFolder(), { port })).rejects.toThrow(/could not bind IPv4 address "127.0.0.1"/);
 });
 
-test('An aborted start of the embedded PostgreSQL leaves no server, and the folder stays usable', async () => {
+test('An aborted start of the embedded PostgreSQL leaves no server process, and a later start can use the folder', async () => {
   const folder = newFolder();
   const first = await start(folder);
   const { dataFolder } = first;

@@ -41,7 +41,7 @@ describe.skipIf(!redis)(
     afterAll(() => store.stop());
     behavesLikeRedis(() => redisEngine(store.url));
 
-    test('The KV server responds with 503 while Redis is down, and reconnects', async () => {
+    test('The KV server responds with 503 while Redis is down, and reconnects when Redis has restarted', async () => {
       const first = await startRedis();
       const server = await serve(redisEngine(first.url));
       expect((await post(server, '/', ['PING'])).status).toBe(200);
@@ -205,7 +205,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.get('a')).toBe('0');
   });
 
-  test('A KV request may contain the command in its path and the last argument in its body', async () => {
+  test('A KV request may contain the command in its path and query, and the last argument in its body', async () => {
     expect(await (await send(server, '/set/some%2Fkey/a%20value?EX=100')).json()).toEqual({ result: 'OK' });
     expect(await kv.ttl('some/key')).toBeGreaterThan(90);
     expect(await (await send(server, '/get/some%2Fkey')).json()).toEqual({ result: 'a value' });
@@ -220,7 +220,7 @@ describe('The HTTP interface of the KV server', () => {
     ['a wrong token', 'Bearer wrong'],
     ['a prefix of the token', `Bearer ${token.slice(0, -1)}`],
     ['the token and one more character', `Bearer ${token}x`],
-    ['another scheme', `Basic ${token}`],
+    ['the token in the scheme Basic', `Basic ${token}`],
   ])(
     'A request to the KV server with %s gets a 401 on each path, and no command runs',
     async (_name, authorization) => {
@@ -276,7 +276,7 @@ describe('The HTTP interface of the KV server', () => {
     expect(seen).toHaveBeenCalledTimes(1);
   });
 
-  test('The KV server encodes strings in base64 if a header requests it, but not numbers, null and OK', async () => {
+  test('If a header requests base64, the KV server encodes the strings of its replies, except OK, and leaves numbers and null unchanged', async () => {
     const server = await serve(memoryEngine());
     const headers = { authorization: `Bearer ${token}`, 'upstash-encoding': 'base64' };
     const body = JSON.stringify([
@@ -338,7 +338,7 @@ describe('The HTTP interface of the KV server', () => {
     await expect(startKvServer({ token, port, engine: memoryEngine() })).rejects.toThrow('EADDRINUSE');
   });
 
-  test('stop() of the KV server ends requests that are in flight and closes the engine', async () => {
+  test('stop() of the KV server aborts the requests in flight, and closes the engine once even if it is called twice', async () => {
     const closed = vi.fn(async () => {});
     let called = () => {};
     const inFlight = new Promise<void>((resolve) => {

@@ -31,7 +31,7 @@ test('The list of routes in the repository matches the files in app/', () => {
   expect(checkRoutes).not.toThrow();
 });
 
-test('writeRoutes() lists nested and dynamic pages and API routes, without groups, slots and private folders', () => {
+test('writeRoutes() lists API roots, versioned API routes and pages, and omits groups, slots, private folders and other routes', () => {
   for (const file of [
     'app/(marketing)/pricing/page.tsx',
     'app/projects/[id]/page.tsx',

@@ -49,7 +49,7 @@ const acceptingSdk = () =>
     return response;
   });
 
-/** Creates the middleware of the service with this SDK. `pass` runs it for a request. */
+/** Creates the middleware of the service with the given SDK middleware. `pass` runs the service's middleware for a request. */
 function setUp({ isProxy = false, sdk = acceptingSdk() } = {}) {
   const middleware = authenticationMiddleware({
     pages: sdk,
@@ -94,7 +94,7 @@ const signedIn = (token: string) => ['signed-in', token, `signed ${token}`];
 const signedOut = ['signed-out', '', ''];
 
 describe('API paths', () => {
-  test('A route below /cron receives the bearer token, and the SDK does not look for a session', async () => {
+  test('A route below /cron receives every bearer token and no session, and other API routes receive no bearer token without session form', async () => {
     const { pass } = setUp();
     for (const given of [
       bearer('of the scheduler'),
@@ -111,7 +111,7 @@ describe('API paths', () => {
     }
   });
 
-  test('The SDK receives only the session on an API path, and the route receives the request without SDK headers', async () => {
+  test('For an API request, the SDK receives only the session cookie, and the route receives the request without SDK headers', async () => {
     const given = {
       cookie:
         '__session=ey.b.c; __clerk_handshake=x; __clerk_handshake_nonce=x; __refresh_abc=x; theme=a%20b',
@@ -143,7 +143,7 @@ describe('API paths', () => {
     ['mt_a.b.c', null],
     ['Basic YTpi', null],
   ])(
-    'The SDK and the route receive only a session token from this authorization header: %s',
+    'For the authorization header %j, the SDK and the route receive the authorization header %j',
     async (authorization, expected) => {
       const { seen, route } = await setUp().pass(get({ authorization }));
       expect(seen?.headers.get('authorization')).toBe(expected);
@@ -151,7 +151,7 @@ describe('API paths', () => {
     },
   );
 
-  test('A session cookie does not replace a rejected bearer token, but is used if the authorization header has another scheme', async () => {
+  test('A session cookie does not replace a rejected bearer token, but is used if the scheme of the authorization header is not Bearer', async () => {
     const token = sessionToken();
     const { state } = await setUp().pass(get({ ...cookie(token), authorization: 'Bearer ak_0123' }));
     expect(state).toEqual(signedOut);
@@ -159,7 +159,7 @@ describe('API paths', () => {
     expect(basic.state).toEqual(signedIn(token));
   });
 
-  test('A webhook request is unauthenticated, even if it contains a session', async () => {
+  test('A webhook request is unauthenticated, even if it contains a session token', async () => {
     const { seen, state } = await setUp().pass(get(bearer(sessionToken()), '/webhooks/idp/v1/user-created'));
     expect(seen?.headers.get('authorization')).toBeNull();
     expect(state).toEqual(signedOut);
@@ -174,27 +174,30 @@ describe('API paths', () => {
     ],
     ['redirects', () => NextResponse.redirect('https://example.com')],
     ['does not respond', () => new Promise<Response>(() => {})],
-  ])('A request is unauthenticated if the SDK %s when it gets the credential', async (_failure, respond) => {
-    vi.useFakeTimers();
-    const accepts = acceptingSdk();
-    const sdk = vi.fn<NextMiddleware>((request, event) =>
-      request.headers.has('authorization') ? respond() : accepts(request, event),
-    );
-    const passed = setUp({ sdk }).pass(get(bearer(sessionToken())));
-    await vi.advanceTimersByTimeAsync(5_000);
-    vi.useRealTimers();
-    const { headers, state } = await passed;
-    expect(headers.get('location')).toBeNull();
-    expect(state).toEqual(signedOut);
-    expect(sdk).toHaveBeenCalledTimes(2);
-  });
+  ])(
+    'If the SDK %s after it received the credential of a request, the request is unauthenticated',
+    async (_failure, respond) => {
+      vi.useFakeTimers();
+      const accepts = acceptingSdk();
+      const sdk = vi.fn<NextMiddleware>((request, event) =>
+        request.headers.has('authorization') ? respond() : accepts(request, event),
+      );
+      const passed = setUp({ sdk }).pass(get(bearer(sessionToken())));
+      await vi.advanceTimersByTimeAsync(5_000);
+      vi.useRealTimers();
+      const { headers, state } = await passed;
+      expect(headers.get('location')).toBeNull();
+      expect(state).toEqual(signedOut);
+      expect(sdk).toHaveBeenCalledTimes(2);
+    },
+  );
 });
 
 describe('Cache of credentials', () => {
   test.each([
     ['a bearer token', bearer],
     ['a cookie', cookie],
-  ])('The SDK is called once for requests with the same credential: %s', async (_kind, as) => {
+  ])('The SDK is called only once for three requests with the same credential: %s', async (_kind, as) => {
     const { pass, sdk } = setUp();
     const token = sessionToken();
     for (let request = 0; request < 3; request += 1) {
@@ -203,7 +206,7 @@ describe('Cache of credentials', () => {
     expect(sdk).toHaveBeenCalledTimes(1);
   });
 
-  test('The SDK is called once for all requests without a credential', async () => {
+  test('The SDK is called only once for all requests without a credential or with a malformed credential', async () => {
     const { pass, sdk } = setUp();
     for (const [reason, headers] of [
       ['no-credential', {}],
@@ -227,7 +230,7 @@ describe('Cache of credentials', () => {
     expect(sdk).toHaveBeenCalledTimes(4);
   });
 
-  test('A bearer token takes precedence over the cookie of another user', async () => {
+  test('A bearer token takes precedence over a session cookie with a different token', async () => {
     const { pass } = setUp();
     const [one, other] = [sessionToken(), sessionToken()];
     for (let request = 0; request < 2; request += 1) {
@@ -246,7 +249,7 @@ describe('Cache of credentials', () => {
     expect(sdk).toHaveBeenCalledTimes(2);
   });
 
-  test('A credential is cached until its token expires, and at most 60 s', async () => {
+  test('A credential is cached until its token expires, but for at most 60 s', async () => {
     vi.useFakeTimers();
     const { pass, sdk } = setUp();
     const seconds = Math.floor(Date.now() / 1000);
@@ -257,11 +260,11 @@ describe('Cache of credentials', () => {
     };
     expect(await sendBoth()).toBe(2);
     vi.advanceTimersByTime(8_900);
-    expect(await sendBoth(), 'both are cached').toBe(2);
+    expect(await sendBoth(), 'both tokens are cached').toBe(2);
     vi.advanceTimersByTime(1_200);
-    expect(await sendBoth(), 'one has expired').toBe(3);
+    expect(await sendBoth(), 'the short-lived token has expired').toBe(3);
     vi.advanceTimersByTime(50_000);
-    expect(await sendBoth(), 'the other is 60 s old').toBe(5);
+    expect(await sendBoth(), 'the long-lived token was verified more than 60 s ago').toBe(5);
     vi.useRealTimers();
   });
 
@@ -287,7 +290,7 @@ describe('Cache of credentials', () => {
     expect(sdk).toHaveBeenCalledTimes(1);
   });
 
-  test('Forged auth state headers are removed from a request with a cached token', async () => {
+  test('Forged auth state headers with the cached token of another caller do not change the auth state of a request', async () => {
     const { pass } = setUp();
     const [own, others] = [sessionToken(), sessionToken()];
     await pass(get(bearer(others)));
@@ -306,12 +309,12 @@ describe('Cache of credentials', () => {
   });
 });
 
-// A handshake renews an expired session. The SDK redirects a page request to the provider, and the provider redirects back with
-// a handshake token, which contains the new cookies, or with a nonce for which the SDK requests that token.
+// A handshake renews an expired session. The SDK redirects a page request to the provider. The provider redirects back with a
+// handshake token or with a nonce. The handshake token contains the new cookies. The SDK exchanges a nonce for such a token.
 const handshake = `${encoded({ alg: 'RS256', typ: 'JWT', kid: 'ins_1' })}.${encoded({})}.x`;
 
 describe('Pages', () => {
-  test('On a page, the SDK receives the query parameters that it reads, but none that causes a redirect or a call to the provider', async () => {
+  test('For a page request, the SDK receives the handshake token and the session, but no redirect address, refresh token or bearer token', async () => {
     const { seen, headers } = await setUp().pass(
       get(
         { authorization: 'Bearer ak_0123', cookie: '__session=ey.b.c; __refresh_abc=b; __clerk_db_jwt=c' },
@@ -360,7 +363,7 @@ describe('Pages', () => {
         }),
     ],
   ])(
-    'If the SDK %s for a nonce, the page is served with the session of the cookies and no handshake starts',
+    'If the SDK %s when it gets a handshake nonce, the page is served with the session cookie and without a redirect',
     async (_failure, respond) => {
       vi.useFakeTimers();
       const accepts = acceptingSdk();
@@ -377,7 +380,7 @@ describe('Pages', () => {
     },
   );
 
-  test('If the SDK fails for the nonce and for the session, the page request has the status signed-out', async () => {
+  test('If the SDK fails for a handshake nonce and then for the session cookie, the page request has the status signed-out', async () => {
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) => {
       if (request.cookies.has('__session')) throw new Error('session');
@@ -407,7 +410,13 @@ describe('Pages', () => {
     expect(seenBy(sdk).slice(1)).toEqual([signedOutPage]);
   });
 
-  test('The SDK receives no malformed handshake or session token on a page', async () => {
+  test('A page receives the cookies of the application whose names only contain the name of an SDK cookie', async () => {
+    const cookie = 'my__session=a; my__clerk_handshake=b';
+    const { route } = await setUp().pass(get({ cookie }, '/account'));
+    expect(route.get('cookie')).toBe(cookie);
+  });
+
+  test('For a page request, the SDK receives no malformed handshake token and no malformed session token', async () => {
     const odd = `${encoded({ alg: 'RS256', typ: 'JWT', kid: 'a\nb' })}.${encoded({})}.x`;
     const cookie = `__clerk_handshake=${odd}; __session=a.b.c==; __session_x=a.b; __clerk_handshake_nonce=y; __client_uat=1`;
     const { seen } = await setUp().pass(
@@ -434,7 +443,7 @@ test.each(['status', 'token', 'signature', 'reason', 'message', 'whatever-comes-
   },
 );
 
-test('A server action without a content length is rejected without reading its body', async () => {
+test('The middleware responds with 405 to a server action without a Content-Length header and does not read its body', async () => {
   const pull = vi.fn();
   const request = new NextRequest('http://localhost:3000/sign-in', {
     method: 'POST',
@@ -452,16 +461,16 @@ describe('Limit of 180 cookies', () => {
   test.each(['/users/v1/me', '/account', '/unknown'])(
     'A request to %s keeps 180 cookies unchanged',
     async (path) => {
-      const cookie = own(180).join('; ');
+      const cookie = [...own(179), `__session=${sessionToken()}`].join('; ');
       expect((await setUp().pass(get({ cookie }, path))).route.get('cookie')).toBe(cookie);
     },
   );
 
   test.each(['/users/v1/me', '/account', '/unknown'])(
-    "A request to %s with more than 180 cookies keeps the SDK's cookies and the first of the other cookies",
+    "A request to %s with 1,902 cookies keeps the SDK's two cookies and the first 178 other cookies",
     async (path) => {
       const token = sessionToken();
-      const cookie = [...own(1_900), `__session=${token}`, '__client_uat=1'].join('; ');
+      const cookie = [`__session=${token}`, ...own(1_900), '__client_uat=1'].join('; ');
       const { route } = await setUp().pass(get({ cookie }, path));
       expect(route.get('cookie')?.split('; ')).toEqual([`__session=${token}`, '__client_uat=1', ...own(178)]);
     },
@@ -487,7 +496,7 @@ test.each(['/users/v1/me', '/webhooks/idp/v1/user-created', '/health/alive', '/a
   async (path) => {
     const { pass } = setUp();
     const statusWith = async (count: number) =>
-      (await pass(get({}, `${path}?${'a=b&'.repeat(count)}`))).status;
+      (await pass(get({}, `${path}?${'&a=b'.repeat(count)}`))).status;
     expect(await statusWith(100)).toBe(200);
     expect(await statusWith(101)).toBe(400);
   },
@@ -546,7 +555,7 @@ describe('Allowed methods', () => {
     expect(methods(pathname)).toBe(expected);
   });
 
-  test('A path or method that is not allowed gets a 404 or 405 without a call of the SDK', async () => {
+  test('An unserved path gets a 404, a method that is not allowed gets a 405, and the SDK is called in neither case', async () => {
     const { pass, sdk } = setUp();
     const statusOf = async (path: string, init: { method?: string; body?: string } = {}) =>
       (await pass(new NextRequest(`http://localhost:3000${path}`, init))).status;
@@ -576,13 +585,19 @@ const reporting = (
   });
 
 describe('The auth state of an API request', () => {
-  test('The auth state of a token that is not the token of the request is not cached', async () => {
+  test('An auth state is not cached if its token differs from the token of the request', async () => {
     const { pass, sdk } = setUp({
       sdk: reporting({ status: 'signed-in', user: 'user_1', token: 'another' }),
     });
     const headers = bearer(sessionToken());
     for (let request = 0; request < 2; request += 1) await pass(get(headers));
     expect(sdk).toHaveBeenCalledTimes(2);
+  });
+
+  test('A route receives no reason for a verified session', async () => {
+    const { route, state } = await setUp().pass(get(bearer(sessionToken())));
+    expect(state[0]).toBe('signed-in');
+    expect(route.has('x-identity-link-reason')).toBe(false);
   });
 
   test('A user that the SDK reports with the status signed-out is ignored and not cached', async () => {
@@ -602,7 +617,7 @@ describe('The auth state of an API request', () => {
     ['signed-out', 'no-user-id', 'token-expired', 'expired'],
     ['signed-out', undefined, '', 'not-verified'],
   ])(
-    'For the status %s, the reason %s of the service and the reason %j of the SDK, the route receives the reason %s',
+    'For the auth status %s, x-identity-link-reason %j and x-clerk-auth-reason %j, the route receives the reason %s',
     async (status, reason, sdkReason, expected) => {
       const state = { status, ...(reason === undefined ? {} : { reason }) };
       const sdk = reporting(state, { 'x-clerk-auth-reason': sdkReason });
@@ -620,7 +635,7 @@ describe('The auth state of an API request', () => {
     ['', [{ reason: undefined }]],
     ['token-expired', []],
   ])(
-    'A rejection for an unknown reason of the SDK is logged, and the log contains the reason only if it is a plain word: %j',
+    'A warning is logged for an SDK rejection with an unknown reason, and it names only a reason of up to 100 lowercase letters or hyphens: %j',
     async (word, logged) => {
       const sdk = reporting({ status: 'signed-out' }, { 'x-clerk-auth-reason': word });
       const { pass } = setUp({ sdk });
@@ -669,7 +684,7 @@ describe('The auth state of an API request', () => {
 
 describe('The middleware', () => {
   test.each(['/things/webhooks/x', '/things/cron/x', '/things/health/x', '/webhooksx/a'])(
-    'The middleware verifies the session of a request whose path only resembles a path without sessions: %s',
+    'The middleware verifies the session of a request whose path only resembles a webhook, cron or health path: %s',
     async (path) => {
       const token = sessionToken();
       expect((await setUp().pass(get(bearer(token), path))).state).toEqual(signedIn(token));
@@ -692,21 +707,21 @@ describe('The middleware', () => {
   });
 
   test.each(['/users/v1/me', '/account'])(
-    'The middleware rejects a request to %s that a header marks as a data request of Next.js',
+    'The middleware responds with 404 to a request to %s with the x-nextjs-data header',
     async (path) => {
       const { status, headers } = await setUp().pass(get({ 'x-nextjs-data': '1' }, path));
       expect([status, headers.get('content-type')]).toEqual([404, 'application/json']);
     },
   );
 
-  test('The middleware sets the strictest Content-Security-Policy on API responses', async () => {
+  test('The middleware sets a Content-Security-Policy that forbids everything on an API response, and none for an unknown path', async () => {
     expect((await setUp().pass(get())).headers.get('content-security-policy')).toBe(
       "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     );
     expect((await setUp().pass(get({}, '/unknown'))).headers.has('content-security-policy')).toBe(false);
   });
 
-  test('If the SDK rewrites a page request to the same address, the middleware lets the request continue without a rewrite', async () => {
+  test('A page request continues without a rewrite if the SDK rewrites it to its own address, and does not continue if the SDK redirects it', async () => {
     const sdk = vi.fn<NextMiddleware>(({ url }) => NextResponse.rewrite(url));
     const { headers } = await setUp({ sdk }).pass(get({}, '/account'));
     expect([headers.get('x-middleware-rewrite'), headers.get('x-middleware-next')]).toEqual([null, '1']);
@@ -789,12 +804,15 @@ describe('Page requests', () => {
     [`${shaped(GOOD)}.x`, false],
     ['a.b.c', false],
     ['', false],
-  ])('The SDK receives a handshake token only if it is well formed: %s: %s', async (token, passes) => {
-    const inQuery = await setUp().pass(page(`/account?__clerk_handshake=${token}`));
-    expect(inQuery.seen?.nextUrl.searchParams.has('__clerk_handshake')).toBe(passes);
-    const inCookie = await setUp().pass(page('/account', `__clerk_handshake_x=${token}; a=b`));
-    expect(inCookie.seen?.headers.get('cookie')).toBe(passes ? `__clerk_handshake_x=${token}; a=b` : 'a=b');
-  });
+  ])(
+    'The SDK receives a handshake token only if the token is well formed: %s (well formed: %s)',
+    async (token, passes) => {
+      const inQuery = await setUp().pass(page(`/account?__clerk_handshake=${token}`));
+      expect(inQuery.seen?.nextUrl.searchParams.has('__clerk_handshake')).toBe(passes);
+      const inCookie = await setUp().pass(page('/account', `__clerk_handshake_x=${token}; a=b`));
+      expect(inCookie.seen?.headers.get('cookie')).toBe(passes ? `__clerk_handshake_x=${token}; a=b` : 'a=b');
+    },
+  );
 
   test('The SDK receives no handshake token of a request that also has a malformed one', async () => {
     const { seen } = await setUp().pass(
@@ -825,7 +843,7 @@ describe('Page requests', () => {
     ['/account?__clerk_handshake_nonce=x', '__session=ey.b.c'],
     ['/account', '__session=ey.b.c; __clerk_handshake_nonce=x'],
   ])(
-    'If the SDK sets no cookies for a nonce, the page is served with the session of the cookies: %s %s',
+    'If the SDK sets no cookies for a nonce, the SDK is called again with only the session cookie: %s %s',
     async (path, cookie) => {
       const sdk = vi.fn<NextMiddleware>(() => NextResponse.next());
       await setUp({ sdk }).pass(page(path, cookie));
@@ -842,7 +860,7 @@ describe('Page requests', () => {
     expect(seen?.headers.get('cookie')).toBe('__session=ey.b.c; my__refresh=y');
   });
 
-  test('A failure of the SDK is logged, and the page request continues with the status signed-out and without its query', async () => {
+  test('If the SDK fails for a page request, the failure is logged, and the SDK is called again without the session and the query', async () => {
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) => {
       if (request.cookies.has('__session')) throw new TypeError('out of order');

@@ -75,7 +75,7 @@ test('A lookup contains at most 100 keys', async () => {
   expect(lookups().map(({ length }) => length)).toEqual([1, 100, 100, 50]);
 });
 
-test('A missing key resolves to undefined, and a failed lookup rejects only its own keys', async () => {
+test('A key without a value resolves to undefined, and a failed lookup rejects only the calls for the keys of this lookup', async () => {
   const find = batchLoader(lookUp);
   lookUp.mockResolvedValueOnce(new Map());
   const absent = find('absent');
@@ -91,7 +91,7 @@ test('A missing key resolves to undefined, and a failed lookup rejects only its 
   expect(await after).toBe(3);
 });
 
-test('After a lookup, keys of one event loop iteration share the next lookup', async () => {
+test('Once a lookup has succeeded, keys of one event loop iteration share the next lookup', async () => {
   const find = batchLoader(lookUp);
   const first = find('a');
   await nextIteration();
@@ -104,7 +104,7 @@ test('After a lookup, keys of one event loop iteration share the next lookup', a
   expect(lookups()).toEqual([['a'], ['bb', 'ccc']]);
 });
 
-test('A key waits for the latest of two pending lookups', async () => {
+test('If an older lookup settles while a newer one is pending, a key waits for the newer lookup', async () => {
   const find = batchLoader(lookUp);
   const [older, newer] = [holdOne(), holdOne()];
   void find('a');
@@ -132,7 +132,7 @@ test('A key that waits for a lookup is looked up as soon as that lookup fails', 
   expect([await failed, await found]).toEqual(['no response', 2]);
 });
 
-test('When a full batch is sent, the batch that opened after it still accepts keys', async () => {
+test('If a second batch opens while a full batch waits, the second batch still accepts keys after the full batch is sent', async () => {
   const find = batchLoader(lookUp);
   holdOne();
   void find('pending');

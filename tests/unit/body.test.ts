@@ -13,7 +13,7 @@ test.each(['', '12345678', '\ufeffé', 'a\0b'])(
   },
 );
 
-test('A body above the limit gets a 413, and a body that is not valid UTF-8 gets a 400', async () => {
+test('limitBody().text() rejects a body above the limit with a 413, and a body that is not valid UTF-8 with a 400', async () => {
   await expect(limitBody(sent('123456789'), rules).text()).rejects.toMatchObject({ status: 413 });
   await expect(limitBody(sent(Uint8Array.of(0xff)), rules).text()).rejects.toMatchObject({
     status: 400,
@@ -29,14 +29,17 @@ test.each([
   ['[]', 'must be an object'],
   ['', 'The request body must be JSON in UTF-8'],
   ['{', 'The request body must be JSON in UTF-8'],
-])('readJson() returns the parsed body or rejects with the problem: %s', async (body, expected) => {
-  const reading = readJson(sent(body), Shape);
-  if (typeof expected === 'string') {
-    await expect(reading).rejects.toMatchObject({ status: 400, message: expected });
-  } else expect(await reading).toEqual(expected);
-});
+])(
+  'readJson() returns the parsed body, or rejects an invalid body with a message: %s',
+  async (body, expected) => {
+    const reading = readJson(sent(body), Shape);
+    if (typeof expected === 'string') {
+      await expect(reading).rejects.toMatchObject({ status: 400, message: expected });
+    } else expect(await reading).toEqual(expected);
+  },
+);
 
-/** A request whose body is a stream. */
+/** Returns a request whose body is a stream. */
 function streamed(body: ReadableStream<Uint8Array>) {
   const init: RequestInit & { duplex: 'half' } = { method: 'POST', body, duplex: 'half' };
   return new Request('http://localhost/', init);

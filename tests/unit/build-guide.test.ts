@@ -6,7 +6,10 @@ const GUIDE = 'docs/build.md';
 /** Languages of the code blocks that contain commands. These blocks are not quoted from a file. */
 const NOT_QUOTED = new Set(['sh', 'console']);
 
-/** Returns the code blocks of the guide, each with the last file that the text above it links to. */
+/**
+ * Returns the code blocks of the guide that do not contain commands. `file` is the file in examples/ or tools/ that the text
+ * above the block links to last.
+ */
 function quotedBlocks(): { file: string; code: string }[] {
   const text = readFileSync(GUIDE, 'utf8');
   return [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
@@ -17,11 +20,11 @@ function quotedBlocks(): { file: string; code: string }[] {
     });
 }
 
-test('The guide docs/build.md quotes at least nine blocks of code', () => {
+test('The guide docs/build.md has at least nine code blocks that do not contain commands', () => {
   expect(quotedBlocks().length).toBeGreaterThanOrEqual(9);
 });
 
-test.each(quotedBlocks())('A code block of docs/build.md is part of $file', ({ file, code }) => {
+test.each(quotedBlocks())('A code block of docs/build.md is an exact part of $file', ({ file, code }) => {
   expect(readFileSync(file, 'utf8')).toContain(code);
 });
 

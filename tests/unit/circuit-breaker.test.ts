@@ -52,7 +52,7 @@ test('A closed breaker settles a call with the result of the dependency', async 
 test('The breaker stays closed after four consecutive failures and opens after the fifth', async () => {
   await failTimes(FAILURE_THRESHOLD - 1);
   expect(onOpen).not.toHaveBeenCalled();
-  expect(await fails(), 'the fifth').toBe(true);
+  expect(await fails(), 'the fifth call reaches the dependency').toBe(true);
   expect(onOpen).toHaveBeenCalledExactlyOnceWith(failure);
   expect(await succeeds()).toBe(false);
   await expect(breaker(async () => 'stored')).rejects.toThrow('Circuit breaker is open');
@@ -88,10 +88,10 @@ test('An open breaker sends one probe at a time, after the reset timeout and onl
   probe.mockReturnValue(new Promise((_resolve, reject) => (endProbe = reject)));
   time += RESET_TIMEOUT_MS - 2;
   await succeeds();
-  expect(probe, 'too early').not.toHaveBeenCalled();
+  expect(probe, 'no probe before the reset timeout').not.toHaveBeenCalled();
   time += 60_000;
-  expect(probe, 'no call').not.toHaveBeenCalled();
-  for (let call = 0; call < 3; call += 1) expect(await succeeds(), 'does not wait for the probe').toBe(false);
+  expect(probe, 'no probe without a call').not.toHaveBeenCalled();
+  for (let call = 0; call < 3; call += 1) expect(await succeeds(), 'no call waits for the probe').toBe(false);
   expect(probe).toHaveBeenCalledTimes(1);
   endProbe(failure);
   await expect
@@ -131,7 +131,7 @@ test('Failures of consecutive calls count even if they happen within one millise
   expect(onOpen).toHaveBeenCalledTimes(1);
 });
 
-test('A call that fails after another one has opened the breaker does not open it again', async () => {
+test('A call that fails after the breaker has opened does not open it again', async () => {
   await failTimes(FAILURE_THRESHOLD - 1);
   const [first, second] = [startCall(), startCall()];
   for (const { end, call } of [first, second]) {
@@ -150,7 +150,7 @@ test('After a failed probe, the next probe starts one reset timeout later', asyn
     await Promise.resolve();
     return probe.mock.calls.length;
   };
-  // The clock advances by 1 ms after each failure, so the last failure is at this time.
+  // The first call fails at 0 ms, and the clock advances by 1 ms after each call. This is the time of the last failure.
   const openedAt = FAILURE_THRESHOLD - 1;
   expect(await probesAt(openedAt + RESET_TIMEOUT_MS - 1)).toBe(0);
   const failedAt = openedAt + RESET_TIMEOUT_MS;

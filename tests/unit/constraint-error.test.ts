@@ -7,13 +7,16 @@ test.each([
   ['P2002', 409, 'Already exists'],
   ['P2003', 404, 'Not found'],
   ['P2025', 404, 'Not found'],
-])('The Prisma error %s becomes an HttpError with status %d', async (code, status, message) => {
-  await expect(withConstraintErrors(failing(code))).rejects.toMatchObject({
-    name: 'HttpError',
-    status,
-    message,
-  });
-});
+])(
+  'The Prisma error %s becomes an HttpError with status %d and the message "%s"',
+  async (code, status, message) => {
+    await expect(withConstraintErrors(failing(code))).rejects.toMatchObject({
+      name: 'HttpError',
+      status,
+      message,
+    });
+  },
+);
 
 test('The caller of withConstraintErrors() can set the messages of the 409 and the 404', async () => {
   const messages = { conflict: 'Already a member', notFound: 'No such project' };

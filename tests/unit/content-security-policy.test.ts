@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { contentSecurityPolicy, nextForDocument } from '#lib/http/content-security-policy';
 import { EXCLUDED_SOURCES, FRONTEND_API, ownSources, sdkSources } from '../sdk/policy-sources';
 
-test('The Content-Security-Policy contains all sources of the SDK except EXCLUDED_SOURCES', async () => {
+test('The Content-Security-Policy of the service contains all sources of the SDK policy except EXCLUDED_SOURCES', async () => {
   const required = await sdkSources();
   expect(required).toContain(`connect-src ${FRONTEND_API}`);
   const allowed = ownSources();
@@ -14,7 +14,7 @@ const sources = { frontendApi: 'https://clerk.example', sameOrigin: false, devel
 const COMMON =
   "worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
 
-test('The Content-Security-Policy for a real instance allows only the origin of the page and hosts that the provider uses', () => {
+test('The Content-Security-Policy for a real Clerk instance allows only the host of the page and the hosts that Clerk needs', () => {
   expect(contentSecurityPolicy({ ...sources, nonce: 'abc' })).toBe(
     [
       "default-src 'self'",
@@ -28,7 +28,7 @@ test('The Content-Security-Policy for a real instance allows only the origin of 
   );
 });
 
-test('The Content-Security-Policy for the local stack allows only the origin of the page, and allows `next dev` to evaluate code', () => {
+test('The Content-Security-Policy for the local stack under `next dev` allows only the host of the page, and allows `eval()`', () => {
   const local = { ...sources, sameOrigin: true, development: true, nonce: 'abc' };
   expect(contentSecurityPolicy(local)).toBe(
     [
@@ -43,7 +43,7 @@ test('The Content-Security-Policy for the local stack allows only the origin of 
   );
 });
 
-test('Each HTML document has its own nonce, which the policy and the request headers of the page contain', () => {
+test('Each HTML document has a new nonce, which is in the x-nonce request header and in the policy of the request and of the response', () => {
   const nonces = [1, 2].map(() => {
     const { headers } = nextForDocument(new Headers({ accept: 'text/html' }), sources);
     const nonce = headers.get('x-middleware-request-x-nonce') ?? '';

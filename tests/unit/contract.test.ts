@@ -11,7 +11,7 @@ const sources = ['app', 'lib', 'tests'].flatMap((folder) =>
     .map((file) => path.join(folder, file)),
 );
 
-/** Returns the section numbers after the name of the page, as in `docs/contract.md, 4.1 and 5.2`. */
+/** Returns the section numbers that a text refers to. A reference has the form `docs/contract.md, 4.1 and 5.2`. */
 function referredTo(text: string): string[] {
   const references = text.matchAll(/contract\.md,[\s*/]+(\d+(?:\.\d+)?)(?: and (\d+(?:\.\d+)?))?/g);
   return [...references].flatMap(([, ...numbers]) => numbers.filter((number) => number !== undefined));
@@ -34,13 +34,13 @@ test('The section numbers of docs/contract.md are unique', () => {
 /** Lines of the contract that list the tests of one or more sections: `- 5.2, 8.1: tests/…`. */
 const rows = [...contract.matchAll(/^- (\d[\d., ]*): (.*tests\/.*)$/gm)];
 
-test('docs/contract.md lists the tests of every section that has no subsections', () => {
+test('docs/contract.md lists the tests of each section without subsections exactly once', () => {
   const whole = sections.filter((number) => !sections.some((other) => other.startsWith(`${number}.`)));
   const shown = rows.flatMap(([, numbers = '']) => numbers.split(', '));
   expect(shown.toSorted()).toEqual(whole.toSorted());
 });
 
-test('The tests that docs/contract.md lists exist', () => {
+test('Each test file or folder that docs/contract.md names exists', () => {
   const named = contract.match(/\btests\/[\w./-]+/g) ?? [];
   expect(named.length).toBeGreaterThan(rows.length);
   expect(named.filter((file) => !existsSync(file))).toEqual([]);

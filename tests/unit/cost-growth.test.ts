@@ -11,8 +11,9 @@ import {
 const ORDINARY_MS = 5;
 
 /**
- * Returns measurements at doubling sizes. Each one has the cost of an ordinary request (`reference`), and the cost of the
- * enlarged request, which is `extra` higher.
+ * Returns measurements of requests whose size doubles from one measurement to the next. Each measurement has the cost of an
+ * ordinary request (`reference`) and the cost of the enlarged request (`milliseconds`). The difference is `extra`. All costs
+ * are in milliseconds.
  */
 const series = (extra: (bytes: number) => number, reference = ORDINARY_MS): Point[] =>
   [125, 250, 500, 1_000, 2_000, 4_000, 8_000].map((bytes) => ({
@@ -43,7 +44,7 @@ test('Sizes that the server rejects early do not lower the growth exponent', () 
   expect(growthExponent(series(limited))).toBeCloseTo(2, 1);
 });
 
-test('A cost that is too small to measure counts as the smallest measurable cost', () => {
+test('growthExponent() replaces a cost that is too small to measure by the smallest measurable cost, 1 ms', () => {
   const sudden = (bytes: number) => (bytes === 8_000 ? 40 : 0);
   expect(growthExponent(series(sudden))).toBeCloseTo(Math.log2(40), 1);
 });
@@ -96,7 +97,7 @@ test.each([
   expect(brokenLimits(points, ORDINARY_LIMITS)).toEqual(broken);
 });
 
-test('A signature that doubles the cost of a body exceeds the limit for signatures', () => {
+test('With a factor of 1.6 and a negligible cost of 4 ms, brokenLimits() reports a doubled cost and accepts an increase by half', () => {
   expect(brokenLimits(series(linear(10), 10), signature)).toEqual(['over 1.6 times']);
   expect(brokenLimits(series(linear(5), 10), signature)).toEqual([]);
 });

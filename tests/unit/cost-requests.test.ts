@@ -7,7 +7,7 @@ import { WORST_SHAPES, worstRequest } from '../../tools/attack/cost/readiness';
 import { type CostRequest, serialize } from '../../tools/attack/cost/request';
 import { HOOK, ME, REGISTER } from '../harness/requests';
 
-/** As long as a session token of the identity provider. */
+/** A value with the length of a session token of the identity provider. */
 const TOKEN = 'a'.repeat(800);
 /** Limit of Node.js for the request line and the headers together. */
 const MAX_HEAD = 16_384;
@@ -22,14 +22,14 @@ const targets = costTargets(addresses, TOKEN, /(?:)/);
 const largest = (dimensionName: string, path: string, method: CostRequest['method'] = 'GET'): CostRequest => {
   const dimension = DIMENSIONS.find(({ name }) => name === dimensionName);
   const address = addresses.find((each) => each.path === path);
-  if (!dimension || !address) throw new Error(`There is no ${dimensionName} of ${path}`);
+  if (!dimension || !address) throw new Error(`Unknown dimension "${dimensionName}" or path ${path}`);
   return dimension.grow(ordinaryRequest(address, method, TOKEN), dimension.maxBytes);
 };
 
 const headerOf = ({ headers }: CostRequest, wanted: string) =>
   headers.filter(([name]) => name === wanted).map(([, value]) => value);
 
-test('The addresses include every documented path, every page and addresses of files', () => {
+test('The addresses include API paths, pages and a static file, and each path occurs only once', () => {
   const paths = addresses.map(({ path }) => path);
   expect(paths).toEqual(expect.arrayContaining([ME, REGISTER, HOOK, '/health/ready', '/openapi.json']));
   expect(paths).toEqual(expect.arrayContaining(['/', '/sign-in', '/sign-up', '/account', '/docs']));
@@ -37,7 +37,7 @@ test('The addresses include every documented path, every page and addresses of f
   expect(new Set(paths).size).toBe(paths.length);
 });
 
-test('An ordinary request has a session only if the OpenAPI document requires a session', () => {
+test('Of all addresses, only /users/v1/me and the register route need a session', () => {
   const guardedPaths = addresses.filter(({ needsSession }) => needsSession).map(({ path }) => path);
   expect(guardedPaths).toEqual([ME, REGISTER]);
 });
@@ -57,7 +57,7 @@ test('Every dimension has a unique name and applies to at least one address', ()
   );
 });
 
-test.each(DIMENSIONS)('Node.js accepts the head of the largest request: $name', (dimension) => {
+test.each(DIMENSIONS)('The head of the largest request is below the limit of Node.js: $name', (dimension) => {
   for (const { ordinary, dimensions } of targets.filter((target) => target.dimensions.includes(dimension))) {
     expect(dimensions).toContain(dimension);
     const head = serialize(dimension.grow(ordinary, dimension.maxBytes))
@@ -67,16 +67,19 @@ test.each(DIMENSIONS)('Node.js accepts the head of the largest request: $name', 
   }
 });
 
-test.each(DIMENSIONS)('A request grows with the size of its dimension: $name', (dimension) => {
-  const target = targets.find(({ dimensions }) => dimensions.includes(dimension));
-  if (!target) throw new Error(`No address has the dimension ${dimension.name}`);
-  const lengths = sizesOf(dimension, 4, 5).map(
-    (bytes) => serialize(dimension.grow(target.ordinary, bytes)).length,
-  );
-  expect(lengths).toEqual(lengths.toSorted((one, other) => one - other));
-  const growth = (lengths.at(-1) ?? 0) - (lengths[0] ?? 0);
-  expect(growth).toBeGreaterThan(0.85 * dimension.maxBytes);
-});
+test.each(DIMENSIONS)(
+  'A request becomes larger when the size of its dimension increases: $name',
+  (dimension) => {
+    const target = targets.find(({ dimensions }) => dimensions.includes(dimension));
+    if (!target) throw new Error(`No address has the dimension ${dimension.name}`);
+    const lengths = sizesOf(dimension, 4, 5).map(
+      (bytes) => serialize(dimension.grow(target.ordinary, bytes)).length,
+    );
+    expect(lengths).toEqual(lengths.toSorted((one, other) => one - other));
+    const growth = (lengths.at(-1) ?? 0) - (lengths[0] ?? 0);
+    expect(growth).toBeGreaterThan(0.85 * dimension.maxBytes);
+  },
+);
 
 test('fill() repeats a unit only as often as it fits into the size', () => {
   expect(fill(7, () => 'ab')).toBe('ababab');
@@ -88,21 +91,21 @@ test('sizesOf() returns sizes that ascend to the maximum of the dimension', () =
   expect(dimension && sizesOf(dimension, 4, 3)).toEqual([937, 3_750, 15_000]);
 });
 
-test('The largest request repeats one query parameter 7,500 times', () => {
+test('The largest request with a repeated query parameter contains the parameter 7,500 times', () => {
   expect(largest('query: one name repeated', '/').target).toBe(`/?${'a&'.repeat(7_500)}`);
 });
 
-test('The largest request has more than 2,400 different query parameters', () => {
+test('The largest request with different query parameters has more than 2,400 of them', () => {
   const [, search] = largest('query: different names', '/').target.split('?');
   expect(Object.keys(parse(search ?? '', '&', '=', { maxKeys: 0 })).length).toBeGreaterThan(2_400);
 });
 
-test('The largest request has more than 1,800 different cookies', () => {
+test('The largest request with different cookies has more than 1,800 of them', () => {
   const [cookie = ''] = headerOf(largest('cookies: different names', ME), 'cookie');
   expect(new Set(cookie.split('; ').filter(Boolean)).size).toBeGreaterThan(1_800);
 });
 
-test('A server action in one-byte chunks has 100,000 chunks', () => {
+test('The largest server action in one-byte chunks has 100,000 chunks', () => {
   const request = largest('body: one-byte chunks with next-action', '/sign-in', 'POST');
   expect(headerOf(request, 'next-action')).toEqual([expect.stringMatching(/^[0-9a-f]{40}$/)]);
   const [, framed = ''] = serialize(request)
@@ -111,14 +114,14 @@ test('A server action in one-byte chunks has 100,000 chunks', () => {
   expect(framed.match(/1\r\na/g)).toHaveLength(100_000);
 });
 
-test('A forged webhook delivery has a current timestamp and a signature of the right length', () => {
+test('The largest webhook delivery with an invalid signature has a signature of the right length, a current timestamp and a body of 1 MB', () => {
   const request = largest('webhook: body size, any svix-signature', HOOK, 'POST');
   expect(headerOf(request, 'svix-signature')).toEqual([`v1,${'A'.repeat(43)}=`]);
   expect(Math.abs(Number(headerOf(request, 'svix-timestamp')[0]) - Date.now() / 1_000)).toBeLessThan(200);
   expect(request.body?.length).toBeGreaterThan(1_048_000);
 });
 
-test('Generated JSON of every width and depth can be parsed', () => {
+test('Generated JSON of different widths and depths can be parsed', () => {
   for (const name of ['body: JSON depth', 'body: JSON width'])
     for (const bytes of [2, 7, 1_000]) {
       const dimension = DIMENSIONS.find((each) => each.name === name);
@@ -135,8 +138,11 @@ test('costTargets() returns only the targets that the pattern matches', () => {
   ]);
 });
 
-test.each(WORST_SHAPES)('worstRequest() returns a request for the dimension $dimension', (shape) => {
-  const request = worstRequest(shape, TOKEN);
-  expect(request.method).toBe(shape.method);
-  expect(serialize(request).length).toBeGreaterThan(shape.bytes);
-});
+test.each(WORST_SHAPES)(
+  'worstRequest() returns a request with the method and at least the size of the shape: $dimension',
+  (shape) => {
+    const request = worstRequest(shape, TOKEN);
+    expect(request.method).toBe(shape.method);
+    expect(serialize(request).length).toBeGreaterThan(shape.bytes);
+  },
+);

@@ -40,7 +40,7 @@ const problemsOf = (overrides: Record<string, string | undefined>) => {
 };
 
 describe('The environment', () => {
-  test('The environment schema has the variables that .env.example lists', () => {
+  test('The environment schema has exactly the variables that .env.example lists', () => {
     const listed = readFileSync('.env.example', 'utf8').match(/^[A-Z_]+(?==)/gm);
     expect(listed?.toSorted()).toEqual(Object.keys(environmentSchema.shape).toSorted());
   });
@@ -69,7 +69,7 @@ describe('The environment', () => {
     expect(environment.USER_ID_CACHE_TTL_SECONDS).toBe(seconds);
   });
 
-  test('A publishable key contains the address of the Frontend API', () => {
+  test('parseEnvironment() decodes the address of the Frontend API from IDP_PUBLISHABLE_KEY', () => {
     const key = `pk_test_${Buffer.from('Clerk-1.app.example$').toString('base64')}`;
     expect(parseEnvironment({ ...complete, IDP_PUBLISHABLE_KEY: key }).IDP_PUBLISHABLE_KEY).toEqual({
       key,
@@ -136,7 +136,7 @@ describe('The environment', () => {
       'x',
       'CLERK_API_URL must be an http:// URL with a port on this machine: only the local stack sets it',
     ],
-  ])('The error for %s=%j describes a valid value', (name, value, problem) => {
+  ])('The error for %s=%j states what is wrong with the value', (name, value, problem) => {
     expect(problemsOf({ [name]: value })).toBe(`Invalid environment variables:\n  - ${problem}`);
   });
 
@@ -183,11 +183,11 @@ describe('The environment', () => {
       ['a PEM with Windows line breaks', key.replaceAll('\n', '\r\n')],
       ['a PEM in double quotes', `"${key}"`],
       ['a PEM in single quotes', `'${key.trim()}'`],
-      ['a PEM in quotes with \\n', JSON.stringify(key)],
+      ['a PEM in double quotes with \\n for its line breaks', JSON.stringify(key)],
       ['a PEM with spaces for its line breaks', key.trim().replaceAll('\n', ' ')],
       ['a PEM without line breaks', key.replaceAll('\n', '')],
       ['a PEM without its header and footer', body],
-      ['a PEM without its header and footer, in lines', body.replaceAll(/.{64}/g, '$&\n')],
+      ['a PEM without its header and footer, with line breaks', body.replaceAll(/.{64}/g, '$&\n')],
       ['a PEM that is encoded in base64 again', Buffer.from(key).toString('base64')],
       ['a key in PKCS #1 format', pkcs1],
     ])('parseEnvironment() converts IDP_JWT_KEY to the format that the SDK reads: %s', (_form, value) => {
@@ -230,11 +230,11 @@ describe('The environment', () => {
         CERTIFICATE.replaceAll(/-----.+-----|\n/g, ''),
       ],
       [
-        'a key that is too long',
+        'an RSA key of 4,096 bits',
         'is not an RSA-2048 key',
         pem(generateKeyPairSync('rsa', { modulusLength: 4096 })),
       ],
-      ['a key of another type', 'is not an RSA-2048 key', ed25519Key()],
+      ['an Ed25519 key', 'is not an RSA-2048 key', ed25519Key()],
       [
         'an RSA key with the exponent 3',
         'is not an RSA-2048 key',
@@ -247,7 +247,17 @@ describe('The environment', () => {
       ],
       ['a PEM after other text', 'is not a public key in PEM format', `IDP_JWT_KEY=${key}`],
       ['a PEM before other text', 'is not a public key in PEM format', `${key}#end`],
-      ['a PEM in quotes that differ', 'is not a public key in PEM format', `"${key}'`],
+      ['a PEM between a double quote and a single quote', 'is not a public key in PEM format', `"${key}'`],
+      [
+        'a PEM with a quote before its body',
+        'is not a public key in PEM format',
+        `-----BEGIN PUBLIC KEY-----"${body}-----END PUBLIC KEY-----"`,
+      ],
+      [
+        'a PEM with a quote after its body',
+        'is not a public key in PEM format',
+        `"-----BEGIN PUBLIC KEY-----${body}"-----END PUBLIC KEY-----`,
+      ],
       [
         'a damaged private key',
         'is a private key',
@@ -255,7 +265,7 @@ describe('The environment', () => {
       ],
       [
         'a certificate signing request',
-        'is a certificate',
+        'is a certificate', // A signing request gets the same message as a certificate.
         '-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----',
       ],
       ['half a key', 'is not a public key in PEM format', key.slice(0, 200)],
@@ -269,16 +279,19 @@ describe('The environment', () => {
         'is not a public key in PEM format',
         JSON.stringify({ keys: [publicKey.export({ format: 'jwk' })] }),
       ],
-    ])('The error for %s as IDP_JWT_KEY contains instructions, but not the value', (_form, words, value) => {
-      const problems = problemsOf({ IDP_JWT_KEY: value });
-      expect(problems).toContain(`  - IDP_JWT_KEY ${words}`);
-      expect(problems).toContain(
-        'set the public key of the instance, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----',
-      );
-      expect(problems.split('\n')).toHaveLength(2);
-      const longWords = value.match(/[\w+/]{20,}/g) ?? [];
-      expect(longWords.filter((word) => problems.includes(word))).toEqual([]);
-    });
+    ])(
+      'If IDP_JWT_KEY is %s, the error states how to set it, but does not contain the value',
+      (_form, words, value) => {
+        const problems = problemsOf({ IDP_JWT_KEY: value });
+        expect(problems).toContain(`  - IDP_JWT_KEY ${words}`);
+        expect(problems).toContain(
+          'set the public key of the instance, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----',
+        );
+        expect(problems.split('\n')).toHaveLength(2);
+        const longWords = value.match(/[\w+/]{20,}/g) ?? [];
+        expect(longWords.filter((word) => problems.includes(word))).toEqual([]);
+      },
+    );
   });
 
   test.each([
@@ -330,10 +343,13 @@ describe('The environment', () => {
     ['CLERK_FAPI_URL', 'http://example.com'],
     ['IDP_CONSOLE_URL', 'http://example.com:3900'],
     ['IDP_CONSOLE_URL', 'javascript:alert(1)'],
-  ])('The error for a malformed %s contains the name but not the value', (name, value) => {
-    const problems = problemsOf({ [name]: value });
-    expect(problems).toMatch(new RegExp(`^  - ${name} `, 'm'));
-    expect(problems).not.toContain(value);
-    expect(problems.split('\n')).toHaveLength(2);
-  });
+  ])(
+    'The error for an invalid value of %s contains the name of the variable, but not the value',
+    (name, value) => {
+      const problems = problemsOf({ [name]: value });
+      expect(problems).toMatch(new RegExp(`^  - ${name} `, 'm'));
+      expect(problems).not.toContain(value);
+      expect(problems.split('\n')).toHaveLength(2);
+    },
+  );
 });

@@ -7,7 +7,7 @@ test.each([
   ['zod', z.object({ id: z.string() })],
   ['zod/mini', mini.object({ id: mini.string() })],
 ])(
-  'A handler of defineEvent() parses the data with a %s schema before it returns the function that handles the event',
+  'A handler from defineEvent() parses the event data with a %s schema, and returns a function that handles the event only if the data is valid',
   (_name, schema) => {
     const handle = vi.fn(async (_data: { id: string }) => undefined);
     const handler = defineEvent(schema, handle);

@@ -38,7 +38,7 @@ test.each([
   ['POST', { origin: 'https://other.example' }, false],
   ['POST', { origin: 'null' }, false],
 ])(
-  'The method and the origin of a request decide whether its session cookie is accepted: %s %j',
+  'The session cookie of a request with the method %s and the headers %j is accepted: %s',
   (method, headers, counts) => {
     expect(extract({ ...cookie, ...headers }, method).rejectionReason).toBe(
       counts ? undefined : 'foreign-cookie',
@@ -58,6 +58,7 @@ test.each([
   ['Bearer eyJh.eyJz.', 'malformed'],
   ['', 'malformed'],
   [`Bearer${TOKEN}`, 'malformed'],
+  [`Bearer x ${TOKEN}`, 'malformed'],
   ['Basic YTpi', 'absent'],
   ['Digest  a b', 'absent'],
 ])('extractCredential() reads the authorization header %j as: %s', (authorization, expected) => {
@@ -81,20 +82,24 @@ test.each([
   ],
   [`__session=${TOKEN}; __session_x=no-token`, `__session=${TOKEN}`, TOKEN],
 ])(
-  'The credential of a request with the cookies %j contains only the cookies of the SDK',
+  'extractCredential() keeps only well-formed cookies of the SDK, and sets `token` only if there is a single session token: %j',
   (given, value, token) => {
     expect(extract({ cookie: given })).toEqual({ credential: { header: 'cookie', value, token } });
   },
 );
 
-test.each(['', `__sessions=${TOKEN}`, `x__session=${TOKEN}`, '__session=', '__client_uat=1'])(
-  'The cookies %j contain no session',
-  (given) => {
-    expect(extract({ cookie: given })).toEqual({ credential: undefined });
-  },
-);
+test.each([
+  '',
+  `__sessions=${TOKEN}`,
+  `x__session=${TOKEN}`,
+  `__client_uat___session=${TOKEN}`,
+  '__session=',
+  '__client_uat=1',
+])('The cookies %j contain no session, and a request from another site may have them', (given) => {
+  expect(extract({ cookie: given, 'sec-fetch-site': 'cross-site' })).toEqual({ credential: undefined });
+});
 
-test('parseCookies() trims names and values, and keeps equals signs of a value', () => {
+test('parseCookies() trims names and values, keeps equals signs in values, and returns one empty cookie if there is no cookie header', () => {
   expect(parseCookies(new Headers({ cookie: ' a = b=c ;d' }))).toEqual([
     { name: 'a', value: 'b=c' },
     { name: 'd', value: '' },
@@ -102,7 +107,7 @@ test('parseCookies() trims names and values, and keeps equals signs of a value',
   expect(parseCookies(new Headers())).toEqual([{ name: '', value: '' }]);
 });
 
-test('stripSdkHeaders() removes only headers that start with a prefix of the SDK or of the service', () => {
+test('stripSdkHeaders() removes only headers whose name starts with x-clerk- or x-identity-link-', () => {
   const given = {
     'x-clerk-a': '1',
     'x-identity-link-a': '1',
@@ -117,7 +122,7 @@ test('stripSdkHeaders() removes only headers that start with a prefix of the SDK
   });
 });
 
-test('timesOf() returns the times of a token, and throws for a token without an expiry', () => {
+test('timesOf() returns `exp` and `iat` of a token, and throws if `exp` is not a number or the token is malformed', () => {
   const tokenOf = (payload: string) => `ey.${Buffer.from(payload).toString('base64url')}.x`;
   expect(timesOf(tokenOf('{"exp":7,"iat":2,"a":1}'))).toEqual({ exp: 7, iat: 2 });
   expect(timesOf(tokenOf('{"exp":7}'))).toEqual({ exp: 7 });

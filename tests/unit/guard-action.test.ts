@@ -46,7 +46,7 @@ test('The input is the last argument of the action, with or without a previous s
     expect(await Reflect.apply(action, undefined, args)).toEqual({ ok: true, data: { name: 'garden' } });
 });
 
-test('A field that a form repeats is an array', async () => {
+test('A field that occurs several times in a form becomes an array in the input of the action', async () => {
   const input = form(['tags', 'a'], ['name', 'garden'], ['tags', 'b'], ['tags', 'c']);
   expect(await action(undefined, input)).toEqual({
     ok: true,
@@ -72,7 +72,7 @@ test('An action with invalid input returns the status 400 and the message of the
   expect(handler).not.toHaveBeenCalled();
 });
 
-test('An action treats a value that the schema cannot read as invalid input, and logs the error once', async () => {
+test('If the schema throws because it cannot read the input, the action returns the status 400, and only the first of two such errors is logged', async () => {
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
   const unreadable = new Proxy(
     { name: '' },

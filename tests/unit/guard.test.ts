@@ -98,9 +98,12 @@ describe('guard()', () => {
     [{ 'x-identity-link-reason': 'expired' }],
     [{ 'x-identity-link-reason': 'a word of a client', 'x-clerk-auth-status': 'signed-out' }],
     [{ 'x-clerk-auth-status': 'signed-out' }],
-  ])('The guard logs no reason that the middleware did not set: %j', async (headers) => {
-    await expectUnauthorized(new NextRequest(URL, { headers }), 'no-auth-state');
-  });
+  ])(
+    'The guard ignores the headers %j of a client and logs the reason no-auth-state if the middleware did not run',
+    async (headers) => {
+      await expectUnauthorized(new NextRequest(URL, { headers }), 'no-auth-state');
+    },
+  );
 
   test.each([
     ['x-identity-link-user', 'user_2'],
@@ -128,7 +131,7 @@ describe('guard()', () => {
     expect(resolveUserId).not.toHaveBeenCalled();
   });
 
-  test('The guard responds with `Internal Server Error` if the lookup of the user fails', async () => {
+  test('The guard responds with 500 and hides the error message if the lookup of the user fails', async () => {
     vi.mocked(resolveUserId).mockRejectedValue(new Error('connect ECONNREFUSED 10.0.0.1:5432'));
     const handler = vi.fn(() => json({}));
     const response = await guard(handler)(request(), routeContext);

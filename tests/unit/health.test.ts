@@ -16,7 +16,7 @@ const later = (milliseconds = 1_000) => {
   time += milliseconds;
 };
 const down = { errors: { database: 'unavailable' } };
-/** Returns the numbers of warnings and of info lines in the log. */
+/** Returns the number of warnings and the number of info lines in the log. */
 const logged = () =>
   [vi.mocked(log.warn).mock.calls, vi.mocked(log.info).mock.calls].map((calls) => calls.length);
 
@@ -38,7 +38,7 @@ test('A process is ready if the database and the cache respond', async () => {
   expect(logged()).toEqual([0, 0]);
 });
 
-test('A process whose cache does not respond is ready and degraded', async () => {
+test('A process whose cache does not respond is ready, with the status degraded', async () => {
   vi.mocked(withKv).mockRejectedValue(new Error('no response'));
   expect(await readiness()).toEqual({ status: 'degraded' });
 });
@@ -53,7 +53,7 @@ test('A process that shuts down is not ready', async () => {
   );
 });
 
-test('A readiness result is reused for 1 s, also if it is a failure, and concurrent probes share one check', async () => {
+test('A readiness result is reused for 1 s, even if the result is a failure, and concurrent probes share one check', async () => {
   vi.mocked(pingDatabase).mockRejectedValueOnce(new Error('no response'));
   expect(await Promise.all([readiness(), readiness()])).toEqual([down, down]);
   later(999);

@@ -25,8 +25,8 @@ function run(calls: readonly Call[], before: string | undefined): string[] | und
   let linked: string | undefined = before;
   for (const { entryPoint, status, userId } of calls) {
     const isNew = linked === undefined;
-    // If the response of the creating call does not contain the id, the id is that of a later response. If no response has
-    // one, any id fits.
+    // If the response of the creating call does not contain an id, the id comes from the first response that contains an id. If
+    // no response contains an id, any id fits.
     linked ??= userId ?? calls.find((each) => each.userId !== undefined)?.userId ?? 'any';
     const isUncertain = status === undefined || status >= 500;
     if (!isUncertain && userId !== undefined && userId !== linked) return undefined;
@@ -112,7 +112,7 @@ const HISTORY = [
   call('webhook', 200, undefined, 6),
 ];
 
-test('checkHistory() accepts the history of a new user, and rejects it if one value is changed', () => {
+test('checkHistory() accepts a correct history of a new user, and names the violation if one call or the rows are wrong', () => {
   expect(checkHistory(HISTORY, rowsOf(['a']))).toEqual([]);
   const changed = (index: number, change: Partial<Call>) =>
     checkHistory(

@@ -18,7 +18,7 @@ beforeEach(() => {
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 const ok: Handler = async (request, response) => void response.end(`${request.url} `);
 
-/** Starts a server. `open` opens a connection that collects what it receives. */
+/** Starts a server. The returned `open` opens a connection to it, sends `sent` and collects the bytes that arrive. */
 async function startServer(handle: Handler = ok) {
   const handler = vi.fn(handle);
   const { server, drain } = httpServer(handler);
@@ -43,7 +43,7 @@ async function startServer(handle: Handler = ok) {
   return { server, drain, handler, open };
 }
 
-/** A request with a line for each header. */
+/** Returns a request without a body. `path` may start with a method and a space. Otherwise the method is GET. */
 const requestTo = (path: string, ...headers: string[]) =>
   `${path.includes(' ') ? path : `GET ${path}`} HTTP/1.1\r\n${['Host: localhost', ...headers].join('\r\n')}\r\n\r\n`;
 const CLOSE = 'Connection: close';
@@ -74,7 +74,7 @@ test('drain() waits for an API request whose client has disconnected', async () 
   expect(events).toEqual(['disconnected', 'completed', 'drained']);
 });
 
-test('An idle connection is closed at the second check, because a request may have arrived that is unread at the first check', async () => {
+test('The first check keeps an idle connection open, because an unread request may have arrived, and a later check closes the connection', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
   try {
     const { server } = httpServer(() => Promise.resolve());
@@ -138,7 +138,7 @@ describe('Connections', () => {
     expect(packet).toContain('first');
   });
 
-  test('The chunks of a response that ends immediately after its first bytes arrive in order', async () => {
+  test('If a response ends immediately after its first bytes, the client receives its chunks in order', async () => {
     const { open } = await startServer(async (_request, response) => {
       response.flushHeaders();
       response.write('hello');
@@ -148,7 +148,7 @@ describe('Connections', () => {
     expect(received.split('\r\n\r\n').slice(1)).toEqual(['5\r\nhello\r\n0', '']);
   });
 
-  test('A request to a path that is not served gets a 404 in JSON without a call of the handler', async () => {
+  test('A request to a path that is not served gets a 404 in JSON and is logged, and the handler is not called', async () => {
     const { handler, open } = await startServer();
     const received = await open(requestTo('/users/a.rsc', CLOSE, 'X-Request-Id: req-1')).closed();
     expect(received).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
@@ -170,7 +170,7 @@ describe('Connections', () => {
     expect(received).not.toContain('message');
   });
 
-  test('The duration of a rejected request counts from the arrival of its headers', async () => {
+  test('The logged duration of a rejected request starts when its headers arrive', async () => {
     const { open } = await startServer();
     const now = vi
       .spyOn(performance, 'now')
@@ -202,7 +202,7 @@ describe('Failing handlers', () => {
     expect(received).toContain('{"message":"Internal Server Error"}');
   });
 
-  test('A handler that fails during its response closes the connection, so that the client sees an error', async () => {
+  test('If a handler fails after the response has started, the server closes the connection, so that the client sees an error', async () => {
     const { open } = await startServer(async (_request, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('half');
@@ -229,7 +229,7 @@ describe('Request bodies', () => {
     expect(received).toContain(String(count * size));
   });
 
-  test('A body with too many small chunks gets a 400, and the connection is closed', async () => {
+  test('A request whose body has too many small chunks gets a 400, and the connection is closed', async () => {
     const { open } = await startServer(reading);
     const received = await open(`${POST}${chunked(1_100, 1)}`).closed();
     expect(statusesOf(received)).toEqual([400]);
@@ -268,7 +268,7 @@ describe('Request bodies', () => {
     expect(statusesOf(received)).toEqual([404]);
   });
 
-  test('A client that disconnects before its request is complete is logged as a 400', async () => {
+  test('If a client disconnects before its request is complete, the request is logged with status 400', async () => {
     const { handler, open } = await startServer(async (request) => {
       await text(request).catch(() => undefined);
     });
@@ -278,7 +278,7 @@ describe('Request bodies', () => {
     await expect.poll(() => info.mock.calls[0]?.[0]).toMatchObject({ route: 'POST /users', status: 400 });
   });
 
-  test('A client that disconnects after its complete request is not logged as an error', async () => {
+  test('If a client disconnects after its request is complete, the server does not log the request as rejected', async () => {
     const { server, handler, open } = await startServer(() => new Promise(() => undefined));
     const { client } = open(requestTo('/users/a'));
     await expect.poll(() => handler.mock.calls.length).toBe(1);
@@ -313,11 +313,11 @@ describe('Invalid requests', () => {
     ['HPE_HEADER_OVERFLOW', 431, 'Request header fields too large'],
     ['HPE_INVALID_METHOD', 400, 'Bad request'],
     [undefined, 400, 'Bad request'],
-  ])('The parser error %s has the status %i', (code, status, message) => {
+  ])('A connection error with the code %s leads to a rejection with status %i', (code, status, message) => {
     expect(rejectionOfError(code === undefined ? {} : { code })).toEqual({ status, message });
   });
 
-  test('Invalid bytes after a complete request do not affect its response, and the server then closes the connection', async () => {
+  test('If invalid bytes follow two requests, the server completes the response in flight, drops the waiting request and closes the connection', async () => {
     let end = () => {};
     const { handler, open } = await startServer(async (_request, response) => {
       end = () => response.end('complete');
@@ -333,7 +333,7 @@ describe('Invalid requests', () => {
     expect(handler).toHaveBeenCalledTimes(1);
   });
 
-  test('Invalid bytes in the body of a request whose response has started close the connection', async () => {
+  test('If a response has started, invalid bytes in the body of its request close the connection', async () => {
     const { open } = await startServer(async (_request, response) => {
       response.writeHead(200);
       response.write('started');
@@ -486,7 +486,7 @@ describe('drain()', () => {
     await drained;
   });
 
-  test('During drain(), a request on an idle connection still gets a response, which closes the connection', async () => {
+  test('During drain(), a request on an idle connection still gets a response, and the server then closes the connection', async () => {
     const { drain, open } = await startServer();
     const { client, received, closed } = open(requestTo('/users/a'));
     await expect.poll(received).toContain('/users/a');

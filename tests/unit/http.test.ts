@@ -44,7 +44,7 @@ describe('The route in the log', () => {
     ['/users/v1/alice@example.com', 'GET /users'],
     ['/alice@example.com', 'GET /'],
   ])(
-    'Without a route pattern, the log contains only the API root (such as /users) of a path, or a slash if it has none: %s',
+    'Without a route pattern, the log contains only the API root (such as /users) of a path, or a slash if the path has no API root: %s',
     async (path, name) => {
       await call(
         route(() => json({})),
@@ -100,7 +100,7 @@ describe('Failing handlers', () => {
   });
 
   test.each([new Error('connect to 10.0.0.1'), 'text', undefined, null])(
-    'A handler that throws any other value causes a 500 without details: %s',
+    'A handler that throws a value other than an HttpError causes a 500 without details: %s',
     async (thrown) => {
       const response = await failing(thrown);
       expect(response.status).toBe(500);
@@ -124,7 +124,7 @@ describe('Failing handlers', () => {
 });
 
 describe('Responses of a route', () => {
-  test('route() adds the request id of the client and no-store to a response, and keeps its other headers', async () => {
+  test('route() sets the request id of the client and `cache-control: no-store` in a response, and keeps the other headers of this response', async () => {
     const handler = route(
       () => new Response('text', { status: 201, headers: { 'x-own': '1', 'cache-control': 'public' } }),
     );
@@ -140,7 +140,7 @@ describe('Responses of a route', () => {
   });
 
   test.each(['a b', 'x'.repeat(65), 'a\u00e9', ''])(
-    'A UUID replaces an unsafe request id of the client: %j',
+    'A UUID replaces a request id of the client that is empty, too long or contains a forbidden character: %j',
     async (id) => {
       const request = new NextRequest('http://localhost:3000/x', { headers: { 'x-request-id': id } });
       const response = await route(() => json({}))(request, routeContext);
@@ -176,15 +176,18 @@ describe('Responses of a route', () => {
   test.each([
     [499, 'info', false],
     [500, 'error', true],
-  ] as const)('A response with the status %i is logged at the level %s', async (status, level, hasError) => {
-    await call(
-      route(() => json({}, status)),
-      '/x',
-    );
-    const [fields] = vi.mocked(log[level]).mock.calls[0] ?? [];
-    expect(fields).toMatchObject({ status });
-    expect(Object.hasOwn(Object(fields), 'error')).toBe(hasError);
-  });
+  ] as const)(
+    'A response with the status %i is logged at the level %s, with an error field: %s',
+    async (status, level, hasError) => {
+      await call(
+        route(() => json({}, status)),
+        '/x',
+      );
+      const [fields] = vi.mocked(log[level]).mock.calls[0] ?? [];
+      expect(fields).toMatchObject({ status });
+      expect(Object.hasOwn(Object(fields), 'error')).toBe(hasError);
+    },
+  );
 
   test('The log line of a failed request contains the name and the message of the error', async () => {
     const broken = () => {
@@ -204,7 +207,7 @@ describe('Responses of a route', () => {
     );
   });
 
-  test('Telemetry records a request with its method, route, status and duration in seconds', async () => {
+  test('Telemetry records a request with its method, route, status, log fields and duration in seconds', async () => {
     const recordRequest = vi.fn();
     const telemetry: Telemetry = {
       withSpan: (_name, work) => work(),
@@ -259,7 +262,7 @@ describe('Responses of a route', () => {
     );
   });
 
-  test('An HttpError has a name', () => {
+  test('The name of an HttpError is `HttpError`', () => {
     expect(new HttpError(409, 'Already exists')).toMatchObject({ name: 'HttpError', status: 409 });
   });
 });

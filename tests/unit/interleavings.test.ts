@@ -1,7 +1,7 @@
 import { beforeAll, expect, test, vi } from 'vitest';
 import type { RequestLogFields } from '#lib/log';
 import { linkModel } from '../../tools/model/link';
-import type { Bounds, State } from '../../tools/model/state';
+import type { Bounds, State, UserState } from '../../tools/model/state';
 
 // Runs the real functions of lib/ with a fake database and a fake cache. Each call of a fake waits until the test releases
 // it, so that the test can run every order of the calls. The model in tools/model describes the same functions as a state
@@ -12,8 +12,24 @@ interface Waiting {
   readonly run: () => void;
 }
 
-/** State of the fakes: the row and the cached id of the only user, the number of ids so far, and the waiting calls. */
-const world = { row: '', isForgotten: false, cached: '', ids: 0, waiting: new Set<Waiting>() };
+/** The ids of the only user at the old and at the new instance of the provider. */
+const [OLD_ID, NEW_ID] = ['user_old', 'user_new'];
+/**
+ * State of the fakes: the row and the ids of the only user, the cached ids, the number of internal ids so far, and the waiting
+ * calls.
+ */
+const world = {
+  row: '',
+  present: OLD_ID,
+  hasPrevious: false,
+  forgotten: new Set<string>(),
+  cached: new Map<string, string>(),
+  ids: 0,
+  waiting: new Set<Waiting>(),
+};
+/** Returns true if the row has this present or previous id. */
+const hasId = (id: string) => world.row !== '' && (id === world.present || world.hasPrevious);
+const cacheKey = (user: string) => `auth:user-id-by-idp:${user}`;
 /** Returns the internal id with this number. */
 const idOf = (count: number) => `00000000-0000-7000-8000-00000000000${count}`;
 
@@ -25,41 +41,57 @@ const released = <T>(run: () => T, isEnabled = () => true) =>
   new Promise<T>((resolve) => world.waiting.add({ isEnabled, run: () => resolve(run()) }));
 
 vi.mock('#lib/linking/links', () => ({
-  linkedUserIds: ([user]: readonly string[]) =>
-    released(() => new Map(world.row === '' ? [] : [[user, world.row]])),
-  insertLinks: () =>
-    released(() => {
-      if (world.row !== '' || world.isForgotten) return [];
+  linkedUserIds: ([user = '']: readonly string[]) =>
+    released(() => new Map(hasId(user) ? [[user, world.row]] : [])),
+  insertLinks: async ([user = '']: readonly string[]) => {
+    const inserted = await released(() => {
+      if (world.forgotten.has(user) || (world.row !== '' && user === world.present)) return [];
+      if (hasId(user)) return undefined;
       world.ids += 1;
-      world.row = idOf(world.ids);
+      Object.assign(world, { row: idOf(world.ids), present: user });
       return [world.row];
-    }),
-  retryOnConflict: (work: () => unknown) => work(),
+    });
+    if (inserted === undefined) throw new Conflict();
+    return inserted;
+  },
+  retryOnConflict: async (work: () => Promise<unknown>) => {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof Conflict) return work();
+      throw error;
+    }
+  },
 }));
 vi.mock('#lib/linking/forgotten', () => ({
-  forgottenUntil: async ([user]: readonly string[]) => new Map(world.isForgotten ? [[user, 1]] : []),
+  forgottenUntil: async ([user = '']: readonly string[]) =>
+    new Map(world.forgotten.has(user) ? [[user, 1]] : []),
 }));
 vi.mock('#lib/users/rows', () => ({
+  findLinks: async () => [],
+  allIdsOf: () => [],
   deleteLink: () =>
     released(() => {
-      Object.assign(world, { row: '', isForgotten: true });
-      return 'deleted';
+      const ids = [OLD_ID, NEW_ID].filter((id) => id === world.present || world.hasPrevious);
+      for (const id of ids) world.forgotten.add(id);
+      Object.assign(world, { row: '', hasPrevious: false });
+      return ids;
     }),
 }));
 vi.mock('#lib/storage/kv', () => ({
   withKv: (command: (kv: object) => unknown) =>
     command({
-      get: () => released(() => world.cached),
-      set: (_key: string, id: string) => {
+      get: (key: string) => released(() => world.cached.get(key)),
+      set: (key: string, id: string) => {
         writes.push(id);
         return released(() => {
           writes.splice(writes.indexOf(id), 1);
-          world.cached = id;
+          world.cached.set(key, id);
         });
       },
-      del: () =>
+      del: (...keys: readonly string[]) =>
         released(() => {
-          world.cached = '';
+          for (const key of keys) world.cached.delete(key);
         }),
     }),
 }));
@@ -68,20 +100,31 @@ vi.mock('#lib/env', async (original) => ({
   environment: () => ({ USER_ID_CACHE_TTL_SECONDS: 600 }),
 }));
 
-const USER = 'user_1';
+/** Error of an insert whose id is a previous id. */
+class Conflict extends Error {}
+
 async function loadProcess() {
   vi.resetModules();
   const { withLogFields } = await import('#lib/log');
   const { resolveUserId } = await import('#lib/user-id');
   const { registerByIdentityProviderUserId } = await import('#lib/register');
   const { forget } = await import('#lib/users/forget');
+  const guard = async (user: string) => {
+    const fields: RequestLogFields = {};
+    await withLogFields(fields, () => resolveUserId(user, () => undefined));
+    return { created: fields.caller === 'created' };
+  };
   return {
-    guard: async () => {
-      const fields: RequestLogFields = {};
-      await withLogFields(fields, () => resolveUserId(USER, () => undefined));
-      return { created: fields.caller === 'created' };
-    },
-    register: () => registerByIdentityProviderUserId(USER),
+    guard: () => guard(OLD_ID),
+    'guard by the new id': () => guard(NEW_ID),
+    register: () => registerByIdentityProviderUserId(OLD_ID),
+    /** The transaction that moves a user with a row to the other id, or back. */
+    relink: () =>
+      released(
+        () =>
+          Object.assign(world, { present: world.present === OLD_ID ? NEW_ID : OLD_ID, hasPrevious: true }),
+        () => world.row !== '',
+      ),
     forget: () => {
       // The real pause lasts until no lookup can still write the id of the deleted row.
       const pause = () =>
@@ -89,7 +132,7 @@ async function loadProcess() {
           () => undefined,
           () => writes.every((id) => id === world.row),
         );
-      return forget(USER, 30, pause);
+      return forget(OLD_ID, 30, pause);
     },
   };
 }
@@ -102,13 +145,13 @@ beforeAll(async () => {
 const iteration = () => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Outcome of a run: the number of created ids, the number of the id in the row, the number of the cached id, and how many calls
- * reported `created`. A number 0 means that there is no such id.
+ * Outcome of a run: the number of created ids, the number of the id in the row, the numbers of the cached ids of the old and
+ * the new id, and how many calls reported `created`. A number 0 means that there is no such id.
  */
-type Outcome = readonly [ids: number, row: number, cached: number, created: number];
+type Outcome = readonly [ids: number, row: number, cached: number, newCached: number, created: number];
 
-/** The user before the calls: without a row, with a row, or with a row and a cached id. */
-type UserBefore = 'new' | 'known' | 'cached';
+/** The user before the calls: without a row, with a row, with a row and a cached id, or moved to the new id. */
+type UserBefore = 'new' | 'known' | 'cached' | 'moved';
 
 /** A call and the process that runs it. */
 type Operation = readonly [kind: keyof Process, process: number];
@@ -121,8 +164,10 @@ async function run(user: UserBefore, calls: readonly Operation[], choices: reado
   const id = user === 'new' ? '' : idOf(1);
   Object.assign(world, {
     row: id,
-    isForgotten: false,
-    cached: user === 'cached' ? id : '',
+    present: user === 'moved' ? NEW_ID : OLD_ID,
+    hasPrevious: user === 'moved',
+    forgotten: new Set(),
+    cached: new Map(user === 'cached' ? [[cacheKey(OLD_ID), id]] : []),
     ids: id === '' ? 0 : 1,
   });
   let isDone = false;
@@ -143,7 +188,9 @@ async function run(user: UserBefore, calls: readonly Operation[], choices: reado
     chosen.run();
   }
   const created = (await results).filter((result) => Object(result).created === true).length;
-  const outcome: Outcome = [world.ids, Number(world.row.slice(-1)), Number(world.cached.slice(-1)), created];
+  const numberOf = (id = '') => Number(id.slice(-1));
+  const [cached, newCached] = [OLD_ID, NEW_ID].map((each) => numberOf(world.cached.get(cacheKey(each))));
+  const outcome: Outcome = [world.ids, numberOf(world.row), cached ?? 0, newCached ?? 0, created];
   return { alternatives, outcome: outcome.join() };
 }
 
@@ -165,14 +212,35 @@ async function runAll(user: UserBefore, calls: readonly Operation[]) {
 function outcomesOfModel(user: UserBefore, calls: readonly Operation[]): string[] {
   const count = (wanted: keyof Process) => calls.filter(([kind]) => kind === wanted).length;
   const bounds: Bounds = {
-    ...{ users: 1, processes: 2, guards: count('guard'), registers: count('register'), deliveries: 0 },
-    ...{ forgets: count('forget'), crashes: 0, outages: 0, lostResponses: 0, timeouts: 0 },
+    ...{
+      users: 1,
+      processes: 2,
+      guards: count('guard') + count('guard by the new id'),
+      registers: count('register'),
+      deliveries: 0,
+    },
+    ...{
+      forgets: count('forget'),
+      relinks: count('relink'),
+      crashes: 0,
+      outages: 0,
+      lostResponses: 0,
+      timeouts: 0,
+    },
   };
   const model = linkModel(bounds);
-  const before = user === 'new' ? {} : { rows: [1], ids: 1, cached: user === 'cached' ? 1 : 0 };
-  const users = model.initial.users.map((each) => ({ ...each, ...before }));
+  const users = model.initial.users.map((each): UserState => {
+    if (user === 'new') return each;
+    const [old, other] = each.names;
+    return {
+      ...{ ...each, rows: [1], ids: 1, names: [{ ...old, cached: user === 'cached' ? 1 : 0 }, other] },
+      ...(user === 'moved' ? { present: 1, previous: 'valid' } : {}),
+    };
+  });
   let first: State = { ...model.initial, users };
   for (const [kind, process] of calls) {
+    // The model has no step between the start of a move and its transaction.
+    if (kind === 'relink') continue;
     const label = kind === 'forget' ? 'user 0: forget' : `user 0, process ${process}: ${kind}`;
     first = model.steps(first).find((step) => step.label === label)?.next ?? first;
   }
@@ -186,8 +254,8 @@ function outcomesOfModel(user: UserBefore, calls: readonly Operation[]): string[
     const steps = model.steps(state).filter(({ label }) => !label.endsWith('expires'));
     for (const { next } of steps) visit(next);
     if (steps.length > 0) return;
-    for (const { ids, rows, cached, created } of state.users)
-      outcomes.add([ids, rows[0] ?? 0, cached, created].join());
+    for (const { ids, rows, names, created } of state.users)
+      outcomes.add([ids, rows[0] ?? 0, names[0].cached, names[1].cached, created].join());
   };
   visit(first);
   return [...outcomes].sort();
@@ -200,6 +268,11 @@ test.each<[calls: string, UserBefore, ...Operation[]]>([
   ['guard and forget', 'known', ['guard', 0], ['forget', 1]],
   ['guard, register and forget', 'known', ['guard', 0], ['register', 0], ['forget', 1]],
   ['guard, register and forget', 'cached', ['guard', 0], ['register', 1], ['forget', 1]],
+  ['guard, register and relink', 'known', ['guard', 0], ['register', 1], ['relink', 1]],
+  ['guards by both ids and a rollback', 'moved', ['guard', 0], ['guard by the new id', 1], ['relink', 1]],
+  ['guard by the old id and forget', 'moved', ['guard', 0], ['forget', 1]],
+  ['guard by the new id and forget', 'moved', ['guard by the new id', 0], ['forget', 1]],
+  ['register and relink', 'new', ['register', 0], ['register', 1], ['relink', 1]],
 ])(
   'All orders of %s for a %s user have the same outcomes in lib/ and in the model',
   async (_name, user, ...calls) => {

@@ -1,11 +1,14 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { ClientRequest, createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { VercelKV } from '@vercel/kv';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { kvRequester } from '#lib/storage/kv';
+import { log } from '#lib/log';
+import { kvRequester, withKv } from '#lib/storage/kv';
 import { listen } from '../../dev/system/listen';
+import { BUILD_TIME_VALUES } from '../harness/build';
 
 const TIMEOUT_MS = 500;
 
@@ -50,10 +53,22 @@ afterEach(async () => {
 
 /** Waits for one event loop iteration. */
 const nextIteration = () => new Promise(setImmediate);
-/** Returns the number of connections that the requests used. */
+/** Makes the connection of the next request fail with this code, immediately or when the response starts. */
+function breakNextRequest(code: string, when: 'immediately' | 'response' = 'immediately'): void {
+  const onStart = (message: unknown) => {
+    unsubscribe('http.client.request.start', onStart);
+    const request = Reflect.get(Object(message), 'request');
+    if (!(request instanceof ClientRequest)) throw new Error('The message contains no request');
+    const fail = () => request.socket?.destroy(Object.assign(new Error(code), { code }));
+    if (when === 'response') request.once('response', fail);
+    else fail();
+  };
+  subscribe('http.client.request.start', onStart);
+}
+/** Returns the number of connections that the requests have used so far. */
 const sockets = () => new Set(arrivals.map(({ request }) => request.socket)).size;
 
-test('Commands of one event loop iteration share one authorized request, and each gets its own result', async () => {
+test('Commands of one event loop iteration share one authorized request, and each command gets its own result', async () => {
   expect(await Promise.all([kv.get('one'), kv.get('two'), kv.set('key', 'three', { ex: 600 })])).toEqual([
     'one',
     'two',
@@ -78,14 +93,16 @@ test.each(['123', 'true', 'null', '"quoted"', '{"a":1}', '', 'ünïcode ☃', 'O
   },
 );
 
-test('The KV client returns null and lists unchanged', async () => {
+test('The KV client returns null and lists unchanged, and a hash as an object', async () => {
   respond = ({ response }) => response.end('[{"result":null}]');
   expect(await kv.get('absent')).toBeNull();
   respond = ({ response }) => response.end('[{"result":["a",1]}]');
   expect(await kv.get('list')).toEqual(['a', 1]);
+  respond = ({ response }) => response.end('[{"result":["field","value"]}]');
+  expect(await kv.hgetall('hash')).toEqual({ field: 'value' });
 });
 
-test('A failed command does not affect the other commands of the request', async () => {
+test('A failed command rejects with the error of the KV store and does not affect the other commands of the request', async () => {
   respond = ({ response }) => response.end('[{"error":"WRONGTYPE of that key"},{"result":"two"}]');
   const [one, two] = await Promise.allSettled([kv.get('one'), kv.get('two')]);
   expect(one).toMatchObject({ reason: { message: expect.stringContaining('WRONGTYPE of that key') } });
@@ -94,9 +111,9 @@ test('A failed command does not affect the other commands of the request', async
 
 describe('Invalid responses', () => {
   test.each<[string, (arrival: Arrival) => void]>([
-    ['500', ({ response }) => response.writeHead(500).end('internal error')],
-    ['503 with a well-formed body', ({ response }) => response.writeHead(503).end('[{"result":"x"}]')],
-    ['401', ({ response }) => response.writeHead(401).end('{"error":"WRONGPASS"}')],
+    ['status 500', ({ response }) => response.writeHead(500).end('internal error')],
+    ['status 503 with a well-formed body', ({ response }) => response.writeHead(503).end('[{"result":"x"}]')],
+    ['status 401', ({ response }) => response.writeHead(401).end('{"error":"WRONGPASS"}')],
     ['a body that is not JSON', ({ response }) => response.end('<html>')],
     ['an object instead of a list', ({ response }) => response.end('{"result":"x"}')],
     ['too few results', ({ response }) => response.end('[]')],
@@ -116,7 +133,7 @@ describe('Invalid responses', () => {
       ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy()),
     ],
   ])(
-    'A call of the KV client rejects and is not retried after an invalid response: %s',
+    'A call of the KV client rejects and is not retried after an invalid or missing response: %s',
     async (_what, behave) => {
       respond = behave;
       await expect(kv.get('key')).rejects.toThrow();
@@ -125,7 +142,7 @@ describe('Invalid responses', () => {
   );
 
   test.each([200, 400, 429])(
-    'If the store rejects a request with %i, the cause of the error has the message of the store',
+    'If the KV store sends one error for the whole request with the status %i, the cause of the rejection contains this error',
     async (status) => {
       respond = ({ response }) =>
         response.writeHead(status).end('{"error":"ERR max requests limit exceeded"}');
@@ -148,9 +165,14 @@ describe('Invalid responses', () => {
       { message: 'KV store sent a different number of results' },
     ],
     [
-      'the length',
+      'the length of the body',
       ({ response }) => response.end(`[{"result":"${'x'.repeat(1024 * 1024)}"}]`),
       { message: 'KV response is too long' },
+    ],
+    [
+      'the end of the connection',
+      ({ request, response }) => response.write('[{"resu', () => request.socket.destroy()),
+      { message: 'aborted' },
     ],
   ])('The error of an invalid response names the problem: %s', async (_problem, behave, error) => {
     respond = behave;
@@ -179,6 +201,11 @@ describe('A store that does not respond', () => {
   test.each<[string, (arrival: Arrival) => void]>([
     ['no response', () => undefined],
     ['an incomplete response', ({ response }) => response.write('[{"result":')],
+    [
+      'another protocol instead of a response',
+      ({ request }) =>
+        request.socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+    ],
   ])('A call of the KV client rejects after 500 ms and is not retried: %s', async (_what, behave) => {
     respond = behave;
     const ended = vi.fn();
@@ -193,7 +220,7 @@ describe('A store that does not respond', () => {
     expect(arrivals).toHaveLength(1);
   });
 
-  test('The timeout of a call closes its connection, so that the store stops processing the call', async () => {
+  test('If a call of the KV client times out, the client closes the connection of the call', async () => {
     respond = () => undefined;
     const call = kv.get('key').catch((error: Error) => error.message);
     while (arrivals.length === 0) await nextIteration();
@@ -203,12 +230,12 @@ describe('A store that does not respond', () => {
     await closed;
   });
 
-  test('The KV client has no timer after a response', async () => {
+  test('The KV client clears the timer of a call after the response', async () => {
     await kv.get('key');
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('The timeout of a call also closes the idle connections, because they may be broken too', async () => {
+  test('If a call of the KV client times out, the client also closes its idle connections', async () => {
     await Promise.all([kv.get('one'), nextIteration().then(() => kv.get('two'))]);
     await nextIteration();
     respond = () => undefined;
@@ -224,12 +251,12 @@ describe('A store that does not respond', () => {
 });
 
 describe('Keep-alive connections', () => {
-  test('Sequential calls use the same connection', async () => {
+  test('Sequential calls of the KV client use the same connection', async () => {
     for (let call = 0; call < 5; call += 1) await kv.get('key');
     expect(sockets()).toBe(1);
   });
 
-  test('A call succeeds even if the store has closed several idle connections', async () => {
+  test('A call of the KV client succeeds even if the KV store has closed several idle connections', async () => {
     await Promise.all([
       kv.get('one'),
       nextIteration().then(() => kv.get('two')),
@@ -245,7 +272,7 @@ describe('Keep-alive connections', () => {
     expect(sockets()).toBe(before + 1);
   });
 
-  test('A call on a reused connection is sent again if the store closes the connection instead of responding', async () => {
+  test('The KV client sends a call on a reused connection again if the KV store closes the connection before it responds', async () => {
     await kv.get('key');
     respond = ({ request }) => {
       respond = echo;
@@ -255,7 +282,7 @@ describe('Keep-alive connections', () => {
     expect(arrivals).toHaveLength(3);
   });
 
-  test('A call that was sent again is cancelled by its timeout', async () => {
+  test('If a call that the KV client has sent again times out, the client closes the connection of the second request', async () => {
     await kv.get('key');
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     respond = ({ request }) => {
@@ -270,7 +297,7 @@ describe('Keep-alive connections', () => {
     await closed;
   });
 
-  test('A call uses the connection that was used last, so that the other connections stay idle and close', async () => {
+  test('If several connections are idle, the KV client uses the connection that became idle last', async () => {
     const pending: Arrival[] = [];
     respond = (arrival) => pending.push(arrival);
     const calls = [kv.get('one'), nextIteration().then(() => kv.get('two'))];
@@ -289,15 +316,43 @@ describe('Keep-alive connections', () => {
     }
   });
 
-  test('A call on a reused connection is not retried if its response has started', async () => {
+  test('The KV client does not send a call again if a reused connection fails after the response has started', async () => {
     await kv.get('key');
-    respond = ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy());
-    await expect(kv.get('key')).rejects.toThrow();
+    respond = ({ response }) => response.write('[{"resu');
+    breakNextRequest('ECONNRESET', 'response');
+    await expect(kv.get('key')).rejects.toThrow('ECONNRESET');
+    respond = echo;
+    expect(await kv.get('later')).toBe('later');
+    expect(arrivals).toHaveLength(3);
+  });
+
+  test('A call on a reused connection is not retried after a response that is not HTTP', async () => {
+    await kv.get('key');
+    respond = ({ request }) => request.socket.end('not HTTP\r\n\r\n');
+    await expect(kv.get('key')).rejects.toThrow('Parse Error');
     expect(arrivals).toHaveLength(2);
+  });
+
+  test('A call on a reused connection is sent again if the system reports a broken pipe', async () => {
+    await kv.get('key');
+    breakNextRequest('EPIPE');
+    expect(await kv.get('key')).toBe('key');
+    expect(sockets(), 'a second connection').toBe(2);
   });
 });
 
-test('With an invalid URL, a call rejects, and its timeout causes no uncaught exception', async () => {
+test('Without telemetry, withKv() logs an outage and passes the error of the store through', async () => {
+  for (const [name, value] of Object.entries(BUILD_TIME_VALUES)) vi.stubEnv(name, value);
+  const warn = vi.spyOn(log, 'warn').mockReturnValue();
+  for (let call = 0; call < 5; call += 1)
+    await expect(withKv(() => Promise.reject(new Error('failed by a test')))).rejects.toThrow(
+      'failed by a test',
+    );
+  expect(warn).toHaveBeenCalledExactlyOnceWith({ error: expect.anything() }, 'cache skipped');
+  vi.unstubAllEnvs();
+});
+
+test('With an invalid URL, a call of the KV client rejects, and the timeout of the call causes no uncaught exception', async () => {
   const uncaught: unknown[] = [];
   const note = (error: unknown) => uncaught.push(error);
   process.on('uncaughtException', note);
@@ -309,7 +364,7 @@ test('With an invalid URL, a call rejects, and its timeout causes no uncaught ex
   expect(uncaught).toEqual([]);
 });
 
-test('A command is sent to /pipeline as a POST request with a JSON body and a content length', async () => {
+test('The KV client sends a command to /pipeline as a POST request with a JSON body and the length of the body in bytes', async () => {
   await kv.get('ü');
   const { method, url, headers } = arrivals[0]?.request ?? {};
   expect([method, url]).toEqual(['POST', '/pipeline']);

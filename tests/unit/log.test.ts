@@ -13,7 +13,7 @@ import {
   withLogFields,
 } from '#lib/log';
 
-test('describeError() returns the name and the code of an error, and the message only if it contains no value', () => {
+test('describeError() returns the name and the code of an error, and the message only if it consists of words', () => {
   const cause = Object.assign(new Error('duplicate key value: Key (id)=(user_1) exists'), { code: '23505' });
   const described = describeError(new Error('timeout exceeded when trying to connect', { cause }));
   expect(described).toMatchObject({
@@ -36,14 +36,14 @@ test('describeError() names the missing variables of an environment', () => {
   expect(describeError(error).message).toContain('DATABASE_URL is missing');
 });
 
-test('describeError() keeps every message under `next dev`', () => {
+test('describeError() returns any message if NODE_ENV is development', () => {
   vi.stubEnv('NODE_ENV', 'development');
   const message = 'The table `public.notes` does not exist';
   expect(describeError(new Error(message)).message).toBe(message);
   vi.unstubAllEnvs();
 });
 
-test('describeError() returns only the type of a value that is not an error, and stops at circular causes', () => {
+test('describeError() returns only the type of a value that is not an error, and limits the depth of circular causes', () => {
   expect(describeError('sk_test_1')).toEqual({ name: 'string' });
   const error = new Error('round');
   error.cause = error;
@@ -70,7 +70,13 @@ test('describeError() does not mistake a line of the message for a stack frame',
   expect(described.frames?.length).toBeGreaterThan(0);
 });
 
-test('describeError() omits the message even if the name or message changed after the stack was read', () => {
+test('describeError() returns only the lines of a stack that are stack frames', () => {
+  const error = new Error('x');
+  error.stack = 'Error: x\nThe caller was at alice@example.com\n    at f (a.js:1:1)';
+  expect(describeError(error).frames).toEqual(['at f (a.js:1:1)']);
+});
+
+test('describeError() does not return lines of the original message as frames after the name or the message has changed', () => {
   const renamed = new Error('x\n    at alice@example.com (sk_test_abc:1:1)');
   expect(renamed.stack).toBeDefined();
   renamed.name = 'Renamed';
@@ -85,14 +91,14 @@ test('describeError() omits a code that is not a single word', () => {
   expect(JSON.stringify(describeError(error))).not.toContain('alice');
 });
 
-test('describeError() adds the SQLSTATE of a Prisma error if it is valid', () => {
+test('describeError() adds the SQLSTATE of a Prisma error if the SQLSTATE is valid', () => {
   const prismaError = (originalCode: unknown) =>
     Object.assign(new Error('Raw query failed'), {
       code: 'P2010',
       meta: { driverAdapterError: { cause: { originalCode } } },
     });
   expect(describeError(prismaError('42P10'))).toMatchObject({ code: 'P2010', sqlState: '42P10' });
-  for (const other of ['alice@example.com', '42p10', undefined]) {
+  for (const other of ['alice@example.com', '42p10', '42P10 alice@example.com', undefined]) {
     expect(describeError(prismaError(other))).not.toHaveProperty('sqlState');
   }
 });
@@ -127,12 +133,15 @@ test.each([
   ['!a', false],
   [undefined, false],
   [7, false],
-])('A request id of a client is used only if it is safe: %j: %s', (given, isUsed) => {
-  expect(requestIdOf(given) === given).toBe(isUsed);
-  if (!isUsed) expect(requestIdOf(given)).toMatch(/^[0-9a-f-]{36}$/);
-});
+])(
+  'The request id of a client is used only if it has 1 to 64 allowed characters: %j, used: %s',
+  (given, isUsed) => {
+    expect(requestIdOf(given) === given).toBe(isUsed);
+    if (!isUsed) expect(requestIdOf(given)).toMatch(/^[0-9a-f-]{36}$/);
+  },
+);
 
-test('A line of the log is a JSON object with the level, the time and the ids of the current span', () => {
+test('A line of the log is a JSON object with the level, the time and, if there is a current span, its ids', () => {
   const { level } = log;
   log.level = 'info';
   setSpanIds(() => ({ trace_id: 'a', span_id: 'b' }));
@@ -173,7 +182,7 @@ test('describeError() returns up to six frames and up to three causes, and a cod
   expect(cause?.cause?.cause).not.toHaveProperty('cause');
 });
 
-test('describeError() returns the message if it consists of words and has at most 100 characters', () => {
+test('describeError() omits a message unless it consists of 1 to 100 letters, spaces, commas, periods, apostrophes or hyphens', () => {
   for (const message of ['x'.repeat(100), "Can't connect, try again."])
     expect(describeError(new Error(message)).message).toBe(message);
   for (const message of ['x'.repeat(101), '', 'a=b', '7 rows', 'rows 7'])

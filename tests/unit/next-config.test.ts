@@ -23,7 +23,7 @@ describe('A build for deployment', () => {
     vi.unstubAllEnvs();
   });
 
-  test('A build on Vercel fails if there is a .env.local file, because the deployed functions would contain it', () => {
+  test('A build with a .env.local file fails on Vercel, because the deployed functions would contain the file, but not elsewhere', () => {
     expect(() => configure(PHASE_PRODUCTION_BUILD)).not.toThrow();
     writeFileSync('.env.local', '');
     expect(() => configure(PHASE_PRODUCTION_BUILD)).toThrow('must not find .env.local');
@@ -33,7 +33,7 @@ describe('A build for deployment', () => {
   });
 });
 
-test('A build checks the list of routes, and `next dev` writes it', () => {
+test('A build checks the list of routes, `next dev` writes the list, and a production server does neither', () => {
   vi.clearAllMocks();
   configure(PHASE_PRODUCTION_SERVER);
   expect([checkRoutes, writeRoutes].map((each) => vi.mocked(each).mock.calls.length)).toEqual([0, 0]);

@@ -45,7 +45,7 @@ test.each(['/files', '/aXb', '/accounts', '/project'])(
   },
 );
 
-test('An API path with a trailing slash is not served', () => {
+test('An API path with a trailing slash has no allowed method', () => {
   expect(allowedMethods('/users/v1/me/')).toEqual([]);
   expect(allowedMethods('/projects/v2/x/')).toEqual([]);
 });

@@ -12,7 +12,7 @@ interface Row {
 
 const userOf = ({ id, time }: Row): ProviderUser => ({ id, createdAt: Math.floor(time) });
 
-/** Returns a page as the provider's API does: oldest first, in a stable order. Compares `createdAfter` with all decimals. */
+/** Returns a page as the provider's API does: oldest first, in a stable order. Compares `createdAfter` with the exact time. */
 function listOf(rows: readonly Row[], { createdAfter, offset, limit }: ProviderPage): ProviderUser[] {
   return rows
     .filter(({ time }) => createdAfter === undefined || time > createdAfter)
@@ -34,7 +34,7 @@ async function seenBy(
 }
 
 const limit = fc.integer({ min: 2, max: 7 });
-/** Generates users with few different creation times, as after an import. Most users share their time with others. */
+/** Generates lists of up to 40 users with creation times from `time`. Most users share their millisecond with others. */
 const rowsWith = (time: fc.Arbitrary<number>) =>
   fc
     .array(time, { maxLength: 40 })
@@ -97,7 +97,7 @@ describe.each([
   });
 });
 
-test('paginate() returns all of 20,000 users with fewer than 50 requests if 100 users were created each second', async () => {
+test('paginate() returns 20,000 users with fewer than 50 requests if about 100 users were created per second', async () => {
   const rows = arrivalTimes(20_000, 100).map((time, index) => ({ id: `user_${index}`, time }));
   let requests = 0;
   const read = ({ createdAfter = 0, offset, limit }: ProviderPage) => {
@@ -112,7 +112,7 @@ test('paginate() returns all of 20,000 users with fewer than 50 requests if 100 
 test.each<[string, (page: ProviderPage) => ProviderUser[], string]>([
   ['newest first', () => [2, 1].map((createdAt) => ({ id: `user_${createdAt}`, createdAt })), 'in order'],
   [
-    'repeated from the start',
+    'the same page for every request',
     () => [1, 5].map((createdAt) => ({ id: `user_${createdAt}`, createdAt })),
     'in order',
   ],
@@ -125,6 +125,9 @@ test.each<[string, (page: ProviderPage) => ProviderUser[], string]>([
       })),
     'a different order each time',
   ],
-])('paginate() rejects a list without a stable order: %s', async (_name, read, words) => {
-  await expect(seenBy(read, { limit: 2 })).rejects.toThrow(words);
-});
+])(
+  'paginate() rejects a list that is not sorted by creation time or has no stable order: %s',
+  async (_name, read, words) => {
+    await expect(seenBy(read, { limit: 2 })).rejects.toThrow(words);
+  },
+);

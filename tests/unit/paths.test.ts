@@ -30,9 +30,12 @@ test.each<[Partial<AddressedRequest>, number | undefined]>([
   [{ pathname: '/__clerk/v1/client', method: 'POST', hasProxy: true }, undefined],
   [{ pathname: '/__clerk/v1/client', method: 'TRACE', hasProxy: true }, 405],
   [{ method: 'TRACE' }, 405],
-])('rejectionForAddress() returns the status for %j: %s', (request, status) => {
-  expect(rejectionOf(request)?.status).toBe(status);
-});
+])(
+  'The request %j gets the rejection status %s from rejectionForAddress() (undefined: no rejection)',
+  (request, status) => {
+    expect(rejectionOf(request)?.status).toBe(status);
+  },
+);
 
 test('A rejection with 405 lists the allowed methods', () => {
   expect(rejectionOf({ pathname: '/openapi.json', method: 'POST' })?.headers).toEqual({ allow: 'GET, HEAD' });
@@ -79,11 +82,14 @@ test.each<[Record<string, string | undefined>, number | undefined]>([
   [{ origin: 'https://other.example' }, 405],
   [{ origin: 'https://other.example', 'x-forwarded-host': ' other.example , inner' }, undefined],
   [{ origin: 'not a URL' }, 405],
-])('A server action whose headers are changed by %j gets the rejection status %s', (headers, status) => {
-  expect(actionStatus(headers)).toBe(status);
-});
+])(
+  'A server action with valid headers, except for %o, gets the rejection status %s (undefined: no rejection)',
+  (headers, status) => {
+    expect(actionStatus(headers)).toBe(status);
+  },
+);
 
-test('A POST request to an API route or to the proxied Frontend API needs no headers of a server action', () => {
+test('A POST request without the headers of a server action is accepted for an API route and for the proxied Frontend API', () => {
   const request = { method: 'POST', header: () => undefined, hasProxy: true };
   for (const pathname of ['/users/v1/me', '/__clerk/v1/client'])
     expect(rejectionOf({ ...request, pathname })).toBeUndefined();
@@ -124,7 +130,7 @@ test.each([
   ['POSTX', '/users/v1', false],
   ['POST', '/health/alive', false],
   ['POST', '/x/health/alive', true],
-])('A request with the method %s to %s takes a body: %s', (method, url, expected) => {
+])('takesBody() of the request %s %s returns %s', (method, url, expected) => {
   expect(takesBody(Object.assign(new IncomingMessage(new Socket()), { method, url }))).toBe(expected);
 });
 
@@ -159,11 +165,14 @@ test.each<[string, string, number | undefined]>([
   ['/a//b', 'GET', 404],
   ['/a/', 'GET', undefined],
   ['x/a', 'GET', 404],
-])('A request to the path %j with the method %s gets the rejection status %s', (pathname, method, status) => {
-  expect(rejectionOf({ pathname, method })?.status).toBe(status);
-});
+])(
+  'A request to the path %j with the method %s gets the rejection status %s (undefined: no rejection)',
+  (pathname, method, status) => {
+    expect(rejectionOf({ pathname, method })?.status).toBe(status);
+  },
+);
 
-test('A rejection has a message for the client, and a 405 lists the allowed methods', () => {
+test('A rejection with 400, 404, 405 or 413 has a message for the client, and the 405 lists the allowed methods', () => {
   expect(rejectionOf({ query: 'a&'.repeat(101) })).toEqual({ status: 400, message: 'Bad request' });
   expect(rejectionOf({ pathname: '//' })).toEqual({ status: 404, message: 'Not found' });
   expect(rejectionOf({ method: 'TRACE' })).toEqual({

@@ -37,7 +37,7 @@ test('A terminal shows one line that is updated with the rate and the remaining 
   ]);
 });
 
-test('Output that is not a terminal gets a plain line every 5 s', () => {
+test('A stream that is not a terminal gets a plain line every 5 s', () => {
   expect(written(false)).toBe(
     '500 of about 3,000 users, 100 a second, 25 s left\n1,000 of about 3,000 users, 100 a second, 20 s left\none failed\n',
   );
@@ -48,6 +48,9 @@ test.each([
   ['two\nlines', '"two\\nlines"'],
   ['\u001b[2J', '"\\u001b[2J"'],
   ['right‮left\u0085', '"right?left?"'],
-])('shown() escapes or replaces the control and format characters of an id: %j', (id, text) => {
-  expect(shown(id)).toBe(text);
-});
+])(
+  'shown() escapes or replaces control and format characters of an id, and returns any other id unchanged: %j',
+  (id, text) => {
+    expect(shown(id)).toBe(text);
+  },
+);

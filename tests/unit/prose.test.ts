@@ -3,7 +3,7 @@ import { findProse } from '../../tools/prose';
 
 const found = (file: string, text: string) => findProse(file, text).map(({ line, found }) => [line, found]);
 
-test('The prose check reports a finding in a comment with its line and the plain alternative', () => {
+test('The prose check reports a phrase in a comment with the line of the phrase and the plain alternative', () => {
   const source = [
     'const a = 1;',
     '/**',
@@ -15,19 +15,19 @@ test('The prose check reports a finding in a comment with its line and the plain
   expect(findProse('a.ts', source.join('\n'))).toEqual([
     { line: 4, found: 'under way', write: 'in flight, running' },
   ]);
-  // Two slashes in the template below would make the check report this file.
+  // If the text below contained the two slashes, the check would take it for a comment and report this file.
   const comment = '//';
   expect(found('a.ts', `const a = 1; ${comment} Runs it anew.\nconst url = 'http://anew';`)).toEqual([
     [1, 'anew'],
   ]);
 });
 
-test('The prose check reports a finding in a test title', () => {
+test('The prose check reports a phrase in a test title', () => {
   const title = 'Nobody gets an id';
   expect(found('a.test.ts', `test('${title}', () => {});`)).toEqual([[1, 'Nobody']]);
 });
 
-test('The prose check reports findings in paragraphs, list items and table cells of Markdown', () => {
+test('The prose check reports phrases in paragraphs, list items and table cells of Markdown, but not in headings', () => {
   const page = [
     '# A gate',
     '',
@@ -45,7 +45,7 @@ test('The prose check reports findings in paragraphs, list items and table cells
   ]);
 });
 
-test('The prose check ignores code, addresses, questions and plain sentences', () => {
+test('The prose check ignores code, link targets, questions and plain sentences', () => {
   const page = [
     '`answer` and [a page](answer.md).',
     '',

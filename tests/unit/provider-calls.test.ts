@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { TransientError } from '#lib/concurrency/retry';
 import { parseEnvironment, setEnvironment } from '#lib/env';
 import { foreignParty, isForeignParty, namesForeignParty } from '#lib/idp/authorized-party';
-import { countUsers, listUsers, listUsersById, SECRET_KEY_REJECTED } from '#lib/idp/backend-api';
+import { countUsers, listUsers, listUsersById } from '#lib/idp/backend-api';
 import { browserSettings, mailsOnConsole } from '#lib/idp/browser-settings';
 import { isKey, keysOfPublishableKey, keysOfSecretKey } from '#lib/idp/instance-keys';
 import { BUILD_TIME_VALUES } from '../harness/build';
@@ -30,7 +30,7 @@ const pem = (key: KeyObject) => key.export({ type: 'spki', format: 'pem' }).toSt
 test.each([
   ['Backend API', keysOfSecretKey],
   ['Frontend API', keysOfPublishableKey],
-])('Only the RSA keys of an instance are read from its %s', async (_api, keysOf) => {
+])('Reading the keys of a Clerk instance from the %s returns only the RSA keys', async (_api, keysOf) => {
   respond({
     keys: [
       { ...jwk(ec), kid: 'ec' },
@@ -44,7 +44,7 @@ test.each([
 });
 
 test.each([[{}], [{ keys: 'none' }], [{ keys: [{ kid: 'ins_1' }] }]])(
-  'The keys of an instance cannot be read from a response that is not a key set: %j',
+  'Reading the keys of a Clerk instance fails if the response is not a valid key set: %j',
   async (body) => {
     respond(body);
     await expect(keysOfSecretKey(1_000)).rejects.toThrow('returns an unexpected response');
@@ -54,7 +54,7 @@ test.each([[{}], [{ keys: 'none' }], [{ keys: [{ kid: 'ins_1' }] }]])(
 
 test('The error after a 401 says that the provider rejects the secret key', async () => {
   respond({ errors: [{ code: 'clerk_key_invalid' }] }, 401);
-  await expect(countUsers()).rejects.toThrow(SECRET_KEY_REJECTED);
+  await expect(countUsers()).rejects.toThrow('The identity provider rejects IDP_SECRET_KEY');
 });
 
 test.each([
@@ -62,7 +62,7 @@ test.each([
   [{ errors: [{ code: 'not a code, but text' }] }, ''],
   ['<html>', ''],
 ])(
-  'The error after a 403 is not a TransientError, and contains the status and, if there is one, the error code: %j',
+  'The error after a 403 is not a TransientError, and contains the status and the error code, if the body has a valid code: %j',
   async (body, code) => {
     respond(body, 403);
     const error = await countUsers().catch((thrown: unknown) => thrown);
@@ -84,7 +84,7 @@ const users = (count: number) =>
     email: 'a@b.example',
   }));
 
-test('A call of the Backend API sends the secret key and the version, and follows no redirect', async () => {
+test('A call of the Backend API sends the secret key and the API version, and does not follow redirects', async () => {
   const requests = respondWith(() => Response.json({ total_count: 7 }));
   expect(await countUsers()).toBe(7);
   expect(requests()).toEqual([
@@ -117,24 +117,29 @@ test.each<[string, () => Response | Promise<Response>, string, number | undefine
     'does not respond',
     undefined,
   ],
-  ['500', () => new Response('', { status: 500 }), 'responds with status 500', undefined],
-  ['503', () => new Response('', { status: 503 }), 'responds with status 503', undefined],
-  ['408', () => new Response('', { status: 408 }), 'responds with status 408', undefined],
-  ['429', () => new Response('', { status: 429 }), 'limits the rate of requests', 10],
+  ['status 500', () => new Response('', { status: 500 }), 'responds with status 500', undefined],
+  ['status 503', () => new Response('', { status: 503 }), 'responds with status 503', undefined],
+  ['status 408', () => new Response('', { status: 408 }), 'responds with status 408', undefined],
   [
-    '429 with the pause in seconds',
+    'status 429 without Retry-After',
+    () => new Response('', { status: 429 }),
+    'limits the rate of requests',
+    10,
+  ],
+  [
+    'status 429 with a number of seconds in Retry-After',
     () => new Response('', { status: 429, headers: { 'retry-after': '3' } }),
     'limits the rate of requests',
     3,
   ],
   [
-    '429 with a pause that is not a number',
+    'status 429 with a Retry-After that is not a number',
     () => new Response('', { status: 429, headers: { 'retry-after': 'Fri' } }),
     'limits the rate of requests',
     10,
   ],
 ])(
-  'A call of the Backend API throws a TransientError, which callers retry, after %s',
+  'A call of the Backend API throws a TransientError, so that callers retry the call, after %s',
   async (_what, response, message, retryAfterSeconds) => {
     respondWith(response);
     const error = await errorOf(countUsers());
@@ -149,7 +154,7 @@ test.each([
   [201, { total_count: 7 }, 'responds with status 201'],
   [200, { total_count: '7' }, 'returns an unexpected response'],
 ])(
-  'A call of the Backend API does not throw a TransientError after the status %i with %j',
+  'A call of the Backend API throws an error that is not a TransientError after the status %i with the body %j',
   async (status, body, message) => {
     respond(body, status);
     const error = await errorOf(countUsers());
@@ -158,7 +163,7 @@ test.each([
   },
 );
 
-test('listUsers() requests users by creation time, and returns only their ids and times', async () => {
+test('listUsers() requests users in the order of their creation times, and returns only their ids and creation times', async () => {
   const requests = respondWith(() => Response.json(users(2)));
   expect(await listUsers({ offset: 0, limit: 500 })).toEqual([
     { id: 'user_0', createdAt: 0 },
@@ -171,7 +176,7 @@ test('listUsers() requests users by creation time, and returns only their ids an
   ]);
 });
 
-test('listUsersById() requests up to 100 users at a time, and adds a plus to each id, because the provider excludes an id that starts with a minus', async () => {
+test('listUsersById() requests up to 100 users at a time, and puts a plus before each id, because the provider excludes users whose id in the request starts with a minus', async () => {
   const requests = respondWith(() => Response.json(users(1)));
   expect(await listUsersById([])).toEqual([]);
   expect(requests()).toEqual([]);
@@ -200,6 +205,9 @@ test('listUsersById() sends long ids in several requests, because servers limit 
   expect(requests()).toHaveLength(2);
   await listUsersById(['x'.repeat(7_000)]);
   expect(requests()).toHaveLength(3);
+  const parameters = 'limit=100&user_id=%2B&user_id=%2B';
+  await listUsersById(['x', 'y'.repeat(6_000 - parameters.length - 1)]);
+  expect(requests()).toHaveLength(4);
 });
 
 test('keysOfPublishableKey() requests the keys from CLERK_FAPI_URL if it is set, and otherwise from the address in the publishable key', async () => {
@@ -214,18 +222,21 @@ test('keysOfPublishableKey() requests the keys from CLERK_FAPI_URL if it is set,
   expect(requests()[0]?.init).toEqual({ redirect: 'error', signal: expect.any(AbortSignal) });
 });
 
-test.each<[() => Response | Promise<Response>, string]>([
-  [() => Promise.reject(new TypeError('failed')), 'does not respond'],
-  [() => new Response('', { status: 404 }), 'responds with status 404'],
-  [() => new Response('<html>'), 'does not return a key set'],
-])('A failure of the Frontend API is a TransientError: %#', async (response, message) => {
-  respondWith(response);
-  const error = await errorOf(keysOfPublishableKey(1_000));
-  expect(error).toBeInstanceOf(TransientError);
-  expect(error).toMatchObject({ message: `the instance's Frontend API ${message}` });
-});
+test.each<[string, () => Response | Promise<Response>]>([
+  ['does not respond', () => Promise.reject(new TypeError('failed'))],
+  ['responds with status 404', () => new Response('', { status: 404 })],
+  ['does not return a key set', () => new Response('<html>')],
+])(
+  'keysOfPublishableKey() rejects with a TransientError if the Frontend API %s',
+  async (message, response) => {
+    respondWith(response);
+    const error = await errorOf(keysOfPublishableKey(1_000));
+    expect(error).toBeInstanceOf(TransientError);
+    expect(error).toMatchObject({ message: `the instance's Frontend API ${message}` });
+  },
+);
 
-test('isKey() returns false for the key of another instance', () => {
+test('isKey() returns true for two formats of one RSA key, and false for two different keys', () => {
   const other = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey;
   expect(isKey(pem(rsa), { kid: 'a', n: jwk(rsa).n ?? '' })).toBe(true);
   expect(isKey(pem(rsa), { kid: 'a', n: jwk(other).n ?? '' })).toBe(false);
@@ -237,7 +248,7 @@ test('keysOfSecretKey() requests the keys from the Backend API', async () => {
   expect(requests()[0]?.url).toBe('https://api.clerk.com/v1/jwks?');
 });
 
-test('If CLERK_FAPI_URL is set, the browser SDK uses the path /__clerk, and mailsOnConsole() returns IDP_CONSOLE_URL', () => {
+test('The browser SDK uses the path /__clerk and mailsOnConsole() returns IDP_CONSOLE_URL only if CLERK_FAPI_URL is set', () => {
   const key = BUILD_TIME_VALUES.IDP_PUBLISHABLE_KEY;
   setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_CONSOLE_URL: 'http://127.0.0.1:3900' }));
   expect([browserSettings(), mailsOnConsole()]).toEqual([{ publishableKey: key }, undefined]);
@@ -272,7 +283,7 @@ test('A `fetch` call to the Backend API gets a timeout if it has a string URL an
   ]);
 });
 
-test('A key that is set for the service replaces the variable of the SDK, and a key that is not set leaves it unchanged', async () => {
+test('IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY replace the key variables of the SDK unless they are blank, and the automatic proxy and the telemetry of the SDK are always off', async () => {
   const names = ['CLERK_SECRET_KEY', 'NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY'];
   for (const name of [...names, 'CLERK_DISABLE_AUTO_PROXY', 'NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'])
     vi.stubEnv(name, 'old');
@@ -292,7 +303,7 @@ test('A key that is set for the service replaces the variable of the SDK, and a 
   expect(names.map((name) => process.env[name])).toEqual(['sk_test_new', 'pk_test_new']);
 });
 
-test('namesForeignParty() returns true only for an origin that is not an authorized party', () => {
+test('namesForeignParty() returns true only for an origin that a list of authorized parties does not contain, and isForeignParty() returns true only for a response of foreignParty()', () => {
   const own = ['https://app.example', 'https://www.example'];
   expect(namesForeignParty('https://www.example', own)).toBe(false);
   expect(namesForeignParty('https://evil.example', own)).toBe(true);

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { log } from '#lib/log';
 import { lineLimiter, redactConsole } from '#lib/server/redact-console';
 
-test('A library that often prints at one place causes one log line a minute, which contains the number of omitted lines', () => {
+test('If a library prints often at one place, the service logs one line a minute for this place, and each line contains the number of lines omitted before it', () => {
   vi.useFakeTimers();
   vi.stubEnv('NODE_ENV', 'production');
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
@@ -24,7 +24,7 @@ test('A library that often prints at one place causes one log line a minute, whi
   vi.useRealTimers();
 });
 
-// `lineLimiter` limits the lines of each origin, a text that identifies the code that prints.
+// `lineLimiter` limits the lines of each origin. An origin is a text that identifies the code that prints a line.
 test('lineLimiter() limits the number of origins that it stores', () => {
   const limit = lineLimiter();
   for (let origin = 0; origin < 1_000; origin += 1) expect(limit(`frame ${origin}`)).toBe(0);
@@ -32,7 +32,10 @@ test('lineLimiter() limits the number of origins that it stores', () => {
   expect(limit('frame 0')).toBe(0);
 });
 
-/** Prints to the redacted console with this NODE_ENV. Returns the calls of the log and of the original console. */
+/**
+ * Redacts the console with NODE_ENV set to `mode` and calls `print` with the console. Returns the calls of the log and of the
+ * original console.
+ */
 function printed(print: (library: Console) => void, mode = 'production') {
   vi.stubEnv('NODE_ENV', mode);
   const calls: unknown[] = [];
@@ -77,7 +80,7 @@ test('An error that a library prints is logged with its name, its frames and its
 });
 
 test.each(['x123', '123x', '123@E', 'alice'])(
-  'A digest of an error is not logged if it does not have the format of Next.js: %s',
+  'The digest of an error is not logged if the digest does not have the format of Next.js: %s',
   (digest) => {
     const { calls } = printed((library) => library.error(Object.assign(new Error('a'), { digest })));
     expect(JSON.stringify(calls)).not.toContain('digest');

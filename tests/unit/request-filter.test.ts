@@ -29,9 +29,12 @@ test.each([
   ['/', 'DELETE', 405],
   ['*', 'OPTIONS', 400],
   ['http://other.example/users/v1/me', 'GET', 400],
-])('A request for %s with the method %s gets the rejection status %s', (url, method, status) => {
-  expect(rejectionFor(request(url, {}, method))?.status).toBe(status);
-});
+])(
+  'For the path %s and the method %s, the request filter returns the status %s (undefined: the request passes)',
+  (url, method, status) => {
+    expect(rejectionFor(request(url, {}, method))?.status).toBe(status);
+  },
+);
 
 test.each([
   '/users/v1/me',
@@ -40,12 +43,15 @@ test.each([
   '/',
   '/unknown',
   '/_next/image',
-])('A request with more than 100 query parameters gets a 400 on %s', (path) => {
-  const statusWith = (count: number) => rejectionOf(`${path}?${'a&'.repeat(count)}`)?.status;
-  expect(statusWith(100)).not.toBe(400);
-  expect(statusWith(101)).toBe(400);
-  expect(rejectionOf(`${path}?${'&'.repeat(1_000)}`)?.status).not.toBe(400);
-});
+])(
+  'A request for %s with more than 100 query parameters gets a 400, and empty parameters do not count',
+  (path) => {
+    const statusWith = (count: number) => rejectionOf(`${path}?${'a&'.repeat(count)}`)?.status;
+    expect(statusWith(100)).not.toBe(400);
+    expect(statusWith(101)).toBe(400);
+    expect(rejectionOf(`${path}?${'&'.repeat(1_000)}`)?.status).not.toBe(400);
+  },
+);
 
 test.each([
   [{ 'content-length': '2' }, undefined],
@@ -66,7 +72,7 @@ test.each([
   [{ 'transfer-encoding': 'chunked' }, 405],
   [{ 'content-length': '2', 'next-action': 'x' }, 405],
 ])(
-  'A POST request to a page gets a 405 or a 413 unless its headers are those of a server action: %j',
+  'A POST request to a page passes only if it is a same-origin server action of at most 1 MiB: headers %j, status %s',
   (headers, status) => {
     const action = { 'next-action': '7f'.repeat(21), 'content-type': 'text/plain', ...headers };
     const rejection = rejectionFor(request('/sign-in', action, 'POST'));
@@ -103,14 +109,17 @@ test.each([
   [['', {}], undefined],
   ['x', 400],
   [Array.from({ length: 70 }).reduce((inner) => ['a', { b: inner }], ['', {}]), 400],
-])('A page request is rejected exactly if Next.js cannot parse its router state: %#', (state, status) => {
-  const headers = { 'next-router-state-tree': encodeURIComponent(JSON.stringify(state)) };
-  expect(rejectionFor(request('/', headers))?.status).toBe(status);
-});
+])(
+  'A page request gets a 400 if Next.js cannot parse the router state in its headers, and passes otherwise: case %#',
+  (state, status) => {
+    const headers = { 'next-router-state-tree': encodeURIComponent(JSON.stringify(state)) };
+    expect(rejectionFor(request('/', headers))?.status).toBe(status);
+  },
+);
 
 const stateStatus = (text: string) => rejectionFor(request('/', { 'next-router-state-tree': text }))?.status;
 
-test('A router state of up to 8,000 characters passes, even if it has many branches', () => {
+test('A router state of up to 8,000 characters passes, even if it has many branches, and a longer router state gets a 400', () => {
   const wide = (length: number) => JSON.stringify(['x'.repeat(length - '["",{}]'.length), {}]);
   expect(stateStatus(wide(8_000))).toBeUndefined();
   expect(stateStatus(wide(8_001))).toBe(400);
@@ -131,7 +140,7 @@ test('A router state that is not valid percent-encoding is rejected', () => {
   expect(stateStatus('%E0%A4%A')).toBe(400);
 });
 
-test('A page request has at most 100 headers, and an API request may have more', () => {
+test('A page request with more than 100 headers gets a 431, and an API request with 101 headers passes', () => {
   const withHeaders = (url: string, count: number) =>
     Object.assign(request(url), { rawHeaders: Array.from({ length: 2 * count }, () => 'a') });
   expect(rejectionFor(withHeaders('/', 100))).toBeUndefined();
@@ -160,6 +169,6 @@ test.each(['rsc', 'next-url', 'x-nextjs-data', 'x-middleware-a', 'x-action-a'])(
   },
 );
 
-test('The request filter passes requests for the proxied Frontend API, because only the middleware knows whether it is proxied', () => {
+test('The request filter passes requests for /__clerk, because only the middleware knows whether the service proxies the Frontend API', () => {
   expect(rejectionFor(request('/__clerk/v1/client', {}, 'POST'))).toBeUndefined();
 });

@@ -42,7 +42,7 @@ test('retry() throws a persistent error instead of starting a wait that would ex
   expect((await waitsOf(15.4, many(100, down))).waits).toHaveLength(4);
 });
 
-test('retry() waits as long as an error requests, and such a pause does not count towards the time limit', async () => {
+test('retry() waits as long as an error requests, and the requested delay does not count towards the time limit', async () => {
   const errors = [limited(7), limited(30), down, limited(1)];
   expect(await waitsOf(1, errors)).toEqual({ outcome: 'done', waits: [7, 30, 0.5, 1] });
 });
@@ -53,12 +53,12 @@ test('retry() accepts up to 60 requested pauses of up to 300 s', async () => {
   expect((await waitsOf(60, many(1_000, limited(1)))).waits).toHaveLength(60);
 });
 
-test('retry() throws any other error immediately', async () => {
+test('retry() immediately throws an error that is not a TransientError', async () => {
   const error = new Error('rejected');
   expect(await waitsOf(60, [error])).toEqual({ outcome: error, waits: [] });
 });
 
-test('Without a clock of the caller, retry() uses the real time', async () => {
+test('If the caller passes no clock, retry() uses the real time', async () => {
   let attempts = 0;
   const outcome = await retry({ seconds: 0.6 }, async () => {
     attempts += 1;
@@ -68,7 +68,7 @@ test('Without a clock of the caller, retry() uses the real time', async () => {
   expect([outcome, attempts]).toEqual([down, 2]);
 });
 
-test('onWait() receives the message of the error and the length of the delay', async () => {
+test('onWait() receives the message of the error and the delay in seconds', async () => {
   const onWait = vi.fn();
   await retry({ seconds: 1, onWait, sleep: async () => undefined }, vi.fn().mockRejectedValueOnce(down));
   expect(onWait).toHaveBeenCalledExactlyOnceWith('is down', 0.5);

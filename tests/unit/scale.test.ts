@@ -26,8 +26,9 @@ describe('cost model', () => {
 
   test('The cost model bills the memory of an instance until its idle database connections close', () => {
     const { memory, memoryWithDefaultIdle } = usage(1_000);
-    // 3,020 statements a day for 30 days. The model has an idle time of 5 s, and the default is 10 s. With the default, each
-    // statement keeps an instance of 2 GB for 5 s longer. The unit is GB-hours.
+    // The model assumes 3,020 statements a day for 30 days. The service closes a database connection that was idle for 5 s. The
+    // default of pg is 10 s. With this default, each statement would keep an instance of 2 GB for 5 s longer. The unit is
+    // GB-hours.
     expect(memoryWithDefaultIdle - memory).toBeCloseTo((3_020 * 5 * 30 * 2) / 3_600, 6);
   });
 
@@ -47,13 +48,13 @@ describe('cost model', () => {
     expect(cost(1_000).cdn).toBe(0);
   });
 
-  test('The cost model charges CDN requests on demand if all flat rates are too small', () => {
+  test('The cost model charges CDN requests and CDN traffic at the on-demand prices if no flat rate is large enough', () => {
     const requests = 9_003_000_000 - 10_000_000;
     const gigabytes = (9_003_000_000 * INPUTS.exchangeBytes.value) / 1e9 - 1_000;
     expect(cost(10_000_000).cdn).toBeCloseTo((requests / 1e6) * 2 + gigabytes * 0.15, 4);
   });
 
-  test('The cost model charges only the price of the Pro seat if that price includes the metered usage', () => {
+  test('The cost model charges only the price of the Pro seat if the metered usage is within the amount that the seat includes', () => {
     expect(cost(1_000).vercel).toBe(20);
   });
 });

@@ -22,10 +22,21 @@ test('Each reason for which the SDK finds no session maps to a reason of the ser
   expect(unmapped.toSorted()).toEqual(OTHER_THAN_TOKEN.toSorted());
 });
 
-test('Each mapped reason exists in the installed SDK or is listed here as a reason of a later SDK', () => {
+test('Each mapped reason exists in the installed SDK or is in LATER, and the reason in LATER maps to wrong-key', () => {
   const known = [...Object.values(TokenVerificationErrorReason), ...authErrorReasons(), ...LATER];
   expect(SDK_REASONS.filter((reason) => !known.includes(reason))).toEqual([]);
   expect(LATER.map(reasonOfSdk)).toEqual(['wrong-key']);
+});
+
+test('Each mapped reason of the SDK becomes a reason of the service that is not `not-verified`', () => {
+  const reasons = UNAUTHENTICATED_REASONS.filter((reason) => reason !== 'not-verified');
+  expect(SDK_REASONS).toContain('token-invalid');
+  expect(SDK_REASONS.filter((reason) => !reasons.some((each) => each === reasonOfSdk(reason)))).toEqual([]);
+});
+
+test('The reason of an expired session does not depend on why the SDK did not renew it', () => {
+  for (const suffix of ['', '-refresh-', '-refresh-non-eligible-no-refresh-cookie'])
+    expect(reasonOfSdk(`session-token-expired${suffix}`)).toBe('expired');
 });
 
 test.each(['', 'a-word-of-a-later-version', '__proto__'])(

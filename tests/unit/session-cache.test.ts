@@ -4,7 +4,7 @@ import { type SessionCache, sessionCache } from '#lib/idp/session-cache';
 let cache: SessionCache;
 const HOUR_MS = 3_600_000;
 
-/** A session token that expires at this time (milliseconds since 1970). */
+/** Returns a session token that expires at the time `expires` (milliseconds since 1970). */
 const tokenUntil = (expires: number, name = '') =>
   `ey.${Buffer.from(JSON.stringify({ exp: expires / 1000, name })).toString('base64url')}.x`;
 const credential = (token: string, header: 'cookie' | 'authorization' = 'authorization') => ({
@@ -53,13 +53,13 @@ test('A cached session expires with its token, even if the process was suspended
   cache.set(stored, session());
   vi.advanceTimersByTime(9_999);
   expect(cache.get(stored)).toEqual(session());
-  // A suspended process sees a later time of day, but no timers have run.
+  // When a suspended process resumes, the time of day is later, but no timers have run.
   vi.setSystemTime(Date.now() + 2);
   expect(cache.get(stored)).toBeUndefined();
 });
 
 test.each([0, -1, -HOUR_MS])(
-  'The session cache does not store a token that expires %i ms from now',
+  'The session cache does not store a session whose token expires %i ms from now',
   (milliseconds) => {
     const stored = credential(tokenUntil(Date.now() + milliseconds));
     cache.set(stored, session());
@@ -76,7 +76,7 @@ test('The session cache holds at most 5,000 sessions and drops the oldest ones f
   expect(kept.filter(Boolean)).toHaveLength(5_000);
 });
 
-test('The session cache holds at most 4 MB', () => {
+test('The session cache holds at most 4 MiB', () => {
   const expires = Date.now() + HOUR_MS;
   const long = session('x'.repeat(40_000));
   const all = Array.from({ length: 1_000 }, (_, index) => credential(tokenUntil(expires, `${index}`)));
@@ -86,7 +86,7 @@ test('The session cache holds at most 4 MB', () => {
   expect(kept.at(-1)).toBe(true);
 });
 
-test('The session cache holds the digest of a token and not the token', () => {
+test('The session cache does not store the token of a credential', () => {
   const stored: unknown[] = [];
   const set = vi.spyOn(Map.prototype, 'set').mockImplementation(function (
     this: Map<unknown, unknown>,

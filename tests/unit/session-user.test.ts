@@ -17,7 +17,7 @@ const instance = {
 vi.hoisted(() => vi.stubEnv('CLERK_SECRET_KEY', 'sk_test_of_this_test'));
 
 const require = createRequire(import.meta.url);
-// Node.js cannot load the SDK module that `import` selects, because it is for bundlers. `require` selects the one for Node.js.
+// Node.js cannot load the module for bundlers, which `import` selects in the SDK. `require` selects the module for Node.js.
 vi.mock('#lib/idp/server', () => require('@clerk/nextjs/server'));
 /** Issue times of the session tokens, one for each time that the guard looked up a user. */
 const issued = vi.hoisted((): unknown[] => []);
@@ -47,7 +47,10 @@ beforeEach(() => {
 const token = (sub: string, claims: Record<string, unknown> = {}, header: Record<string, unknown> = {}) =>
   tokenFor(instance, sub, { azp: 'http://localhost:3000', ...claims }, { header });
 
-/** Sends a request through the middleware with the real SDK, and then through the guard. Returns the user or the status. */
+/**
+ * Sends a request through the middleware with the real SDK, and then through the guard. Returns the Clerk id of the user if the
+ * response is a 200, otherwise the status.
+ */
 async function userOf(headers: Record<string, string>) {
   const url = 'http://localhost:3000/users/v1/me';
   const passed = await middleware(new NextRequest(url, { headers }), event);
@@ -66,20 +69,26 @@ const KINDS = [
   ['cookie', cookie],
 ] as const;
 
-test.each(KINDS)('The guard gets the user of a session from the middleware: %s', async (_kind, as) => {
-  for (const user of ['user_1', 'user_2', 'Ада %2F\u{1f600}']) {
-    const session = token(user);
-    for (let request = 0; request < 2; request += 1) expect(await userOf(as(session))).toBe(user);
-  }
-});
+test.each(KINDS)(
+  'The guard gets the user of a session from the middleware if the session token is sent as a %s',
+  async (_kind, as) => {
+    for (const user of ['user_1', 'user_2', 'Ада %2F\u{1f600}']) {
+      const session = token(user);
+      for (let request = 0; request < 2; request += 1) expect(await userOf(as(session))).toBe(user);
+    }
+  },
+);
 
-test.each(KINDS)('The guard gets the issue time of the token: %s', async (_kind, as) => {
-  issued.length = 0;
-  const iat = Math.floor(Date.now() / 1000) - 30;
-  const session = token('user_1', { iat });
-  for (let request = 0; request < 2; request += 1) await userOf(as(session));
-  expect(issued).toEqual([iat, iat]);
-});
+test.each(KINDS)(
+  'The guard gets the issue time of a session token that is sent as a %s',
+  async (_kind, as) => {
+    issued.length = 0;
+    const iat = Math.floor(Date.now() / 1000) - 30;
+    const session = token('user_1', { iat });
+    for (let request = 0; request < 2; request += 1) await userOf(as(session));
+    expect(issued).toEqual([iat, iat]);
+  },
+);
 
 test('If a request has several session cookies, the first one determines the user', async () => {
   const { cookie: given } = cookie(token('user_1'));
@@ -87,16 +96,22 @@ test('If a request has several session cookies, the first one determines the use
 });
 
 test.each([
-  ['An OAuth token', 'user_oauth', {}, { typ: 'at+jwt' }],
-  ['A machine token', 'mch_machine', {}, {}],
-  ['The token of a pending session', 'user_pending', { sts: 'pending' }, {}],
-  ['A token with an invalid user id', 'a\0b', {}, {}],
-  ['An OIDC ID token', 'user_1', { sid: undefined, aud: 'client_1' }, {}],
-  ['A token with a user id that is not valid Unicode', '\ud800', {}, {}],
-])('%s is rejected each time it is sent', async (_what, sub, claims, header) => {
-  const odd = token(sub, claims, header);
-  for (const [, as] of [...KINDS, ...KINDS]) expect(await userOf(as(odd))).toBe(401);
-});
+  ['An OAuth token', 'malformed', 'user_oauth', {}, { typ: 'at+jwt' }],
+  ['A machine token', 'malformed', 'mch_machine', {}, {}],
+  ['The token of a pending session', 'pending-session', 'user_pending', { sts: 'pending' }, {}],
+  ['A token with an invalid user id', 'no-user-id', 'a\0b', {}, {}],
+  ['An OIDC ID token', 'malformed', 'user_1', { sid: undefined, aud: 'client_1' }, {}],
+  ['A token with a user id that is not valid Unicode', 'no-user-id', '\ud800', {}, {}],
+])(
+  '%s gets a 401 each time it is sent, and the log contains the reason %s',
+  async (_what, reason, sub, claims, header) => {
+    const odd = token(sub, claims, header);
+    for (const [, as] of [...KINDS, ...KINDS]) {
+      expect(await userOf(as(odd))).toBe(401);
+      expect(log.info).toHaveBeenLastCalledWith(expect.objectContaining({ reason }), 'request');
+    }
+  },
+);
 
 test('A client cannot select the user with request headers', async () => {
   const forged = {
@@ -110,24 +125,41 @@ test('A client cannot select the user with request headers', async () => {
 
 const session = { isAuthenticated: true, userId: 'user_1', sessionId: 'sess_1' };
 
+test('The issue time of a session without claims is undefined', () => {
+  const verdict = sessionUserOf(session);
+  expect(verdict.user === undefined ? verdict : verdict.issuedAt()).toBeUndefined();
+});
+
 test.each([
   ['the user for a session', session, { user: 'user_1', issuedAt: expect.any(Function) }],
   [
-    'malformed for a session without authentication',
+    'the reason malformed for a session without authentication',
     { ...session, isAuthenticated: false },
     { reason: 'malformed' },
   ],
   [
-    'pending-session for a pending session',
+    'the reason pending-session for a pending session',
     { ...session, isAuthenticated: false, sessionStatus: 'pending' },
     { reason: 'pending-session' },
   ],
-  ['no-user-id for a session without a user id', { ...session, userId: null }, { reason: 'no-user-id' }],
-  ['no-user-id for an empty user id', { ...session, userId: '' }, { reason: 'no-user-id' }],
-  ['no-user-id for an invalid user id', { ...session, userId: 'a\0b' }, { reason: 'no-user-id' }],
-  ['malformed for a session without a session id', { ...session, sessionId: null }, { reason: 'malformed' }],
-  ['malformed for an empty session id', { ...session, sessionId: '' }, { reason: 'malformed' }],
-  ['malformed for a session id that is a number', { ...session, sessionId: 7 }, { reason: 'malformed' }],
+  [
+    'the reason no-user-id for a session without a user id',
+    { ...session, userId: null },
+    { reason: 'no-user-id' },
+  ],
+  ['the reason no-user-id for an empty user id', { ...session, userId: '' }, { reason: 'no-user-id' }],
+  ['the reason no-user-id for an invalid user id', { ...session, userId: 'a\0b' }, { reason: 'no-user-id' }],
+  [
+    'the reason malformed for a session without a session id',
+    { ...session, sessionId: null },
+    { reason: 'malformed' },
+  ],
+  ['the reason malformed for an empty session id', { ...session, sessionId: '' }, { reason: 'malformed' }],
+  [
+    'the reason malformed for a session id that is a number',
+    { ...session, sessionId: 7 },
+    { reason: 'malformed' },
+  ],
 ])('sessionUserOf() returns %s', (_what, given, expected) => {
   expect(sessionUserOf(given)).toEqual({ user: undefined, ...expected });
 });

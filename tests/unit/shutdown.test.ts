@@ -17,7 +17,7 @@ test('Only the first call of beginShutdown() returns true, and every copy of the
   expect((await load()).isShuttingDown()).toBe(true);
 });
 
-test('At the end of a shutdown, each dependency is closed once, even if another one fails to close', async () => {
+test('closeDependencies() closes each dependency once, even if it was registered twice or if a different dependency fails to close', async () => {
   const { closeDependencies, onShutdown } = await load();
   const failing = vi.fn(() => Promise.reject(new Error('still in use')));
   const other = vi.fn(async () => undefined);

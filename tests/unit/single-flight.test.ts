@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { singleFlight } from '#lib/concurrency/single-flight';
 
-test('With singleFlight(), concurrent calls with the same key share one run, and one of them is the leader', async () => {
+test('With singleFlight(), concurrent calls with the same key share one run of the work, and isLeader is true for one call', async () => {
   let finish = (_value: string) => {};
   const work = vi.fn(
     () =>
@@ -18,7 +18,7 @@ test('With singleFlight(), concurrent calls with the same key share one run, and
   expect(work).toHaveBeenCalledTimes(1);
 });
 
-test('With singleFlight(), a call with a different key or a later call starts a separate run', async () => {
+test('With singleFlight(), a call with a different key and a call after the end of a run each start a new run', async () => {
   const work = vi.fn(async (key: string) => key);
   const shared = singleFlight(work);
   await Promise.all([shared('a'), shared('b')]);

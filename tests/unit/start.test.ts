@@ -39,7 +39,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test('With a valid environment, the service starts without a warning and without telemetry', async () => {
+test('With a valid environment and no OTLP endpoint, start() redacts the console, logs no warning and starts no telemetry', async () => {
   setVariables();
   await start();
   expect(redactConsole).toHaveBeenCalledTimes(1);
@@ -66,12 +66,12 @@ test('Live keys with authorized parties cause no warning', async () => {
 
 test.each([
   [
-    'an invalid environment',
+    'a variable is invalid',
     (): unknown => setVariables({ DATABASE_URL: 'x' }),
     /^Invalid environment variables:\n {2}- DATABASE_URL must be a postgresql:\/\/ URL\n$/,
   ],
   [
-    'any other error',
+    'any other error occurs',
     () => {
       setVariables();
       vi.spyOn(log, 'warn').mockImplementation(() => {
@@ -81,7 +81,7 @@ test.each([
     },
     /^Start-up failed\n$/,
   ],
-])('start() exits the process with 1 and a message after %s', async (_what, prepare, message) => {
+])('start() prints a message and exits the process with 1 if %s', async (_what, prepare, message) => {
   prepare();
   const exit = vi.spyOn(process, 'exit').mockImplementation(() => {
     throw new Error('exited');

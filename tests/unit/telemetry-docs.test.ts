@@ -7,15 +7,18 @@ const rows = [...readFileSync('docs/telemetry.md', 'utf8').matchAll(/^\| `.*\|$/
   .map(([row]) => row.split(' | '))
   .filter((cells) => cells.length === 6);
 
-/** Prometheus names in docs/telemetry.md. tests/service/telemetry.test.ts compares this table with the exported metrics. */
+/**
+ * Prometheus names in the table of metrics in docs/telemetry.md. tests/service/telemetry.test.ts compares this table with the
+ * exported metrics.
+ */
 const METRICS = rows.flatMap((cells) => codes(cells[5]));
 const LABELS = ['le', ...rows.flatMap((cells) => codes(cells[3])).map((name) => name.replaceAll('.', '_'))];
 
-/** Keywords of PromQL. */
+/** Keywords of PromQL that the expressions in docs/telemetry use. */
 const KEYWORDS = new Set(['by', 'and', 'unless']);
 const names = (text: string) => [...text.matchAll(/(?<![\w.$])[a-z_]\w*/gi)].map(([name]) => name);
 
-/** Returns the metrics and labels of a PromQL expression. Parses only the syntax in docs/telemetry. */
+/** Returns the metrics and labels of a PromQL expression. Supports only the syntax that docs/telemetry uses. */
 function namesIn(expression: string): { metrics: string[]; labels: string[] } {
   const ranges = expression.replaceAll(/\[[^\]]*\]/g, '');
   const selectors = [...ranges.matchAll(/\{([^}]*)\}/g)].map(([, inside = '']) =>
@@ -41,7 +44,7 @@ const targets = Dashboard.parse(
   JSON.parse(readFileSync('docs/telemetry/dashboard.json', 'utf8')),
 ).panels.flatMap((panel) => panel.targets);
 
-/** Expressions of the alert rules. They follow `expr:` on the same line, or are indented below it. */
+/** Expressions of the alert rules. An expression follows `expr:` on its line, or is an indented block on the next lines. */
 const rules = [
   ...readFileSync('docs/telemetry/alerts.yaml', 'utf8').matchAll(
     /^( *)expr: (?:\|\n((?:\1 {2}.*\n)+)|(.*)\n)/gm,
@@ -68,14 +71,14 @@ test.each([
   }
 });
 
-test('The dashboard shows every metric of docs/telemetry.md', () => {
+test('The dashboard shows exactly the metrics of docs/telemetry.md', () => {
   const shown = targets.flatMap(({ expr }) => namesIn(expr).metrics);
   const families = (of: readonly string[]) =>
     new Set(of.map((name) => name.replace(/_(?:bucket|count|sum)$/, '')));
   expect(families(shown)).toEqual(families(METRICS));
 });
 
-test('Every legend of the dashboard uses labels of docs/telemetry.md', () => {
+test('The legends of the dashboard use only labels of docs/telemetry.md', () => {
   const named = targets.flatMap(({ legendFormat }) => [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)]);
   expect(named.map(([, name]) => name).filter((name) => !LABELS.includes(name ?? ''))).toEqual([]);
 });

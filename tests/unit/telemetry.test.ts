@@ -29,11 +29,11 @@ test.each<[Record<string, string>, object | undefined]>([
     { ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a/traces' },
     { ...BOTH, traces: 'http://a/traces' },
   ],
-])('telemetrySettings() returns the endpoints for %j', (variables, settings) => {
+])('telemetrySettings() parses the variables %j to %j', (variables, settings) => {
   expect(telemetrySettings(variables)).toEqual(settings);
 });
 
-test('A malformed endpoint disables the export of its signal, and the warning does not contain the value', () => {
+test('A malformed OTLP endpoint for traces disables the export of traces, and the warning names traces but does not contain the endpoint', () => {
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
   expect(telemetrySettings({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'grpc://token@a' })).toBeUndefined();
   expect(JSON.stringify(warn.mock.calls)).toContain('traces');
@@ -41,7 +41,7 @@ test('A malformed endpoint disables the export of its signal, and the warning do
   warn.mockRestore();
 });
 
-test('If telemetry is disabled, withSpan() returns the promise of the work and does not determine an outcome', () => {
+test('If telemetry is disabled, withSpan() returns the promise that `work` returns and does not call `outcomeOf`', () => {
   const work = Promise.resolve('done');
   const outcomeOf = vi.fn();
   expect(withSpan('guard', () => work, outcomeOf)).toBe(work);

@@ -4,7 +4,7 @@ import { text } from '#lib/api/text';
 const Title = text('title', 5);
 
 test.each(['a', 'abcde', ' a ', 'é', '漢字', '👩', '\n'])(
-  'text() accepts a value without changing it: %j',
+  'The schema of text() returns a valid value unchanged: %j',
   (value) => {
     expect(Title.parse(value)).toBe(value);
   },
@@ -17,6 +17,6 @@ test.each([
   ['abcdef', 'title must have at most 5 characters'],
   ['a\0b', 'title must be well-formed Unicode without NUL'],
   ['a\ud800', 'title must be well-formed Unicode without NUL'],
-])('text() rejects an invalid value with a message: %j', (value, message) => {
+])('The schema of text() rejects an invalid value with a message: %j', (value, message) => {
   expect(Title.safeParse(value).error?.issues[0]?.message).toBe(message);
 });

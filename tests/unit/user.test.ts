@@ -50,7 +50,7 @@ test('requireUser() in a page with a session returns the context of the user and
   );
 });
 
-test('The log line of a page contains its duration in whole milliseconds', async () => {
+test('The log line of getUser() in a page contains the duration of the call in whole milliseconds', async () => {
   visit(SIGNED_IN);
   const now = vi.spyOn(performance, 'now').mockReturnValueOnce(1_000.2).mockReturnValueOnce(1_042.4);
   await getUser();
@@ -58,7 +58,7 @@ test('The log line of a page contains its duration in whole milliseconds', async
   expect(info.mock.calls[0]?.[0]).toMatchObject({ ms: 42 });
 });
 
-test('A page without a session redirects to the sign-in page, with the path and the query of the page in `redirect_url`', async () => {
+test('In a page without a session, getUser() returns undefined, and requireUser() redirects to the sign-in page with the path and the query of the page in `redirect_url`', async () => {
   visit(SIGNED_OUT);
   expect(await getUser()).toBeUndefined();
   const back = encodeURIComponent('/projects?page=2&a=b');
@@ -82,7 +82,7 @@ test('getUser() in a page returns the verified user even if the SDK also passes 
   expect(await getUser()).toEqual(CONTEXT);
 });
 
-test('A route reads the session that the middleware verified, and responds with 401 without one', async () => {
+test('In a route, getUser() returns the user that the middleware verified, and requireUser() rejects with a 401 if the middleware verified no user', async () => {
   const headers = new Headers();
   const state = { status: 'signed-in', token: 'a', signature: 'b', user: 'user_1', reason: undefined };
   writeAuthState(headers, state);

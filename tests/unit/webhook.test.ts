@@ -13,7 +13,7 @@ const vector = {
 
 const OTHER_SECRETS = [Buffer.alloc(24, 1), Buffer.alloc(64, 2)].map((bytes) => bytes.toString('base64'));
 
-/** Receives the test vector with these changes. Returns `acknowledged` or the message of the error. */
+/** Applies `changes` to the test vector and passes it to `receiveWebhook`. Returns `acknowledged` or the error message. */
 const receive = (
   changes: Partial<Record<'id' | 'timestamp' | 'signature' | 'payload', string>> = {},
   prefix = 'svix',
@@ -44,12 +44,12 @@ afterEach(() => {
 });
 
 describe('receiveWebhook', () => {
-  // The payload of the test vector is not an event. This message shows that its signature was accepted.
+  // The payload of the test vector is not an event. This error message shows that the signature was accepted before.
   const verified = 'Invalid webhook event';
   const rejected = 'Invalid webhook signature';
 
   test.each(['svix', 'webhook'])(
-    'The test vector is verified under the header names %s-*',
+    'The signature of the test vector is accepted if the header names start with %s-',
     async (prefix) => {
       expect(await receive({}, prefix)).toBe(verified);
     },
@@ -65,12 +65,12 @@ describe('receiveWebhook', () => {
     ['signature', 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OF='],
     ['signature', 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE'],
     ['signature', 'v1a,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='],
-  ])('The test vector is rejected with a changed %s: %s', async (part, value) => {
+  ])('The test vector is rejected if its %s is changed to %s', async (part, value) => {
     expect(await receive({ [part]: value })).toBe(rejected);
   });
 
   test.each(['123', ' ', ',', 'v1,AAAA'])(
-    'The test vector is verified even if its signature header has another entry: %j',
+    'The signature of the test vector is accepted if its header also contains the invalid entry %j',
     async (other) => {
       expect(await receive({ signature: `${other} ${vector.signature}` })).toBe(verified);
       expect(await receive({ signature: `${vector.signature} ${other}` })).toBe(verified);

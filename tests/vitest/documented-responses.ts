@@ -4,20 +4,20 @@ import { DOCUMENTED } from '../harness/openapi';
 
 /** Name of the environment variable that contains the folder for recorded responses. Test workers inherit it. */
 export const RESPONSES_FOLDER_VARIABLE = 'TESTS_RESPONSES_FOLDER';
-/** File that lists the documented responses, each with the test that received it. Written after a run of all service tests. */
+/** File that lists each documented response and a test that received it. A run of all of tests/service writes it. */
 const LIST = '.local/documented-responses.txt';
 
 const folderOf = () => process.env[RESPONSES_FOLDER_VARIABLE] ?? '';
 
 /**
- * Adds a line to the records. `file` records a test file that ran, and `response` records a documented response and the test
- * that received it. Each process writes its own file of records.
+ * Adds a line to the records. A line of the kind `file` names a test file that ran. A line of the kind `response` names a
+ * documented response and the test that received it. Each process appends its lines to a file of its own.
  */
 export function record(kind: 'file' | 'response', ...fields: readonly string[]): void {
   appendFileSync(path.join(folderOf(), `${process.pid}.tsv`), `${[kind, ...fields].join('\t')}\n`);
 }
 
-/** Returns the fields of all lines of one kind, from all processes. */
+/** Returns the fields of each line of one kind. Reads the lines of all processes. */
 function recorded(kind: 'file' | 'response'): string[][] {
   return readdirSync(folderOf())
     .flatMap((name) => readFileSync(path.join(folderOf(), name), 'utf8').split('\n'))
@@ -28,8 +28,8 @@ function recorded(kind: 'file' | 'response'): string[][] {
 const SUITE = 'tests/service';
 
 /**
- * Writes the list after a run of all service tests. Throws if there is a documented response that no test received. Returns
- * without a check if some of the service tests did not run.
+ * Writes the list of documented responses if all files in tests/service ran. Then throws if there is a documented response that
+ * no test received. Returns without a check if one of these files did not run.
  */
 export function expectAllDocumentedSeen(): void {
   const ran = new Set(recorded('file').map(([file]) => file));

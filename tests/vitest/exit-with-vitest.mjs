@@ -1,3 +1,3 @@
-// Ends a worker whose Vitest process was killed. Otherwise its tests, and the processes that they started, would keep
-// running.
+// Ends this Vitest worker when it loses the connection to the main process of Vitest, for example because that process was
+// killed. Otherwise the tests of the worker would keep running, and so would the processes that these tests started.
 process.once('disconnect', () => process.exit(1));

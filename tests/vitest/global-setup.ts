@@ -13,8 +13,8 @@ const WITHOUT_DATABASE = new Set(['unit', 'unit-react-server', 'emulator']);
 const WITHOUT_SERVICE = new Set([...WITHOUT_DATABASE, 'in-process']);
 
 /**
- * Prepares a test run. Starts a PostgreSQL server with a migrated template database, and prepares the tests that start the
- * service. Unit tests skip both. In-process tests need only the database.
+ * Prepares a test run. First step: starts a PostgreSQL server with a migrated template database. Second step: prepares the
+ * production build and the browser. In-process tests need only the first step. Unit tests and emulator tests need neither step.
  */
 export default async function setUp({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (vitest.projects.every(({ name }) => WITHOUT_DATABASE.has(name))) return undefined;
@@ -32,11 +32,11 @@ export default async function setUp({ vitest }: TestProject): Promise<(() => Pro
     process.env[SERVER_VARIABLE] = postgres.url('postgres');
   };
   const prepareServices = async () => {
-    // Imported here, because loading its packages takes longer than a file of in-process tests.
+    // The import is here, because this module takes longer to load than a file of in-process tests takes to run.
     const services = await import('./prepare-services');
     return services.prepareServices(path.join(folder, 'responses'));
   };
-  // Both preparations settle before an error is thrown, so that `tearDown` can stop the server.
+  // Both preparations settle before an error is thrown, so that `tearDown` can stop the PostgreSQL server.
   const [database, services] = await Promise.allSettled([
     startDatabase(),
     needsService ? prepareServices() : undefined,

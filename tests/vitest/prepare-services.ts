@@ -9,7 +9,7 @@ import { expectAllDocumentedSeen, RESPONSES_FOLDER_VARIABLE } from './documented
 /**
  * Prepares the tests that start the service. Builds the service unless there is a build of the same sources. Also unpacks the
  * browser and downloads the browser SDK in advance. The tests record the documented responses in `responsesFolder`. Returns
- * a check to run after the tests.
+ * a function that runs after the tests and checks that they received every documented response.
  */
 export async function prepareServices(responsesFolder: string): Promise<() => void> {
   mkdirSync(responsesFolder);

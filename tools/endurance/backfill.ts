@@ -15,10 +15,12 @@ import { residentMegabytes } from '../../tests/harness/proc';
 /**
  * `npm run bench:backfill`: creates users in the Clerk emulator (`--users`, default 100,000) and links them with the command
  * `users:backfill`. Two thirds of the users share their creation time with other users. During the run, the Backend API fails
- * with 429s, 500s and connection resets, and users sign up and are deleted. This tool kills the command when half of the users
- * are linked, and then runs it again. `-- --calm` measures the rate of a single run without failures, sign-ups and deletions.
- * Exits with 1 if the command fails, if a user that existed during the whole run is not linked exactly once, or if memory grew
- * by a quarter in a run of more than a minute.
+ * with 429s, 500s and connection resets, new users sign up, and existing users are deleted. This tool kills the command when
+ * half of the users are linked, and then runs the command again. With `-- --calm`, the tool measures the rate of a single run
+ * without failures, sign-ups or deletions. The tool exits with 1 in these cases:
+ * - The last run of the command fails.
+ * - A user that existed all the time is not linked, or any user is linked twice.
+ * - The last run takes more than a minute, and its memory grows by more than a quarter.
  */
 const { values } = parseArgs({
   options: { users: { type: 'string', default: '100000' }, calm: { type: 'boolean', default: false } },
@@ -50,7 +52,7 @@ async function forward({ url, headers }: IncomingMessage, response: ServerRespon
   const upstream = await fetch(`${provider.url}${url}`, { headers: { authorization } });
   response.writeHead(upstream.status, Object.fromEntries(upstream.headers)).end(await upstream.text());
 }
-/** Server between the command and the emulator. It fails some requests. */
+/** Server between the command and the emulator. Without `--calm`, some requests to this server fail. */
 const front = await startStubServer(async (request, response) => {
   calls += 1;
   if (values.calm) return forward(request, response);
@@ -84,7 +86,7 @@ const memory: number[] = [];
 /** Adds a memory sample. Ignores 0, which is the value of a process that is exiting. */
 const addSample = (megabytes: number) => void (megabytes > 0 && memory.push(megabytes));
 
-/** Runs the command `users:backfill`. Kills it when the table has `killAt` rows. */
+/** Runs the command `users:backfill`. Kills the command when the table `users` has at least `killAt` rows. */
 async function run(name: string, args: readonly string[], killAt = Number.POSITIVE_INFINITY) {
   const startedAt = performance.now();
   const { child, ended } = startCommand(name, args, environment);
@@ -115,7 +117,7 @@ const [first, last] = [memory.slice(0, quarter), memory.slice(-quarter)].map((pa
 const grew = (last ?? 0) > MAX_GROWTH * (first ?? 0) && finished.seconds > 60;
 console.table({
   users: count,
-  failures: values.calm ? 'none: --calm' : 'on every fifth or sixth request',
+  failures: values.calm ? 'none: --calm' : 'on about 19% of the requests',
   'sign-ups during the run': signedUp.length,
   'deletions during the run': deleted.size,
   'responses with 429': failures['429'],
@@ -128,9 +130,9 @@ console.table({
   'users per second in the last run': Math.round((linked.length - before.length) / finished.seconds),
   missed: missed.length,
   duplicates,
-  'megabytes in the first quarter': Math.round(first ?? 0),
-  'megabytes in the last quarter': Math.round(last ?? 0),
-  'maximum megabytes': Math.round(Math.max(...memory)),
+  'median megabytes in the first quarter of the last run': Math.round(first ?? 0),
+  'median megabytes in the last quarter of the last run': Math.round(last ?? 0),
+  'maximum megabytes in the last run': Math.round(Math.max(...memory)),
 });
 if (missed.length + duplicates > 0 || finished.exit !== 0 || grew) process.exitCode = 1;
 await front.stop();

@@ -14,12 +14,15 @@ import { me, tokenFor } from '../../tests/harness/requests';
  * - The primary database stops responding, and the synchronous standby replaces it.
  * - An empty cache replaces the cache.
  *
- * The service is not restarted. Exits with 1 if a request got a 200 or 201 but its user has no row, if a user gets two ids or
- * if a response is unexpected.
+ * The service is not restarted. Exits with 1 in these cases:
+ * - A request got a 200 or 201, but the user of the request has no row, or a user has two ids.
+ * - During a failover of the database, a request got no response or a status other than 200, 201 and 500.
+ * - A request of the cache scenario got a status other than 200.
+ * - During the failover of the cache, the service ran more database statements than there were cache misses.
  */
 const PROCESSES = 2;
 const CALM_MS = 5_000;
-/** Time without a primary database. Longer than the timeout of a query (3 s), shorter than that of a registration (8 s). */
+/** Time without a primary database. It is between the timeout of a query (3 s) and the timeout of a registration (8 s). */
 const OUTAGE_MS = 6_000;
 const CACHED_USERS = 1_000;
 
@@ -34,8 +37,8 @@ function report(title: string, figures: Record<string, number>, failed: boolean)
 }
 
 /**
- * Fails over the database. With `isSilent`, connections to the primary stay open without a response, as after a machine
- * failure. Otherwise they are reset.
+ * Kills the primary database and promotes the standby. With `isSilent`, the connections to the primary stay open without a
+ * response, as after a machine failure. Without `isSilent`, the connections are reset.
  */
 async function failOverDatabase(isSilent: boolean): Promise<void> {
   await withServiceOver(startReplicatedPostgres, { processes: PROCESSES }, async (service, postgres) => {
@@ -70,7 +73,7 @@ async function failOverDatabase(isSilent: boolean): Promise<void> {
         ),
         'users acknowledged': burst.acknowledged().size,
         'responses with 500': count([500]),
-        'undocumented responses': undocumented,
+        'calls without a response or with another status': undocumented,
       },
       violations.length + undocumented > 0,
     );

@@ -21,7 +21,7 @@ const FAULTS: readonly Fault[] = [
  * connection.
  */
 const RECOVERY_MILLISECONDS = 10_000;
-/** Number of periods of a run: one for each failure, and a calm period of the same length before and after each failure. */
+/** Number of periods of equal length in a run. Each period with a failure is between two calm periods. */
 const PERIODS = 2 * FAULTS.length + 1;
 
 /** Minimum length of a run. In a shorter run, a calm period would end before the service has recovered. */
@@ -36,13 +36,13 @@ interface Window extends Fault {
 /** The injected failures so far. */
 export interface FaultLog {
   /**
-   * Returns the injected failure that may have affected a request, or undefined if there was none. The times are values of
-   * `performance.now()`.
+   * Returns the last injected failure that may have affected a request, or undefined if there is none. `started` and `ended`
+   * are values of `performance.now()`. If `dependency` is given, only failures of this dependency count.
    */
   during(request: { started: number; ended: number }, dependency?: Fault['dependency']): Fault | undefined;
 }
 
-/** Injects each failure in turn, with calm periods between them. `done` resolves when all dependencies work again. */
+/** Injects the failures one after the other. `done` resolves at the end of the last failure, before the last calm period. */
 export function injectFaults(service: TestService, milliseconds: number): FaultLog & { done: Promise<void> } {
   const windows: Window[] = [];
   const proxies = { cache: service.kv.proxy, database: service.database.proxy };

@@ -29,14 +29,20 @@ const CACHED_USERS = 100;
 export interface Traffic {
   readonly kinds: readonly Kind[];
   readonly calls: readonly Call[];
-  /** Users whose event or registration was acknowledged. */
+  /** Users for whom at least one request got a status below 300. */
   readonly acknowledged: ReadonlySet<string>;
-  /** Users whose event did not get a 200. `redeliver` sends those events again. */
+  /**
+   * Users whose event got a status other than 200. An event without a response is not included. `redeliver` sends the events of
+   * these users again.
+   */
   readonly undelivered: Set<string>;
   redeliver(): Promise<void>;
 }
 
-/** Prepares the traffic. Registers and caches each `cached` and `uncached` user with one request. */
+/**
+ * Prepares the traffic. Sends one request for each `cached` and each `uncached` user, which registers and caches the user. A
+ * request of the kind `cache miss` deletes the cache entry of an `uncached` user first.
+ */
 export async function prepareTraffic(service: TestService): Promise<Traffic> {
   const { idp, kv } = service;
   const calls: Call[] = [];

@@ -12,10 +12,10 @@ import { me, tokenFor } from '../../tests/harness/requests';
 import { type ServiceProcess, startServiceProcess, type TestService } from '../../tests/harness/service';
 
 /**
- * `npm run upgrade`: runs the last release and this checkout together with one database and one cache. While requests arrive,
- * this command migrates the database with `npm run db:deploy`, upgrades to this checkout and rolls back to the release. Exits
- * with 1 if a response is not a success, if a user does not have exactly one row and one id, or if one version does not find an
- * id that the other version cached.
+ * `npm run upgrade`: runs the last release and this checkout. Both versions share one database and one cache. While requests
+ * arrive, this command migrates the database with `npm run db:deploy`, upgrades to this checkout and rolls back to the release.
+ * Exits with 1 if a response is not a success, if a user does not have exactly one row and one id, or if one version does not
+ * find an id that the other version cached.
  *
  * Installs and builds the release in a temporary folder, which takes minutes. Requires the git history back to the
  * release.
@@ -27,7 +27,7 @@ const HERE = '.';
 
 const execute = promisify(execFile);
 
-/** Returns the latest version in the changelog and the commit that added its heading. */
+/** Returns the latest version in the changelog, and the commit that added the heading of this version. */
 async function findLastRelease(): Promise<{ version: string; commit: string }> {
   const version = /^## (\d+\.\d+\.\d+) /m.exec(await readFile('CHANGELOG.md', 'utf8'))?.[1];
   if (version === undefined) throw new Error('CHANGELOG.md does not contain a released version.');
@@ -41,7 +41,7 @@ async function findLastRelease(): Promise<{ version: string; commit: string }> {
   return { version, commit };
 }
 
-/** Extracts a commit into a folder, installs its dependencies and builds it. */
+/** Extracts a commit into a folder. Installs the dependencies and runs the build in this folder. */
 async function prepare(commit: string, folder: string): Promise<void> {
   const file = `${folder}.tar`;
   await execute('git', ['archive', `--output=${file}`, commit]);
@@ -68,8 +68,8 @@ async function deploy(folder: string, databaseUrl: string): Promise<void> {
 const problems: string[] = [];
 
 /**
- * Sends requests to the processes. The number `seed` determines the users of these requests. A second call with the same
- * number checks that the same users keep their ids.
+ * Sends requests to the processes. The number `seed` determines the users of these requests. A call with the `seed` of an
+ * earlier call checks that the users of both calls still have the same ids.
  */
 async function sendTraffic(service: TestService, processes: readonly ServiceProcess[], seed: number) {
   const options = { users: USERS, concurrency: CONCURRENCY, seed };
@@ -138,10 +138,15 @@ try {
         const current = await during(`requests to ${version} while the checkout starts`, 2, [old], () =>
           start(HERE),
         );
-        await during('requests of new users to both versions', 3, [old, current], nothing);
-        await during('requests of the same users to both versions', 3, [current, old], nothing);
+        await during('requests to both versions by new users', 3, [old, current], nothing);
         await during(
-          `requests of the first users of ${version} to both versions`,
+          'requests to both versions by the users of the previous step',
+          3,
+          [current, old],
+          nothing,
+        );
+        await during(
+          `requests to both versions by users that ${version} registered`,
           1,
           [current, old],
           nothing,
@@ -151,9 +156,9 @@ try {
         const back = await during(`requests to the checkout while ${version} starts`, 5, [current], () =>
           start(release),
         );
-        await during('requests of new users to both versions', 6, [current, back], nothing);
+        await during('requests to both versions by new users', 6, [current, back], nothing);
         await during(
-          'requests of the first users of the checkout to both versions',
+          'requests to both versions by users that the checkout registered',
           4,
           [back, current],
           nothing,

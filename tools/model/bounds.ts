@@ -1,7 +1,7 @@
 import type { Bounds } from './state';
 
 const NONE: Bounds = {
-  ...{ users: 1, processes: 2, guards: 0, registers: 0, deliveries: 0, forgets: 0 },
+  ...{ users: 1, processes: 2, guards: 0, registers: 0, deliveries: 0, forgets: 0, relinks: 0 },
   ...{ crashes: 0, outages: 0, lostResponses: 0, timeouts: 0 },
 };
 
@@ -9,6 +9,7 @@ const NONE: Bounds = {
 export const SMALL: readonly Bounds[] = [
   { ...NONE, guards: 1, registers: 2, deliveries: 1, lostResponses: 1 },
   { ...NONE, guards: 2, forgets: 1, timeouts: 1 },
+  { ...NONE, guards: 1, registers: 2, relinks: 1, forgets: 1 },
 ];
 
 /** Bounds of `npm run model`. Together they contain each kind of step. An entry with all kinds has too many states. */
@@ -17,5 +18,7 @@ export const LARGE: readonly Bounds[] = [
   { ...NONE, guards: 2, forgets: 2, crashes: 2, outages: 1, timeouts: 1 },
   { ...NONE, guards: 3, forgets: 1, crashes: 1, outages: 1, timeouts: 1 },
   { ...NONE, processes: 3, guards: 1, registers: 2, deliveries: 2, crashes: 1, lostResponses: 1 },
+  { ...NONE, guards: 2, registers: 1, relinks: 2, crashes: 1, outages: 1 },
+  { ...NONE, guards: 2, deliveries: 1, forgets: 1, relinks: 1, crashes: 1 },
   { ...NONE, users: 2, guards: 2, deliveries: 1, forgets: 1, crashes: 1 },
 ];

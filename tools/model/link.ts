@@ -5,8 +5,11 @@ import {
   type Call,
   copy,
   type Forget,
+  isAlike,
   isRegistering,
   type Kind,
+  NAMES,
+  type Name,
   newId,
   newUser,
   REGISTERING,
@@ -21,9 +24,10 @@ import {
   type Weakness,
 } from './state';
 
-// Models how the service links identity-provider users to internal ids: lib/register.ts, lib/user-id.ts, lib/webhook.ts and
-// lib/users/forget.ts. A step is one statement of the database, one command of the cache, or one failure. PostgreSQL and the
-// cache run each statement or command atomically. Between two steps of a call, any other step can happen.
+// Models how the service links identity-provider users to internal ids: lib/register.ts, lib/user-id.ts, lib/webhook.ts,
+// lib/users/forget.ts and lib/users/relink.ts. A step is one statement of the database, one command of the cache, or one
+// failure. PostgreSQL and the cache run each statement or command atomically. Between two steps of a call, any other step can
+// happen.
 
 /** Returns the model. `weakness` is a change of the service that breaks a guarantee. */
 export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weakness): Model<State> {
@@ -89,24 +93,27 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     if (!state.isCacheUp) return;
     const user = userOf(state, call);
     const cachedDuringForget = user.isForgetting || state.forget?.user === call.user;
-    Object.assign(user, { cached: call.id, cachedDuringForget });
+    Object.assign(user.names[call.name], { cached: call.id, cachedDuringForget });
   }
 
   /** Starts the registration of a call, or shares the result of a registration in flight. */
   function startRegister(state: State, call: Call): void {
-    const leads = (each: Call) =>
-      isRegistering(each) && !each.registersAlone && each.process === call.process && each.user === call.user;
+    const leads = (each: Call) => isRegistering(each) && !each.registersAlone && isAlike(each, call);
     call.at = state.calls.some(leads) ? 'shares register' : 'find';
   }
 
-  function start(state: State, kind: Kind, user: number, process: number, hasNewToken = false): void {
+  function start(
+    state: State,
+    kind: Kind,
+    { user, name, process }: Pick<Call, 'user' | 'name' | 'process'>,
+    hasNewToken = false,
+  ): void {
     const call: Call = {
-      ...{ kind, user, process, at: 'read', id: 0, created: false, hasNewToken },
-      ...{ skipsCache: false, isLate: false, guardsAlone: false, registersAlone: false },
+      ...{ kind, user, name, process, at: 'read', id: 0, created: false, hasNewToken },
+      ...{ skipsCache: false, isLate: false, guardsAlone: false, registersAlone: false, isRepeated: false },
     };
     if (kind === 'guard') {
-      const leads = (each: Call) =>
-        each.kind === 'guard' && each.process === process && each.user === user && !each.guardsAlone;
+      const leads = (each: Call) => each.kind === 'guard' && isAlike(each, call) && !each.guardsAlone;
       if (state.calls.some((each) => leads(each) && !each.isLate)) call.at = 'shares guard';
     } else startRegister(state, call);
     if (kind === 'webhook' && isWeak('the webhook is acknowledged before the commit'))
@@ -114,24 +121,70 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     state.calls.push(call);
   }
 
+  /** Returns the row that a lookup finds by the id of a call. `expired` means that the id is a previous id that has expired. */
+  function rowOf(user: UserState, name: Name): number | 'expired' | undefined {
+    if (name === user.present) return user.rows[0];
+    if (isWeak('the lookup does not read previous ids') || user.previous === 'none') return undefined;
+    if (user.previous === 'valid') return user.rows[0];
+    return isWeak('the insert does not check expired previous ids') ? undefined : 'expired';
+  }
+
+  /** Returns true if the trigger of the insert fails, because the id of a call is a previous id. */
+  const isPrevious = (user: UserState, { name }: Call) =>
+    name !== user.present &&
+    user.previous !== 'none' &&
+    !isWeak('the insert does not check previous ids') &&
+    !(isWeak('the insert does not check expired previous ids') && user.previous === 'expired');
+
+  /** Rejects the calls that share the registration of a previous id that has expired. */
+  function rejectExpired(state: State, call: Call): void {
+    const others = [...sharingGuards(state, call), ...sharingRegistration(state, call)];
+    remove(state, call);
+    for (const each of others) rejectExpired(state, each);
+  }
+
+  /** Repeats a registration whose insert has failed because of a previous id. */
+  function repeat(state: State, call: Call): void {
+    if (call.isRepeated) {
+      userOf(state, call).isLost = true;
+      fail(state, call);
+    } else Object.assign(call, { at: 'find', isRepeated: true });
+  }
+
+  /** Moves a user to the other id. The row and the previous id change in one transaction. */
+  function relink(state: State, index: number): void {
+    const user = userOf(state, { user: index });
+    user.present = user.present === 0 ? 1 : 0;
+    if (isWeak('relink stores the previous id after the move')) {
+      user.previous = 'none';
+      state.relink = index;
+    } else user.previous = 'valid';
+  }
+
   /** Inserts a row unless the user has a row or is forgotten. The statement is atomic, so it decides every race. */
   function insert(state: State, call: Call): void {
     const user = userOf(state, call);
-    const isSkipped = user.isForgotten && !call.hasNewToken;
+    const isSkipped = user.names[call.name].isForgotten && !call.hasNewToken;
     if (isSkipped && !isWeak('the insert does not check forgotten users')) {
       call.at = 'find again';
       return;
     }
+    if (isPrevious(user, call)) {
+      repeat(state, call);
+      return;
+    }
+    const hasRow = user.rows.length > 0 && call.name === user.present;
     if (isWeak('the cache is written before the commit') && call.kind === 'guard' && call.id === 0) {
       call.id = newId(user);
       write(state, call);
-    } else if (user.rows.length > 0 && isWeak('a lost race returns the id that it did not insert')) {
+    } else if (hasRow && isWeak('a lost race returns the id that it did not insert')) {
       registered(state, call, newId(user), false);
-    } else if (user.rows.length > 0 && !isWeak('no unique key') && !isWeak('the insert replaces the row')) {
+    } else if (hasRow && !isWeak('no unique key') && !isWeak('the insert replaces the row')) {
       call.at = 'find again';
     } else {
       const id = call.id === 0 ? newId(user) : call.id;
-      user.rows = isWeak('no unique key') ? [...user.rows, id] : [id];
+      const isSecond = isWeak('no unique key') || (user.rows.length > 0 && !hasRow);
+      user.rows = isSecond ? [...user.rows, id] : [id];
       user.hasOldRow = !call.hasNewToken;
       registered(state, call, id, true);
     }
@@ -140,10 +193,11 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
   /** Runs the next statement or command of a call. */
   function advance(state: State, call: Call): void {
     const user = userOf(state, call);
-    const [row] = user.rows;
+    const row = rowOf(user, call.name);
+    const { cached } = user.names[call.name];
     if (call.at === 'read') {
-      if (state.isCacheUp && user.cached !== 0) {
-        call.id = user.cached;
+      if (state.isCacheUp && cached !== 0) {
+        call.id = cached;
         if (isWeak('a cache hit writes the entry again')) call.at = 'write';
         else respond(state, call);
       } else {
@@ -151,7 +205,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
         startRegister(state, call);
       }
     } else if (call.at === 'find') {
-      if (row !== undefined) registered(state, call, row, false);
+      if (row === 'expired') rejectExpired(state, call);
+      else if (row !== undefined) registered(state, call, row, false);
       else {
         call.at = 'insert';
         call.created = isWeak('the first lookup decides what counts as created');
@@ -159,7 +214,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     } else if (call.at === 'insert') insert(state, call);
     else if (call.at === 'find again') {
       // The user is forgotten, or an operator has deleted the row of the call that won the race.
-      if (row === undefined) forgotten(state, call);
+      if (row === 'expired') rejectExpired(state, call);
+      else if (row === undefined) forgotten(state, call);
       else registered(state, call, row, call.created);
     } else {
       write(state, call);
@@ -168,9 +224,17 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     }
   }
 
+  /** Returns the ids of the provider that a user has or had. */
+  const namesOf = ({ present, previous }: UserState) =>
+    NAMES.filter((name) => name === present || previous !== 'none');
+
   /** Stores that the user is forgotten. The tokens of the calls in flight are then older than the deletion. */
   function storeForgotten(state: State, user: UserState, forget: Forget): void {
-    user.isForgotten = true;
+    for (const name of namesOf(user)) {
+      if (name === user.present || !isWeak('forget stores the entry of only one id'))
+        user.names[name].isForgotten = true;
+    }
+    user.previous = 'none';
     for (const call of state.calls) if (call.user === forget.user) call.hasNewToken = false;
   }
 
@@ -178,7 +242,10 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
   function advanceForget(state: State, forget: Forget): void {
     const user = userOf(state, forget);
     const tryUncache = () => {
-      if (state.isCacheUp) uncache(user);
+      if (!state.isCacheUp) return;
+      for (const name of NAMES)
+        if (name === user.present || !isWeak('forget deletes the cached id of only one id'))
+          uncache(user.names[name]);
     };
     if (forget.at === 'uncache first') {
       if (isWeak('forget deletes the row before the cache entry') || state.isCacheUp) forget.at = 'delete';
@@ -240,27 +307,43 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     // Processes without calls are equivalent, so it is sufficient to start a call in one of them.
     const idle = Array.from({ length: processes }, (_, process) => process).filter((each) => !busy.has(each));
 
-    for (const user of state.users.keys()) {
+    for (const [user, { present, previous, names, rows }] of state.users.entries()) {
+      // The new instance has no sessions and sends no events of a user before the move. After a deletion, only the present
+      // id of a user has newer tokens.
+      const hasMoved = present === 1 || previous !== 'none' || names[1].isForgotten;
       for (const process of [...busy, ...idle.slice(0, 1)]) {
-        const where = `user ${user}, process ${process}`;
-        bounded('guards', `${where}: guard`, (next) => start(next, 'guard', user, process));
-        if (state.users[user]?.isForgotten)
-          bounded('guards', `${where}: guard with a newer token`, (next) =>
-            start(next, 'guard', user, process, true),
-          );
-        bounded('registers', `${where}: register`, (next) => start(next, 'register', user, process));
-        bounded('deliveries', `${where}: webhook`, (next) => start(next, 'webhook', user, process));
+        for (const name of NAMES.slice(0, hasMoved ? 2 : 1)) {
+          const where = `user ${user}, process ${process}`;
+          const by = name === 0 ? '' : ' by the new id';
+          const from = { user, name, process };
+          bounded('guards', `${where}: guard${by}`, (next) => start(next, 'guard', from));
+          if (names[name].isForgotten && name === present)
+            bounded('guards', `${where}: guard${by} with a newer token`, (next) =>
+              start(next, 'guard', from, true),
+            );
+          bounded('registers', `${where}: register${by}`, (next) => start(next, 'register', from));
+          bounded('deliveries', `${where}: webhook${by}`, (next) => start(next, 'webhook', from));
+        }
       }
+      if (rows.length > 0 && !names[present === 0 ? 1 : 0].isForgotten && state.relink === null)
+        bounded('relinks', `user ${user}: relink`, (next) => relink(next, user));
+      if (previous === 'valid')
+        add(`user ${user}: the previous id expires`, (next) => {
+          userOf(next, { user }).previous = 'expired';
+        });
       if (state.forget === null)
         bounded('forgets', `user ${user}: forget`, (next) => {
           next.forget = { user, at: 'uncache first' };
         });
-      if (state.users[user]?.cached !== 0)
-        add(`user ${user}: the cache entry expires`, (next) => uncache(next.users[user]));
+      for (const name of NAMES)
+        if (names[name].cached !== 0)
+          add(`user ${user}: the cache entry of the ${name === 0 ? 'old' : 'new'} id expires`, (next) =>
+            uncache(next.users[user]?.names[name]),
+          );
     }
-    for (const [index, { kind, user, process, at, isLate }] of state.calls.entries()) {
+    for (const [index, { kind, user, name, process, at, isLate }] of state.calls.entries()) {
       if (at.startsWith('shares')) continue;
-      const where = `user ${user}, process ${process}: ${kind}`;
+      const where = `user ${user}, process ${process}: ${kind}${name === 0 ? '' : ' by the new id'}`;
       const withCall = (change: (next: State, call: Call) => void) => (next: State) => {
         const call = next.calls[index];
         if (call !== undefined) change(next, call);
@@ -272,7 +355,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
         `${where} ${at}, response lost`,
         withCall((next, call) => {
           const user = userOf(next, call);
-          const isSkipped = user.isForgotten && !call.hasNewToken;
+          const isSkipped = user.names[call.name].isForgotten && !call.hasNewToken;
           if (at === 'insert' && user.rows.length === 0 && !isSkipped) {
             user.rows = [newId(user)];
             user.hasOldRow = !call.hasNewToken;
@@ -291,7 +374,12 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
         }),
       );
     }
-    const { forget } = state;
+    const { forget, relink: moving } = state;
+    if (moving !== null)
+      add(`user ${moving}: relink stores the previous id`, (next) => {
+        userOf(next, { user: moving }).previous = 'valid';
+        next.relink = null;
+      });
     if (forget !== null) {
       if (!isWaiting(state, forget))
         add(`user ${forget.user}: forget ${forget.at}`, (next) => {
@@ -321,6 +409,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       users: Array.from({ length: users }, newUser),
       calls: [],
       forget: null,
+      relink: null,
       isCacheUp: true,
       left,
     },

@@ -7,6 +7,8 @@ export interface Bounds {
   readonly registers: number;
   readonly deliveries: number;
   readonly forgets: number;
+  /** Moves of a user to the other id at the provider. The second one is a rollback. */
+  readonly relinks: number;
   readonly crashes: number;
   /** Outages of the cache. */
   readonly outages: number;
@@ -32,6 +34,12 @@ export const WEAKNESSES = [
   'forget marks the user as forgotten after the deletion',
   'the insert does not check forgotten users',
   'a call does not repeat a shared registration of a forgotten user',
+  'relink stores the previous id after the move',
+  'the lookup does not read previous ids',
+  'the insert does not check previous ids',
+  'the insert does not check expired previous ids',
+  'forget stores the entry of only one id',
+  'forget deletes the cached id of only one id',
   'the webhook is acknowledged before the commit',
   'the webhook is acknowledged after a failed registration',
 ] as const;
@@ -40,10 +48,15 @@ export type Weakness = (typeof WEAKNESSES)[number];
 /** A request with a session of the user, a call of the register route, or a delivery of `user.created`. */
 export type Kind = 'guard' | 'register' | 'webhook';
 
+/** The ids of a user at the old and at the new instance of the provider. */
+export const NAMES = [0, 1] as const;
+export type Name = (typeof NAMES)[number];
+
 /** A request in a process. `id` is 0 until it is known. */
 export interface Call {
   readonly kind: Kind;
   readonly user: number;
+  readonly name: Name;
   readonly process: number;
   /**
    * The next step. `read` and `write` are commands of the cache. `find`, `insert` and `find again` are statements of the
@@ -62,6 +75,18 @@ export interface Call {
   guardsAlone: boolean;
   /** Other calls do not share the registration of this call. */
   registersAlone: boolean;
+  /** The insert has failed because of a previous id, and the registration repeats. */
+  isRepeated: boolean;
+}
+
+/** The cache entry and the entry of a forgotten user for one of the ids of a user. */
+export interface NameState {
+  /** The cached id, or 0. */
+  cached: number;
+  /** The entry was written while an operator was forgetting the user. */
+  cachedDuringForget: boolean;
+  /** An operator has forgotten the user with this id. The entry does not expire in the model. */
+  isForgotten: boolean;
 }
 
 export interface UserState {
@@ -71,18 +96,19 @@ export interface UserState {
   deleted: number[];
   /** Number of ids that were generated. */
   ids: number;
-  /** The cached id, or 0. */
-  cached: number;
-  /** The cache entry was written while an operator was forgetting the user. */
-  cachedDuringForget: boolean;
+  names: [NameState, NameState];
+  /** The id of the provider in the row. */
+  present: Name;
+  /** State of the other id. It is a previous id after a move. */
+  previous: 'none' | 'valid' | 'expired';
   /** A row was deleted, and no later forget has reported success. */
   isForgetting: boolean;
-  /** The database marks the user as forgotten. In the model, this mark does not expire. */
-  isForgotten: boolean;
   /** The row was inserted for a token from before the deletion. */
   hasOldRow: boolean;
   /** A token that is newer than the deletion was rejected. */
   isRejected: boolean;
+  /** A call with an id of a linked user has found no user. */
+  isLost: boolean;
   /** The ids that callers got. */
   returned: number[];
   /** Number of registrations that reported `created`. */
@@ -101,19 +127,23 @@ export interface State {
   users: UserState[];
   calls: Call[];
   forget: Forget | null;
+  /** A user whose move has not stored the previous id. Only a weakness has this step. */
+  relink: number | null;
   isCacheUp: boolean;
   left: Omit<Bounds, 'users' | 'processes'>;
 }
 
 export const REGISTERING: readonly Call['at'][] = ['find', 'insert', 'find again'];
-export const rank = ({ kind, user, process, at, id, ...flags }: Call) =>
-  `${process} ${user} ${kind} ${at} ${id} ${Object.values(flags).join()}`;
+export const rank = ({ kind, user, name, process, at, id, ...flags }: Call) =>
+  `${process} ${user} ${name} ${kind} ${at} ${id} ${Object.values(flags).join()}`;
 export const isRegistering = (call: Call) => REGISTERING.includes(call.at) && !call.isLate;
 
+const newName = (): NameState => ({ cached: 0, cachedDuringForget: false, isForgotten: false });
 /** Returns a user without a row. */
 export const newUser = (): UserState => ({
-  ...{ rows: [], deleted: [], ids: 0, cached: 0, cachedDuringForget: false, isForgetting: false },
-  ...{ isForgotten: false, hasOldRow: false, isRejected: false },
+  ...{ rows: [], deleted: [], ids: 0, present: 0, previous: 'none', isForgetting: false },
+  ...{ hasOldRow: false, isRejected: false, isLost: false },
+  names: [newName(), newName()],
   ...{ returned: [], created: 0, isAcknowledged: false },
 });
 
@@ -122,8 +152,11 @@ export const userOf = (state: State, { user }: { readonly user: number }): UserS
   if (found === undefined) throw new Error('Unknown user');
   return found;
 };
-const sharing = (state: State, { process, user }: Call, at: Call['at']) =>
-  state.calls.filter((call) => call.process === process && call.user === user && call.at === at);
+/** Returns true if two calls have the same process and the same id of the provider. */
+export const isAlike = (one: Call, other: Omit<Call, 'at'>) =>
+  one.process === other.process && one.user === other.user && one.name === other.name;
+const sharing = (state: State, call: Call, at: Call['at']) =>
+  state.calls.filter((each) => isAlike(each, call) && each.at === at);
 /** Returns the guards that share the result of a guard. */
 export const sharingGuards = (state: State, call: Call) =>
   call.kind !== 'guard' || call.isLate || call.guardsAlone ? [] : sharing(state, call, 'shares guard');
@@ -139,9 +172,9 @@ export function newId(user: UserState): number {
   return user.ids;
 }
 
-/** Removes the cached id. */
-export function uncache(user: UserState | undefined): void {
-  if (user !== undefined) Object.assign(user, { cached: 0, cachedDuringForget: false });
+/** Removes the cached id of an id. */
+export function uncache(name: NameState | undefined): void {
+  if (name !== undefined) Object.assign(name, { cached: 0, cachedDuringForget: false });
 }
 
 /** Copies a state. Copying the known fields is several times faster than `structuredClone`. */
@@ -153,6 +186,7 @@ export function copy(state: State): State {
       rows: [...user.rows],
       deleted: [...user.deleted],
       returned: [...user.returned],
+      names: [{ ...user.names[0] }, { ...user.names[1] }],
     })),
     calls: state.calls.map((call) => ({ ...call })),
     forget: state.forget && { ...state.forget },
@@ -162,17 +196,21 @@ export function copy(state: State): State {
 /** Returns the guarantee that a state breaks, if there is one. */
 export function brokenGuarantee({ users }: State): string | undefined {
   for (const user of users) {
-    const { rows, deleted, cached, returned } = user;
+    const { rows, deleted, names, returned } = user;
+    const isForgotten = names.some((name) => name.isForgotten);
     const ids = new Set([...rows, ...deleted, ...returned]);
     if (rows.length > 1 || ids.size > 1 + deleted.length)
       return 'a user has one id until an operator forgets the user';
     if (user.created > 1 + deleted.length) return 'at most one response per link reports created';
-    if (user.isAcknowledged && rows.length + deleted.length === 0 && !user.isForgotten)
+    if (user.isAcknowledged && rows.length + deleted.length === 0 && !isForgotten)
       return 'the user of an acknowledged webhook has a row, or an operator has forgotten the user';
-    if (user.isForgotten && user.hasOldRow && rows.length > 0)
+    if (isForgotten && user.hasOldRow && rows.length > 0)
       return 'only a newer token links a forgotten user again';
     if (user.isRejected) return 'a newer token is not rejected';
-    if (cached !== 0 && !rows.includes(cached) && !(user.isForgetting && user.cachedDuringForget))
+    if (user.isLost) return 'a linked user is found by each of its ids';
+    const isStale = ({ cached, cachedDuringForget }: NameState) =>
+      cached !== 0 && !rows.includes(cached) && !(user.isForgetting && cachedDuringForget);
+    if (names.some(isStale))
       return 'a cached id has a row, except for entries that requests write while an operator forgets the user';
   }
   return undefined;

@@ -14,18 +14,26 @@ const ISSUES = "return { ok: false, status: 400, message: issues[0]?.message ?? 
 
 const STATE =
   "const state = processState('database', (): { connection?: ReturnType<typeof connect> | undefined } =";
-// The literals are split, because the linter rejects `${` in a string without a template.
+// These string literals are split between `$` and `{`. The linter rejects `${` in a string that is not a template literal.
 const READ =
   'const read = (part: string) => headers.get(`svix-$' +
   '{part}`) ?? headers.get(`webhook-$' +
   "{part}`) ?? '';";
+
+const DATA =
+  'pathname: headers.has(DATA_ALIAS) ? `/_next/data$' +
+  '{pathname}` : pathname, | `/_next/data$' +
+  '{pathname}`';
+
+const PARTY =
+  "export const foreignParty = (): NextResponse => NextResponse.next({ headers: { [FOREIGN_PARTY]: '1' ";
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'lib/concurrency/batch-loader.ts',
     mutant: 'if (open?.keys === keys) open = undefined; | open?.keys → open.keys',
     reason:
-      'Batches are sent in the order in which they were opened, so `open` is set whenever a batch is sent.',
+      'Only the newest batch clears `open`. Batches are sent in order, so `open` is set until the newest batch is sent.',
   },
   {
     file: 'lib/guard-action.ts',
@@ -45,7 +53,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'lib/storage/database.ts',
     mutant: `${STATE} | 'database' → ""`,
-    reason: 'The name only has to differ from the names of the other states of the process.',
+    reason: 'The name only has to differ from the other names that are passed to `processState`.',
   },
   {
     file: 'lib/crypto/webhook-signature.ts',
@@ -60,6 +68,110 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'lib/crypto/webhook-signature.ts',
     mutant: "return createSecretKey(secret.replace(/^whsec_/, ''), 'base64'); | /^whsec_/ → /whsec_/",
-    reason: 'A valid secret has no underscore after its prefix.',
+    reason: 'The base64 text of a valid secret contains no underscore, so `whsec_` occurs only at the start.',
+  },
+  {
+    file: 'lib/crypto/public-key.ts',
+    mutant: '} catch { | { return undefined; } → {}',
+    reason: 'A function without a `return` statement returns undefined.',
+  },
+  {
+    file: 'lib/errors/describe-error.ts',
+    mutant: "function framesOf({ stack = '', message }: Error): string[] { | '' → \"Stryker was here!\"",
+    reason: 'Neither the empty text nor its replacement contains a stack frame.',
+  },
+  {
+    file: 'lib/idp/auth-state.ts',
+    mutant: ": reasonOfSdk(headers.get(SDK_REASON) ?? ''); | '' → \"Stryker was here!\"",
+    reason: 'Neither the empty text nor its replacement is a reason of the SDK.',
+  },
+  {
+    file: 'lib/idp/auth-state.ts',
+    mutant: "const word = headers.get(SDK_REASON) ?? ''; | '' → \"Stryker was here!\"",
+    reason: 'Neither the empty text nor its replacement has the format of a reason.',
+  },
+  {
+    file: 'lib/idp/auth-state.ts',
+    mutant: "const proof = Buffer.from(headers.get(PROOF) ?? '', 'base64'); | '' → \"Stryker was here!\"",
+    reason: 'Neither the empty text nor its replacement has the length of a proof.',
+  },
+  {
+    file: 'lib/idp/auth-state.ts',
+    mutant: "const token = headers.get(sdkHeader('token')) ?? ''; | '' → \"Stryker was here!\"",
+    reason: 'Neither the empty text nor its replacement is a token, so there is no valid proof for it.',
+  },
+  {
+    file: 'lib/idp/authenticate.ts',
+    mutant: 'if (cached && credential.token !== undefined) { | credential.token !== undefined → true',
+    reason: 'The session cache stores no credential without a token.',
+  },
+  {
+    file: 'lib/idp/authentication-middleware.ts',
+    mutant: '? { credential: undefined } | { credential: undefined } → {}',
+    reason: 'A missing property is undefined.',
+  },
+  {
+    file: 'lib/idp/authentication-middleware.ts',
+    mutant:
+      'return rejectWith(rejection)(request, { params: Promise.resolve({}) }); | { params: Promise.resolve({}) } → {}',
+    reason: 'The route of a rejection does not read the parameters.',
+  },
+  {
+    file: 'lib/idp/authentication-middleware.ts',
+    mutant: `${DATA} → \`\``,
+    reason: 'Neither the path nor its replacement is served.',
+  },
+  {
+    file: 'lib/idp/authorized-party.ts',
+    mutant: `${PARTY} | '1' → ""`,
+    reason: '`isForeignParty` does not read the value of the header.',
+  },
+  {
+    file: 'lib/idp/extract-credential.ts',
+    mutant: "const [name = '', ...rest] = cookie.split('='); | '' → \"Stryker was here!\"",
+    reason: '`split` returns at least one text.',
+  },
+  {
+    file: 'lib/idp/extract-credential.ts',
+    mutant: "const token = BEARER.exec(authorization)?.[1] ?? ''; | '' → \"Stryker was here!\"",
+    reason: 'Neither the empty text nor its replacement is a JWT.',
+  },
+  {
+    file: 'lib/idp/extract-credential.ts',
+    mutant:
+      "const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString(); | '' → \"Stryker was here!\"",
+    reason: 'Neither the empty text nor its replacement decodes to JSON.',
+  },
+  {
+    file: 'lib/idp/sanitize-request.ts',
+    mutant: 'if (header === undefined || rest.length !== 2) return false; | header === undefined → false',
+    reason: '`split` returns at least one text.',
+  },
+  {
+    file: 'lib/idp/sanitize-request.ts',
+    mutant: '} catch { | { return false; } → {}',
+    reason: 'The callers treat undefined like false.',
+  },
+  {
+    file: 'lib/storage/kv.ts',
+    mutant: '} catch { | { return undefined; } → {}',
+    reason: 'A function without a `return` statement returns undefined.',
+  },
+  {
+    file: 'lib/storage/kv.ts',
+    mutant: "response.setEncoding('utf8'); | 'utf8' → \"\"",
+    reason: 'Node.js uses UTF-8 for an empty name.',
+  },
+  {
+    file: 'lib/storage/kv.ts',
+    mutant:
+      'for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy(); | socket?.destroy → socket.destroy',
+    reason: 'Each value of `freeSockets` is a list of sockets.',
+  },
+  {
+    file: 'lib/storage/kv.ts',
+    mutant:
+      'for (const [index, reply] of replies.entries()) calls[index]?.resolve(reply); | calls[index]?.resolve → calls[index].resolve',
+    reason: 'The number of replies is the number of calls.',
   },
 ];

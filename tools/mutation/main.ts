@@ -14,9 +14,12 @@ import {
 import { changedLines, git, isInScope, patternOf, type Scope } from './scope';
 
 // `npm run mutation [-- <file or folder>... | --since <commit>] [--force]`: runs Stryker on lib/. A mutant is the code with a
-// change in one place. A unit test must fail for each mutant. If no unit test fails, an in-process test must fail. Exits with 1
-// if a mutant survives and equivalent.ts does not list it. `--since` tests only mutants of the lines that differ from a commit.
-// Without `--since`, updates docs/testing.md. Reuses the results of unchanged code and tests unless `--force` is set.
+// change in one place. For each mutant, a unit test must fail. If no unit test fails, an in-process test must fail. In-process
+// tests call lib/ with a real PostgreSQL. A mutant survives if no test fails. Exits with 1 if a mutant survives and
+// equivalent.ts does not list the mutant.
+//
+// `--since` tests only the mutants in lines that differ from a commit. Without `--since`, the command updates docs/testing.md.
+// Reuses the results of unchanged code and tests unless `--force` is set.
 
 const FOLDER = import.meta.dirname;
 const PAGE = 'docs/testing.md';
@@ -39,13 +42,14 @@ const { values, positionals } = parseArgs({
   options: { since: { type: 'string' }, force: { type: 'boolean', default: false } },
 });
 
-/** Installs Stryker. Its 177 packages have a separate lock file, so that `npm ci` of the project does not install them. */
+/** Installs Stryker. A separate lock file lists its 177 packages, so that `npm ci` of the project does not install them. */
 function install(): void {
   const [wanted, installed] = ['package-lock.json', 'node_modules/.package-lock.json'].map((file) =>
     statSync(path.join(FOLDER, file), { throwIfNoEntry: false }),
   );
   if ((installed?.mtimeMs ?? 0) >= (wanted?.mtimeMs ?? 0)) return;
-  // With `--legacy-peer-deps`, npm does not install Vitest, because Stryker uses the Vitest of the project.
+  // Stryker must use the Vitest of the project. `--legacy-peer-deps` prevents npm from installing a second Vitest as a
+  // peer dependency of Stryker.
   execFileSync('npm', ['ci', '--legacy-peer-deps', '--no-audit', '--no-fund'], {
     cwd: FOLDER,
     stdio: 'inherit',
@@ -61,9 +65,10 @@ if (scopes.length === 0) {
   process.exit(0);
 }
 const section = /(<!-- npm run mutation -->\n)[\s\S]*?(<!-- end -->)/;
-if (!section.test(readFileSync(PAGE, 'utf8'))) fail(`${PAGE} does not contain the section of this command.`);
+if (!section.test(readFileSync(PAGE, 'utf8')))
+  fail(`${PAGE} has no section between <!-- npm run mutation --> and <!-- end -->.`);
 
-/** Runs Stryker with the unit tests or the in-process tests. Returns the results in `scopes`. */
+/** Runs Stryker with the unit tests or the in-process tests. Returns the results of the mutants in `scopes`. */
 function run(tests: 'unit' | 'in-process', patterns: readonly string[]): Result[] {
   const report = `.local/mutation/${tests}/report.json`;
   rmSync(report, { force: true });
@@ -79,7 +84,7 @@ function run(tests: 'unit' | 'in-process', patterns: readonly string[]): Result[
     },
   );
   if (status !== 0 || !existsSync(report)) fail('Stryker failed.');
-  // The report also contains the reused results of other files.
+  // The report also contains results of other files, which Stryker reuses from earlier runs.
   return readReport(report).filter((result) => isInScope(result, scopes));
 }
 
@@ -94,7 +99,7 @@ if (values.since === undefined) {
   const all = storeResults(RESULTS, results);
   for (const { file, mutant } of staleEntries(all))
     process.stderr.write(
-      `equivalent.ts lists a mutant that was caught or no longer exists: ${file}: ${mutant}\n`,
+      `equivalent.ts lists a mutant that a test now catches or that no longer exists: ${file}: ${mutant}\n`,
     );
   const commit = git('describe', '--always', '--dirty').trim();
   const date = new Date().toISOString().slice(0, 10);

@@ -21,7 +21,7 @@ export interface Result {
   readonly line: number;
   /** The position of the mutant in the format of Stryker, for example `lib/log.ts:3:5-3:20`. */
   readonly range: string;
-  /** The line of the mutant, the replaced code and the replacement. */
+  /** The first source line of the mutant, the replaced code and the replacement. */
   readonly text: string;
   readonly outcome: 'caught' | 'survived' | 'equivalent';
 }
@@ -46,8 +46,8 @@ function textOf(lines: readonly string[], { location, replacement = '' }: z.infe
 }
 
 /**
- * Reads a report of Stryker. Throws an error if a mutant was killed although no test ran. A mutant without a test that could
- * notice it survives.
+ * Reads a report of Stryker. Throws an error if Stryker reports a mutant as killed (caught) although no test was completed. A
+ * mutant that no test covers counts as survived.
  */
 export function readReport(file: string): Result[] {
   const { files } = Report.parse(JSON.parse(readFileSync(file, 'utf8')));
@@ -63,14 +63,14 @@ export function readReport(file: string): Result[] {
       const text = textOf(lines, mutant);
       const isEquivalent =
         outcome === 'survived' && EQUIVALENT.some((each) => each.file === name && each.mutant === text);
-      // Stryker counts the columns of a range from 0.
+      // Stryker counts columns from 1 in its report and from 0 in a range.
       const range = `${name}:${line}:${start.column - 1}-${end.line}:${end.column - 1}`;
       return [{ file: name, line, range, text, outcome: isEquivalent ? 'equivalent' : outcome }];
     });
   });
 }
 
-/** Deletes the stored results of mutants that crashed the test runner, so that the next run tests these mutants again. */
+/** Deletes from Stryker's file of earlier results the mutants that crashed the test runner, so that the next run tests them again. */
 export function dropErrors(file: string): void {
   if (!existsSync(file)) return;
   const report = JSON.parse(readFileSync(file, 'utf8'));
@@ -99,7 +99,10 @@ export function storeResults(path: string, results: readonly Result[]): Result[]
   return all;
 }
 
-/** Returns the entries of `EQUIVALENT` with a mutant that was caught or no longer exists. Skips files without results. */
+/**
+ * Returns the outdated entries of `EQUIVALENT` (the list of mutants that no test can catch). The mutant of such an entry was
+ * caught or no longer exists. Skips entries of files without results.
+ */
 export const staleEntries = (results: readonly Result[]) =>
   EQUIVALENT.filter(({ file, mutant }) => {
     const ofFile = results.filter((each) => each.file === file);
@@ -108,7 +111,7 @@ export const staleEntries = (results: readonly Result[]) =>
     );
   });
 
-/** Returns a Markdown table with a row for each folder of lib/ and for each file directly in lib/. */
+/** Returns a Markdown table. It has a row for the total, for each folder of lib/ and for each file directly in lib/. */
 export function scoreTable(results: readonly Result[]): string {
   const rows = new Map<string, Result[]>([['total', [...results]]]);
   for (const result of results) {

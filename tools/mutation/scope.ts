@@ -4,7 +4,10 @@ import type { Result } from './report';
 /** Runs git and returns its output. */
 export const git = (...args: readonly string[]): string => execFileSync('git', args, { encoding: 'utf8' });
 
-/** Lines in which mutants (the code with one change) are tested: all lines of a path, or the lines `from` to `to` of a file. */
+/**
+ * Lines whose mutants are tested. A mutant is a copy of the code with one change. The lines are all lines of a path, or the
+ * lines `from` to `to` of a file.
+ */
 export interface Scope {
   /** A file, or a folder. */
   readonly path: string;
@@ -12,7 +15,7 @@ export interface Scope {
   readonly to?: number;
 }
 
-/** Returns the lines of lib/ that differ from a commit. */
+/** Returns the lines that were added or changed in the TypeScript files of lib/ since a commit. */
 export function changedLines(commit: string): Scope[] {
   const lines: Scope[] = [];
   let file = '';
@@ -35,11 +38,11 @@ export function changedLines(commit: string): Scope[] {
   return lines;
 }
 
-/** Returns the lines in the format of Stryker's option `--mutate`, for example `lib/log.ts:3-7`. */
+/** Returns a scope in the format of Stryker's option `--mutate`, for example `lib/log.ts:3-7`. */
 export const patternOf = ({ path, from, to }: Scope): string =>
   from !== undefined ? `${path}:${from}-${to}` : path.endsWith('.ts') ? path : `${path}/**/*.ts`;
 
-/** Returns true if a mutant starts in one of these lines. */
+/** Returns true if a mutant starts in one of the lines of `scopes`. */
 export const isInScope = ({ file, line }: Result, scopes: readonly Scope[]): boolean =>
   scopes.some(
     ({ path, from = 0, to = Number.POSITIVE_INFINITY }) =>

@@ -1,5 +1,6 @@
 /**
- * Options of Stryker. `npm run mutation` adds the files and lines to mutate. Paths are relative to the folder of the project.
+ * Options of Stryker, the mutation testing tool. `npm run mutation` passes the files and lines to mutate as arguments. Paths
+ * are relative to the folder of the project.
  */
 const run = process.env.MUTATION_RUN;
 
@@ -8,10 +9,10 @@ export default {
   plugins: ['@stryker-mutator/vitest-runner'],
   vitest: { configFile: 'tools/mutation/vitest.config.ts', pool: 'forks' },
   coverageAnalysis: 'perTest',
-  // Tests mutants (copies of the code with one change) of module-level code, too. With `true`, Stryker would skip these
-  // mutants.
+  // With `false`, Stryker also tests mutants (copies of the code with one change) of module-level code. With `true`, Stryker
+  // would skip these mutants.
   ignoreStatic: false,
-  // Stryker reads a tsconfig.json with an API that TypeScript 7 does not have.
+  // To read a tsconfig.json, Stryker needs an API that TypeScript 7 does not have.
   tsconfigFile: 'none',
   disableTypeChecks: false,
   ignorePatterns: ['.local', '.next', '.next-test', '.vercel', 'bench/performance/baselines', 'coverage'],

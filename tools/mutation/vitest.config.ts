@@ -4,7 +4,10 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import base from '../../vitest.config';
 
-/** Names of the Vitest projects of a run. The first run uses the unit tests, the second run uses the in-process tests. */
+/**
+ * Names of the Vitest projects whose tests Stryker runs. Stryker runs first with the unit tests, and then with the in-process
+ * tests, which call lib/ with a real PostgreSQL.
+ */
 const PROJECTS: readonly unknown[] =
   process.env['MUTATION_RUN'] === 'in-process' ? ['in-process'] : ['unit', 'unit-react-server'];
 /** Unit tests of code outside of lib/, and slow unit tests of guarantees that faster tests check as well. */
@@ -20,7 +23,8 @@ const EXCLUDED = [
 ];
 
 /**
- * Time limits for tests, because a mutant (the code with one change) can hang a test. Without a mutant, tests take far less.
+ * Time limits for tests, in milliseconds. They end a test that hangs because of a mutant (the code with one change). Without a
+ * mutant, tests take far less time.
  */
 const LIMITS = {
   testTimeout: 30_000,
@@ -29,8 +33,9 @@ const LIMITS = {
 };
 
 /**
- * Sorts test files: first the test file with the name of the mutated source file, then the other test files by size, smallest
- * first. The first failure ends a run, so the tests that are likely to fail and the fast tests run first.
+ * Sorts test files by size, smallest first. If only one source file is mutated, the test file with the name of this source
+ * file comes first. Stryker stops testing a mutant at the first failing test, so the fast tests and the tests that are likely
+ * to fail run first.
  */
 class Sequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -10,7 +10,7 @@ import { chromiumOptions } from '../../tests/harness/browser/chromium';
 /**
  * `npm run lighthouse`: runs the accessibility and best-practices audits of Lighthouse on the pages of the production
  * build. Exits with 1 if a score is below 100. npx downloads Lighthouse, because it is too large for a dependency. Newer
- * versions do not run on Node.js 20, which this project supports.
+ * versions of Lighthouse do not run on Node.js 20, which this project supports.
  */
 const LIGHTHOUSE = 'lighthouse@12.8.2';
 const CATEGORIES = ['accessibility', 'best-practices'];

@@ -6,23 +6,23 @@ import { launchBrowser } from '../../tests/harness/browser/chromium';
 import { createLocalStack, type Details } from '../../tests/harness/stack';
 
 /**
- * `npm run screenshots`: takes a screenshot of each page below in light mode, in dark mode and at a width of 360 pixels. Writes
- * the screenshots to docs/screenshots. Starts a separate local stack with the production build and stops it at the end.
+ * `npm run screenshots`: takes three screenshots of each page below: in light mode, in dark mode and at a width of 360 pixels.
+ * Writes the screenshots to docs/screenshots. Starts a separate local stack with the production build and stops it at the end.
  * Takes about two minutes.
  */
 const OUTPUT = 'docs/screenshots';
 const EMAIL = 'ada@example.com';
-/** Longer pages are cut off at this height. */
+/** Maximum height of a screenshot in CSS pixels. The rest of a longer page is cut off. */
 const MAX_HEIGHT = 1_800;
 
-/** Suffixes of the files, each with the options of the browser. */
+/** Options of the browser context for each look. The key is the suffix of the file names. */
 const looks: Readonly<Record<string, BrowserContextOptions>> = {
   '': { viewport: { width: 1080, height: 760 }, colorScheme: 'light' },
   '-dark': { viewport: { width: 1080, height: 760 }, colorScheme: 'dark' },
   '-narrow': { viewport: { width: 360, height: 740 }, isMobile: true, colorScheme: 'light' },
 };
 
-/** Names of the files, each with a function that opens the page and waits until the page is complete. */
+/** Functions that open a page and wait until it is complete. The key is the file name without suffix and extension. */
 const pages: Readonly<Record<string, (page: Page, consoleUrl: string) => Promise<unknown>>> = {
   home: async (page) => {
     await page.goto('/');
@@ -59,7 +59,7 @@ const pages: Readonly<Record<string, (page: Page, consoleUrl: string) => Promise
   },
 };
 
-/** Signs up in the browser, so that the console shows an email. */
+/** Signs up a user in the browser. The console (the emulator's page) then shows the email with the code and the webhook. */
 async function signUpUser(browser: Browser, { app, identityProvider }: Details): Promise<void> {
   const context = await browser.newContext({ baseURL: app });
   const mailbox = await context.newPage();
@@ -93,7 +93,7 @@ async function takeScreenshots(browser: Browser, { app, identityProvider }: Deta
   }
 }
 
-// Playwright's own SIGINT handler would end this process before the stack has stopped.
+// Playwright's own signal handlers would end this process before the stack has stopped.
 const browser = await launchBrowser({ handleSIGINT: false, handleSIGTERM: false });
 const stack = createLocalStack();
 let stopped: Promise<unknown> | undefined;

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Deployment } from './deployment';
 import type { Check } from './report';
 
-/** Folders for developers and operators. No function may contain a file of these folders. */
+/** Folders for developers and operators. No Vercel function may contain a file of these folders. */
 const NOT_DEPLOYED = ['dev', 'packages', 'tests', 'bench', 'tools', 'commands', 'prisma'] as const;
 
 const filesBelow = (folder: string) =>
@@ -21,8 +21,8 @@ const readSources = (tree: string, folders: readonly string[]) =>
 
 /**
  * Returns strings that occur only in code that is not deployed. Bundlers keep strings unchanged, so such a string in the
- * output shows that the output contains the code. Uses only string literals with a space and at least 25 characters after it.
- * Does not read the tests, because they contain strings of the service.
+ * output shows that the output contains the code. Returns only string literals in which at least 25 characters follow a space.
+ * Does not read the tests, because tests repeat strings of the service.
  */
 function findUndeployedStrings(tree: string): string[] {
   const deployed = readSources(tree, ['app', 'lib']).join('\n');
@@ -45,7 +45,7 @@ export function buildChecks(
   return [
     {
       title:
-        'No function contains an environment file or a file of dev/, packages/, tests/, bench/, tools/, commands/ or prisma/',
+        'No function contains a file of dev/, packages/, tests/, bench/, tools/, commands/ or prisma/, or an environment file except .env.example',
       async run() {
         const notDeployed = new RegExp(`^(?:${NOT_DEPLOYED.join('|')})/|^\\.env(?!\\.example$)`);
         const found = functions.flatMap(({ name, files }) =>
@@ -67,7 +67,8 @@ export function buildChecks(
       },
     },
     {
-      title: 'No chunk contains a string of code that is not deployed, and no file contains a secret',
+      title:
+        'No chunk contains a string that occurs only in code that is not deployed, and no file of the output contains a secret',
       async run() {
         const output = path.join(tree, '.vercel', 'output');
         const undeployed = findUndeployedStrings(tree);

@@ -9,7 +9,8 @@ import { addExample } from '../example-files';
 const execute = promisify(execFile);
 
 /**
- * Versions of the Vercel CLI and of its dependency `sandbox`. Some registries lack the version of `sandbox` that the CLI needs.
+ * Versions of the Vercel CLI and of its dependency `sandbox`. Some registries lack the version of `sandbox` that the CLI
+ * requests, so this version replaces it.
  */
 const VERSIONS = { vercel: '64.0.2', sandbox: '4.5.0' } as const;
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
@@ -36,7 +37,7 @@ export async function installTool(): Promise<void> {
   }
 }
 
-/** Copies all files of the project that git does not ignore, and node_modules. */
+/** Copies node_modules and all files of the project that git does not ignore. Adds the settings of a Vercel project. */
 export async function copyTree(into: string): Promise<void> {
   mkdirSync(into);
   const list = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];

@@ -30,7 +30,7 @@ function firstRequest(
   return { request: `GET ${address}, without the router`, run: invokeDirectly(address) };
 }
 
-/** Measures the first request of a new process for each function and returns the medians. */
+/** Measures the first request to each function in five new processes, one after another. Returns the medians. */
 export async function measureFunctions(deployment: Deployment, dependencies: TestDependencies) {
   await me(deployment.url, tokenFor(dependencies.idp, 'user_cold'));
   const figures: Record<string, string | number>[] = [];

@@ -36,7 +36,7 @@ export interface DeployOptions extends Pick<FunctionOptions, 'environment' | 'hi
 
 const readJson = (file: string): unknown => JSON.parse(readFileSync(file, 'utf8'));
 
-/** Returns the functions and the target of each path: a function, a prerendered page or a static file. */
+/** Returns the functions, and a lookup of the target of a path. A target is a function, a prerendered page or a static file. */
 function readTargets(
   { output, folder, environment, hideServer }: DeployOptions,
   overrides: z.infer<typeof Config>['overrides'],
@@ -73,10 +73,10 @@ function readTargets(
   return { functions, targetAt: (at: string) => targets.get(at === '/' ? '/index' : at.replace(/\/$/, '')) };
 }
 
-/** Parses a request and adds the headers that the platform adds. */
+/** Parses a request. Adds and removes headers like the platform (Vercel). */
 async function parseRequest(request: http.IncomingMessage): Promise<RoutedRequest> {
   const { method = 'GET', url = '/' } = request;
-  // The platform resolves dot segments before it applies the rules.
+  // The platform resolves dot segments before it applies the routing rules of config.json.
   const { pathname, search, searchParams } = new URL(url, 'https://platform');
   const received: Headers = {};
   for (const [name, value] of Object.entries(request.headers))

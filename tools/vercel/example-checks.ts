@@ -7,11 +7,11 @@ import type { Check } from './report';
 
 /** Text in each invalid request. It must not appear in the log. */
 const MARK = 'mark5b1e';
-/** Valid id of a server action that the build does not contain. */
+/** Id that has the format of a server action id, but that no server action of the build has. */
 const UNKNOWN_ID = '7f'.repeat(21);
 const CALL = { 'content-type': 'text/plain;charset=UTF-8', accept: 'text/x-component' };
 
-/** Grants privileges on the tables of the example. Its migration cannot grant them, because the role does not exist yet. */
+/** Grants `role` access to the tables of the example. The example's migration runs before the role exists. */
 export async function grantExampleTables({ database }: TestDependencies, role: string): Promise<void> {
   const tables = 'projects, project_members, project_notes';
   await database.pool.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`);
@@ -27,7 +27,7 @@ const hiddenFields = (html: string) =>
 
 const Reference = z.object({ id: z.string() });
 
-/** Returns checks for the pages of examples/projects and for one of its server actions. `name` is part of their test data. */
+/** Returns checks for the pages and one server action of examples/projects. `name` is part of the test data of the checks. */
 export function exampleChecks(
   name: string,
   deployment: Deployment,
@@ -41,7 +41,7 @@ export function exampleChecks(
   async function readForm() {
     const { body } = await send(`${url}/projects`, { headers: session });
     const fields = hiddenFields(String(body));
-    // React names this field `$ACTION_<n>:0`. The field `$ACTION_<n>:1` contains the bound arguments.
+    // The field `$ACTION_<n>:0` contains the id of the action. The field `$ACTION_<n>:1` contains the bound arguments.
     const reference = fields.find(([field]) => field.endsWith(':0'))?.[1] ?? '';
     return { fields, id: Reference.parse(JSON.parse(reference)).id };
   }
@@ -77,7 +77,7 @@ export function exampleChecks(
     assert.equal(headers.get(header)?.split(';')[0], created);
   }
 
-  /** Sends invalid requests. Expects this status, no new project and neither MARK nor the unknown id in the log. */
+  /** Sends invalid requests. Expects `status` for each, no new project, and neither MARK nor UNKNOWN_ID in the log. */
   async function assertRejected(status: number, requests: readonly (() => Promise<ParsedResponse>)[]) {
     const before = await countProjects();
     const responses = [];
@@ -153,7 +153,7 @@ export function exampleChecks(
       },
     },
     {
-      title: 'A cross-site call of an action gets a 405',
+      title: 'A cross-site call of a server action gets a 405',
       async run() {
         const { id, fields } = await readForm();
         const foreign = { origin: `https://${MARK}.example` };
@@ -165,7 +165,7 @@ export function exampleChecks(
       },
     },
     {
-      title: 'A call of an action with missing or malformed arguments gets a 400',
+      title: 'A call of a server action gets a 400 if the arguments are missing or malformed',
       async run() {
         const { id, fields } = await readForm();
         const broken = fields.map(([field, value]) => [field, field.endsWith(':1') ? MARK : value] as const);

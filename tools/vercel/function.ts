@@ -20,7 +20,7 @@ const FunctionConfig = z.object({
 
 export type Headers = Record<string, string | string[]>;
 
-/** Request that the platform passes to a function. */
+/** Request that the platform (Vercel) passes to a function. */
 interface Invocation {
   readonly method: string;
   /** Path and query. */
@@ -61,10 +61,13 @@ export interface BuiltFunction {
 
 export interface FunctionOptions {
   readonly name: string;
-  /** Folder of the function. It must not be inside the project, because Node.js searches the parent folders for modules. */
+  /**
+   * Folder of the function. It must not be inside the project. Otherwise Node.js would find modules that the build lacks in the
+   * project's node_modules.
+   */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** Whether the HTTP server of launcher.mjs is hidden from the function. */
+  /** If true, the function cannot find the HTTP server of launcher.mjs in its process. */
   readonly hideServer: boolean;
 }
 

@@ -6,9 +6,9 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 
 /*
- * Runs one built function like the platform's launcher. The handler of the function takes `(request, response)`. With the
+ * Runs one built function like the launcher of Vercel. The handler of the function takes `(request, response)`. With the
  * argument `web`, the handler takes a `Request` instead. With the argument `hidden`, the function cannot find the HTTP server
- * in its process. The argument exists because Vercel does not document whether its server runs in the process of the function.
+ * in its process. `hidden` exists because Vercel does not document whether its server runs in the process of the function.
  * Sends the port and the number of pending `waitUntil` promises to the parent process.
  */
 const [file = '', kind, visibility] = process.argv.slice(2);
@@ -58,8 +58,8 @@ const server = http.createServer((request, response) =>
   }),
 );
 server.keepAliveTimeout = 0;
-// With `hidden`, a `net.Server` accepts the connections. `setImmediate` waits until its `connection` event has ended, so that
-// this event does not reveal the HTTP server to the function.
+// With `hidden`, a `net.Server` accepts the connections. `setImmediate` waits until the `connection` event of the `net.Server`
+// has ended, so that this event does not reveal the HTTP server to the function.
 const passSocket = (socket) => setImmediate(() => server.emit('connection', socket));
 const listening = visibility === 'hidden' ? net.createServer(passSocket) : server;
 listening.listen(0, '127.0.0.1', () => process.send({ port: listening.address().port }));

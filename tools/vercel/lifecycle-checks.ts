@@ -17,7 +17,7 @@ import type { Deployment } from './deployment';
 import type { Check } from './report';
 import { countConnections } from './response-checks';
 
-/** Durations of a suspension. The connection pool closes idle connections after 5 s, and 60 s are far above that. */
+/** Durations of a suspension in seconds: the idle timeout of the connection pool (5 s), and a much longer time. */
 const FROZEN_SECONDS = [5, 60] as const;
 const USERS_AT_ONCE = 4;
 
@@ -57,7 +57,7 @@ export function lifecycleChecks(
   return [
     {
       title:
-        'If variables are missing, every function exits, the response is a 500 and the log lists the missing variables',
+        'If variables are missing, a request to each function gets a 500, and the log of each function lists the missing variables',
       async run() {
         const incomplete = await deployWith({ DATABASE_URL: '', KV_REST_API_TOKEN: '' });
         await stopAfter(incomplete, async () => {
@@ -85,7 +85,7 @@ export function lifecycleChecks(
       title: 'A function exports telemetry after a response, without waiting for the export interval',
       async run() {
         const receiver = await startOtlpReceiver();
-        // The metric interval is a minute, so only the export after the response can arrive within ten seconds.
+        // The default metric interval is a minute, so only the export after the response can arrive within ten seconds.
         const deployment = await deployWith({
           ...otelVariables(receiver),
           OTEL_BSP_SCHEDULE_DELAY: '',

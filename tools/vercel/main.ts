@@ -36,7 +36,7 @@ const stop = () => {
 const interrupted = () => void stop().finally(() => process.exit(130));
 process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
 
-/** Reads step 2 of docs/deploy.md. Returns the name of the service's database role, and the SQL that creates the role. */
+/** Returns the name of the service's database role, and the SQL that creates the role, from step 2 of docs/deploy.md. */
 function readRole(password: string): { readonly username: string; readonly statements: string } {
   const page = readFileSync('docs/deploy.md', 'utf8');
   const [, statements = '', username = ''] = /^```sql\n(CREATE ROLE (\w+) [^`]+)```$/m.exec(page) ?? [];
@@ -57,8 +57,8 @@ async function verify(): Promise<void> {
   const password = randomBytes(24).toString('hex');
   const { username, statements } = readRole(password);
   const dependencies = await startDependencies({
-    // The build applies the migrations, so the database must be empty. `template1` is an empty template.
-    server: { ...server, template: 'template1' },
+    // The build applies the migrations, so the database must be empty. `template0` is an empty template.
+    server: { ...server, template: 'template0' },
     databaseUrl: ({ url }) => Object.assign(new URL(url), { username, password }).href,
     keys: 'live',
     // An empty value unsets a variable. A deployment does not set these variables of the local stack.
@@ -117,8 +117,8 @@ async function verify(): Promise<void> {
     stops.push(deployment.stop);
     return deployment;
   };
-  // Vercel does not document whether its HTTP server runs in the process of a function, where the function can find it. Both
-  // cases are tested.
+  // Vercel does not document whether the HTTP server runs in the process of the function, where the function could find the
+  // server object. Both cases are tested.
   const visible = await start('visible', false);
   const hidden = await start('hidden', true);
   const deployWith: DeployWith = (changes) => start('changed', true, changes);

@@ -1,4 +1,4 @@
-/** A check of one guarantee. `run` rejects if the guarantee does not hold. */
+/** A check of one property of the deployed build. `run` rejects if the build does not have the property. */
 export interface Check {
   readonly title: string;
   readonly run: () => Promise<void>;
@@ -6,7 +6,7 @@ export interface Check {
 
 const lines: { readonly check: string; readonly result: string }[] = [];
 
-/** Runs all checks one after the other, also after a failure. Returns true if all of them passed. */
+/** Runs the checks one after the other. Continues after a check has failed. Returns true if all checks passed. */
 export async function runChecks(group: string, checks: readonly Check[]): Promise<boolean> {
   let passed = true;
   for (const { title, run } of checks) {
@@ -32,7 +32,10 @@ function table(rows: readonly Readonly<Record<string, string | number>>[]): stri
   return [...head, ...rows.map((cells) => row(names.map((name) => cells[name] ?? '')))].join('\n');
 }
 
-/** Prints the functions and the checks as Markdown tables. Sets the exit code to 1 if a check failed. */
+/**
+ * Prints two Markdown tables: the measurements of the deployed functions (`functions`) and the results of the checks. Sets the
+ * exit code to 1 if a check failed.
+ */
 export function printReport(functions: readonly Readonly<Record<string, string | number>>[]): void {
   const tables = [functions, lines].filter(({ length }) => length > 0).map(table);
   console.log(['', `Node.js ${process.version}`, ...tables].join('\n\n'));

@@ -21,7 +21,7 @@ import type { Check } from './report';
 
 /** Time between SIGTERM and SIGKILL according to the Vercel documentation. */
 const GRACE_MILLISECONDS = 500;
-/** Maximum wait for the promises in the platform's `waitUntil`. The pool closes an idle connection after 5 s. */
+/** Maximum wait for the promises passed to Vercel's `waitUntil`. The pool closes an idle connection after 5 s. */
 const IDLE_WAIT_MILLISECONDS = 10_000;
 
 /** Returns the number of database connections of the service. */
@@ -84,7 +84,7 @@ export function responseChecks(
   return [
     {
       title:
-        'A guarded route returns 401 without a session. With a session, it returns the id of the row, and the second request reads the id from the cache',
+        'A guarded route returns 401 without a session. With a session, it returns the id of the row in the database, and the second request reads the id from the cache',
       async run() {
         const rejected = await send(`${url}${ME}`);
         expectResponse(rejected, { status: 401, body: { message: 'Unauthorized' } });
@@ -207,7 +207,8 @@ export function responseChecks(
       },
     },
     {
-      title: 'Alternative URLs of a route and internal URLs of Next.js get a 404, even with a session',
+      title:
+        'Internal URLs of Next.js and alternative URLs of a route other than its .rsc alias get a 404, even with a session',
       async run() {
         for (const address of ALTERNATIVE_PATHS)
           assert.equal(

@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import type { BuiltFunction, Headers, Reply } from './function';
 
-/** Rules of `config.json` that this build uses. Source: https://vercel.com/docs/build-output-api/configuration. */
+/**
+ * Schemas of the routing rules in `config.json`, a file that the Vercel CLI writes when it builds the service. They contain
+ * only the fields that this build uses. Source: https://vercel.com/docs/build-output-api/configuration.
+ */
 const Condition = z.object({
   type: z.literal('header'),
   key: z.string(),
@@ -47,7 +50,7 @@ export interface RoutedRequest {
 
 /** Hop-by-hop headers. */
 const HOP = /^(?:connection|keep-alive|transfer-encoding|upgrade|te|trailer|expect)$/;
-/** Headers that the middleware sends to the platform. */
+/** Headers of a middleware response that only Vercel's router reads. */
 const MIDDLEWARE = /^x-middleware-/;
 
 const without = (headers: Headers, ...patterns: readonly RegExp[]): Headers =>
@@ -98,7 +101,10 @@ const isAnnotation = ({ dest, status, middlewarePath, headers, transforms }: Rul
 const fillTemplate = (template: string, values: Readonly<Record<string, string>>) =>
   template.replace(/\$(\w+)/g, (_, name: string) => values[name] ?? '');
 
-/** Returns the request headers after the middleware. A middleware that overrides a header lists all headers that remain. */
+/**
+ * Returns the request headers after the middleware. If the middleware overrides request headers, its response lists the names
+ * and values of all remaining request headers.
+ */
 function applyHeaderOverrides(headers: Headers, middlewareHeaders: Headers): Headers {
   const names = first(middlewareHeaders['x-middleware-override-headers'])?.split(',');
   if (!names) return headers;
@@ -129,9 +135,9 @@ async function runMiddleware(routed: RoutedRequest, middleware: BuiltFunction): 
 type Find = (routed: RoutedRequest) => Promise<Target | undefined>;
 
 /**
- * Emulates the router of the platform. Returns a function that applies the rules to a request and finds its target. The
- * order of the rules is: the middleware, static files, the function of the route. Vercel's router may take more steps before
- * it applies these rules.
+ * Emulates Vercel's router. Returns a function that applies the rules to a request and resolves with the target of the request.
+ * The function first runs the middleware. Then it looks for a static file, and then for the function of the route. Vercel's
+ * router may take more steps before it applies the rules.
  */
 export function router(
   routes: z.infer<typeof Rules>,
@@ -145,7 +151,10 @@ export function router(
     else phases.set(current, [...(phases.get(current) ?? []), route]);
   }
 
-  /** Applies the rules of a phase. Returns the first target that the middleware or `check` returns. */
+  /**
+   * Applies the rules of a phase, which are the rules after one `handle` entry. Returns the first target that the middleware or
+   * `check` returns. Returns undefined if a rule ends the phase or if no rule is left.
+   */
   async function applyPhase(phase: string, routed: RoutedRequest, check: Find): Promise<Target | undefined> {
     for (const rule of phases.get(phase) ?? []) {
       const values = matchRule(rule, routed);

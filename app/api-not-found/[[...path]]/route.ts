@@ -1,6 +1,9 @@
 import { notFound } from '#lib/http/route';
 
-/** Responds with 404 in JSON. `rewrites` in next.config.ts sends unknown paths below an API root, such as `/users`, here. */
+/**
+ * Responds with 404 in JSON. An API root is the first segment of API paths, for example `users`. `rewrites` in next.config.ts
+ * sends requests for unknown paths below an API root to this route.
+ */
 export {
   notFound as DELETE,
   notFound as GET,

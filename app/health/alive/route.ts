@@ -1,4 +1,4 @@
 import { json, route } from '#lib/http/route';
 
-/** GET /health/alive: 200 if the process responds. It does not check the dependencies. */
+/** GET /health/alive: 200 if the process can handle requests. The route does not check the dependencies. */
 export const GET = route(() => json({ status: 'ok' }), '/health/alive', { quiet: true });

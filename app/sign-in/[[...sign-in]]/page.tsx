@@ -12,7 +12,7 @@ export const metadata: Metadata = {
 
 const ANY_ORIGIN = 'http://site.invalid';
 
-/** Returns the path and the query of a URL of this site, which must start with a slash. Returns undefined for any other value. */
+/** Returns the path and the query of a URL that starts with a slash and stays on this site. Otherwise returns undefined. */
 function ownPath(value: string | string[] | undefined): string | undefined {
   if (typeof value !== 'string' || !value.startsWith('/') || !URL.canParse(value, ANY_ORIGIN))
     return undefined;
@@ -22,11 +22,20 @@ function ownPath(value: string | string[] | undefined): string | undefined {
 }
 
 /**
- * The provider's sign-in form. After the sign-in, it opens the page that required a session, or else the account page.
- * Redirects a visitor with a session to the page that required it. Without JavaScript, a form of that page leads here if the
- * session has expired, and the provider then renews the session.
+ * Renders the provider's sign-in form. After the sign-in, the form opens the page in the query parameter `redirect_url`.
+ * Without this parameter, the form opens the account page.
+ *
+ * Redirects a visitor who already has a session to the page in `redirect_url`. For example, a browser without JavaScript
+ * submits a form after the session token has expired. The service redirects the browser to this page, and the provider then
+ * renews the token.
  */
-export default async function SignInPage({ params, searchParams }: PageProps<'/sign-in/[[...sign-in]]'>) {
+export default async function SignInPage({
+  params,
+  searchParams,
+}: {
+  params: Promise<{ 'sign-in'?: string[] }>;
+  searchParams: Promise<Record<string, string | string[]>>;
+}) {
   const target = ownPath((await searchParams)['redirect_url']);
   const isFirstStep = (await params)['sign-in'] === undefined;
   if (isFirstStep && target !== undefined && (await getUser())) redirect(target);

@@ -8,7 +8,10 @@ export const metadata: Metadata = {
   description: 'Create an account and see its internal user id.',
 };
 
-/** The provider's sign-up form. After the sign-up, it opens the account page. */
+/**
+ * Renders the provider's sign-up form. After the sign-up, the form opens the page in the query parameter `redirect_url`.
+ * Without this parameter, the form opens the account page.
+ */
 export default function SignUpPage() {
   return (
     <SignInFrame title="Sign up" size="sign-up">

@@ -1,7 +1,7 @@
 import type { EventHandlers } from '#lib/events';
 import { userDeleted } from './user-deleted';
 
-/** Handlers of verified webhook events. A key is the type of the events. */
+/** Handlers of verified webhook events. Each key is the event type that its handler receives. */
 export const events: EventHandlers = {
   'user.deleted': userDeleted,
 };

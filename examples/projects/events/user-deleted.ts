@@ -4,7 +4,10 @@ import { defineEvent } from '#lib/events';
 import { deleteNotes } from '#lib/tables/project-notes';
 import { deleteMemberships } from '#lib/tables/projects';
 
-/** Deletes the notes and memberships of a user whom the identity provider has deleted. A repeated event has no effect. */
+/**
+ * Deletes the notes and memberships of a user whom the identity provider has deleted, and the projects without other members.
+ * A repeated event has no effect.
+ */
 export const userDeleted = defineEvent(
   z.object({ id: IdentityProviderUserId }),
   async ({ id }, { transaction }) => {

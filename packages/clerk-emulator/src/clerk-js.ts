@@ -8,8 +8,8 @@ import { extract } from 'tar';
 import { messageOf } from './errors';
 
 /**
- * The browser SDK and its prebuilt components. A Clerk instance serves both packages from its own host. `integrity` is the
- * sha512 of the tarball in base64.
+ * The npm packages of the browser SDK (`clerk-js`) and of its prebuilt components (`ui`). A Clerk instance serves the two
+ * packages from its own host. `integrity` is the sha512 of the tarball in base64.
  */
 const PACKAGES = {
   'clerk-js': {
@@ -29,7 +29,10 @@ const FETCH_TIMEOUT_MILLISECONDS = 120_000;
 /** Prefix of the temporary folder of a download. */
 const UNFINISHED = '.fetching-';
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
-/** By default, npm retries for more than a minute while the network is down. The sign-in page would load for as long. */
+/**
+ * By default, npm retries for more than a minute while the network is down, and the sign-in page would wait for npm. These
+ * options limit npm to one retry.
+ */
 const NPM_OPTIONS = [
   '--ignore-scripts',
   '--loglevel=error',
@@ -46,7 +49,7 @@ export const DEFAULT_CLERK_JS_FOLDER = path.resolve('node_modules/.cache/clerk-e
  */
 export type ClerkJs = (pathname: string) => Promise<Response>;
 
-/** Serves the browser SDK from a folder. The first request for a package downloads it to the folder. */
+/** Serves the browser SDK from a folder. Downloads a package at its first request if the folder does not contain it. */
 export function serveClerkJs(folder: string): ClerkJs {
   return async (pathname) => {
     const { name, file } = SCRIPT_PATH.exec(pathname)?.groups ?? {};
@@ -144,7 +147,7 @@ async function fetchPackage(name: PackageName, folder: string, target: string): 
   }
 }
 
-/** Downloads the tarball with the user's npm. It applies the user's registry, credentials and proxy. */
+/** Downloads the tarball of a package with the user's npm, which applies the user's registry, credentials and proxy. */
 async function packTarball(name: PackageName, into: string): Promise<string> {
   // A package manager that runs this process sets `npm_execpath` to the path of its own script.
   const npmScript = process.env['npm_execpath'];

@@ -2,23 +2,30 @@ import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { startEmulator } from './emulator';
 import { messageOf } from './errors';
+import { runCommand } from './run-command';
+import { sdkVariables } from './variables';
 
 const USAGE = `Usage: clerk-emulator [options]
-  --port <number>             port of both APIs (default: 0, any free port)
+       clerk-emulator dev [options] -- <command> [arguments]
+The first form prints the environment variables that an application needs. The second form sets them for a command, and stops
+when the command ends.
+
+  --port <number>             port of the Backend API and Frontend API (default: 0, any free port)
   --console-port <number>     preferred port of the console (default: any free port)
-  --publishable-key <key>     pk_test_… or pk_live_… (default: a development instance)
+  --publishable-key <key>     pk_test_… or pk_live_… (default: the key of a development instance)
   --secret-key <key>          secret key of the Backend API (default: a new one)
   --webhook-url <url>         endpoint for webhooks (default: none)
-  --webhook-secret <secret>   signing secret of that endpoint, whsec_… (default: a new one)
+  --webhook-secret <secret>   signing secret of --webhook-url, whsec_… (default: a new one)
   --retry-scale <factor>      factor for the delays of the webhook retry schedule (default: 1)
-  --data-file <file>          file that keeps the data across restarts (default: in memory)
+  --data-file <file>          file that keeps the data across restarts (default: none, data only in memory)
   --clerk-js-folder <folder>  cache folder of clerk-js (default: node_modules/.cache/clerk-emulator)
   --help                      print this text`;
 
 const DEFAULT_PUBLISHABLE_KEY = `pk_test_${Buffer.from('emulator.clerk.accounts.dev$').toString('base64')}`;
 
-function readOptions() {
+function readOptions(args: readonly string[]) {
   return parseArgs({
+    args: [...args],
     options: {
       port: { type: 'string', default: '0' },
       'console-port': { type: 'string', default: '0' },
@@ -34,6 +41,13 @@ function readOptions() {
   }).values;
 }
 
+/** Splits the arguments into the options and, after `dev`, the command. */
+function readArguments(args: readonly string[]) {
+  if (args[0] !== 'dev') return { options: readOptions(args), command: undefined };
+  const separator = args.includes('--') ? args.indexOf('--') : args.length;
+  return { options: readOptions(args.slice(1, separator)), command: args.slice(separator + 1) };
+}
+
 function parseNumber(name: string, text: string, isValid: (value: number) => boolean): number {
   const value = Number(text);
   if (text.trim() === '' || !isValid(value)) throw new Error(`--${name}: ${text} is not valid.\n${USAGE}`);
@@ -43,10 +57,11 @@ function parseNumber(name: string, text: string, isValid: (value: number) => boo
 const isPort = (value: number) => Number.isInteger(value) && value >= 0 && value <= 65_535;
 const isFactor = (value: number) => value > 0 && value <= 1;
 
-/** Starts an emulator and prints the environment variables that an application needs. */
+/** Starts an emulator. Runs a command with the environment variables of the SDKs, or prints these variables. */
 async function main(): Promise<void> {
-  const options = readOptions();
+  const { options, command } = readArguments(process.argv.slice(2));
   if (options.help) return console.log(USAGE);
+  if (command?.length === 0) throw new Error(`dev needs a command after --.\n${USAGE}`);
   const publishableKey = options['publishable-key'];
   const secretKey = options['secret-key'];
   const [webhookUrl, secret] = [options['webhook-url'], options['webhook-secret']];
@@ -61,19 +76,22 @@ async function main(): Promise<void> {
     ...(dataFile === undefined ? {} : { dataFile }),
     ...(clerkJsFolder === undefined ? {} : { clerkJsFolder }),
   });
-  const variables = {
-    CLERK_API_URL: emulator.url,
-    CLERK_FAPI_URL: emulator.url,
-    CLERK_PUBLISHABLE_KEY: publishableKey,
-    CLERK_SECRET_KEY: secretKey,
-    CLERK_JWT_KEY: JSON.stringify(emulator.publicKeyPem),
-    ...(webhookUrl === undefined ? {} : { CLERK_WEBHOOK_SIGNING_SECRET: secret }),
-  };
-  for (const [name, value] of Object.entries(variables)) console.log(`${name}=${value}`);
-  console.log(`# Console: ${emulator.consoleUrl}`);
-  const stop = () => void emulator.stop().then(() => process.exit(0), fail);
-  process.once('SIGINT', stop).once('SIGTERM', stop);
+  const webhookSecret = webhookUrl === undefined ? undefined : secret;
+  const variables = sdkVariables(emulator, { publishableKey, secretKey, webhookSecret });
+  if (command === undefined) {
+    for (const [name, value] of Object.entries(variables)) console.log(`${name}=${quote(value)}`);
+    console.log(`# Console: ${emulator.consoleUrl}`);
+    const stop = () => void emulator.stop().then(() => process.exit(0), fail);
+    process.once('SIGINT', stop).once('SIGTERM', stop);
+    return;
+  }
+  console.error(`Console of clerk-emulator: ${emulator.consoleUrl}`);
+  const code = await runCommand(command, variables).finally(() => emulator.stop());
+  process.exit(code);
 }
+
+/** Quotes a value with line breaks, so that it fits into one line of an .env file. */
+const quote = (value: string) => (value.includes('\n') ? JSON.stringify(value) : value);
 
 function fail(error: unknown): void {
   console.error(messageOf(error));

@@ -27,13 +27,14 @@ import { type SigningKey, signingKey } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
 import { close, listen } from './listen';
 
-/** Options of an emulator. The defaults are those of Clerk, unless an option says otherwise. */
+/** Options of an emulator. The defaults are those of Clerk, unless the description of an option says otherwise. */
 export interface EmulatorOptions {
   /** Port of both APIs on 127.0.0.1. Default: any free port. */
   readonly port?: number;
   /**
-   * `pk_test_…` (development instance) or `pk_live_…` (production instance), followed by the host name of the issuer in
-   * base64. The Frontend API recognizes a browser by a query parameter or by a cookie, respectively.
+   * `pk_test_…` (development instance) or `pk_live_…` (production instance), followed by the host name of the issuer and
+   * `$` in base64. The Frontend API of a development instance recognizes a browser by a query parameter, and that API of a
+   * production instance recognizes a browser by a cookie.
    */
   readonly publishableKey: string;
   /** Authenticates requests to the Backend API. */
@@ -47,7 +48,7 @@ export interface EmulatorOptions {
   readonly webhook?: { readonly url: string; readonly secret: string } | undefined;
   /** Factor for the delays of Clerk's webhook retry schedule. Default: 1. */
   readonly retryScale?: number;
-  /** Lifetime of a session token. Default: 60. */
+  /** Lifetime of a session token, in seconds. Default: 60. */
   readonly sessionTokenSeconds?: number;
   /** Whether a user must enter a mailed code to complete a sign-up. Default: true. */
   readonly verifyEmailAtSignUp?: boolean;
@@ -57,21 +58,24 @@ export interface EmulatorOptions {
    */
   readonly clientTrust?: boolean;
   /**
-   * Whether a change of the password, the revocation of a session and the deletion of the account require a recent first
-   * factor: the user has proved a password or a mailed code within the last ten minutes. Clerk's default is true. The default
-   * of the emulator is false.
+   * Whether a change of the password, the revocation of a session and the deletion of the account require that the user
+   * has entered the password or a mailed code within the last ten minutes. Clerk's default is true. The default of the
+   * emulator is false.
    */
   readonly reverification?: boolean;
   /**
    * HTTPS URL of a script. If it is set, a sign-up or sign-in completes only after the browser has run this script, as with
-   * Clerk Protect. A sign-in with a ticket does not need the script. The emulator accepts any result of the script.
+   * Clerk Protect (Clerk's bot protection). A sign-in with a ticket does not need the script. The emulator accepts any result.
    */
   readonly protectCheckUrl?: string;
-  /** File that stores all data of the emulator, including the signing key. Default: in memory. */
+  /** File that stores all data of the emulator, including the signing key. Default: none, the data is only in memory. */
   readonly dataFile?: string;
   /** Cache folder of clerk-js. Default: `node_modules/.cache/clerk-emulator` in the working directory. */
   readonly clerkJsFolder?: string;
-  /** Starts a console on 127.0.0.1, on any free port if the preferred port is in use. Default: no console. */
+  /**
+   * Starts the console, a web page of the emulator, on 127.0.0.1. Uses any free port if the preferred port is in use. Default:
+   * no console.
+   */
   readonly console?: { readonly preferredPort: number };
   /** Time and timers. Default: the system clock. */
   readonly clock?: Clock;
@@ -126,7 +130,7 @@ export interface Emulator {
   stop(): Promise<void>;
 }
 
-/** Starts an emulator on the loopback interface. Rejects if the port is in use or the data file is unreadable. */
+/** Starts an emulator on the loopback interface. Rejects if the port is in use or the data file is invalid. */
 export async function startEmulator(options: EmulatorOptions): Promise<Emulator> {
   const clock = options.clock ?? systemClock;
   const publishableKey = parsePublishableKey(options.publishableKey);
@@ -203,7 +207,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
 function createApis(instance: Instance, clerkJs: ClerkJs, onResponse: EmulatorOptions['onResponse']): Hono {
   const app = new Hono();
   app.use(requireLoopbackHost);
-  // clerk-js sends PATCH and DELETE as a POST with this parameter, because a POST does not need a CORS preflight.
+  // clerk-js sends PATCH and DELETE as a POST with the parameter `_method`, because a POST does not need a CORS preflight.
   app.use(methodOverride({ app, query: '_method' }));
   // Pages on this machine may call the APIs without a proxy. Pages of other sites must not read responses.
   app.use(

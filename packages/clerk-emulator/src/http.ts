@@ -29,7 +29,7 @@ export type Routes<Request = ApiRequest, Result = ApiResponse> = Readonly<
   Record<string, (request: Request) => Result>
 >;
 
-/** Returns an error in Clerk's format. Clerk's components show it beside the form field that `parameter` names. */
+/** Returns the body of an error in Clerk's format. Clerk's components show the message beside the form field `parameter`. */
 export function errorBody({ code, message, parameter }: ApiError) {
   const meta = parameter === undefined ? {} : { param_name: parameter };
   return { errors: [{ code, message, long_message: message, meta }], clerk_trace_id: newId('trace') };
@@ -44,8 +44,8 @@ export function isLoopback(origin: string): boolean {
 const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
 
 /**
- * Throws a 403 unless the `Host` header names this machine. This prevents DNS rebinding: an attacker makes the domain of a page
- * resolve to 127.0.0.1. The `Host` header of a request from that page still contains the domain, so the request gets the 403.
+ * Throws a 403 unless the `Host` header names this machine. This prevents DNS rebinding, in which an attacker makes the domain
+ * of a page resolve to 127.0.0.1. A request from this page has the domain in its `Host` header, so the request gets the 403.
  */
 export const requireLoopbackHost: MiddlewareHandler = ({ req }, next) => {
   if (LOOPBACK_HOST.test(req.header('host') ?? '')) return next();
@@ -77,8 +77,8 @@ export function wrapHandlers<From, To>(
 }
 
 /**
- * Serves routes. A handler runs after the whole body has arrived, and it is synchronous. No other request can therefore change
- * the store while a handler runs.
+ * Serves routes. A handler is synchronous and runs after the whole body of its request has arrived. Therefore, no other request
+ * can change the store while the handler runs.
  */
 export function serve(routes: Routes): Hono {
   const app = new Hono();
@@ -89,7 +89,7 @@ export function serve(routes: Routes): Hono {
   return app;
 }
 
-/** Creates an HTTP server. `formatError` formats an ApiError for the body. Any other error causes a 500. */
+/** Creates an HTTP server. `formatError` returns the response body for an ApiError. Any other error causes a 500. */
 export function createHttpServer(app: Hono, formatError: (error: ApiError) => unknown): Server {
   app.all('*', ({ req }) => {
     throw notFound(`${req.method} ${req.path}`);

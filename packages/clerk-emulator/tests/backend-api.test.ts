@@ -26,7 +26,7 @@ async function failure(call: Promise<unknown>) {
   return { status: error.status, code: error.errors[0]?.code, parameter: error.errors[0]?.meta?.paramName };
 }
 
-test('A user that the SDK creates is found by id, by email address and in the list', async () => {
+test('A user that the SDK creates is found by id and by email address in any letter case', async () => {
   const created = await clerk.users.createUser({
     emailAddress: ['Ada@Example.com'],
     password: 'correct horse',
@@ -146,7 +146,7 @@ test('A Backend API request above the configured rate limit gets a 429 with Retr
   expect([await users.getCount(), await users.getCount()]).toEqual([0, 0]);
   const rejected: unknown = await users.getCount().catch((error: unknown) => error);
   expect(rejected).toMatchObject({ status: 429, retryAfter: 10, errors: [{ code: 'too_many_requests' }] });
-  // `advance` moves the clock only to a timer, so the test sets a timer.
+  // `advance` moves the clock to the next timer and throws if there is none, so the test sets a timer.
   const cancel = time.after(10_000, () => undefined);
   time.advance(10_000);
   cancel();
@@ -155,7 +155,7 @@ test('A Backend API request above the configured rate limit gets a 429 with Retr
   expect(await Promise.all([1, 2, 3].map(() => users.getCount()))).toEqual([0, 0, 0]);
 });
 
-test('An update of a user changes only the given fields, and an update of metadata merges deeply', async () => {
+test('An update of a user changes only the given fields, an update of metadata merges deeply, and a replacement of metadata does not merge', async () => {
   const { id } = provider.createUser({ email: 'change@example.com', firstName: 'Old', lastName: 'Name' });
   expect(await clerk.users.updateUser(id, { firstName: 'New' })).toMatchObject({
     firstName: 'New',
@@ -229,7 +229,7 @@ test('The SDK verifies a session token of the emulator with the key from the JWK
   expect(claims.exp - claims.iat).toBe(3600);
 });
 
-test('The SDK rejects a token with another signature or algorithm, and an expired token', async () => {
+test('The SDK rejects a token that is signed with a different key, uses an algorithm other than RS256 or has expired', async () => {
   const other = stopAfterTest(await startProvider({ signingKeyPem: generateSigningKeyPem() }));
   const verified = (token: string) => verifyToken(token, { jwtKey: provider.publicKeyPem });
   const late = { exp: Math.floor(Date.now() / 1000) - 6 };

@@ -40,7 +40,7 @@ test('The emulator serves the same clerk-js scripts for each requested version, 
   expect(chunk.headers.get('cache-control')).toContain('immutable');
 });
 
-test('A request path cannot leave the folder of the clerk-js scripts', async () => {
+test('A request path that leaves the folder of the clerk-js scripts or names no file in it gets a 400 or a 404', async () => {
   for (const path of [
     '/npm/@clerk/clerk-js@6/dist/../secret.js',
     '/npm/@clerk/clerk-js@6/dist/..%2fsecret.js',
@@ -61,7 +61,7 @@ test('A malformed request path gets a 4xx response, and the emulator keeps runni
   expect(await rawStatus('/v1/users')).toBe(401);
 });
 
-test('prefetchClerkJs() rejects and removes a tarball whose checksum is not the pinned one', async () => {
+test('If the checksum of a tarball is not the pinned one, prefetchClerkJs() rejects and removes the tarball', async () => {
   const target = join(folder, 'tampered');
   await fakeNpm(
     'tampered',
@@ -71,7 +71,7 @@ test('prefetchClerkJs() rejects and removes a tarball whose checksum is not the 
   expect(await readdir(target)).toEqual([]);
 });
 
-test('prefetchClerkJs() rejects with a message of one line if a download fails, and the next call tries again', async () => {
+test('If a download fails, prefetchClerkJs() rejects with a message of one line, and the next call downloads again', async () => {
   const target = join(folder, 'offline');
   await fakeNpm(
     'offline',

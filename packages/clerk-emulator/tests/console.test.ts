@@ -68,7 +68,7 @@ async function connect(to: string) {
   return { next, until, close: () => aborted.abort() };
 }
 
-test('A page of the console gets a snapshot when it connects, and afterwards only the changes', async () => {
+test('A page of the console gets a snapshot without password hashes when it connects, and afterwards only the changes', async () => {
   const before = provider.createUser({ email: 'before@example.com', password: 'correct horse' });
   const { next, close } = await connect(url);
   const first = await next();
@@ -93,7 +93,7 @@ test('A page of the console gets a snapshot when it connects, and afterwards onl
   close();
 });
 
-test('The console sends a burst of changes in few messages and loses none of them', async () => {
+test('The console sends 200 changes that follow each other closely in fewer than 100 messages, and loses none of the changes', async () => {
   const { next, close } = await connect(url);
   await next();
   const seen: string[] = [];
@@ -115,7 +115,7 @@ test('The console sends a burst of changes in few messages and loses none of the
   close();
 });
 
-test('The console creates and deletes users and starts and revokes sessions', async () => {
+test('The console can create and delete users, start and revoke sessions, and issue session tokens', async () => {
   const created = await send('POST', '/api/users', { email: ' Ada@Example.com ', password: 'correct horse' });
   expect(created.status).toBe(201);
   const { id } = Id.parse(created.body);
@@ -147,7 +147,7 @@ test('The console creates and deletes users and starts and revokes sessions', as
   expect(provider.store.users.get(id)).toBeUndefined();
 });
 
-test('A console request to create an invalid user gets a 422 with a message or the name of the field', async () => {
+test('A console request to create a user with invalid data gets a 422 that describes the problem', async () => {
   await send('POST', '/api/users', { email: 'taken@example.com' });
   const invalid = [
     [{ email: 'no address' }, { message: 'Invalid email address', parameter: 'email' }],
@@ -178,7 +178,7 @@ test('A console request for a missing resource gets a 404 whose message contains
   }
 });
 
-test('An open page receives the changes when deliveries are paused, sent, signed incorrectly, redelivered or cleared on the console', async () => {
+test('An open console page receives the changes when deliveries are paused, sent, signed incorrectly, redelivered or cleared', async () => {
   const received: (string | null)[] = [];
   const handler = ({ headers }: Request) => {
     received.push(headers.get('svix-id'));
@@ -235,7 +235,7 @@ test('The sample event user.created describes a new user, and other samples desc
   expect(Id.parse(await sample('user.created')).id).not.toBe(id);
 });
 
-test('To prevent DNS rebinding, the console responds 403 to a Host that is not this machine', async () => {
+test('To prevent DNS rebinding, the console responds 403 to a request whose Host header does not name this machine', async () => {
   const { port } = new URL(url);
   for (const path of ['/', '/main.js', '/api/live', '/api/sample-events/user.created']) {
     for (const host of [
@@ -312,7 +312,7 @@ test('The response to a GET request for the console forbids inline scripts, fram
   expect((await send('GET', '/')).body).not.toMatch(/<script(?![^>]*src=)|style=| on\w+=/);
 });
 
-test('The APIs do not serve the paths of the console, and the console does not serve the paths of the Frontend API', async () => {
+test('The server of the Clerk APIs does not serve the paths of the console, and the console does not serve the paths of the Frontend API', async () => {
   expect(provider.url).not.toBe(url);
   for (const path of ['/', '/main.js', '/api/live', '/api/sample-events/user.created']) {
     expect((await fetch(provider.url + path)).status).toBe(401);
@@ -320,7 +320,7 @@ test('The APIs do not serve the paths of the console, and the console does not s
   expect((await send('GET', '/v1/client')).status).toBe(404);
 });
 
-test('The console starts only if its option is set, and uses another port if the preferred port is in use', async () => {
+test('The console starts only if the option `console` is set, and uses another port if the preferred port is in use', async () => {
   const first = await start();
   const preferredPort = Number(new URL(consoleOf(first)).port);
   const second = stopAfterTest(await start({ console: { preferredPort } }));

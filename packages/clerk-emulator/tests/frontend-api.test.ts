@@ -49,7 +49,7 @@ test('A browser cannot use the sessions, sign-ins and sign-ups of another browse
   expect(provider.store.mails.all()).toEqual([]);
 });
 
-test('The Frontend API rejects requests from a page of another site and accepts those from a page of this machine', async () => {
+test('The Frontend API accepts requests from a page of this machine and rejects requests from a page of any other site', async () => {
   const provider = await start();
   const browser = await developmentBrowser(provider);
   const from = (origin: string) => browser.call('GET', '/v1/client', {}, { origin });
@@ -63,7 +63,7 @@ test('The Frontend API rejects requests from a page of another site and accepts 
   expect(allowed.headers.get('access-control-allow-origin')).toBe('http://localhost:3000');
 });
 
-test('An application that proxies the Frontend API needs the secret key', async () => {
+test('An application that proxies the Frontend API must send the secret key of the instance', async () => {
   const provider = await start();
   const browser = await developmentBrowser(provider);
   const through = (key: string) =>
@@ -72,7 +72,7 @@ test('An application that proxies the Frontend API needs the secret key', async 
   expect(await through('sk_test_other')).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
 });
 
-test('A handshake redirects only to a page of this machine or of the application that proxies the Frontend API', async () => {
+test('A handshake redirects only to a page of this machine or of the application that proxies the Frontend API, and azp is the origin of the page', async () => {
   const provider = await start();
   const { user, browser } = await signedInBrowser(provider, 'page@example.com');
   const handshake = (redirect: string, headers = {}) =>
@@ -108,7 +108,7 @@ test('A handshake redirects only to a page of this machine or of the application
   });
 });
 
-test('An emailed code is valid once, for ten minutes and for five attempts', async () => {
+test('An emailed code is invalid after ten minutes, after five wrong attempts and after its first use', async () => {
   let time = Date.now();
   const provider = await start({ clock: { now: () => time, after: () => () => undefined } });
   const browser = await developmentBrowser(provider);
@@ -153,7 +153,7 @@ test('A changed email address in a sign-up needs a new verification', async () =
   expect(provider.store.users.all()).toEqual([]);
 });
 
-test('An instance can accept sign-ups without an emailed code', async () => {
+test('With verifyEmailAtSignUp: false, a sign-up completes without an emailed code', async () => {
   const provider = await start({ verifyEmailAtSignUp: false });
   const browser = await developmentBrowser(provider);
   const done = await browser.signUp('a@example.com', password);
@@ -181,7 +181,7 @@ test('An address with +clerk_test gets a fixed code in development and a random 
   }
 });
 
-test('A second sign-in of a browser gets an error that contains the existing session', async () => {
+test('A sign-in in a browser that already has a session gets an error that contains the existing session', async () => {
   const provider = await start();
   const { browser, sessionId } = await signedInBrowser(provider, 'once@example.com');
   const again = await browser.signIn('once@example.com', { password });
@@ -189,7 +189,7 @@ test('A second sign-in of a browser gets an error that contains the existing ses
   expect(again.meta?.client?.sessions.map(({ id }) => id)).toEqual([sessionId]);
 });
 
-test('A browser whose token is from a deleted database gets a new token in the response', async () => {
+test('A browser with an unknown token, such as a token from a deleted database, gets a new token when it signs in', async () => {
   const provider = await start();
   provider.createUser({ email: 'stale@example.com', password });
   const stale = await developmentBrowser(provider, 'dvb_of_a_database_that_was_deleted');
@@ -219,7 +219,7 @@ test('A production instance identifies the browser by an HttpOnly cookie', async
   ).toBe(true);
 });
 
-test('After a restart of the emulator, a browser is still signed in, and another browser can continue its sign-up', async () => {
+test('After a restart of the emulator, a browser is still signed in, and a second browser can continue the sign-up that it had started', async () => {
   const dataFile = join(folder, 'provider.json');
   const before = await start({ dataFile });
   const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');

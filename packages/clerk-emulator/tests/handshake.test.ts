@@ -89,7 +89,7 @@ test('The nonce of a handshake expires after a minute', async () => {
   expect(await errorStatus(payload(provider, late.nonce))).toBe(404);
 });
 
-test('The nonce of a handshake is valid only for the instance that created it, and only with the secret key', async () => {
+test('The nonce of a handshake is valid only at the instance that created it, and only with the secret key of that instance', async () => {
   const [provider, other] = [await start(), await start()];
   const { nonce } = await signedInBrowser(provider)();
   expect(await errorStatus(payload(other, nonce))).toBe(404);
@@ -97,7 +97,7 @@ test('The nonce of a handshake is valid only for the instance that created it, a
   expect((await payload(provider, nonce)).directives).not.toEqual([]);
 });
 
-test('A production instance passes a handshake in a cookie, and the handshake contains a directive that deletes the cookie', async () => {
+test('A production instance passes the nonce or token of a handshake in a cookie, and a directive of the handshake deletes this cookie', async () => {
   const provider = await start(PRODUCTION);
   const handshake = signedInBrowser(provider);
   const byNonce = await handshake();
@@ -123,7 +123,7 @@ test('A handshake uses a token if the SDK does not request a nonce or the instan
   }
 });
 
-test('If azp is switched off for handshakes, only session tokens from a handshake lack that claim', async () => {
+test('If the handshake option azp is false, a session token from a handshake has no claim azp, but a renewed session token has it', async () => {
   const provider = await start({ handshake: { azp: false } });
   const handshake = signedInBrowser(provider);
   const { directives } = await payload(provider, (await handshake()).nonce);

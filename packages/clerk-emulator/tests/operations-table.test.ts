@@ -5,17 +5,17 @@ import { startProvider } from './helpers/emulator';
 import { operationsTable, replaceSection } from './helpers/operations-table';
 import { stopAfterTest } from './helpers/stop';
 
-test('The README lists the operations of the emulator and its differences from Clerk, as `npm run emulator:operations` writes them', async () => {
+test('The generated section of the README, which `npm run emulator:operations` updates, lists the current operations of the emulator and the current differences from Clerk', async () => {
   const { operations } = stopAfterTest(await startProvider());
   const section = `${operationsTable(operations)}\n${describeDifferences()}`;
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
   await expect(replaceSection(readme, section)).toMatchFileSnapshot('../README.md');
 });
 
-test('operationsTable() throws an error that names a route without a description', () => {
+test('operationsTable() throws an error that names a route that has no description and is not part of the Clerk API specification', () => {
   expect(() => operationsTable(['GET /v1/unknown'])).toThrow('GET /v1/unknown');
 });
 
-test('replaceSection() throws if the README lacks the generated section', () => {
+test('replaceSection() throws if the text has no generated section', () => {
   expect(() => replaceSection('# clerk-emulator', '')).toThrow('generated section');
 });

@@ -14,7 +14,10 @@ const PASSWORD = 'correct horse';
 /** The fixed code of every email to an address that contains `+clerk_test`. */
 const CODE = '424242';
 
-/** Starts an emulator with one user. Returns clients of its two APIs, and functions that prepare a call. */
+/**
+ * Starts an emulator with one user. Returns `browser` for requests to the Frontend API, `backend` for requests to the Backend
+ * API, and functions that prepare a call.
+ */
 async function start(options: Partial<EmulatorOptions> = {}) {
   const responses: SentResponse[] = [];
   const onResponse = (response: SentResponse) => responses.push(response);
@@ -35,39 +38,45 @@ async function start(options: Partial<EmulatorOptions> = {}) {
     session: `/v1/sessions/${provider.createSession(user.id).id}`,
     browser: send,
     backend,
-    /** Invites an address. Returns the id of the invitation and the path of its link. */
+    /** Invites an email address. Returns the id of the invitation and the path of the invitation link. */
     async invite() {
       const fields = { email_address: NEW_EMAIL, redirect_url: 'http://localhost:3000/sign-up' };
       const response = await backend('POST', '/v1/invitations', fields);
       const { id, url } = z.object({ id: z.string(), url: z.url() }).parse(await response.json());
       return { id, link: url.slice(provider.url.length) };
     },
-    /** Signs the browser in and returns the path of its session. */
+    /** Signs the browser in and returns the path of the new session. */
     async signIn() {
       const { response } = await signIn(EMAIL, { password: PASSWORD });
       return `/v1/client/sessions/${response?.created_session_id}`;
     },
-    /** Signs the browser in and starts a reverification. Returns the path of the reverification. */
+    /**
+     * Signs the browser in and starts a reverification, in which a signed-in user proves a credential again. Returns the path
+     * of the reverification.
+     */
     async startReverification() {
       const { response } = await signIn(EMAIL, { password: PASSWORD });
       const path = `/v1/client/sessions/${response?.created_session_id}/verify`;
       await call('POST', path, { level: 'first_factor' });
       return path;
     },
-    /** Starts a sign-in and requests a code for it. Returns the path of the sign-in. */
+    /** Starts a sign-in and requests an emailed code for the sign-in. Returns the path of the sign-in. */
     async startSignIn(strategy = 'email_code') {
       const path = `/v1/client/sign_ins/${(await signIn(EMAIL)).response?.id}`;
       await call('POST', `${path}/prepare_first_factor`, { strategy });
       return path;
     },
-    /** Starts a sign-in that needs a second factor, and requests an emailed code for it. Returns the path of the sign-in. */
+    /**
+     * Starts a sign-in with the password and requests an emailed code as the second factor. The emulator must have the option
+     * `clientTrust`. Returns the path of the sign-in.
+     */
     async enterPassword() {
       const { response } = await signIn(EMAIL, { password: PASSWORD });
       const path = `/v1/client/sign_ins/${response?.id}`;
       await call('POST', `${path}/prepare_second_factor`, { strategy: 'email_code' });
       return path;
     },
-    /** Starts a sign-up and requests a code for it. Returns the path of the sign-up. */
+    /** Starts a sign-up and requests an emailed code for the sign-up. Returns the path of the sign-up. */
     async startSignUp() {
       const path = `/v1/client/sign_ups/${(await signUp(NEW_EMAIL, PASSWORD)).response?.id}`;
       await call('POST', `${path}/prepare_verification`, { strategy: 'email_code' });
@@ -216,7 +225,7 @@ const OPTIONS: Readonly<Record<string, Partial<EmulatorOptions>>> = {
 };
 
 test.each(Object.entries(CALLS))(
-  '%s sends a response that conforms to the specification',
+  'A valid call of %s succeeds, and the response conforms to the specification of Clerk',
   async (operation, call) => {
     const world = await start(OPTIONS[operation]);
     const { status } = await call(world);
@@ -233,7 +242,7 @@ test('Every operation of the emulator has a schema and is called by a test', asy
   expect(Object.keys(RESPONSES)).toEqual(expect.arrayContaining([...operations]));
 });
 
-test('differenceFromSpecification() reports an unknown field, a missing field and a field of another type', () => {
+test('differenceFromSpecification() reports an unknown field, a missing field and a field of the wrong type', () => {
   const body = { object: 'total_count', total_count: 1 };
   const count = (changes: object) =>
     differenceFromSpecification({
@@ -248,7 +257,7 @@ test('differenceFromSpecification() reports an unknown field, a missing field an
   expect(count({ total_count: '1' })).toContain('total_count');
 });
 
-test('The body of every webhook event conforms to the specification', async () => {
+test('The webhook body of each event type conforms to the specification of Clerk', async () => {
   const { provider, browser, signIn, backend, session, user } = await start();
   await browser('POST', `${await signIn()}/end`);
   await browser('POST', `${await signIn()}/remove`);

@@ -15,7 +15,7 @@ const execute = promisify(execFile);
 const packageFolder = fileURLToPath(new URL('..', import.meta.url));
 const Manifest = z.object({ dependencies: z.record(z.string(), z.string()) });
 
-/** Finds an installed package in the `node_modules` folder of the package or of a parent folder. */
+/** Finds a dependency in the `node_modules` folder of clerk-emulator or of a parent folder. */
 async function findInstalled(name: string, folder = packageFolder): Promise<string> {
   const installed = await realpath(path.join(folder, 'node_modules', name)).catch(() => undefined);
   if (installed !== undefined) return installed;
@@ -25,8 +25,8 @@ async function findInstalled(name: string, folder = packageFolder): Promise<stri
 }
 
 /**
- * Packs the package and extracts the tarball into a folder. Instead of running `npm install`, which needs the registry, links
- * the declared dependencies to their installed copies. The import of an undeclared package fails, because it has no link.
+ * Packs clerk-emulator and extracts the tarball into a folder. Links the declared dependencies to the installed copies, because
+ * `npm install` would need the registry. The import of an undeclared dependency fails, because there is no link to it.
  */
 async function installTarball(folder: string): Promise<string> {
   await execute('npm', ['pack', '--ignore-scripts', '--loglevel=error', '--pack-destination', folder], {
@@ -45,7 +45,7 @@ async function installTarball(folder: string): Promise<string> {
   return installed;
 }
 
-/** Runs Node.js in a folder outside of the project. Returns the lines of its output and a function that ends the process. */
+/** Runs Node.js in a folder outside of the project. `lines` emits the lines of the output, and `stop` ends the process. */
 function runNode(folder: string, args: readonly string[]) {
   const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
   const exited = once(child, 'exit');
@@ -73,7 +73,7 @@ test('The tarball of the package contains the sources and the console, but no te
   expect(files.filter((file) => file.includes('.test.'))).toEqual([]);
 });
 
-test('The clerk-emulator command of the installed package starts both APIs and the console on free ports', async () => {
+test('The clerk-emulator command of the installed package starts the emulated APIs and the console on free ports', async () => {
   const { lines, stop } = stopAfterTest(runNode(folder, [path.join(installed, 'bin.mjs'), '--port', '0']));
   const addresses = new Map<string, string>();
   for await (const line of lines) {
@@ -103,15 +103,16 @@ test('The clerk-emulator command rejects an invalid port, and prints the availab
 test('A program imports the installed package and its test helpers by name', async () => {
   const program = `
     import { startEmulator } from 'clerk-emulator';
+    import { fixtures } from 'clerk-emulator/playwright';
     import { checkResponse, manualClock, takeDifferences } from 'clerk-emulator/testing';
     const publishableKey = 'pk_test_' + btoa('example.clerk.accounts.dev$');
     const options = { publishableKey, secretKey: 'sk_test_example', clock: manualClock() };
     const emulator = await startEmulator({ ...options, onResponse: checkResponse });
     const { status } = await fetch(emulator.url + '/v1/environment');
     await emulator.stop();
-    console.log(status, takeDifferences().length);`;
+    console.log(status, takeDifferences().length, ...Object.keys(fixtures));`;
   const { stdout } = await execute(process.execPath, ['--input-type=module', '--eval', program], {
     cwd: folder,
   });
-  expect(stdout.trim()).toBe('200 0');
+  expect(stdout.trim()).toBe('200 0 signedInAs');
 });

@@ -18,7 +18,7 @@ async function start(options: Partial<EmulatorOptions> = {}) {
   return { provider, user, browser, mailedCode };
 }
 
-test('An instance with client trust requires an emailed code only at the first sign-in of a user in a browser', async () => {
+test('An instance with client trust (a second factor in a new browser) requires an emailed code only at the first password sign-in of a user in a browser', async () => {
   const { provider, user, browser, mailedCode } = await start({ clientTrust: true });
   const begun = await browser.signIn(EMAIL, { password: PASSWORD });
   expect(begun.body).toMatchObject({
@@ -49,7 +49,7 @@ test('An instance with client trust requires an emailed code only at the first s
   expect(again.body).toMatchObject({ response: { status: 'complete', client_trust_state: 'known' } });
 });
 
-test('An instance with client trust accepts an emailed code as the only factor', async () => {
+test('An instance with client trust requires no second factor in a new browser if the first factor is an emailed code', async () => {
   const { browser, mailedCode } = await start({ clientTrust: true });
   const begun = await browser.signIn(EMAIL, { strategy: 'email_code' });
   expect(begun.body).toMatchObject({ response: { client_trust_state: 'new' } });
@@ -80,7 +80,7 @@ async function factorAges(browser: Awaited<ReturnType<typeof developmentBrowser>
   return [z.object({ fva: z.array(z.number()) }).parse(claims).fva[0], response.factor_verification_age[0]];
 }
 
-test('A reverification by password or emailed code resets the age of the first factor of a session', async () => {
+test('A reverification (a repeated check of the first factor) by password or emailed code resets the age of the first factor of a session', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, browser, mailedCode } = await start({ clock });
@@ -149,7 +149,7 @@ test('With reverification, sensitive operations require a first factor that is a
 const clerkFor = ({ url }: { readonly url: string }) =>
   createClerkClient({ secretKey: SECRET_KEY, apiUrl: url, telemetry: { disabled: true } });
 
-test('A sign-in token signs its user in once, even in a browser that is new to the user', async () => {
+test('On an instance with client trust, a sign-in token is valid once and needs no second factor in a new browser', async () => {
   const { provider, user, browser } = await start({ clientTrust: true });
   const { signInTokens } = clerkFor(provider);
   const { token } = await signInTokens.createSignInToken({ userId: user.id, expiresInSeconds: 60 });
@@ -168,7 +168,7 @@ test('A sign-in token signs its user in once, even in a browser that is new to t
   expect(await enter(token)).toMatchObject({ status: 400, code: 'sign_in_token_already_used_code' });
 });
 
-test('A sign-in token that is unknown, revoked or expired is rejected with the error code of the provider', async () => {
+test('The emulator rejects an unknown, revoked or expired sign-in token, a second revocation, and a sign-in token for an unknown user', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, user, browser } = await start({ clock });
@@ -190,7 +190,7 @@ test('A sign-in token that is unknown, revoked or expired is rejected with the e
   ).rejects.toMatchObject({ status: 404 });
 });
 
-test('An invitation ticket verifies the invited address and gives the new user the public metadata of the invitation', async () => {
+test('An invitation ticket is valid once, verifies the invited address and gives the new user the public metadata of the invitation', async () => {
   const { provider, browser } = await start();
   const { invitations } = clerkFor(provider);
   const emailAddress = 'invited@example.com';
@@ -253,7 +253,7 @@ test('An invitation link without a redirect URL to this machine gets a 400, and 
   }
 });
 
-test('If the instance requires a protect check, sign-ins continue and sign-ups complete only after the browser has sent a proof', async () => {
+test('If the instance requires a protect check (a proof against bots), sign-ins and sign-ups continue only after the browser has sent the proof', async () => {
   const protectCheckUrl = 'https://protect.example/check.js';
   const { browser } = await start({ protectCheckUrl, verifyEmailAtSignUp: false });
   const check = { status: 'pending', sdk_url: protectCheckUrl };

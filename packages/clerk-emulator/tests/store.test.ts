@@ -47,11 +47,11 @@ test('Only the owner has permissions on the data file', async () => {
   const file = join(folder, 'secret.json');
   const store = await openStore(file);
   await store.close();
-  // The permission bits of the group and of other users.
+  // 0o077 selects the permission bits of the group and of other users.
   expect((await stat(file)).mode & 0o077).toBe(0);
 });
 
-test('An invalid data file causes an error that contains its path, and the file is not changed', async () => {
+test('An invalid data file causes an error that contains the path of the file, and the file is not changed', async () => {
   const cases = { 'broken.json': '{"version":1,', 'other.json': '{"version":2}', 'empty.json': '' };
   for (const [name, text] of Object.entries(cases)) {
     const file = join(folder, name);

@@ -17,7 +17,7 @@ const parts = (token: string) => {
   };
 };
 
-test('A session token contains the ids of its session and user, and the published key with the same kid verifies the token', () => {
+test('A session token contains the ids of its session and user and its times, and the published key with the same kid verifies it', () => {
   const session = { id: 'sess_1', userId: 'user_1', createdAt: 1_000_000 };
   const token = { issuer: 'https://a.example', seconds: 60, now: 1_120_500, origin: undefined };
   const { header, claims, signed, signature } = parts(sessionToken(key, session, token));
@@ -35,7 +35,7 @@ test('A session token contains the ids of its session and user, and the publishe
   expect(published.asymmetricKeyDetails?.modulusLength).toBe(2048);
 });
 
-test('signToken() creates tokens with any claims, without a signature, with HS256 or signed by another key', () => {
+test('signToken() signs any claims with RS256, HS256, another private key or no signature, and throws for another algorithm', () => {
   const own = parts(signToken(instance, { sub: '' }));
   expect(own.claims).toEqual({ sub: '' });
   expect(verify('RSA-SHA256', own.signed, key.publicKeyPem, own.signature)).toBe(true);
@@ -47,7 +47,7 @@ test('signToken() creates tokens with any claims, without a signature, with HS25
   expect(() => signToken(instance, {}, { header: { alg: 'ES256' } })).toThrow('ES256');
 });
 
-test('Each signing key has its own id', () => {
+test('Each signing key has its own kid', () => {
   expect(signingKey(generateSigningKeyPem()).kid).not.toBe(key.kid);
 });
 

@@ -43,7 +43,7 @@ function verifies(secret: string, { headers, body }: Received): boolean {
   }
 }
 
-test('The emulator sends an event when a user or a session is created or ends, and the svix library verifies its signature', async () => {
+test('The emulator sends an event for a created or deleted user and for a created or revoked session, and the svix library accepts the signature of each event', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   const user = provider.createUser({ email: 'ada@example.com', firstName: 'Ada' });
@@ -68,7 +68,7 @@ test('The emulator sends an event when a user or a session is created or ends, a
   });
 });
 
-test('A failing delivery is attempted eight times on the schedule of the provider, with the same id and bytes', async () => {
+test('If every attempt fails, a delivery is attempted eight times at the intervals that Clerk uses, and each attempt has the same id and body', async () => {
   const { url, received } = await receiver(...Array.from({ length: 8 }, (_, index) => 500 + index));
   const clock = manualClock();
   const provider = await start(url, { clock, retryScale: 1 });
@@ -90,7 +90,7 @@ test('A failing delivery is attempted eight times on the schedule of the provide
   expect(new Set(received.map(({ headers }) => headers['svix-timestamp'])).size).toBe(8);
 });
 
-test('A redirect fails the delivery attempt and is not followed, and the first 1,024 characters of the response are recorded', async () => {
+test('A delivery attempt that gets a redirect fails, does not follow the redirect and records the first 1,024 bytes of the response body', async () => {
   const { url, received } = await receiver(302, 200);
   const provider = await start(url);
   const delivery = await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
@@ -126,7 +126,7 @@ test('A paused webhook endpoint gets no events until it is resumed', async () =>
   provider.webhooks.pause();
   const first = provider.webhooks.send('a.first', {});
   const second = provider.webhooks.send('a.second', {});
-  // No timer is set, so no delivery is in flight: each delivery attempt sets a timer for its timeout.
+  // Each delivery attempt sets a timer for its timeout. No timer is set, so no attempt is in flight.
   expect(() => clock.advance()).toThrow('No timer is set');
   provider.webhooks.resume();
   await provider.webhooks.settled(first.id);
@@ -135,7 +135,7 @@ test('A paused webhook endpoint gets no events until it is resumed', async () =>
   expect(provider.store.deliveries.get(first.id)?.attempts).toHaveLength(1);
 });
 
-test('An event that is sent before there is an endpoint is delivered once an endpoint is set', async () => {
+test('An event that is created while no endpoint is set is delivered once an endpoint is set', async () => {
   const { url, received } = await receiver();
   const provider = await start(url, { webhook: undefined });
   const { id } = provider.webhooks.send('a.b', {});
@@ -144,7 +144,7 @@ test('An event that is sent before there is an endpoint is delivered once an end
   expect(received).toHaveLength(1);
 });
 
-test('A redelivery sends the event again with the same id and bytes', async () => {
+test('webhooks.redeliver() sends an event again with the same id and body, and throws for an unknown id', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   const { id } = await provider.webhooks.settled(provider.webhooks.send('a.b', { n: 1 }).id);
@@ -203,7 +203,7 @@ test('breakSignature(true) makes webhook signatures invalid, and breakSignature(
   expect(received.map((delivery) => verifies(oldSecret, delivery))).toEqual([false, true]);
 });
 
-test('During a rotation of the signing secret, a delivery verifies with both secrets', async () => {
+test('If the endpoint has a new and an old signing secret, each of the two secrets verifies a delivery', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   for (const secrets of [[oldSecret], [newSecret, oldSecret], [newSecret]]) {
@@ -224,7 +224,7 @@ test('The emulator keeps the latest 1,000 finished deliveries', async () => {
   expect(types.at(-1)).toBe('n.1000');
 });
 
-test('After a restart of the emulator, pending deliveries continue, and users, sessions and the signing key are unchanged', async () => {
+test('After a restart with the same data file, the emulator sends pending deliveries and has the same users, sessions and key for session tokens', async () => {
   const dataFile = join(folder, 'sub', 'provider.json');
   const { url, received } = await receiver();
 

@@ -17,7 +17,7 @@ import { stopAfterAll } from '../../vitest/stop-after-all';
 const service = stopAfterAll(await startTestService());
 const browser = stopAfterAll(await launchBrowser());
 
-/** Signs in a new user while webhook deliveries are paused, so that no event registers the user. Returns the provider's id. */
+/** Pauses webhook deliveries, so that no event registers the user. Signs in a new user and returns the provider's user id. */
 async function signInUnknownUser(page: Page, email: string): Promise<string> {
   service.idp.webhooks.pause();
   const { id } = service.idp.createUser({ email, password: PASSWORD });
@@ -96,7 +96,7 @@ test('The account page links to the sign-in page if the session was revoked', ()
     expect((await shownLink(page)).userId).toBe(userId);
   }));
 
-test('The account page retries a 401 once with a new token before it shows an error', () =>
+test('After a single 401, the account page gets a new token and sends the request again', () =>
   visit(browser, service, { expected: [/status of 401 .*\/users\/v1\/me/] }, async (page) => {
     await signInUnknownUser(page, 'retry@example.com');
     await shownLink(page);

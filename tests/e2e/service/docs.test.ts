@@ -50,7 +50,7 @@ const open = async (page: Page, path = '/docs') => {
   await page.getByRole('heading', { name: 'The API' }).waitFor();
 };
 
-test('Every operation and response of the OpenAPI document has an anchor on the docs page', () =>
+test('The docs page has one anchor for each operation, lists the responses of each operation, and has no dead anchor links', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
     const found = await page
@@ -80,7 +80,7 @@ test('Every operation and response of the OpenAPI document has an anchor on the 
     expect(links.filter((link) => !ids.includes(link?.slice(1) ?? ''))).toEqual([]);
   }));
 
-/** Returns the summaries, descriptions, patterns, constants and field names in a part of the OpenAPI document. */
+/** Returns the summaries, descriptions, patterns, constants, enum values and field names in a part of the OpenAPI document. */
 function collectTexts(part: unknown, key = ''): string[] {
   if (Array.isArray(part)) return part.flatMap((each) => collectTexts(each, key));
   if (typeof part !== 'object' || part === null) {
@@ -90,7 +90,7 @@ function collectTexts(part: unknown, key = ''): string[] {
   return [...fields, ...Object.entries(part).flatMap(([name, value]) => collectTexts(value, name))];
 }
 
-test('The docs page contains all descriptions and values of the OpenAPI document', () =>
+test('The docs page contains all descriptions, constants and field names of the OpenAPI document', () =>
   visit(browser, service, {}, async (page) => {
     await open(page);
     const plain = (text: string) => text.replaceAll('`', '').replace(/\s+/g, ' ').trim();

@@ -9,13 +9,13 @@ const service = stopAfterAll(await startTestService());
 const browser = stopAfterAll(await launchBrowser());
 service.idp.createUser({ email: 'errors@example.com', password: PASSWORD });
 
-/** Error that React logs when a connection closes early, as a code in the production build or as text under `next dev`. */
+/** Error that React logs when a connection closes early. The production build logs a number, and `next dev` logs a text. */
 const CONNECTION_CLOSED = /Minified React error #412|Connection closed/;
 
 /** Requests of the client-side router. */
 const ROUTER_REQUEST = /[?&]_rsc=/;
 
-/** Truncates each later response to the client-side router before the first occurrence of `text`. */
+/** Truncates each later response to the client-side router. The response then ends before the first occurrence of `text`. */
 async function truncateResponses(page: Page, text: string): Promise<void> {
   await page.unroute(ROUTER_REQUEST);
   await page.route(ROUTER_REQUEST, async (route) => {
@@ -32,7 +32,7 @@ async function failToOpenAccount(page: Page): Promise<void> {
   await page.getByRole('heading', { name: 'This page could not be shown.' }).waitFor();
 }
 
-test('A page whose response is truncated shows an error and a button that loads the page again', () =>
+test('If the response for a page is truncated, the browser shows an error and a button that loads the page again', () =>
   visit(browser, service, { expected: [CONNECTION_CLOSED] }, async (page) => {
     await failToOpenAccount(page);
     await page.getByRole('alert').getByText('it is safe to try again').waitFor();
@@ -44,7 +44,7 @@ test('A page whose response is truncated shows an error and a button that loads 
     expect(new URL(page.url()).pathname).toBe('/account');
   }));
 
-test('If the response for the root layout is truncated, the browser shows an error page that links to the home page', () =>
+test('If the response for the root layout is truncated, the browser shows an error page with a link to the home page', () =>
   visit(browser, service, { expected: [CONNECTION_CLOSED] }, async (page) => {
     await failToOpenAccount(page);
     await truncateResponses(page, 'Skip to content');

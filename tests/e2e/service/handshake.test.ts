@@ -22,7 +22,7 @@ const browser = stopAfterAll(await launchBrowser());
 /**
  * A handshake redirects the browser through the identity provider to get a new session token for the service. The cases combine
  * three settings: whether the service has authorized parties, whether the provider passes the session token by a nonce or in a
- * handshake token, and whether the session token has an `azp` claim.
+ * handshake token, and whether the session token has an `azp` claim (the origin of the page that requested the token).
  */
 const CASES = (['without', 'with'] as const).flatMap((parties) =>
   (['nonce', 'token'] as const).flatMap((format) =>
@@ -54,7 +54,8 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       const email = `${parties}-${format}-${azp}@${keys}.example`;
       service.idp.createUser({ email, password: PASSWORD });
       service.idp.setHandshake({ format, azp: azp === 'with' });
-      // A service with authorized parties rejects an API request whose token lacks `azp`. The page then renews the token.
+      // A service with authorized parties rejects an API request whose token lacks `azp`, so the browser console may show this
+      // error. The page then renews the token.
       const expected = [/status of 401 .*\/users\/v1\/me/];
       return visit(browser, { url }, { expected }, async (page) => {
         await signInWithoutForm(page, email);

@@ -17,7 +17,7 @@ const page = () =>
 const frontend = stopAfterAll(await startFetchServer(page));
 /** A frontend that the service does not allow. */
 const stranger = stopAfterAll(await startFetchServer(page));
-/** Returns an origin that is cross-site to the service. For browsers, `127.0.0.1` and `localhost` are different sites. */
+/** Returns an origin on `127.0.0.1`. For browsers, `127.0.0.1` and the host `localhost` of the service are different sites. */
 const originAt = ({ port }: { port: number }) => `http://127.0.0.1:${port}`;
 const FRONTEND = originAt(frontend);
 
@@ -27,7 +27,7 @@ const Recipe = z.object({
   headers: z.array(z.object({ key: z.string(), value: z.string() })),
 });
 
-/** Reads the recipe, the CORS headers that docs/clients.md recommends. Replaces the origin with that of `frontend`. */
+/** Reads the recipe (the CORS headers that docs/clients.md recommends). Replaces its example origin with `FRONTEND`. */
 function readRecipe(): Header {
   const [, text = ''] = /```json\n(.*?)```/s.exec(readFileSync('docs/clients.md', 'utf8')) ?? [];
   const { origin } = new URL(FRONTEND);
@@ -43,8 +43,8 @@ function readRecipe(): Header {
 const FOLDER = `${BUILD_FOLDER}/with-the-recipe`;
 
 /**
- * Creates a build of symbolic links to the test build, and adds the recipe to its routes-manifest.json. `next build` writes
- * `headers` of next.config.ts to that file.
+ * Creates a copy of the test build that has the recipe in its routes-manifest.json. All other entries of the copy are symbolic
+ * links. `next build` would write the recipe from `headers` of next.config.ts to routes-manifest.json.
  */
 function buildWithRecipe(): void {
   rmSync(FOLDER, { recursive: true, force: true });
@@ -69,7 +69,7 @@ const browser = stopAfterAll(await launchBrowser());
 
 const token = () => tokenFor(service.idp, 'user_elsewhere', { azp: FRONTEND });
 
-/** Calls the service from a page of the given origin. Returns the response, or 'blocked' if the browser blocks it. */
+/** Calls the service from a page of the given origin. Returns the response, or 'blocked' if the browser blocks the call. */
 async function callFrom(origin: string, url: string, init: RequestInit): Promise<object | 'blocked'> {
   const context = await browser.newContext();
   try {
@@ -113,7 +113,7 @@ test('A page of an allowed origin can send a bearer token and read success and e
   await service.database.proxy.treat('forward');
 });
 
-test('The browser blocks requests from pages of origins that are not allowed, and requests with cookies', async () => {
+test('The browser blocks requests from a page of another origin, and requests with cookies from a page of the allowed origin', async () => {
   const headers = bearer(token());
   expect(await callFrom(originAt(stranger), `${serviceWithRecipe.url}${ME}`, { headers })).toBe('blocked');
   expect(await callFrom(FRONTEND, `${serviceWithRecipe.url}${ME}`, { headers, credentials: 'include' })).toBe(
@@ -133,7 +133,7 @@ test('The browser blocks cross-origin requests to a service without the CORS rec
   ).toBe('blocked');
 });
 
-test('A preflight request needs no credential, and its response allows neither all origins nor cookies', async () => {
+test('A preflight request needs no valid credential, and its response allows only the configured origin and no cookies', async () => {
   const preflight = (origin: string) =>
     send(`${serviceWithRecipe.url}${ME}`, {
       method: 'OPTIONS',

@@ -12,7 +12,7 @@ const service = stopAfterAll(await startTestService({ environment }));
 const browser = stopAfterAll(await launchBrowser());
 service.idp.createUser({ email: 'pages@example.com', password: PASSWORD });
 
-/** Error that the browser logs for the page that does not exist. */
+/** Error that the browser logs for /no-such-page, which gets a 404. */
 const NO_PAGE = /status of 404 .*\/no-such-page/;
 
 /** Each page that needs no session, with a function that waits until the page is complete. */
@@ -27,7 +27,7 @@ const signedOutPages = [
 const WIDE = { width: 1280, height: 900 };
 const NARROW = { width: 360, height: 740 };
 
-/** Records the layout shifts of all pages that are opened later. */
+/** Records the layout shifts of all documents that the tab loads later. */
 const recordLayoutShifts = (page: Page) =>
   page.addInitScript(() => {
     const shifts: string[] = [];
@@ -52,7 +52,7 @@ async function findProblems(page: Page) {
 
 const NONE = { violations: [], scrollsSideways: false };
 
-test('Pages have no layout shifts, no axe violations and no horizontal scrolling at 360 pixels', () =>
+test('The pages have no axe violations, no layout shifts at a width of 1280 px and no horizontal scrolling at 360 px', () =>
   visit(browser, service, { viewport: WIDE, expected: [NO_PAGE] }, async (page) => {
     await recordLayoutShifts(page);
     for (const [path, complete] of signedOutPages) {
@@ -84,7 +84,7 @@ test('The header links to the API page and, on the local stack, to the console',
     await page.getByRole('heading', { name: 'The API' }).waitFor();
   }));
 
-test('On the local stack, a banner on the sign-up page and on its verification step links to the console', () =>
+test('On the local stack, a banner on the sign-up page says that no mail is sent, and then links to the console for the code', () =>
   visit(browser, service, {}, async (page) => {
     const banner = page.getByRole('complementary', { name: 'Local stack' });
     await page.goto('/sign-up');
@@ -109,7 +109,7 @@ test('The skip link of a page moves the keyboard focus to the main content', () 
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
   }));
 
-test('If the browser SDK does not load, the sign-in page first reports that it is still loading and then shows an error', () =>
+test('If the browser SDK does not load, the sign-in page first reports that the form is still loading and then shows an error', () =>
   visit(browser, service, { expected: [/ERR_FAILED .*clerk-js/, /failed_to_load_clerk/] }, async (page) => {
     await page.clock.install();
     await page.route('**/npm/@clerk/clerk-js*/**', (route) => route.abort());

@@ -15,7 +15,10 @@ import { stopAfterAll, stopAfterTest } from '../../vitest/stop-after-all';
 const chrome = await launchBrowser();
 afterAll(() => chrome.close());
 
-/** Returns the HTML of a page that loads the real browser SDK from the application's origin and mounts the given component. */
+/**
+ * Returns the HTML of a page. The page loads Clerk's browser SDK from the origin of the application and mounts the given
+ * component, if any.
+ */
 function page(publishableKey: string, userId: string | null, component: string | undefined): string {
   const ui = component
     ? '<script src="/__clerk/npm/@clerk/ui@1/dist/ui.browser.js" crossorigin="anonymous"></script>'
@@ -39,7 +42,7 @@ const componentOf = (path: string) =>
     /^\/[^/]*/.exec(path)?.[0] ?? ''
   ];
 
-/** Starts an application that proxies the Frontend API and authenticates its pages by cookie, both with the SDK. */
+/** Starts an application that uses the SDK to proxy the Frontend API and to authenticate requests for its pages by cookie. */
 function startApplication(provider: Emulator, publishableKey: string) {
   const clerk = createClerkClient({
     secretKey,
@@ -93,7 +96,7 @@ async function arriveSignedIn(tab: Page, email: string): Promise<string | null> 
   return signedInAs(tab);
 }
 
-/** Starts an emulator and an application that uses it. Returns both and functions that use browser tabs. */
+/** Starts an emulator and an application that uses this emulator. Returns both, and functions that use browser tabs. */
 async function startInstance(publishableKey: string, options: Partial<EmulatorOptions> = {}) {
   const provider = stopAfterAll(await startProvider({ publishableKey, sessionTokenSeconds: 20, ...options }));
   const application = stopAfterAll(await startApplication(provider, publishableKey));
@@ -152,7 +155,7 @@ describe.each([development, production])(
       expect(await first.locator('#server').textContent()).toBe('nobody');
     });
 
-    test(`With a ${style} instance, a sign-in form that was opened before another tab signed in uses the session of that tab`, async () => {
+    test(`With a ${style} instance, submitting a sign-in form uses a session that a different tab started after the form was opened`, async () => {
       const user = provider.createUser({ email: 'join@example.com', password: PASSWORD });
       const { tab: first, profile } = await newTab();
       await first.goto('/sign-in');
@@ -165,7 +168,7 @@ describe.each([development, production])(
       expect(await signedInAs(second)).toBe(user.id);
     });
 
-    test(`An open page of a ${style} instance refreshes its session token, and a handshake replaces an expired token`, async () => {
+    test(`With a ${style} instance, an open page refreshes its session token, and a redirect by the SDK replaces an expired token`, async () => {
       const user = provider.createUser({ email: 'late@example.com', password: PASSWORD });
       const { tab, profile, foreign, errors } = await newTab();
       await arriveSignedIn(tab, 'late@example.com');
@@ -211,7 +214,7 @@ describe.each([development, production])(
       await signedOut(tab);
     });
 
-    test(`A browser with cookies from a deleted database of a ${style} instance is signed out and can sign in again`, async () => {
+    test(`If the database of a ${style} instance was deleted, a browser with old cookies is signed out and can sign in again`, async () => {
       const user = provider.createUser({ email: 'stale@example.com', password: PASSWORD });
       const deleted = stopAfterTest(
         await startProvider({ publishableKey, signingKeyPem: generateSigningKeyPem() }),
@@ -247,7 +250,7 @@ describe.each([development, production])(
 describe('Forms', async () => {
   const { provider, newTab, awaitCode } = await startInstance(development.publishableKey);
 
-  test('The forms reject a wrong code, a taken address, a short password, an unknown account and a wrong password', async () => {
+  test('The sign-up and sign-in forms reject a wrong code, a taken address, a short password, an unknown account and a wrong password', async () => {
     provider.createUser({ email: 'there@example.com', password: PASSWORD });
     const { tab } = await newTab();
     const says = (text: RegExp) => tab.getByText(text).first().waitFor();
@@ -295,7 +298,7 @@ describe('Forms', async () => {
     expect(await signedInAs(tab)).toBe(user.id);
   });
 
-  test('The sign-in form resets a forgotten password with an emailed code', async () => {
+  test('The sign-in form resets a forgotten password with an emailed code and ends the other sessions of the user', async () => {
     const user = provider.createUser({ email: 'forgot@example.com', password: 'the old password' });
     const elsewhere = provider.createSession(user.id);
     const { tab } = await newTab();
@@ -369,7 +372,7 @@ describe('The forms of an instance with client trust and reverification', async 
     expect(await signIn(tab, 'device@example.com')).toBe(user.id);
   });
 
-  test('With reverification, the profile component requests the password before it deletes an account in a session that is 20 minutes old', async () => {
+  test('With reverification, if the session is 20 minutes old, the profile component requests the password before it deletes the account', async () => {
     const user = provider.createUser({ email: 'again@example.com', password: PASSWORD });
     const { tab } = await newTab();
     await tab.goto('/sign-in');
@@ -405,7 +408,7 @@ describe('The forms of an instance with protect checks', async () => {
   const protectCheckUrl = 'https://protect.example/check.js';
   const { provider, newTab } = await startInstance(development.publishableKey, { protectCheckUrl });
 
-  test('The sign-in form runs the script of a protect check and sends the proof that the script returns', async () => {
+  test('The sign-in form runs the script of a protect check (Clerk Protect) and sends the proof that the script returns', async () => {
     const user = provider.createUser({ email: 'protect@example.com', password: PASSWORD });
     const { tab, profile } = await newTab();
     await profile.route(protectCheckUrl, (route) =>

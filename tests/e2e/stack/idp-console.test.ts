@@ -25,7 +25,7 @@ const endpoint = stopAfterAll(await startFetchServer(handler));
 const browser = await launchBrowser();
 afterAll(() => browser.close());
 
-/** Starts the emulator with the retry delays of the provider, so that a failed delivery stays pending during a test. */
+/** Starts the emulator with Clerk's retry delays of several seconds, so that a failed delivery stays pending during a test. */
 const start = (preferredPort: number) =>
   startProvider({
     webhook: { url: `${endpoint.url}/webhooks/idp/v1/user-created`, secret },
@@ -97,7 +97,7 @@ test('The console shows emailed codes as they arrive, newest first, and a button
     await announced(page, '4 2 4 2 4 3');
   }));
 
-test('The console selects the code in a field if the browser cannot copy it', () =>
+test('If the browser cannot copy a code, the console shows the code in a field and keeps the code selected', () =>
   open({}, async (page) => {
     mailTo('first@example.com', '111111');
     await page.evaluate(() => {
@@ -220,7 +220,7 @@ test('The console starts a session, copies the session token and revokes the ses
     expect(await page.getByRole('button', { name: 'Copy token' }).count()).toBe(0);
   }));
 
-test('The console folds the sessions of a user, and folds the ended sessions separately', () =>
+test('The console initially hides the sessions of a user, and hides the ended sessions in a separate list', () =>
   open({}, async (page) => {
     const { id } = provider.createUser({ email: 'folded@example.com' });
     const ended = page.locator('.session').filter({ hasText: provider.createSession(id).id });
@@ -237,21 +237,23 @@ test('The console folds the sessions of a user, and folds the ended sessions sep
     await ended.getByText('revoked').waitFor();
   }));
 
-test.each([1280, 360])('The navigation of the console leads to each section at %i px', (width) =>
-  open({ viewport: { width, height: 700 } }, async (page) => {
-    for (let count = 0; count < 10; count += 1) provider.createUser({ email: `user-${count}@example.com` });
-    await userHeading(page, 'user-9@example.com').waitFor();
-    for (const link of ['Users', 'Endpoint', 'Deliveries', 'Mails']) {
-      const name = link === 'Endpoint' ? 'Webhook endpoint' : link;
-      await page.getByRole('navigation').getByRole('link', { name: link }).click();
-      const heading = page.getByRole('heading', { name, exact: true });
-      await expect.poll(() => heading.evaluate((found) => found === document.activeElement)).toBe(true);
-      const covered = (await page.getByRole('banner').boundingBox())?.height ?? 700;
-      const top = (await heading.boundingBox())?.y;
-      expect(top, link).toBeGreaterThanOrEqual(covered);
-      expect(top, link).toBeLessThan(700);
-    }
-  }),
+test.each([1280, 360])(
+  'The links of the console move the focus to a visible section heading at a width of %i px',
+  (width) =>
+    open({ viewport: { width, height: 700 } }, async (page) => {
+      for (let count = 0; count < 10; count += 1) provider.createUser({ email: `user-${count}@example.com` });
+      await userHeading(page, 'user-9@example.com').waitFor();
+      for (const link of ['Users', 'Endpoint', 'Deliveries', 'Mails']) {
+        const name = link === 'Endpoint' ? 'Webhook endpoint' : link;
+        await page.getByRole('navigation').getByRole('link', { name: link }).click();
+        const heading = page.getByRole('heading', { name, exact: true });
+        await expect.poll(() => heading.evaluate((found) => found === document.activeElement)).toBe(true);
+        const covered = (await page.getByRole('banner').boundingBox())?.height ?? 700;
+        const top = (await heading.boundingBox())?.y;
+        expect(top, link).toBeGreaterThanOrEqual(covered);
+        expect(top, link).toBeLessThan(700);
+      }
+    }),
 );
 
 test('The console filters deliveries by type and clears finished deliveries', () =>
@@ -280,7 +282,7 @@ test('The console filters deliveries by type and clears finished deliveries', ()
     expect(provider.webhooks.list().map(({ status }) => status)).toEqual(['pending']);
   }));
 
-test('The console groups the deliveries of a user, with user.created above the session events', () =>
+test('The console groups deliveries by user and shows user.created above the session events of the same user', () =>
   open({}, async (page) => {
     const ada = provider.createUser({ email: 'ada@example.com' });
     await provider.webhooks.idle();
@@ -321,7 +323,7 @@ test('The console links to the origin of the webhook endpoint', () =>
     expect(await link.getAttribute('href')).toBe(new URL(endpoint.url).origin);
   }));
 
-test('The console reports a failed redelivery and keeps the status "Delivered"', () =>
+test('The console reports a failed redelivery, and the delivery keeps the status "Delivered"', () =>
   open({}, async (page) => {
     const { id } = provider.webhooks.send('user.deleted', {});
     const delivery = deliveries(page).first();
@@ -335,7 +337,7 @@ test('The console reports a failed redelivery and keeps the status "Delivered"',
     await announced(page, 'user.deleted redelivery failed, status 400');
   }));
 
-test('The console shows an error next to the control that caused it', () =>
+test('The console shows an error in the form whose input caused the error', () =>
   open({ expected: [/status of 422/] }, async (page) => {
     await openUserForm(page);
     await page.getByLabel('Password').fill('short');
@@ -384,7 +386,7 @@ test('The console reports that the local stack does not respond, and reconnects 
   }));
 
 test.each([1280, 360])(
-  'The console has no axe violations and no horizontal overflow at %i px, without data and with data',
+  'With and without data, the console has no axe violations and no horizontal overflow at a width of %i px',
   (width) =>
     open({ viewport: { width, height: 900 } }, async (page) => {
       const check = async () => {

@@ -1,5 +1,6 @@
 import axe from 'axe-core';
 import type { Emulator } from 'clerk-emulator';
+import { signIn as signInContext } from 'clerk-emulator/playwright';
 import { signToken } from 'clerk-emulator/testing';
 import type { Browser, BrowserContextOptions, Page } from 'playwright';
 import { z } from 'zod';
@@ -9,13 +10,13 @@ import type { TestService } from '../service';
 export const PASSWORD = 'correct horse battery staple';
 
 interface Visit extends BrowserContextOptions {
-  /** Errors that the test expects, such as the browser's own message for a response with status 500. */
+  /** Patterns of the errors that the test expects, such as the message that the browser logs for a 500 response. */
   readonly expected?: readonly RegExp[];
 }
 
 /**
- * Runs a test in a new, signed-out browser context. The test fails if the page logs an unexpected error, throws, violates its
- * Content-Security-Policy, or sends a request to a host other than the service.
+ * Runs `body` in a new, signed-out browser context. Rejects if the page logs or throws an error that `expected` does not
+ * match, violates its Content-Security-Policy, or sends a request to an origin other than the service.
  */
 export async function visit(
   browser: Browser,
@@ -38,7 +39,8 @@ export async function visit(
     if (/^(?:https?|wss?):$/.test(protocol) && origin !== url) problems.push(`foreign: ${request.url()}`);
   });
   try {
-    // The console does not show every violation of the policy, for example a blocked `eval` whose error the page catches.
+    // The browser does not log every violation of the Content-Security-Policy. An example is a blocked `eval` whose error the
+    // page catches.
     await context.addInitScript(() => {
       document.addEventListener('securitypolicyviolation', (violation) => {
         const { violatedDirective, blockedURI, sourceFile } = violation;
@@ -58,11 +60,11 @@ export async function signUp(page: Page, email: string, readCode: () => Promise<
   await page.goto('/sign-up');
   await page.getByLabel('Email address').fill(email);
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-  // A mouse click could miss the button. It moves because the form grows when the password field loses the focus.
+  // A mouse click could miss the button. The button moves because the form grows when the password field loses the focus.
   await page.getByRole('button', { name: 'Continue' }).press('Enter');
   const field = page.getByLabel('Enter verification code');
   await field.waitFor();
-  // The form shows the field before it requests the email.
+  // The form shows the field before it requests the email with the code.
   const code = await readCode();
   const enterCode = async () => {
     if (new URL(page.url()).pathname !== '/account') {
@@ -81,7 +83,7 @@ export async function signUp(page: Page, email: string, readCode: () => Promise<
     throw new Error(`The code did not lead to /account: ${page.url()}`);
 }
 
-/** Waits for an email to an address and returns the latest code. */
+/** Waits for an email to an address and returns the code of the latest email. */
 export async function mailedCode(email: string, { store }: Pick<Emulator, 'store'>): Promise<string> {
   let code: string | undefined;
   await waitUntil(() => {
@@ -92,7 +94,7 @@ export async function mailedCode(email: string, { store }: Pick<Emulator, 'store
   return code;
 }
 
-/** Returns the emailed code from the console, a page of the emulator that lists the emails. */
+/** Returns the emailed code from the console. The console is a web page of the emulator and lists the emails. */
 export const codeOnConsole = (console: Page, email: string): Promise<string> =>
   console.getByRole('listitem').filter({ hasText: email }).locator('.mail-code').innerText();
 
@@ -105,31 +107,24 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
   await page.getByRole('button', { name: 'Continue' }).click();
 }
 
-const BrowserToken = z.object({ id: z.string() });
-
 /**
- * Signs in through the API of the provider and follows its redirect to `target`. This is much faster than the form.
+ * Signs in through the Frontend API of the identity provider. Then opens the handshake URL of this API, which sets the session
+ * cookies and redirects to `target`. This is much faster than the form.
  */
 export async function signInWithoutForm(page: Page, email: string, target = '/account'): Promise<void> {
-  const post = (path: string, form: Record<string, string> = {}) =>
-    // Retries once, because the server may close an idle keep-alive connection while the request is sent.
-    page.request.post(`/__clerk/v1/${path}`, { form, maxRetries: 1 });
-  // A development instance identifies the browser by this token. A production instance uses a cookie.
-  const { id } = BrowserToken.parse(await (await post('dev_browser')).json());
-  const query = new URLSearchParams({ __clerk_db_jwt: id });
-  const response = await post(`client/sign_ins?${query}`, {
-    strategy: 'password',
-    identifier: email,
-    password: PASSWORD,
+  await signInContext(page.context(), {
+    frontendApi: '/__clerk',
+    credentials: { strategy: 'password', identifier: email, password: PASSWORD },
   });
-  if (!response.ok()) throw new Error(`The sign-in failed: ${await response.text()}`);
-  query.set('redirect_url', new URL(target, response.url()).href);
-  await page.goto(`/__clerk/v1/client/handshake?${query}`);
+  await page.goto(target);
 }
 
 const Claims = z.looseObject({ iat: z.number(), nbf: z.number(), exp: z.number() });
 
-/** Returns the session cookies of a browser, but with expired tokens. All times in these tokens are an hour earlier. */
+/**
+ * Returns copies of the browser's session cookies with expired tokens. The times `iat`, `nbf` and `exp` in these tokens are an
+ * hour earlier than in the original tokens.
+ */
 export async function expiredSessionCookies(page: Page, { url, idp }: Pick<TestService, 'url' | 'idp'>) {
   const expired = (token: string) => {
     const claims = Claims.parse(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
@@ -142,7 +137,7 @@ export async function expiredSessionCookies(page: Page, { url, idp }: Pick<TestS
     .map((cookie) => ({ ...cookie, value: expired(cookie.value) }));
 }
 
-/** Returns the values that /account shows: the two ids of the user and the source of the result. */
+/** Returns the values that /account shows: the two ids of the user, and the source of the link, such as the cache. */
 export async function shownLink(page: Page) {
   const value = (term: string) => page.locator(`dt:text-is("${term}") + dd`);
   return {
@@ -165,8 +160,8 @@ const SCHEMES = [
 ] as const;
 
 /**
- * Returns the current axe-core violations. The Content-Security-Policy of the page does not block the script, because
- * Playwright evaluates it.
+ * Returns the current axe-core violations. The Content-Security-Policy of the page does not block the axe-core script, because
+ * Playwright evaluates this script.
  */
 async function violationsNow(page: Page, options: object): Promise<string[]> {
   await page.evaluate(axe.source);

@@ -26,9 +26,9 @@ const FONTS = `<?xml version="1.0"?>
 </fontconfig>
 `;
 
-/** Unpacks the browser, the system libraries that it needs and a font. */
+/** Unpacks the browser, its system libraries and a font into a folder. Writes a font configuration to the same folder. */
 async function unpack(into: string): Promise<void> {
-  // The package does not export its `bin` folder. Its entry point is two folders deep.
+  // The package does not export its `bin` folder. The entry point of the package is two folders below the package's root.
   const bin = path.resolve(createRequire(import.meta.url).resolve(PACKAGE), '../../../bin');
   const packed = (name: string) => createReadStream(path.join(bin, name));
   const executable = createWriteStream(path.join(into, 'chromium'), { mode: 0o755 });
@@ -41,13 +41,16 @@ async function unpack(into: string): Promise<void> {
 
 const isPackaged = process.platform === 'linux' && process.arch === 'x64';
 
-/** Unpacks the packaged browser on Linux x64, unless it is already unpacked. */
+/** Unpacks the browser of the npm package on Linux x64, unless it is already unpacked. Does nothing on other platforms. */
 export async function prepareBrowser(): Promise<void> {
   removeStaleFiles(FOLDER, UNFINISHED);
   if (isPackaged) await unpacked();
 }
 
-/** Returns the folder of the unpacked browser. If several processes unpack it concurrently, the first result is used. */
+/**
+ * Returns the folder of the unpacked browser and unpacks the browser if necessary. If several processes unpack the browser
+ * concurrently, all use the folder of the process that finishes first.
+ */
 async function unpacked(): Promise<string> {
   const target = path.join(FOLDER, 'unpacked');
   if (existsSync(target)) return target;
@@ -75,8 +78,8 @@ const ARGUMENTS = [
 ];
 
 /**
- * Returns the options that start Chromium. On Linux x64, Chromium comes from an npm package. On other platforms,
- * Playwright installs it.
+ * Returns the launch options of Playwright for Chromium. On Linux x64, Chromium comes from an npm package. On other platforms,
+ * Playwright's own Chromium is used.
  */
 export async function chromiumOptions(): Promise<LaunchOptions> {
   if (!isPackaged) return { args: ARGUMENTS };
@@ -88,7 +91,7 @@ export async function chromiumOptions(): Promise<LaunchOptions> {
   };
 }
 
-/** Starts Chromium. The error for a missing browser explains how to install it. */
+/** Starts Chromium. If the start fails, the error message explains how to install Chromium. */
 export async function launchBrowser(options: LaunchOptions = {}): Promise<Browser> {
   const launchOptions = { ...(await chromiumOptions()), ...options };
   return chromium.launch(launchOptions).catch((cause: unknown) => {

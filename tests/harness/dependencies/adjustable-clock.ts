@@ -3,18 +3,21 @@ import os from 'node:os';
 import path from 'node:path';
 import { type ManualClock, timers } from 'clerk-emulator/testing';
 
-/** One clock for the identity provider and for the processes of the service. */
+/**
+ * A clock that the emulator of the identity provider and the processes of the service share. `freeze` and `unfreeze` affect
+ * only the processes.
+ */
 export interface AdjustableClock extends ManualClock {
   /** Stops the clock of the processes at the given time, in milliseconds since 1970. */
   freeze(at: number): void;
-  /** Makes the clock of the processes run again. */
+  /** Makes the clock of the processes run again. It then shows the same time as if it had never stopped. */
   unfreeze(): void;
-  /** Variables that make a process use this clock. */
+  /** Environment variables that make a process use this clock. */
   readonly environment: Readonly<Record<string, string>>;
   stop(): void;
 }
 
-/** Returns a clock that runs with the real time and jumps forward on `advance`. */
+/** Returns a clock that runs at the speed of real time. Each call of `advance` moves it forward. */
 export function adjustableClock(): AdjustableClock {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-clock-'));
   const file = path.join(folder, 'offset');

@@ -39,7 +39,7 @@ export interface DatabaseServer {
   readonly template: string;
 }
 
-/** Name of the template database. PostgreSQL creates it with each server, and `CREATE DATABASE` copies it by default. */
+/** Name of the template database. Each new PostgreSQL server contains it, and `CREATE DATABASE` copies it by default. */
 export const TEMPLATE = 'template1';
 
 /** Environment variable that passes the address of the server to the test workers. */
@@ -76,7 +76,7 @@ export async function createTestDatabase(
   const proxied = new URL(direct);
   proxied.port = String(proxy.port);
   const pool = new Pool({ connectionString: direct.href, max: 6 });
-  // A test may stop the server, which closes idle connections. The next query opens a new one.
+  // A test may stop the server. The server then closes idle connections. The next query opens a new connection.
   pool.on('error', () => undefined);
   return {
     url: proxied.href,

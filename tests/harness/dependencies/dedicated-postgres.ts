@@ -5,11 +5,11 @@ import { startPostgres } from '../../../dev/postgres/server';
 import { deployMigrations } from '../../../lib/migrations/deploy';
 import { type DatabaseServer, TEMPLATE } from './database';
 
-/** A PostgreSQL server for one test file. The test may restart it and change its roles. */
+/** A PostgreSQL server that only one test file uses. Its tests may restart the server and change the roles. */
 export interface DedicatedPostgres extends DatabaseServer {
   /** Stops the server and keeps its data. */
   halt(): Promise<void>;
-  /** Starts the halted server again on the same port. */
+  /** Starts the halted server again on its previous port. */
   resume(): Promise<void>;
   /** Stops the server and removes its data. */
   stop(): Promise<void>;

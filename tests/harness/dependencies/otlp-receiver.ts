@@ -10,7 +10,7 @@ const Attributes = z
 
 const Point = z.object({
   attributes: Attributes,
-  /** Set for a sum or a gauge. */
+  /** A point of a sum or a gauge has either `asInt` or `asDouble`. */
   asInt: z.coerce.number().optional(),
   asDouble: z.number().optional(),
   /** Set for a histogram. */
@@ -53,7 +53,7 @@ export interface ReceivedMetric {
   readonly description: string;
   readonly unit: string;
   readonly kind: 'counter' | 'up-down counter' | 'gauge' | 'histogram';
-  /** The points of the latest export. The value of a histogram is the number of its measurements. */
+  /** Points of this metric in its latest export. The value of a histogram point is the number of its measurements. */
   readonly points: readonly { readonly attributes: Record<string, unknown>; readonly value: number }[];
 }
 
@@ -66,14 +66,14 @@ interface ReceivedSpan extends z.infer<typeof Span> {
 export interface OtlpReceiver {
   /** Address of this receiver. A service whose OTEL_EXPORTER_OTLP_ENDPOINT has this value sends its telemetry here. */
   readonly url: string;
-  /** Returns all bodies, one per line. */
+  /** Returns the bodies of all requests, one per line. */
   received(): string;
   /** Path, content type and authorization of each request. */
   readonly calls: readonly string[];
   resources(): Record<string, unknown>[];
   metrics(): ReceivedMetric[];
   spans(): ReceivedSpan[];
-  /** Sets the behaviour for all further requests: `hang` sends no response, and `fail` responds with 400. */
+  /** Sets the behaviour for all further requests: `respond` sends a 200, `fail` a 400, and `hang` no response. */
   treat(treatment: 'respond' | 'hang' | 'fail'): void;
   stop(): Promise<void>;
 }

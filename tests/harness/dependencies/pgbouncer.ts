@@ -9,17 +9,17 @@ import { endProcess, killOnExit, waitUntil } from '../../../dev/system/processes
 /** True if PgBouncer is installed (Debian: the package `pgbouncer`). */
 export const hasPgBouncer = spawnSync('pgbouncer', ['--version']).status === 0;
 
-/** A PgBouncer in front of a PostgreSQL server. */
+/** A running PgBouncer, a connection pooler in front of a PostgreSQL server. */
 export interface PgBouncer {
-  /** Returns the address of the same database through the pooler. */
+  /** Returns a URL that reaches the same database through the pooler. */
   through(databaseUrl: string): string;
   stop(): Promise<void>;
 }
 
-/** User and group id of the Unix account `nobody`, which has no privileges. */
+/** Id of the Unix user `nobody` and of its group. The user has no privileges. */
 const NOBODY_ID = 65534;
 
-/** Starts a PgBouncer in transaction mode with two server connections. */
+/** Starts a PgBouncer in transaction mode with at most two server connections for each pair of database and user. */
 export async function startPgBouncer(serverUrl: string): Promise<PgBouncer> {
   const server = new URL(serverUrl);
   const port = await freePort();
@@ -42,7 +42,7 @@ default_pool_size = 2
 max_client_conn = 200
 `,
   );
-  // PgBouncer does not start as root.
+  // PgBouncer does not start as root, so root starts it as `nobody`.
   const isRoot = process.getuid?.() === 0;
   if (isRoot) for (const file of [users, settings, folder]) await chown(file, NOBODY_ID, NOBODY_ID);
   await chmod(folder, 0o700);
@@ -55,7 +55,7 @@ max_client_conn = 200
     stderr = (stderr + chunk.toString()).slice(-4000);
   });
   const { pid } = child;
-  if (pid === undefined) throw new Error('pgbouncer could not be run');
+  if (pid === undefined) throw new Error('Cannot run pgbouncer.');
   const cancelKill = killOnExit(pid, 'SIGTERM');
   const pooler: PgBouncer = {
     through(databaseUrl) {

@@ -1,5 +1,5 @@
-// Preloaded into a process of the service. On exit, the process prints the files that `require` loaded. The build output
-// loads modules with `require`.
+// A test preloads this module into a process of the service. On exit, the process prints the files that `require` loaded. The
+// build output loads modules with `require`.
 import { writeSync } from 'node:fs';
 import Module from 'node:module';
 

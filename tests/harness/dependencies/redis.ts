@@ -24,7 +24,7 @@ export interface TestRedis {
   stop(): Promise<void>;
 }
 
-/** Starts a Redis without persistence. Rejects if it is not on PATH or does not listen. */
+/** Starts a Redis server without persistence. Rejects if redis-server is not on PATH or does not listen within 20 s. */
 export async function startRedis(wantedPort?: number): Promise<TestRedis> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-redis-'));
   const port = wantedPort ?? (await freePort());
@@ -34,7 +34,7 @@ export async function startRedis(wantedPort?: number): Promise<TestRedis> {
     { stdio: 'ignore' },
   );
   const { pid } = child;
-  child.on('error', () => {}); // A child that could not be started has no pid, so the next line reports it.
+  child.on('error', () => {}); // A child that could not be started has no pid. The next line throws an error for it.
   if (pid === undefined) throw new Error(`There is no ${PROGRAM} on PATH`);
   const cancelKill = killOnExit(pid, 'SIGTERM');
   const stop = async () => {

@@ -1,7 +1,7 @@
 /**
  * Replaces `Date` in a process that imports this module (NODE_OPTIONS=--import). The variable CLOCK_OFFSET_FILE is the path
- * of a file. The file contains either an offset from the real time in milliseconds, or `at` and a fixed time in milliseconds
- * since 1970. Timers are not affected.
+ * of a file. If the file contains a number, `Date` adds this number of milliseconds to the real time. If the file contains `at`
+ * and a number, `Date` stands still at this number of milliseconds since 1970. Timers are not affected.
  */
 import { readFileSync } from 'node:fs';
 

@@ -16,7 +16,7 @@ export interface ReplicatedPostgres extends DatabaseServer {
   cutReplication(): Promise<void>;
   /** Kills the primary. Connections to the address are refused. */
   killPrimary(): Promise<void>;
-  /** Promotes the standby and directs the address to it. */
+  /** Promotes the standby and directs the address to the promoted standby. */
   promoteStandby(): Promise<void>;
   /** Stops both servers and removes their data. */
   stop(): Promise<void>;
@@ -52,8 +52,9 @@ async function copyAsStandby(from: string, to: string, primaryUrl: string): Prom
 }
 
 /**
- * Starts a primary and a standby with a migrated template database. The primary acknowledges a commit once the standby has it
- * on disk, and waits while there is no standby. The promoted standby therefore has every acknowledged commit.
+ * Starts a primary and a standby. Both have a migrated template database. The primary acknowledges a commit only after the
+ * standby has written the commit, and acknowledges nothing while there is no standby. The promoted standby therefore has every
+ * acknowledged commit.
  */
 export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-postgres-'));
@@ -70,8 +71,8 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   await copyAsStandby(path.dirname(first.dataFolder), path.join(folder, 'standby'), linkUrl.href);
   const [primary, standby] = await Promise.all([start('primary', server.port), start('standby')]);
   const url = new URL(first.url('postgres'));
-  // The primary gets these settings after the copy. If the copy had them, it would wait for a standby of its own once it is
-  // promoted, and no such standby exists.
+  // The primary gets these settings after the copy was made. If the standby also had these settings, it would wait for a second
+  // standby after its promotion, and there is no second standby.
   await run(
     primary.url('postgres'),
     `ALTER SYSTEM SET synchronous_standby_names = '*'`,
@@ -91,7 +92,7 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
     template: TEMPLATE,
     cutReplication: () => link.treat('black-hole'),
     async killPrimary() {
-      // A server that shuts down no longer waits for the standby, so its acknowledgements must not reach a client.
+      // A primary that shuts down acknowledges commits without the standby. These acknowledgements must not reach a client.
       await address.treat('refuse');
       const [pid] = (await readFile(path.join(primary.dataFolder, 'postmaster.pid'), 'utf8')).split('\n');
       await endProcess(Number(pid), []);

@@ -3,7 +3,7 @@ import type { TestDatabase } from './database';
 
 /** A lock that blocks inserts, so that requests stay in flight for as long as a test needs. */
 export interface RowLock {
-  /** Resolves to true once at least this number of inserts wait, and to false at the timeout. */
+  /** Resolves to true once at least this number of inserts wait, or to false at the timeout (default: 10 s). */
   waiting(inserts: number, milliseconds?: number): Promise<boolean>;
   /** Releases the waiting inserts. Further calls have no effect. */
   release(): Promise<void>;
@@ -13,7 +13,7 @@ export interface RowLock {
    * timeout.
    */
   releaseOnceContended(): Promise<void>;
-  /** Commits the transaction of the lock instead of rolling it back. Inserts that wait for its rows then lose the race. */
+  /** Commits the transaction of the lock instead of rolling it back. Waiting inserts of the same users then lose the race. */
   commit(): Promise<void>;
 }
 
@@ -75,19 +75,19 @@ async function lock(database: TestDatabase, statement: string, values: unknown[]
   };
 }
 
-/** Blocks every insert of these users, because uncommitted rows with the same ids exist. */
+/** Blocks every insert of these users by inserting rows with the same identity-provider ids, without a commit. */
 export function lockRow(database: TestDatabase, ...identityProviderUserIds: string[]): Promise<RowLock> {
   const insert =
     'INSERT INTO users (id, identity_provider_user_id) SELECT gen_random_uuid(), unnest($1::text[])';
   return lock(database, insert, [identityProviderUserIds]);
 }
 
-/** Blocks every insert into the table. Reads are not blocked. */
+/** Blocks every insert into the table `users`. Reads are not blocked. */
 export function lockInserts(database: TestDatabase): Promise<RowLock> {
   return lock(database, 'LOCK TABLE users IN SHARE MODE', []);
 }
 
-/** Blocks every statement that uses the table. */
+/** Blocks every statement that uses the table `users`. */
 export function lockTable(database: TestDatabase): Promise<RowLock> {
   return lock(database, 'LOCK TABLE users IN ACCESS EXCLUSIVE MODE', []);
 }

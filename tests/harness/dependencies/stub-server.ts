@@ -2,18 +2,18 @@ import { createServer, type RequestListener } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { close, listen } from '../../../dev/system/listen';
 
-/** An HTTP server that records its requests. A test can replace its handler. */
+/** An HTTP server that records its requests. A test can replace the handler of the server. */
 export interface StubServer {
   readonly url: string;
   readonly port: number;
   /** Method and path of each request so far. */
   readonly calls: string[];
-  /** Handles all further requests. */
+  /** Handles each request. If a test assigns another function, this function handles all further requests. */
   handler: RequestListener;
   stop(): Promise<void>;
 }
 
-/** Starts a stub server on a free port. The default handler responds 404. */
+/** Starts a stub server on a free port. The default handler responds with 404. */
 export async function startStubServer(
   handler: RequestListener = (_request, response) => {
     response.writeHead(404, { 'content-type': 'application/json' }).end('{"errors":[]}');

@@ -28,17 +28,17 @@ export interface TcpProxy {
   treat(treatment: Treatment): Promise<void>;
   /** Sets the target of new connections and resets open ones. */
   setTarget(target: Address): void;
-  /** Called with each chunk that a client sends, before it is forwarded. */
+  /** Called with each chunk that a client sends, before the chunk is forwarded or dropped. */
   onClientData: ((chunk: Buffer) => void) | undefined;
-  /** Called with each chunk that the target sends, before it is forwarded. */
+  /** Called with each chunk that the target sends, before the chunk is forwarded or dropped. */
   onTargetData: ((chunk: Buffer) => void) | undefined;
   stop(): Promise<void>;
 }
 
-/** Number of bytes of each chunk that `truncate` forwards. */
+/** Number of bytes that `truncate` forwards from the start of each chunk. */
 const FORWARDED_BYTES = 20;
 
-/** Starts a proxy on the loopback interface that simulates network failures. */
+/** Starts a TCP proxy that simulates network failures. The proxy listens on 127.0.0.1. */
 export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
   let treatment: Treatment = 'forward';
   let target = initialTarget;
@@ -46,7 +46,7 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   const track = (socket: Socket) => {
     sockets.add(socket);
-    // Resets are expected, so they are not reported.
+    // Connection errors are expected, so they are not reported.
     socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
   };
   const resetAll = () => {

@@ -11,7 +11,7 @@ const CONNECTION_MS = 12_000;
 const KNOWN = new Set([100, 200, 204, 206, 304, 307, 400, 401, 404, 405, 408, 412, 413, 416, 417, 431]);
 const API_LINE = /^\w+ \/(?:auth|users|webhooks)(?:[/ ?]|$)/;
 
-/** Sends a request and returns the problem of the response, or undefined if the response is correct. */
+/** Sends a request and returns the problem with the response, or undefined if the response is correct. */
 async function problemOf(service: TestService, { line, bytes }: HostileRequest): Promise<string | undefined> {
   const { statuses, text, closed } = await exchange(service.url, { bytes, milliseconds: CONNECTION_MS });
   const problem = () => {
@@ -25,7 +25,7 @@ async function problemOf(service: TestService, { line, bytes }: HostileRequest):
   return found && `${found}: ${JSON.stringify(bytes.slice(0, 1500))}`;
 }
 
-/** Sends requests, several at a time. Resolves with the problems that the responses, the log and the database show. */
+/** Sends the requests, up to 24 at a time. Resolves with the problems found in the responses, the log and the database. */
 export async function attack(
   service: TestService,
   requests: readonly HostileRequest[],

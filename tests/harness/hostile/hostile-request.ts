@@ -63,7 +63,7 @@ const ADDRESSES = [
   ],
 ];
 
-/** Functions that return a variant of a path. A server may normalize the variant to the path or to another path. */
+/** Functions that return a variant of a path. A server may normalize a variant. The last three functions ignore the path. */
 const SPELLINGS: ((address: string) => string)[] = [
   (address) => `${address}/`,
   (address) => `/${address}`,
@@ -125,7 +125,7 @@ const QUERIES = [
 ];
 
 const tree = (value: unknown) => encodeURIComponent(JSON.stringify(value));
-/** Values of Next-Router-State-Tree, the header in which Next.js sends the state of its router. */
+/** Values of Next-Router-State-Tree, the header in which the browser code of Next.js sends the state of its router. */
 const TREES = [
   MARK,
   '%',
@@ -141,7 +141,7 @@ const TREES = [
   tree([{ toString: MARK }, {}]),
 ];
 
-/** Headers that Next.js and the SDK of the provider read, with hostile values. */
+/** Headers that Node.js, Next.js or the provider's SDK reads, each with ordinary and hostile values. */
 const HEADERS: Record<string, readonly string[]> = {
   RSC: ['1', '0', MARK],
   'Next-Router-State-Tree': TREES,
@@ -255,7 +255,10 @@ const BODIES = [
   `\x1b[31m${MARK}\n\nfalse line\n`,
 ];
 
-/** The end of a request: the headers that delimit its body, the empty line and the body. Some of the ends are invalid. */
+/**
+ * The end of a request: the headers that delimit its body, the empty line and the body. Some of the ends are invalid. The empty
+ * string is the end of a request without a body.
+ */
 const framing = fc.oneof(
   { weight: 6, arbitrary: fc.constant('') },
   {

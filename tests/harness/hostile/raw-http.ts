@@ -3,23 +3,24 @@ import { connect, type Socket } from 'node:net';
 import { recordResponse } from '../responses';
 import { parseResponses } from './raw-responses';
 
-/** Opens a connection to the service. Rejects if it cannot connect. Later errors of the connection are ignored. */
+/** Opens a connection to the service. Rejects if the connection fails. Ignores later errors of the connection. */
 export async function connected(serviceUrl: string): Promise<Socket> {
   const socket = connect(Number(new URL(serviceUrl).port), 'localhost');
   await once(socket, 'connect');
   return socket.on('error', () => undefined);
 }
 
-/** Everything that a server sent on one connection. */
+/** Result of an exchange on one connection. */
 export interface RawResponse {
   /** Statuses of all responses, in order. */
   readonly statuses: readonly number[];
+  /** Everything that the server sent, as Latin-1. */
   readonly text: string;
   /** Number of chunks in which the text arrived. */
   readonly pieces: number;
   /** True if the server closed the connection, false if it was still open at the timeout. */
   readonly closed: boolean;
-  /** Number of bytes that were sent. */
+  /** Number of bytes that the client sent. */
   readonly bytesWritten: number;
 }
 
@@ -30,11 +31,11 @@ export interface RawRequest {
   readonly endless?: { readonly chunk: string; readonly pauseMilliseconds: number };
   /** Does not read the response. A client that does not read notices a closed connection only when it sends more. */
   readonly pauseReading?: boolean;
-  /** Timeout. Its default is long, because only a failing test reaches it. */
+  /** Timeout. The default is long, because a server that works closes the connection earlier. */
   readonly milliseconds?: number;
 }
 
-/** Writes bytes to a new connection. Resolves once the server closes it, or at the timeout. */
+/** Writes bytes to a new connection. Resolves once the server closes the connection, or at the timeout. */
 export function exchange(serviceUrl: string, request: RawRequest): Promise<RawResponse> {
   const { bytes, endless, pauseReading = false, milliseconds = 40_000 } = request;
   return new Promise((resolve) => {
@@ -66,7 +67,7 @@ export function exchange(serviceUrl: string, request: RawRequest): Promise<RawRe
   });
 }
 
-/** Returns a request line, headers and the empty line after them. `Connection: close` is the default. */
+/** Returns a request line, headers and an empty line. Default headers: `Host: localhost` and `Connection: close`. */
 export function requestHead(line: string, headers: Record<string, string> = {}): string {
   const all = { Host: 'localhost', Connection: 'close', ...headers };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -2,7 +2,7 @@ import type { SeenResponse } from '../responses';
 
 const REQUEST_LINE = /^([A-Za-z]+) (\S+) HTTP\/1\.[01]\r?$/gm;
 
-/** Decodes a chunked body and returns the offset of its end. Returns undefined if the body is cut off. */
+/** Returns a decoded chunked body and the offset after its last chunk. Returns undefined if the body is incomplete. */
 function chunked(text: string, start: number): { readonly body: string; readonly end: number } | undefined {
   let body = '';
   for (let at = start; ; ) {
@@ -17,7 +17,7 @@ function chunked(text: string, start: number): { readonly body: string; readonly
   }
 }
 
-/** Returns the body at an offset and the offset of its end. Returns undefined if the body is cut off. */
+/** Returns the body that begins at `start`, and the offset of its end. Returns undefined if the body is incomplete. */
 function bodyAt(text: string, start: number, status: number, headers: Headers, method: string) {
   if (method === 'HEAD' || status === 204 || status === 304) return { body: '', end: start };
   if (headers.get('transfer-encoding') === 'chunked') return chunked(text, start);
@@ -26,8 +26,8 @@ function bodyAt(text: string, start: number, status: number, headers: Headers, m
 }
 
 /**
- * Parses the complete responses on a connection and matches them with the requests. Both texts are Latin-1. If the numbers
- * of requests and responses differ, only the first response gets its request.
+ * Parses the complete responses on a connection and assigns to each response its request. Both texts are Latin-1. If the number
+ * of requests differs from the number of responses, only the first response has the method and path of its request.
  */
 export function parseResponses(sent: string, received: string): SeenResponse[] {
   const requests = [...sent.matchAll(REQUEST_LINE)].map(([, method = '', target = '']) => ({

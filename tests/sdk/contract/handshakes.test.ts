@@ -4,7 +4,8 @@ import { now, tokenFor } from '../../harness/requests';
 import { KEYS, loadService, ORIGIN, routeHeaders, type Service, startInstance } from '../service';
 
 // A handshake renews the cookies of a browser whose session token has expired. The SDK redirects the page to the provider. The
-// provider redirects back with the new cookies in a signed token, or with a nonce for which the SDK requests this token.
+// provider redirects back with a signed token that contains the new cookies, or with a nonce. The SDK exchanges the nonce for
+// the cookies through the Backend API.
 
 /** Maximum number of requests of one navigation. Ends a redirect loop. */
 const MAX_REQUESTS = 10;
@@ -81,7 +82,7 @@ describe.each(['test', 'live'] as const)('With %s keys', (keys) => {
   });
 
   test.each(CASES)(
-    'If a handshake by %s issues a session token %s azp, it sets cookies and ends on the page with a signed-in user',
+    'A handshake by %s that issues a session token %s azp renews the session cookie and ends on the page with a signed-in user',
     async (format, azp) => {
       provider.setHandshake({ format, azp: azp === 'with' });
       const { expired, cookies } = expiredBrowser(provider);
@@ -97,7 +98,7 @@ describe.each(['test', 'live'] as const)('With %s keys', (keys) => {
     },
   );
 
-  test('A page request with an unknown handshake nonce has the status signed-out', async () => {
+  test('A page request with an expired session token and an unknown handshake nonce has the SDK status signed-out', async () => {
     const { cookies } = expiredBrowser(provider);
     cookies.set('__clerk_handshake_nonce', 'nonce_unknown');
     const { response, paths } = await navigate(service, provider, cookies);

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { bearer, now, tokenFor } from '../../harness/requests';
 import { instance, KEYS, loadService, routeHeaders, type Service } from '../service';
 
-/** Ends of the names of the headers `x-clerk-auth-…`. */
+/** Last words of the names of the headers `x-clerk-auth-status`, `x-clerk-auth-token` and `x-clerk-auth-signature`. */
 const PARTS = ['status', 'token', 'signature'] as const;
 const JWT_KEY = { IDP_JWT_KEY: instance.signingKey.publicKeyPem };
 
@@ -39,16 +39,19 @@ test('auth() returns the user from the headers that the middleware passes to the
 });
 
 test.each([
-  ['of another token', async () => (await passed('user_2')).get('x-clerk-auth-signature') ?? ''],
-  ['that is forged', async () => 'a'.repeat(40)],
-  ['that is empty', async () => ''],
-])('auth() rejects a token with a signature %s', async (_name, forge) => {
+  [
+    'is the signature of another token',
+    async () => (await passed('user_2')).get('x-clerk-auth-signature') ?? '',
+  ],
+  ['is forged', async () => 'a'.repeat(40)],
+  ['is empty', async () => ''],
+])('auth() rejects a session token if the header x-clerk-auth-signature %s', async (_name, forge) => {
   const headers = await passed('user_1');
   headers.set('x-clerk-auth-signature', await forge());
   await expect(service.auth(headers)).rejects.toThrow();
 });
 
-test('A guarded route responds with 401 if the header with the user does not match the session token', async () => {
+test('A guarded route responds with 401 if the user in the header x-identity-link-user is not the user of the session token', async () => {
   const headers = await passed('user_1');
   headers.set('x-identity-link-user', 'user_2');
   expect(await service.runRoute(headers)).toEqual({ status: 401, reason: 'no-auth-state' });

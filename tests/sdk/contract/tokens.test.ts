@@ -10,7 +10,7 @@ const JWT_KEY = { IDP_JWT_KEY: instance.signingKey.publicKeyPem };
 const foreignKey = foreignKeys().privateKey;
 const token = (claims: Record<string, unknown> = {}, signing: Signing = {}) =>
   tokenFor(instance, 'user_1', { azp: FRONTEND, ...claims }, signing);
-/** A token with the claims of an earlier version of session tokens. */
+/** Claims that make a token a session token of version 1. Current session tokens have version 2. */
 const VERSION_1 = {
   v: undefined,
   sts: undefined,
@@ -19,7 +19,7 @@ const VERSION_1 = {
   org_permissions: [],
 };
 const ACTOR = { act: { sub: 'user_of_the_support', iss: 'https://dashboard.clerk.com' } };
-/** A token of a custom JWT template has no session id. */
+/** Claims of a token of a custom JWT template. Such a token has no session id. */
 const TEMPLATE = {
   sid: undefined,
   sts: undefined,
@@ -27,7 +27,7 @@ const TEMPLATE = {
   jti: 'jti_1',
   aud: 'https://db.example.com',
 };
-/** An OIDC ID token names the OAuth application as audience and has no session id. */
+/** Claims of an OIDC ID token. Its audience is an OAuth application, and it has no session id. */
 const ID_TOKEN = {
   sid: undefined,
   sts: undefined,
@@ -41,7 +41,10 @@ type Expected = { readonly user: string } | { readonly reason: string };
 const USER: Expected = { user: 'user_1' };
 const reason = (word: string): Expected => ({ reason: word });
 
-/** Each token with the expected result in a header, and in a cookie if that differs. */
+/**
+ * Tokens and their expected results. `inHeader` is the result of a request with the token as bearer token. `inCookie` is the
+ * result of a request with the token as session cookie, and is omitted if it equals `inHeader`.
+ */
 const TOKENS: [name: string, make: () => string, inHeader: Expected, inCookie?: Expected][] = [
   ['A session token of version 2', () => token(), USER],
   ['A session token of version 1', () => token(VERSION_1), USER],
@@ -50,7 +53,7 @@ const TOKENS: [name: string, make: () => string, inHeader: Expected, inCookie?: 
   ['An OIDC ID token', () => token(ID_TOKEN), reason('malformed')],
   ['A session token without sub', () => token({ sub: undefined }), reason('malformed')],
   ['A session token with an empty sub', () => token({ sub: '' }), reason('no-user-id')],
-  ['A pending session', () => token({ sts: 'pending' }), reason('pending-session')],
+  ['A session token of a pending session', () => token({ sts: 'pending' }), reason('pending-session')],
   ['An expired session token', () => token({ exp: now() - 60 }), reason('expired')],
   ['A session token that is not valid yet', () => token({ nbf: now() + 60 }), reason('not-yet-valid')],
   ['A token signed with another key', () => token({}, { privateKeyPem: foreignKey }), reason('wrong-key')],
@@ -58,15 +61,22 @@ const TOKENS: [name: string, make: () => string, inHeader: Expected, inCookie?: 
     'An unsigned token',
     () => token({}, { header: { alg: 'none' } }),
     reason('malformed'),
-    // Without a signature the cookie is not a JWT, so it is ignored.
+    // The service ignores a cookie whose value is not a JWT with a signature.
     reason('no-credential'),
   ],
-  ['A token signed with the public key', () => token({}, { header: { alg: 'HS256' } }), reason('malformed')],
+  [
+    'A token signed with HS256 and the public key as secret',
+    () => token({}, { header: { alg: 'HS256' } }),
+    reason('malformed'),
+  ],
   ['An OAuth access token', () => token({}, { header: { typ: 'at+jwt' } }), reason('malformed')],
   ['A machine token in JWT format', () => token({ sub: 'mch_1' }), reason('malformed')],
 ];
 
-/** Opaque machine tokens, OAuth tokens and API keys. The SDK would call the Backend API to verify each of them. */
+/**
+ * Machine tokens, an OAuth token and an API key that are opaque (not JWTs). The SDK would call the Backend API to verify each
+ * of them.
+ */
 const OPAQUE = ['mch_0123456789', 'mt_0123456789', 'oat_0123456789', 'ak_0123456789'];
 
 describe('Without authorized parties', () => {
@@ -76,7 +86,7 @@ describe('Without authorized parties', () => {
   });
 
   test.each(TOKENS)(
-    '%s gives the expected user or reason, and no network call',
+    '%s gives the expected user or rejection reason without a network call if there are no authorized parties',
     async (_name, make, inHeader, inCookie = inHeader) => {
       const value = make();
       expect(await service.api(bearer(value)), 'in a header').toMatchObject(inHeader);
@@ -85,7 +95,7 @@ describe('Without authorized parties', () => {
     },
   );
 
-  test.each(OPAQUE)('%s is rejected without a network call', async (value) => {
+  test.each(OPAQUE)('The opaque token %s is rejected with 401 and without a network call', async (value) => {
     expect(await service.api(bearer(value))).toMatchObject({ status: 401, reason: 'malformed' });
     expect(await service.api(cookie(value))).toMatchObject({ status: 401, reason: 'no-credential' });
     expect(service.calls).toEqual([]);
@@ -107,7 +117,7 @@ describe('With authorized parties', () => {
     ['https://blog.example.com', reason('wrong-party')],
     [undefined, reason('wrong-party')],
   ])(
-    'With authorized parties, a session token with azp %s gives the expected user or reason, and no network call',
+    'With authorized parties, a session token with azp %s gives the expected user or rejection reason without a network call',
     async (azp, expected) => {
       const value = token({ azp });
       expect(await service.api(bearer(value)), 'in a header').toMatchObject(expected);

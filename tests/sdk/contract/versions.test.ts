@@ -12,7 +12,7 @@ let provider: Emulator;
 let service: Service;
 beforeAll(async () => {
   provider = await startInstance(KEYS.test);
-  // Without IDP_JWT_KEY the SDK requests the keys from the Backend API.
+  // If IDP_JWT_KEY is not set, the SDK requests the public keys of the Clerk instance from the Backend API.
   service = await loadService({ ...KEYS.test, CLERK_API_URL: provider.url });
   return () => provider.stop();
 });
@@ -28,7 +28,7 @@ async function callsOf(act: () => Promise<unknown>) {
   }));
 }
 
-/** The request that the SDK sends to get the keys of the instance. */
+/** The request that the SDK sends to get the public keys of the Clerk instance. */
 const keyRequest = { path: '/v1/jwks', userAgent: BACKEND, version: expect.any(String) };
 
 test('The middleware runs the expected SDK versions, and lib/idp/backend-api.ts sends the API version of the SDK', async () => {
@@ -46,7 +46,7 @@ test('The middleware runs the expected SDK versions, and lib/idp/backend-api.ts 
 });
 
 test('The authentication adapter verifies a session with the expected version of the SDK', async () => {
-  // Loads the SDK again, because the loaded copy has cached the keys. The new copy uses the `fetch` that records the calls.
+  // Loads the SDK again, because the loaded copy has cached the public keys. The new copy uses the `fetch` of `loadService`.
   vi.resetModules();
   const { createAuthenticationAdapter } = await import('#lib/idp/authentication-adapter');
   const adapter = createAuthenticationAdapter({

@@ -2,7 +2,7 @@ import { NextRequest } from 'next/server';
 import { expect, test } from 'vitest';
 import { rejectionForServerAction, setServerActions } from '#lib/http/server-action';
 
-/** Ids of an action that the build contains, and of an action that it does not contain. */
+/** Ids of server actions. `setServerActions` below declares that the build contains only the action KNOWN. */
 const KNOWN = '7f'.repeat(21);
 const UNKNOWN = '00'.repeat(21);
 setServerActions({ node: { [KNOWN]: {} }, edge: {} });
@@ -50,15 +50,18 @@ test.each([
   nested(65),
   nested(100_000),
   JSON.stringify([Array.from({ length: 10_001 }, () => 0)]),
-])('The call of a known action with arguments that Next.js cannot decode gets a 400: %#', async (body) => {
-  expect(await statusOf(body, KNOWN)).toBe(400);
-});
+])(
+  'The call of a known action gets a 400 if the arguments exceed a limit or Next.js cannot decode them: %#',
+  async (body) => {
+    expect(await statusOf(body, KNOWN)).toBe(400);
+  },
+);
 
 test('The call of an action that the build does not contain gets a 404', async () => {
   expect(await statusOf('[]', UNKNOWN)).toBe(404);
 });
 
-test('The call of a known action with a form as its argument passes', async () => {
+test('The call of a known action passes if the argument is a form', async () => {
   expect(await statusOf(form({ '0': '["$K1"]', '1_name': nested(100) }), KNOWN)).toBeUndefined();
 });
 
@@ -79,9 +82,12 @@ test.each([
   [{ $ACTION_REF_1: '', '$ACTION_1:0': `{"id":"${UNKNOWN}","bound":"$@1"}`, '$ACTION_1:1': '[]' }, 404],
   [{ $ACTION_REF_1: '', '$ACTION_1:0': '{"bound":null}' }, 400],
   [{ $ACTION_REF_1: '' }, 400],
-])('A form sent without JavaScript gets the status for its action fields: %j %s', async (fields, status) => {
-  expect(await statusOf(form(fields))).toBe(status);
-});
+])(
+  'A form that is sent without JavaScript, with the fields %j, gets the status %s',
+  async (fields, status) => {
+    expect(await statusOf(form(fields))).toBe(status);
+  },
+);
 
 test.each([
   { '0': '[]', '': '[]' },
@@ -98,7 +104,7 @@ test.each([
 );
 
 test.each(['x', '-1', '1:0', ''])(
-  'A form that refers to its action by the invalid name %j gets a 400',
+  'A form that refers to an action by the invalid number %j gets a 400',
   async (reference) => {
     const fields = {
       [`$ACTION_REF_${reference}`]: '',
@@ -109,10 +115,10 @@ test.each(['x', '-1', '1:0', ''])(
 );
 
 test.each([
-  ['long headers', `--x\r\n${'a: b\r\n'.repeat(1_000)}\r\n\r\n--x--\r\n`, 400],
-  ['another boundary', '--y--\r\n', 400],
+  ['too long headers of a field', `--x\r\n${'a: b\r\n'.repeat(1_000)}\r\n\r\n--x--\r\n`, 400],
+  ['a different boundary than the content type', '--y--\r\n', 400],
   [
-    'an empty field',
+    'an empty field that names a known action',
     `--x\r\nContent-Disposition: form-data; name="$ACTION_ID_${KNOWN}"\r\n\r\n\r\n--x--\r\n`,
     undefined,
   ],

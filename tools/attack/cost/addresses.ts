@@ -4,11 +4,11 @@ import { PAGES } from '../../../lib/routing/routes';
 import { HOOK } from '../../../tests/harness/requests';
 import type { CostRequest } from './request';
 
-/** A path of the service, with the credential and the body of a valid request to this path. */
+/** A path of the service, and the properties of an ordinary request to this path. */
 export interface CostAddress {
   readonly path: string;
   readonly needsSession: boolean;
-  /** Body of a valid POST request. */
+  /** Body of a POST request: the documented example, or `{}` if there is none. */
   readonly body: string;
 }
 
@@ -41,8 +41,8 @@ function documentedAddress([path, operations]: [string, Record<string, z.infer<t
 const page = (path: string): CostAddress => ({ path, needsSession: false, body: '{}' });
 
 /**
- * Returns every documented path, every page, an unknown API path, an unknown page, a generated file and a static file.
- * Replaces parameters in paths by `x` and removes optional catch-all segments.
+ * Returns every documented path, every page, an unknown API path, an unknown page, /robots.txt and a static file. In the
+ * returned paths, `x` replaces each parameter, and optional catch-all segments are removed.
  */
 export function costAddresses(staticFile: string): CostAddress[] {
   return [
@@ -56,8 +56,9 @@ export function costAddresses(staticFile: string): CostAddress[] {
 }
 
 /**
- * Returns the ordinary request to an address: small, with the expected credential and body. A dimension (dimensions.ts)
- * enlarges one part of this request. A request to the webhook has no signature, because an attacker cannot sign a request.
+ * Returns the ordinary request to an address. This request is small, and it has a session and a body if the address needs
+ * them. A dimension (dimensions.ts) enlarges one part of this request. A request to the webhook does not have a signature,
+ * because an attacker cannot sign a request.
  */
 export function ordinaryRequest(
   { path, needsSession, body }: CostAddress,

@@ -12,20 +12,20 @@ export interface Dimension {
   /** Returns the ordinary request with this part enlarged to the given size. */
   readonly grow: (ordinary: CostRequest, bytes: number) => CostRequest;
   /**
-   * `grow` returns a request with a body of the same size. This request replaces the ordinary request in the comparison.
-   * `limits` apply to this comparison.
+   * Control request. Its `grow` returns a request whose body is as large as the body of the enlarged request. The cost of the
+   * enlarged request is then compared with this request instead of the ordinary request, and `limits` apply.
    */
   readonly control?: { readonly grow: Dimension['grow']; readonly limits: CostLimits };
 }
 
 /**
- * Maximum size of a part of the request line or of the headers. Node.js accepts 16 KiB in total. The remainder is for the
- * session token and the other headers.
+ * Maximum size of a growing part of the request line or of the headers, in bytes. Node.js accepts 16 KiB in total for the
+ * request line and the headers. The remainder is for the session token and the other headers.
  */
 const MAX_HEAD = 15_000;
-/** The webhook and server actions accept a body of up to 1 MiB. Other requests have lower limits. */
+/** Maximum size of a body, in bytes. The webhook and server actions accept up to 1 MiB. Other addresses have lower limits. */
 const MAX_BODY = 1_048_576;
-/** Maximum size of a body that is sent in chunks of one byte. */
+/** Maximum size of a body that is sent in chunks of one byte, in bytes. */
 const MAX_CHUNKS = 100_000;
 
 /** Repeats a unit as often as it fits into a number of bytes. */
@@ -40,7 +40,7 @@ export function fill(bytes: number, unit: (index: number) => string): string {
   }
 }
 
-/** Returns `open` repeated, followed by `close` repeated the same number of times. */
+/** Returns `open` repeated, followed by `close` repeated the same number of times. The result has at most `bytes` bytes. */
 const nest = (bytes: number, open: string, close: string) => {
   const depth = Math.floor(bytes / (open.length + close.length));
   return `${open.repeat(depth)}${close.repeat(depth)}`;
@@ -152,13 +152,15 @@ const signed = (request: CostRequest, text: string): CostRequest => ({
 });
 
 /**
- * Limits of deliveries with invalid signatures. The reference has the same body without a signature, so the service does not
- * hash it. A body with a signature is hashed once for each signing secret, which takes about a millisecond for 1 MiB.
+ * Limits for deliveries with invalid signatures. The control request has a body of the same size but no signature, so the
+ * service does not hash its body. The service hashes a body with a signature once for each signing secret. One hash of 1 MiB
+ * takes about a millisecond.
  */
 const SIGNATURE_LIMITS: CostLimits = { factor: 1.6, negligible: 4 };
 /**
- * Limits of deliveries with valid signatures. The reference is a signed JSON string of the same length. Only superlinear growth
- * is a finding, because other JSON costs more than a string and only the identity provider can sign.
+ * Limits for deliveries with valid signatures. The control request is a signed delivery with one JSON string of the same
+ * length. Deep or wide JSON always costs more than a string, and only the identity provider can sign. Therefore, only
+ * superlinear growth is a finding.
  */
 const SIGNED_JSON_LIMITS: CostLimits = { negligible: ORDINARY_LIMITS.negligible };
 
@@ -198,13 +200,13 @@ const webhook: readonly Dimension[] = [
 /** Names of query parameters of the SDK, without the prefix `__clerk_`. */
 const CLERK_PARAMETERS = ['handshake', 'handshake_nonce', 'db_jwt', 'status', 'created_session', 'help'];
 
-/** Sends a value as the router state of Next.js. */
+/** Sends a value in the header `next-router-state-tree`, the state of the client-side router of Next.js. */
 const routerState = (name: string, value: (bytes: number) => string) =>
   head(`router state: ${name}`, (request, bytes) =>
     withHeader(request, 'next-router-state-tree', value(bytes), ['rsc', '1']),
   );
 
-/** Headers with lists that the service, Next.js or Node.js parses. */
+/** Headers whose values are lists. The service, Next.js or Node.js parses these lists. */
 const LISTS: readonly (readonly [name: string, unit: string])[] = [
   ['accept', 'a/a,'],
   ['accept-encoding', 'a,'],

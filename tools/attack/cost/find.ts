@@ -14,7 +14,10 @@ export interface Finding {
   /** Method and path. */
   readonly address: string;
   readonly dimension: string;
-  /** The size with the highest cost above the reference. The reference is the cost of an ordinary (small) request. */
+  /**
+   * The size with the highest cost above the reference. The reference is the cost of the ordinary (small) request, or of the
+   * control request if the dimension has one (dimensions.ts).
+   */
   readonly worst: MeasuredPoint;
   /** 1 for linear growth, 2 for quadratic growth. */
   readonly exponent: number | undefined;
@@ -50,7 +53,10 @@ export function costTargets(addresses: readonly CostAddress[], token: string, on
     .filter(({ dimensions }) => dimensions.length > 0);
 }
 
-/** Effort for the first requests. Their cost is discarded, because it is several times as high before V8 compiles the code. */
+/**
+ * Effort for the first requests to an address. Their cost is discarded, because requests cost several times as much before V8
+ * compiles the code.
+ */
 const WARM_UP: Effort = { requests: 60, milliseconds: 600 };
 const ORDINARY: Effort = { requests: 8, milliseconds: 100 };
 const ORDINARY_ROUNDS = 3;
@@ -58,8 +64,8 @@ const SCREENING: Effort = { requests: 3, milliseconds: 100 };
 const CONFIRMATION: Effort = { requests: 10, milliseconds: 150 };
 const CONFIRMATIONS = 3;
 /**
- * A measured cost above this value is not measured again. Noise cannot cause such a cost, and a second measurement would take
- * long.
+ * A dimension whose screening finds a cost above this value is not measured again. Noise cannot cause such a cost, and a second
+ * measurement would take long.
  */
 const BEYOND_DOUBT_MS = 240;
 
@@ -135,9 +141,9 @@ async function findIn(
 }
 
 /**
- * Measures the ordinary request several times and resolves with the lowest cost. This cost is the reference of a dimension,
- * unless the dimension has its own reference, a control request (dimensions.ts). If noise increased the reference, findings
- * would be missed.
+ * Measures the ordinary request several times and resolves with the lowest cost in milliseconds. This cost is the reference of
+ * a dimension, unless the dimension has a control request (dimensions.ts). A higher cost could be noise, and a reference that
+ * is too high would hide findings.
  */
 async function ordinaryCost(server: Server, target: Target): Promise<number> {
   const costs: number[] = [];

@@ -12,7 +12,7 @@ export interface CostLimits {
   readonly factor?: number;
   /** Maximum cost in milliseconds, independent of the reference. Undefined: there is no such limit. */
   readonly ceiling?: number;
-  /** Cost above the reference, in milliseconds. A request with a smaller additional cost is never a finding. */
+  /** Cost above the reference, in milliseconds. A request with a smaller additional cost exceeds no limit. */
   readonly negligible: number;
 }
 
@@ -30,7 +30,8 @@ const FIT_FROM_MS = 1;
  */
 const FITTED_POINTS = 3;
 /**
- * The exponent of linear growth is 1. Caches, garbage collection and noise can increase the fitted value by up to 0.2.
+ * Maximum acceptable exponent of growth. Linear growth has the exponent 1. Caches, garbage collection and noise can increase
+ * the fitted value by up to 0.2.
  */
 const MAX_EXPONENT = 1.3;
 
@@ -47,10 +48,10 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
  * Returns the exponent of growth: the least-squares slope of log(cost above the reference) over log(size). The points
  * must be sorted by size.
  *
- * The fit uses the point with the highest cost and the points of the next smaller sizes. Larger sizes are excluded, because the
- * server rejects such requests early. If some costs are too small to measure, the fit starts at the largest size with such a
- * cost. This cost counts as the smallest measurable cost, so the result is a lower bound. Returns undefined if fewer than two
- * points remain.
+ * The fit uses the point with the highest cost and at most two points of the next smaller sizes. Larger sizes are excluded,
+ * because the server rejects such requests early. Of the points whose cost is too small to measure, the fit uses at most the
+ * one with the largest size, and no smaller sizes. The fit replaces its cost by the smallest measurable cost, so the result is
+ * a lower bound. Returns undefined if fewer than two points remain.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {
   const highest = peak(points);

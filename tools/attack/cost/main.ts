@@ -17,7 +17,7 @@ export interface CostOptions {
 /** Maximum median response time of GET /health/ready while one attacker sends requests. */
 const MAX_READY_MS = 250;
 /**
- * A second webhook signing secret, as during a rotation. The service tries this secret first and then the other one, so each
+ * A second webhook signing secret, as during a rotation. The service tries this secret first and then `SIGNING_SECRET`, so each
  * verification computes two hashes.
  */
 const NEW_SIGNING_SECRET = `whsec_${Buffer.from('a new signing secret for tests..').toString('base64')}`;
@@ -58,9 +58,9 @@ async function countSlowShapes(service: TestService, token: string): Promise<num
 }
 
 /**
- * Sends requests of growing size for each address and dimension. Compares their CPU time on the server with that of an
- * ordinary (small) request to the same address. Sets the exit code to 1 if the CPU time of a dimension grows superlinearly or
- * is too high, or if GET /health/ready is slow while one attacker sends requests.
+ * Sends requests of growing size for each address and dimension. Compares the CPU time that the server uses for these requests
+ * with the CPU time for an ordinary (small) request to the same address. Sets the exit code to 1 if the CPU time of a dimension
+ * grows superlinearly or is too high, or if GET /health/ready is slow while one attacker sends requests.
  */
 export async function attackCosts({ only, quick }: CostOptions): Promise<void> {
   const environment = {

@@ -8,21 +8,22 @@ export interface Server {
   readonly pid: number;
 }
 
-/** Limits of one measurement. It ends after this number of requests or this CPU time, whichever is reached first. */
+/** Limits of one measurement. It ends at the first limit that it reaches. `milliseconds` is CPU time of the server. */
 export interface Effort {
   readonly requests: number;
   readonly milliseconds: number;
 }
 
-/** Cost of a request. */
+/** Mean cost of a request that was sent several times. */
 export interface Cost {
-  /** CPU time of all threads of the server. */
+  /** Mean CPU time of all threads of the server. */
   readonly milliseconds: number;
+  /** Status of the last response. */
   readonly status: number;
 }
 
 const LOOK_EVERY_MS = 4;
-/** A server that uses less CPU time than this between two samples is idle. Timers run in an idle server, too. */
+/** A server that uses less CPU time than this between two samples is idle. An idle server uses some, because its timers run. */
 const IDLE_MS = 0.5;
 
 /**

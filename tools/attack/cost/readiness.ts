@@ -35,8 +35,8 @@ export function worstRequest(
 }
 
 /**
- * Sends a request again and again for a few seconds, one at a time. Resolves with the median response time of GET
- * /health/ready during this time, in milliseconds.
+ * Sends the expensive request again and again for at least `ATTACK_MS`, each time after the previous response. Measures the
+ * response times of GET /health/ready at the same time. Resolves with their median in milliseconds.
  */
 export async function readinessUnder(serviceUrl: string, request: CostRequest): Promise<number> {
   const bytes = serialize(request);

@@ -8,7 +8,7 @@ export interface CostRequest {
   /** Headers in the order in which they are sent. A name may occur more than once. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body?: string;
-  /** Sends the body chunked, one byte in each chunk. */
+  /** True if the body is sent in chunks of one byte each. */
   readonly oneByteChunks?: boolean;
 }
 
@@ -26,13 +26,13 @@ export function serialize(request: CostRequest): Buffer {
   return Buffer.from(`${head}${framing(request)}`, 'latin1');
 }
 
-/** Timeout for a response. It is far above the slowest response that was measured. */
+/** Maximum time until the server closes a connection. It is far above the slowest response that was measured. */
 const TIMEOUT_MS = 60_000;
 
 /**
- * Sends bytes to the service over a new loopback connection. Resolves when the connection is closed. The value is the
- * status of the response, or 0 if the server closed the connection without a response. Rejects if the server does not accept
- * the connection or does not close it in time.
+ * Sends bytes to the service over a new loopback connection. When the connection is closed, resolves with the status of the
+ * response, or with 0 if the server closed the connection without a response. Rejects if the server does not accept the
+ * connection or does not close it in time.
  */
 export function send(serviceUrl: string, bytes: Uint8Array): Promise<number> {
   return new Promise((resolve, reject) => {

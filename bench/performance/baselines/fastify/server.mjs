@@ -6,8 +6,9 @@ import { Pool } from 'pg';
 import { Webhook } from 'svix';
 
 /**
- * Baseline of the benchmark: implements the measured routes of the service with Fastify and the Redis protocol. The
- * comparison shows the overhead of Next.js and of the REST protocol that the service uses for its cache.
+ * Server that the benchmark compares with the service. It implements the measured routes with Fastify and uses the cache over
+ * the Redis protocol. The comparison shows the overhead of two choices of the service: Next.js, and the REST protocol of its
+ * cache.
  */
 const { DATABASE_URL, REDIS_URL, WEBHOOK_SIGNING_SECRET, CLERK_JWT_KEY, PORT } = process.env;
 const redis = new Redis(REDIS_URL);

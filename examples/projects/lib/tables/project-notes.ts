@@ -14,8 +14,8 @@ const setUser = (transaction: Transaction, userId: string) =>
   transaction.$executeRaw`SELECT set_config('app.user_id', ${userId}, true)`;
 
 /**
- * Maximum wait for a connection in milliseconds. Statements without a transaction have the same limit. Prisma's default is
- * 2 s.
+ * Maximum time in milliseconds that a transaction waits for a connection. It is the limit for other statements as well
+ * (lib/storage/database.ts). Prisma's default for a transaction is 2 s.
  */
 const TRANSACTION = { maxWait: 7_000 };
 
@@ -30,7 +30,7 @@ function asUser<T>(userId: string, run: (transaction: Transaction) => Promise<T>
 /** Returns the user's note about a project, or null. */
 export async function readNote(userId: string, projectId: string): Promise<string | null> {
   await getProject(userId, projectId);
-  // The condition contains the user as well, because the policy does not apply to a superuser, and the local stack uses one.
+  // The condition contains the user as well, because the policy does not apply to the superuser of the local stack.
   const where = { projectId_userId: { projectId, userId } };
   const note = await asUser(userId, (transaction) => transaction.projectNote.findUnique({ where }));
   return note?.text ?? null;

@@ -26,7 +26,7 @@ export const ProjectName = z.object({ name: text('name', MAX_NAME_LENGTH) }, 'Ex
 /** An internal user id or a user id of the identity provider. */
 export const NewMember = z.object({ user: text('user', 255) }, 'Expected a JSON object');
 
-/** Parses the id of a project. Throws a 404 if it is not a UUID. Otherwise PostgreSQL would fail, which is a 500. */
+/** Parses the id of a project. Throws a 404 if the id is not a UUID. PostgreSQL would reject such an id, which causes a 500. */
 export function parseProjectId(id: string): string {
   const parsed = z.uuid().safeParse(id);
   if (!parsed.success) throw new HttpError(404, 'Not found');
@@ -35,7 +35,10 @@ export function parseProjectId(id: string): string {
 
 const shown = { role: true, project: { select: { id: true, name: true } } } as const;
 
-/** Returns a page of the user's projects in the order of their ids, and `next`, the value of `after` for the next page. */
+/**
+ * Returns a page of the user's projects in the order of the project ids. `next` is the value of `after` for the next page, or
+ * null on the last page.
+ */
 export async function listProjects(
   userId: string,
   after?: string,
@@ -69,26 +72,26 @@ export async function getProject(userId: string, projectId: string): Promise<Pro
   return { ...row.project, role: row.role };
 }
 
-/** Throws a 404 if the user is not a member or the project does not exist. Throws a 403 if the member is not an owner. */
+/** Throws a 404 if the user is not a member or the project does not exist. Throws a 403 if the member's role is not `owner`. */
 async function requireOwner(userId: string, projectId: string): Promise<void> {
   const { role } = await getProject(userId, projectId);
   if (role !== 'owner') throw new HttpError(403, 'Only an owner may do this');
 }
 
-/** Renames a project. The user must be an owner of it. */
+/** Renames a project. The user must be an owner of the project. */
 export async function renameProject(userId: string, projectId: string, name: string): Promise<Project> {
   await requireOwner(userId, projectId);
   await withConstraintErrors(database().project.update({ where: { id: projectId }, data: { name } }));
   return { id: projectId, name, role: 'owner' };
 }
 
-/** Deletes a project, and its memberships and notes by ON DELETE CASCADE. The user must be an owner of the project. */
+/** Deletes a project. ON DELETE CASCADE deletes its memberships and notes. The user must be an owner of the project. */
 export async function deleteProject(userId: string, projectId: string): Promise<void> {
   await requireOwner(userId, projectId);
   await withConstraintErrors(database().project.delete({ where: { id: projectId } }));
 }
 
-/** Returns up to 100 members of a project, the owners first. */
+/** Returns up to 100 members of a project, owners first. The user must be a member of the project. */
 export async function listMembers(userId: string, projectId: string): Promise<Member[]> {
   await getProject(userId, projectId);
   return database().projectMember.findMany({
@@ -110,8 +113,8 @@ async function findUserId(eitherId: string): Promise<string | undefined> {
 }
 
 /**
- * Adds a colleague to a project by internal id or identity-provider id. The user must be an owner of the project. Throws a
- * 404 if the colleague is unknown, and a 409 if the colleague is a member.
+ * Adds a colleague to a project. `eitherId` is the internal id or the identity-provider id of the colleague. The user must be
+ * an owner of the project. Throws a 404 if the colleague is unknown, and a 409 if the colleague is already a member.
  */
 export async function addMember(userId: string, projectId: string, eitherId: string): Promise<Member> {
   await requireOwner(userId, projectId);

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 export const MARK = 'mark7c2d';
 
 export interface HostileAction {
-  /** Name that the handler writes to the database if it runs. Each request has a different name. */
+  /** Name that the handler of the action writes to the database if the handler runs. Each request has a different name. */
   readonly name: string;
   readonly session:
     | 'owner'
@@ -22,8 +22,9 @@ export interface HostileAction {
 }
 
 /**
- * Body of a call by React, or of a form that a browser without JavaScript sends. The test replaces `$NAME` with the name of
- * the request, `$PROJECT` with the id of a project and `$ID` with the id of the action.
+ * Body of a request. React sends such a request to call an action. A browser without JavaScript sends it as a form (`isForm`).
+ * The test replaces `$NAME` with the name of the request, `$PROJECT` with the id of a project and `$ID` with the id of the
+ * action.
  */
 interface HostileBody {
   readonly isForm: boolean;
@@ -150,7 +151,7 @@ const FOREIGN_ORIGIN = [
   { 'sec-fetch-site': 'same-site' },
   { 'sec-fetch-site': MARK },
 ];
-/** Additional headers. They must not give a request a session or more rights. Three of eight entries are empty. */
+/** Additional headers. They must not give a request a session or more rights. */
 const MORE = [
   {},
   {},

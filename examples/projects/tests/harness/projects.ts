@@ -8,7 +8,7 @@ import { startTestService, type TestService } from './service';
 
 export const API = '/projects/v1/projects';
 
-/** Privileges of the service's role: two grants of docs/deploy.md, and one for the tables of the example. */
+/** Privileges of the service's role: some of the grants in docs/deploy.md, and one for the tables of the example. */
 const privilegesOf = (role: string) => `
   GRANT SELECT, INSERT ON users TO ${role};
   GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${role};
@@ -34,7 +34,7 @@ export async function startProjectsService(
   return { ...service, role };
 }
 
-/** Sends an API request with a session token of a user. */
+/** Sends an API request with a session token of the given user. */
 export function request(
   { url, idp }: TestService,
   user: string,
@@ -99,7 +99,7 @@ export const callAction = ({ url }: TestService, { id, input, token, page = '/pr
 
 /**
  * Requests a page. `destination` is the value of the header `sec-fetch-dest`. A browser sends `document` when it navigates to
- * a page. The SDK renews a session by a redirect only if the value is `document`.
+ * a page. The SDK renews a session by a redirect only if the value is `document` or `iframe`.
  */
 export const openPage = ({ url }: TestService, page: string, token?: string, destination = 'empty') =>
   send(`${url}${page}`, {

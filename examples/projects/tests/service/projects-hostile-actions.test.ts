@@ -104,7 +104,7 @@ async function sendAction(action: HostileAction): Promise<{ status: number; text
   return { status: response?.status ?? 0, text: (await response?.text()) ?? '' };
 }
 
-test(`None of ${REQUESTS} hostile requests runs a forbidden handler, gets a 5xx or appears in the log`, async () => {
+test(`None of ${REQUESTS} hostile requests runs a forbidden handler, gets a 5xx or a stack trace, or adds its input to the log`, async () => {
   const actions = hostileActions(REQUESTS, SEED);
   // Inserts a user for each request, because `addMember` adds only existing users.
   await pool.query('INSERT INTO users SELECT gen_random_uuid(), name FROM unnest($1::text[]) AS name', [
@@ -130,7 +130,7 @@ test(`None of ${REQUESTS} hostile requests runs a forbidden handler, gets a 5xx 
   expect([...counts.keys()].toSorted()).toEqual(expect.arrayContaining([200, 303, 400, 404, 405]));
 });
 
-test('A replayed action call without a valid session or from another origin does not run the handler', async () => {
+test('A call of a server action that succeeded does not run the handler when it is repeated without a valid session or from another origin', async () => {
   const call = {
     id: IDS.renameProject,
     page: PAGES.project,

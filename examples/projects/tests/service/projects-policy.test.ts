@@ -47,7 +47,7 @@ test('Users of the same project read and change only their own note', async () =
   expect(await note('user_ada', 'GET')).toMatchObject({ status: 200, body: { text: 'Of Ada' } });
 });
 
-test('The row-level security policy limits a statement without a WHERE clause to the notes of the user in app.user_id', async () => {
+test('The row-level security policy limits a SELECT and a DELETE to the notes of the user in app.user_id', async () => {
   const client = await connectAsService();
   expect(await asUser(client, adaId, ALL)).toEqual([{ text: 'Of Ada' }]);
   expect(await asUser(client, bobId, ALL)).toEqual([{ text: 'Of Bob' }]);
@@ -62,14 +62,14 @@ test('A statement without app.user_id finds no note, even if an earlier transact
   expect((await client.query(ALL)).rows).toEqual([]);
 });
 
-test('A user cannot insert a note of another user', async () => {
+test('The row-level security policy rejects an upsert of the note of another user', async () => {
   const client = await connectAsService();
   const insert = `INSERT INTO project_notes (project_id, user_id, text) VALUES ('${project}', '${bobId}', 'x')
     ON CONFLICT (project_id, user_id) DO UPDATE SET text = 'x'`;
   await expect(asUser(client, adaId, insert)).rejects.toMatchObject({ code: '42501' });
 });
 
-test('Two users that send concurrent requests over shared connections read only their own notes', async () => {
+test('Two users whose concurrent requests share database connections read only their own notes', async () => {
   const reads = Array.from({ length: 30 }, async (_, n) => {
     const user = n % 2 === 0 ? 'user_ada' : 'user_bob';
     const { body } = await note(user, 'GET');

@@ -55,7 +55,7 @@ describe.each(WITHOUT_SESSION)('Requests with %s', (session, create) => {
     expect(body).not.toContain('Apollo');
   });
 
-  test(`With ${session}, a browser navigation to a page that calls requireUser gets a redirect without content`, async () => {
+  test(`With ${session}, a browser navigation to a page that calls requireUser gets a redirect without the content of the page`, async () => {
     const { status, body } = await openPage(service, page, create(), 'document');
     expect(status).toBe(307);
     expect(body).not.toContain('Apollo');
@@ -69,7 +69,7 @@ describe.each(WITHOUT_SESSION)('Requests with %s', (session, create) => {
 });
 
 describe('The session of another user', () => {
-  test('A component that calls getUser shows the internal id of the signed-in user', async () => {
+  test('A page whose component calls getUser shows the internal id of the signed-in user, and no project of another user', async () => {
     const { body } = await openPage(service, '/projects', token('user_eve'));
     expect(body).toContain(await userIdOf(service, 'user_eve'));
     expect(body).not.toContain('Apollo');
@@ -132,7 +132,7 @@ describe('Without the cache', () => {
 });
 
 describe('The cost of a page whose components call getUser', () => {
-  /** Returns the cache commands of one page request, and the number of SQL statements that look up or insert its user. */
+  /** Returns the cache commands of one page request, and the number of SQL statements that look up or insert the user. */
   const costOf = async (user: string) => {
     service.kv.takeCommands();
     service.database.takeStatements();
@@ -146,7 +146,7 @@ describe('The cost of a page whose components call getUser', () => {
     };
   };
 
-  test('A page whose components call getUser takes one cache GET for a cached user, and a GET, a SET and one SQL statement for an uncached user', async () => {
+  test('To find the user of a request, a page whose components call getUser takes a cache GET if the user is cached, and otherwise a GET, a SET and one SQL statement', async () => {
     const user = 'user_cost';
     await userIdOf(service, user);
     expect(await costOf(user)).toEqual({ commands: ['get'], statements: 0 });

@@ -35,7 +35,7 @@ test('A user creates, reads, renames and deletes a project', async () => {
   expect(await ada('DELETE', `/${id}`)).toMatchObject(notFound);
 });
 
-test('The pages of the project list contain each project once, in the order of creation', async () => {
+test('The pages of the project list contain each project once, in the order of creation, and an invalid cursor gets a 404', async () => {
   const ids: string[] = [];
   for (let n = 0; n < 45; n += 1) ids.push(await createProject(service, 'user_many', `Project ${n}`));
   const read: string[] = [];
@@ -50,7 +50,7 @@ test('The pages of the project list contain each project once, in the order of c
   expect(await as('user_many')('GET', '?after=x')).toMatchObject(notFound);
 });
 
-test('A user without a membership gets a 404 for each operation, as for a project that does not exist', async () => {
+test('If a user is not a member of a project, each operation on it gets the same 404 as on a project that does not exist', async () => {
   const id = await createProject(service, 'user_ada');
   for (const project of [id, '0199a7c4-0000-7000-8000-000000000000', 'x', 'a%00b']) {
     expect(await eve('GET', `/${project}`)).toMatchObject(notFound);
@@ -113,11 +113,11 @@ test.each([
   { name: 'a\0b' },
   { name: '\ud800' },
   { name: 'x'.repeat(101) },
-])('An invalid name is rejected with 400: %j', async (body) => {
+])('A request to create a project with a missing or invalid name gets a 400: %j', async (body) => {
   expect((await ada('POST', '', body)).status).toBe(400);
 });
 
-test('A guarded route rejects a request without a session, and a route without a guard accepts it', async () => {
+test('A request without a session gets a 401 from a guarded route and a 200 from a route without a guard', async () => {
   expect(await send(`${service.url}${API}`)).toMatchObject({
     status: 401,
     body: { message: 'Unauthorized' },

@@ -19,7 +19,10 @@ const CreateSession = z.strictObject({ user_id: z.string() });
 /** The maximum lifetime of a token is ten years. */
 const TokenRequest = z.object({ expires_in_seconds: z.number().int().min(1).max(315_360_000).optional() });
 
-/** Returns the Backend API routes for sessions and their tokens. A new session has its own client id, but no browser. */
+/**
+ * Returns the Backend API routes for sessions and their tokens. A session that `POST /v1/sessions` creates has a new client id
+ * (Clerk's id of a browser), but no browser has this client id.
+ */
 export function sessionRoutes(instance: Instance): Routes {
   const { store } = instance;
   return {

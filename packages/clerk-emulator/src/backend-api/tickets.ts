@@ -25,7 +25,10 @@ const CreateInvitation = z.strictObject({
   ignore_existing: z.boolean().nullish(),
 });
 
-/** Returns the Backend API routes for sign-in tokens, which sign a user in once, and for invitations to sign up. */
+/**
+ * Returns the Backend API routes for sign-in tokens and for invitations. A sign-in token signs a user in once. An invitation
+ * lets its recipient sign up. A ticket is the secret string of a sign-in token or of an invitation.
+ */
 export function ticketRoutes(instance: Instance): Routes {
   const { signInTokens, invitations } = instance.store;
   return {

@@ -38,7 +38,7 @@ const MetadataChange = z.strictObject({
   private_metadata: Metadata.optional(),
   unsafe_metadata: Metadata.optional(),
 });
-/** Parses the first value of a parameter, because a query may repeat parameters. */
+/** Parses the first value of a parameter and ignores the other values. A query may repeat a parameter. */
 const first = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((values) => (Array.isArray(values) ? values[0] : values), schema);
 const upTo100 = z.array(z.string()).max(100).optional();
@@ -130,7 +130,7 @@ function isAbout({ body }: Delivery, id: string): boolean {
   return Event.safeParse(JSON.parse(body)).data?.data.id === id;
 }
 
-/** Returns the 422 for a new user who has no password, if the request does not set `skip_password_requirement`. */
+/** Returns the error for a request that creates a user without a password and does not set `skip_password_requirement`. */
 function passwordRequired(): ApiError {
   const message = '["password"] data doesn\'t match user requirements set for this instance';
   return new ApiError(422, 'form_data_missing', message);

@@ -1,7 +1,7 @@
 import type { Delivery, Mail, Session, User } from '../instance/data';
 import type { Instance } from '../instance/instance';
 
-/** A user in the console, without password hash and metadata. */
+/** A user as the console (the web page of the emulator) shows it, without password hash and metadata. */
 export type UserRow = Pick<User, 'id' | 'email' | 'createdAt'> & { readonly hasPassword: boolean };
 
 /** Current state of the webhook endpoint. */
@@ -18,11 +18,11 @@ export interface TableChanges<Row> {
 }
 
 /**
- * A message to the page. The first message of a connection contains all rows. Each later message contains the changes
- * since the previous message.
+ * A message to an open console page. The first message of a connection contains all rows. Each later message contains the
+ * changes since the previous message.
  */
 export interface Changes {
-  /** Current time of the emulator's clock. The page uses it for countdowns. */
+  /** Current time of the emulator's clock, in milliseconds since 1970. The page uses it for countdowns. */
   readonly now: number;
   readonly endpoint: EndpointState;
   readonly users: TableChanges<UserRow>;
@@ -31,7 +31,7 @@ export interface Changes {
   readonly deliveries: TableChanges<Delivery>;
 }
 
-/** Returns a function that returns the changes since its last call. The first call returns all rows. */
+/** Creates a function that returns the changes since its previous call. The first call returns all rows. */
 export function readChanges({ store, webhooks, clock }: Instance): () => Changes {
   const users = tableReader(store.users);
   const sessions = tableReader(store.sessions);
@@ -58,7 +58,7 @@ function userRow({ id, email, createdAt, password }: User): UserRow {
   return { id, email, createdAt: Math.floor(createdAt), hasPassword: password !== null };
 }
 
-/** Compares rows by identity, because the store replaces a row that changes. */
+/** Compares rows by object identity, because the store replaces the object of a row that changes. */
 function tableReader<Row extends { readonly id: string }>(table: { all(): Row[] }): () => TableChanges<Row> {
   let known = new Map<string, Row>();
   return () => {

@@ -3,13 +3,13 @@ import { streamSSE } from 'hono/streaming';
 import type { Instance } from '../instance/instance';
 import { readChanges } from './changes';
 
-/** Delay after a change. All changes during this time are sent in one message. */
+/** Delay before a `changes` message. All changes during the delay are sent in this message. */
 const GATHER_MILLISECONDS = 50;
 const RECONNECT_MILLISECONDS = 1000;
 
 /**
- * Streams changes to a page as server-sent events: one `snapshot`, then `changes` until the page disconnects. A page that
- * reads slowly gets fewer messages, because changes accumulate while a message is being sent.
+ * Streams the state of an instance to a page as server-sent events: first one `snapshot`, then `changes` events until the page
+ * disconnects. A page that reads slowly gets fewer messages, because changes accumulate while a message is being sent.
  */
 export function follow(instance: Instance, context: Context): Response {
   return streamSSE(context, async (stream) => {

@@ -28,7 +28,7 @@ const EndpointChange = z.strictObject({
 });
 const Empty = z.strictObject({});
 
-/** Returns the routes of the actions that the console page offers. */
+/** Returns the routes for the actions of the console, which is the web page of the emulator. */
 export function consoleRoutes(instance: Instance): Routes {
   const { store, webhooks } = instance;
   return {

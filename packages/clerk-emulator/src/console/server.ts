@@ -18,8 +18,8 @@ export interface Console {
 
 const PAGE_FOLDER = fileURLToPath(new URL('page/', import.meta.url));
 /**
- * Folder of the standalone build of htm and Preact. This build imports no other modules. The package `htm` exports it only to
- * bundlers, so the path is derived from the main file of `htm`.
+ * Folder of the standalone build of htm and Preact. This build imports no other modules. The package `htm` exports the build
+ * only to bundlers, so the path is derived from the main file of `htm`.
  */
 const PREACT_FOLDER = new URL('../preact/', pathToFileURL(createRequire(import.meta.url).resolve('htm')));
 
@@ -78,7 +78,7 @@ const requireSameSite: MiddlewareHandler = ({ req }, next) => {
   return next();
 };
 
-/** Throws a 403 for a change that does not come from the page of the console, and a 415 unless the body is JSON. */
+/** Throws a 403 for a change that does not come from the page of the console, and a 415 for a change whose body is not JSON. */
 const requireOwnPage: MiddlewareHandler = ({ req }, next) => {
   if (req.method === 'GET') return next();
   if (req.header('origin') !== `http://${req.header('host')}`) {

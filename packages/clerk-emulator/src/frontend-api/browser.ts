@@ -26,7 +26,8 @@ const COOKIE_LIFE_SECONDS = 365 * 24 * 60 * 60;
 
 /**
  * Recognizes the browser by `__clerk_db_jwt` in the query (development instance) or by the `__client` cookie (production
- * instance). Throws a 400 if a page of another site sent the request, because that site must not act for the user.
+ * instance). Throws a 400 if the origin of the request is not trusted (see `isTrustedOrigin`), because a page of that origin
+ * must not act for the user.
  */
 export function recognizeBrowser(instance: Instance, request: ApiRequest): Browser {
   const proxy = proxyOrigin(instance, request);
@@ -110,8 +111,8 @@ export function cookieAttributes(browser: Browser): string {
 }
 
 /**
- * Returns a session of the browser. Throws a 404 if the session is unknown or belongs to another browser, and a 401 if it has
- * ended or the browser has no client.
+ * Returns a session of the browser. Throws a 404 if the session is unknown or belongs to another browser, and a 401 if the
+ * session has ended or the browser has no client.
  */
 export function requireOwnSession(instance: Instance, request: BrowserRequest, id: string): Session {
   const { client } = request.browser;
@@ -122,7 +123,8 @@ export function requireOwnSession(instance: Instance, request: BrowserRequest, i
 }
 
 /**
- * Returns a sign-in or sign-up of this browser. Throws a 404 if the attempt has expired or belongs to another browser.
+ * Returns a sign-in or sign-up (an attempt) of this browser. Throws a 404 if the attempt is unknown, has expired or belongs to
+ * another browser.
  */
 export function requireOwnAttempt<Attempt extends SignIn | SignUp>(
   instance: Instance,
@@ -136,7 +138,7 @@ export function requireOwnAttempt<Attempt extends SignIn | SignUp>(
   return attempt;
 }
 
-/** Throws a 400 if the client has an active session, because a client may have only one. */
+/** Throws a 400 if the client has an active session, because a client may have only one active session. */
 export function requireSignedOut(instance: Instance, client: Client): void {
   if (activeSessions(instance, client.id).length === 0) return;
   throw new ApiError(400, 'session_exists', 'You are already signed in.');
@@ -170,7 +172,7 @@ function readClientToken(instance: Instance, { url, headers }: ApiRequest): stri
   return undefined;
 }
 
-/** Returns the origin of the application that proxied the request. Throws a 401 for a wrong secret key. */
+/** Returns the origin of the application that proxied the request, if any. Throws a 401 if the proxy sent a wrong key. */
 function proxyOrigin(instance: Instance, { headers }: ApiRequest): string | undefined {
   const proxyUrl = headers.get('clerk-proxy-url');
   const secretKey = headers.get('clerk-secret-key');

@@ -21,8 +21,8 @@ import {
  * settings allow it, the redirect contains a nonce instead. The server exchanges the nonce for the cookies through the Backend
  * API. A production instance sends the token or the nonce in a cookie, and a development instance sends it in the query.
  *
- * Throws a 400 unless the page is on this machine or belongs to the application that proxies the API. The redirect gives the
- * page access to the session, so it must not lead to another site.
+ * Throws a 400 unless the page is on this machine or belongs to the application that proxies the Frontend API. The redirect
+ * gives the page access to the session, so the redirect must not lead to any other page.
  */
 export function handshake(instance: Instance, request: BrowserRequest): ApiResponse {
   const { browser, url } = request;

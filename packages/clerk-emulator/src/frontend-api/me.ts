@@ -28,7 +28,7 @@ const PasswordChange = z.object({
   sign_out_of_other_sessions: z.stringbool().default(false),
 });
 
-/** Returns the routes for the account page: name, password, devices and deletion. */
+/** Returns the routes for the account page: the user, the name, the password, the revocation of a session and the deletion. */
 export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
   return {
     'GET /v1/me': (request) => publicUserResource(requireSignedIn(instance, request).user),
@@ -45,8 +45,8 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       const { user, session } = requireSignedIn(instance, request);
       const change = parse(PasswordChange, request.body);
       requireRecentFirstFactor(instance, session);
-      // If the instance has the setting `reverification`, the line above has required a recent first factor. The form of the
-      // SDK then does not ask for the current password.
+      // With the setting `reverification`, requireRecentFirstFactor() has already required a recent proof of the password or of
+      // a mailed code. In this case, the form of the SDK does not request the current password.
       const asksForPassword = user.password !== null && !instance.reverification;
       if (asksForPassword && !passwordMatches(change.current_password ?? '', user.password)) {
         const message = 'Password is incorrect. Try again, or use another method.';
@@ -83,7 +83,7 @@ export function activeDevices(instance: Instance, request: BrowserRequest): Reco
     .map(deviceResource);
 }
 
-/** Returns the addresses of the signed-in user. */
+/** Returns the email addresses of the signed-in user. */
 export function ownAddresses(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
   return [emailAddressResource(requireSignedIn(instance, request).user)];
 }

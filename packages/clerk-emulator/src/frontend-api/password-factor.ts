@@ -4,8 +4,8 @@ import type { Instance } from '../instance/instance';
 import { passwordMatches } from '../instance/passwords';
 
 /**
- * Checks a user's password and returns the verification. Throws Clerk's 422 if the password is wrong or the user has
- * no password.
+ * Checks a user's password and returns the verification. If the password is wrong or the user has no password, throws an error
+ * with the status 422 and Clerk's error code.
  */
 export function verifyPassword(instance: Instance, user: User, password: string): Verification {
   if (user.password === null) {

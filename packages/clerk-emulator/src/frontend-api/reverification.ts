@@ -18,8 +18,8 @@ const Attempt = z.discriminatedUnion('strategy', [
 ]);
 
 /**
- * Returns the routes that let a signed-in user prove the first factor (password or mailed code) again. The emulated users
- * have no second factor, so every requested level requires only the first factor, as in Clerk.
+ * Returns the routes of a reverification, in which a signed-in user proves the first factor (password or mailed code) again.
+ * The emulated users have no second factor. As in Clerk, every requested level then requires only the first factor.
  */
 export function reverificationRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { sessions } = instance.store;
@@ -56,8 +56,8 @@ export function reverificationRoutes(instance: Instance): Routes<BrowserRequest,
 }
 
 /**
- * Returns the session, its user and the open verification, which is null until a code is mailed. Throws a 400 if the session
- * has no reverification, or has completed it.
+ * Returns the session, the user of the session and the verification of the first factor. The verification is null until a code
+ * is mailed. Throws a 400 if the session has no reverification, or if its reverification is complete.
  */
 function startedReverification(
   instance: Instance,

@@ -13,8 +13,8 @@ import { type Browser, type BrowserRequest, requireOwnSession } from './browser'
 type Resource = Record<string, unknown> | null;
 
 /**
- * Returns the routes that read the client of a browser (Clerk's record of the browser), record the activity of its sessions and
- * end sessions.
+ * Returns the routes for clients and sessions. A client is Clerk's record of a browser. The routes read and create the client
+ * of a browser, record the activity of a session, and end sessions.
  */
 export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resource> {
   const { clients, sessions } = instance.store;
@@ -74,7 +74,7 @@ export function currentClient(instance: Instance, browser: Browser): Resource {
   });
 }
 
-/** Returns a session for the browser, with a new token if the session is active. */
+/** Returns the JSON object of a session for the browser. It contains a new token if the session is active. */
 export function currentSession(
   instance: Instance,
   session: Session,

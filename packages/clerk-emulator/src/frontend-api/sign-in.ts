@@ -39,7 +39,9 @@ const Reset = z.object({
 });
 
 /**
- * Returns the routes that sign users in by password, by mailed code, by mailed code followed by a new password, or by ticket.
+ * Returns the routes that sign users in by password, by mailed code, by mailed code followed by a new password, or by ticket
+ * (the secret string of a sign-in token).
+ *
  * If the instance requires client trust, a sign-in by password also needs a mailed code in a browser that is new to the user.
  */
 export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
@@ -123,7 +125,7 @@ function userByIdentifier(instance: Instance, identifier: string | undefined): U
   throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
 }
 
-/** Signs in the user of a sign-in token. The ticket replaces all factors and the check by Clerk Protect. */
+/** Signs in the user of a sign-in token. With a ticket, no factor and no check by Clerk Protect is necessary. */
 function acceptTicket(instance: Instance, client: Client, ticket: string): SignIn {
   const token = requireSignInToken(instance, ticket);
   const user = requireUser(instance, token.userId);
@@ -190,8 +192,8 @@ function openSignIn(instance: Instance, request: BrowserRequest): { signIn: Sign
 }
 
 /**
- * Returns the sign-in and its user. Throws unless the status of the sign-in is `needs_client_trust`: the browser is new to the
- * user, so a mailed code is required in addition to the password.
+ * Returns the sign-in and its user. Throws unless the status of the sign-in is `needs_client_trust`. This status means that the
+ * user has never signed in with this browser, so a mailed code is required in addition to the password.
  */
 function untrustedSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
   const open = openSignIn(instance, request);

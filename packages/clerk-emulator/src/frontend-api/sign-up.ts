@@ -44,8 +44,8 @@ const Fields = z.object({
 const Code = z.object({ code: z.string() });
 
 /**
- * Returns the routes that sign users up with an e-mail address and a password. If the instance verifies addresses, a mailed
- * code or the ticket of an invitation proves the address.
+ * Returns the routes that sign users up with an e-mail address and a password. If the instance verifies addresses, a user
+ * proves the address with a mailed code or with the ticket (the secret string) of an invitation.
  */
 export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { clients, signUps } = instance.store;
@@ -106,8 +106,8 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
 }
 
 /**
- * Saves fields in a sign-up. If the address changes, the user must prove the new address. The ticket of an invitation sets and
- * proves the address. Throws Clerk's error for an invalid field or ticket.
+ * Saves fields in a sign-up. A new address discards the proof of the previous address. The ticket of an invitation sets the
+ * address and proves it. Throws Clerk's error for an invalid field or ticket.
  */
 function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
   const fields = parse(Fields, body);
@@ -127,7 +127,10 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
   });
 }
 
-/** Creates the user and a session if the sign-up has all required fields and, if necessary, a proof of the address. */
+/**
+ * Creates the user and a session if the sign-up has all required fields, the protect check (Clerk Protect) is passed and the
+ * address is verified. The last two conditions apply only if the instance requires them.
+ */
 function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const { email, password, firstName, lastName, unsafeMetadata, verification } = signUp;
   const isVerified = !instance.verifyEmailAtSignUp || verification?.status === 'verified';

@@ -17,11 +17,11 @@ const SESSION_LIFE = 7 * DAY;
 /** Limits for the length of a password, in characters. `GET /v1/environment` returns the same limits to the SDK. */
 export const PASSWORD_LENGTH = { least: 8, most: 72 } as const;
 
-/** Fields of a new user. Only the address is required. */
+/** Fields of a new user. Only `email` is required. */
 export type NewUser = Pick<User, 'email'> &
   Partial<Omit<User, 'id' | 'emailId' | 'email' | 'createdAt' | 'updatedAt' | 'lastSignInAt'>>;
 
-/** Creates a user and sends `user.created`. `password` is a hash. Throws a 422 if the address is taken. */
+/** Creates a user and sends `user.created`. `input.password` is a hash. Throws a 422 if the e-mail address is taken. */
 export function createUser(instance: Instance, input: NewUser): User {
   requireFreeEmail(instance, input.email, 'email_address');
   const now = instance.clock.now();
@@ -119,7 +119,7 @@ export function requireSession(instance: Instance, id: string): Session {
   return session;
 }
 
-/** Returns a new session token for the application at `origin`. The default of `seconds` is a setting of the instance. */
+/** Returns a new session token for the application at `origin`. `seconds` is the lifetime of the token. */
 export function issueToken(
   instance: Instance,
   session: Session,
@@ -159,13 +159,13 @@ export function requireUser(instance: Instance, id: string): User {
   return user;
 }
 
-/** Finds a user by address. Ignores case and surrounding white space. */
+/** Finds a user by e-mail address. Ignores case and surrounding white space. */
 export function userByEmail(instance: Instance, email: string): User | undefined {
   const address = email.trim().toLowerCase();
   return instance.store.users.find((user) => user.email === address);
 }
 
-/** Throws a 422 if a user has the address. */
+/** Throws a 422 if a user has the e-mail address. */
 export function requireFreeEmail(instance: Instance, email: string, parameter: string): void {
   if (userByEmail(instance, email) === undefined) return;
   throw new ApiError(

@@ -18,10 +18,10 @@ export function creationTimes(clock: Clock): () => number {
   };
 }
 
-/** Maximum delay of a Node.js timer. A timer with a longer delay would fire immediately. */
+/** Maximum delay of a Node.js timer in milliseconds. A timer with a longer delay would fire immediately. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** The system clock. Its timers do not keep the process alive. */
+/** The system clock. Its timers do not keep the process alive. A timer with too long a delay fires after LONGEST_TIMER. */
 export const systemClock: Clock = {
   now: Date.now,
   after(milliseconds, callback) {

@@ -4,7 +4,7 @@ const Metadata = z.record(z.string(), z.unknown());
 /** Milliseconds since 1970. */
 const Time = z.number();
 
-/** Verification of an address or a password, by a mailed code, by the password or by a ticket. */
+/** A verification of the user, who enters a mailed code or the password, or opens a link with a ticket (a secret). */
 const Verification = z.object({
   strategy: z.enum(['email_code', 'reset_password_email_code', 'password', 'ticket']),
   status: z.enum(['unverified', 'verified']),
@@ -28,8 +28,8 @@ const User = z.object({
   unsafeMetadata: Metadata,
   lastSignInAt: Time.nullable(),
   /**
-   * Time with microseconds after the decimal point. The API filters and sorts by the exact time, but returns whole
-   * milliseconds.
+   * Milliseconds since 1970, with microseconds after the decimal point. The API filters and sorts by this exact time, but
+   * returns whole milliseconds.
    */
   createdAt: Time,
   updatedAt: Time,
@@ -55,15 +55,15 @@ const Session = z.object({
   status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
   lastActiveAt: Time,
   expireAt: Time,
-  /** Time of the last reverification: the signed-in user has proved the password or a mailed code again. */
+  /** Time of the last reverification, in which the signed-in user entered the password or a mailed code again. */
   reverifiedAt: Time.nullable().default(null),
-  /** The last reverification. Its verification is null until a code is mailed or a password is entered. */
+  /** The last reverification. `verification` is null until a code is mailed or a password is entered. */
   reverification: z.object({ verification: Verification.nullable() }).nullable().default(null),
   createdAt: Time,
   updatedAt: Time,
 });
 
-/** A check by Clerk Protect that the browser has not passed yet. */
+/** A check by Clerk Protect (Clerk's bot protection) that the browser has not passed yet. */
 const ProtectCheck = z.object({ token: z.string(), scriptUrl: z.string(), expireAt: Time });
 
 /** An attempt to sign in. The fields with a default are missing in data files of earlier versions. */
@@ -81,11 +81,11 @@ const SignIn = z.object({
   identifier: z.string().nullable(),
   userId: z.string().nullable(),
   verification: Verification.nullable(),
-  /** The additional mailed code that an instance with client trust requires in a browser that is new to the user. */
+  /** Verification by a second mailed code. With client trust, an instance requires it in a browser that is new to the user. */
   secondVerification: Verification.nullable().default(null),
   /**
-   * Whether the user has had a session in this browser (`known`). `pending` means that the sign-in has no user yet. Null
-   * unless the instance requires client trust.
+   * `known` if the user has had a session in this browser, and otherwise `new`. `pending` means that the sign-in does not have
+   * a user yet. Null unless the instance requires client trust.
    */
   clientTrustState: z.enum(['pending', 'new', 'known']).nullable().default(null),
   protectCheck: ProtectCheck.nullable().default(null),
@@ -112,7 +112,7 @@ const SignUp = z.object({
   abandonAt: Time,
 });
 
-/** A ticket of the Backend API that signs a user in once. */
+/** A sign-in token, created through the Backend API. Its ticket signs a user in once. */
 const SignInToken = z.object({
   id: z.string(),
   userId: z.string(),
@@ -123,7 +123,7 @@ const SignInToken = z.object({
   updatedAt: Time,
 });
 
-/** An invitation to sign up with an address, created in the Backend API. Its ticket proves the address. */
+/** An invitation to sign up with an email address, created through the Backend API. Its ticket proves the address. */
 const Invitation = z.object({
   id: z.string(),
   email: z.string(),
@@ -145,7 +145,7 @@ const Mail = z.object({
   sentAt: Time,
 });
 
-/** One attempt of a delivery. `answer` is the start of the response body, or the error if there was no response. */
+/** One attempt to deliver an event. `answer` is the start of the response body, or the error if there was no response. */
 const DeliveryAttempt = z.object({
   at: Time,
   status: z.number().nullable(),
@@ -161,7 +161,7 @@ const Delivery = z.object({
   /** A delivered event stays `delivered` even if a redelivery fails. */
   status: z.enum(['pending', 'delivered', 'failed']),
   attempts: z.array(DeliveryAttempt),
-  /** Number of failed attempts since the event was sent or redelivered. Selects the next delay of the retry schedule. */
+  /** Number of failed attempts since the event was sent or last redelivered. This number selects the next retry delay. */
   failures: z.number(),
   /** Time of the next attempt, or null if there is none. */
   nextTryAt: Time.nullable(),

@@ -1,4 +1,4 @@
-/** An error response, with Clerk's error code if Clerk has this error. `parameter` is the name of the invalid field. */
+/** An error response. `code` is Clerk's error code if Clerk has this error. `parameter` is the name of the invalid field. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -10,7 +10,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Returns the 404 for a resource or a route that does not exist. */
+/** Returns an ApiError with the status 404 for a resource or a route that does not exist. */
 export function notFound(what: string): ApiError {
   return new ApiError(404, 'resource_not_found', `${what} was not found.`);
 }

@@ -2,15 +2,18 @@ import type { Clock } from './clock';
 import { newId } from './ids';
 
 /**
- * Variant of the handshakes. A handshake passes the session cookies to the application's server (../frontend-api/handshake.ts).
- * Clerk's instances use all variants.
+ * Settings of the handshakes of an instance. A handshake passes the session cookies to the application's server
+ * (../frontend-api/handshake.ts). Each combination of these settings occurs at some instance of Clerk.
  */
 export interface HandshakeSettings {
-  /** `nonce`: a nonce if the SDK requests one, else a token. `token`: always a token, as before the SDK supported nonces. */
+  /**
+   * Content of the redirect of a handshake. `nonce`: a nonce if the SDK requests a nonce, else a signed token with the cookies.
+   * `token`: always the signed token, as before the SDK supported nonces.
+   */
   readonly format: 'nonce' | 'token';
   /**
-   * Whether a session token from a handshake has `azp`. A navigation has no `Origin` header, so a real instance may
-   * omit the claim (https://github.com/clerk/javascript/issues/8231).
+   * Whether a session token from a handshake has the claim `azp`, the origin for which the token was issued. A navigation has
+   * no `Origin` header, so an instance of Clerk may omit the claim (https://github.com/clerk/javascript/issues/8231).
    */
   readonly azp: boolean;
 }

@@ -15,7 +15,7 @@ export interface Instance {
   readonly verifyEmailAtSignUp: boolean;
   readonly clientTrust: boolean;
   readonly reverification: boolean;
-  /** Address of the script that runs protect checks. Undefined if the instance does not use protect checks. */
+  /** Address of the script that runs protect checks (Clerk Protect). Undefined if the instance does not use protect checks. */
   readonly protectCheckUrl: string | undefined;
   readonly clock: Clock;
   /** Returns the creation time of the next user. */
@@ -28,7 +28,7 @@ export interface Instance {
 
 /** The content of a publishable key. */
 export interface PublishableKey {
-  /** A development instance recognizes a browser by a token in the query, a production instance by a cookie. */
+  /** True if a token in the query identifies a browser (development). False if a cookie identifies it (production). */
   readonly development: boolean;
   readonly issuer: string;
   /** Suffix that the SDKs add to the cookie names of this instance. */

@@ -11,7 +11,7 @@ const MAX_MAILS = 200;
 /** Code for test addresses such as `a+clerk_test@b.c`, as in Clerk's development instances. */
 const TEST_CODE = '424242';
 
-/** Stores a mail with a new code and returns the verification of that code. The console shows the mail. */
+/** Stores a mail with a new code and returns a verification that expects the code. The emulator's console shows the mail. */
 export function mailCode(
   instance: Instance,
   to: string,
@@ -29,9 +29,9 @@ export function mailCode(
 }
 
 /**
- * Returns the verification with the status `verified` if the code is correct. For a wrong code, increments `attempts` and
- * passes the verification to `save`. After five wrong codes, no code is valid. Throws Clerk's error for a wrong, expired or
- * unrequested code.
+ * Returns the verification with the status `verified` if the code is correct. If the code is wrong, passes the verification
+ * with incremented `attempts` to `save` and throws. Also throws if no code was requested, if the code has expired, if the
+ * verification already has the status `verified`, and after five wrong codes. All errors have Clerk's status and error code.
  */
 export function checkCode(
   instance: Instance,

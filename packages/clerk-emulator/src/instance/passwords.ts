@@ -3,15 +3,15 @@ import { randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
 const HASH_BYTES = 32;
 
 /**
- * Returns a salted scrypt hash as `salt:hash` in base64. The function is synchronous, because no other request may run
- * between the check that an address is free and the creation of its user.
+ * Returns a salted scrypt hash as `salt:hash` in base64. A request checks that an email address is free and then creates
+ * the user. The function is synchronous, so that no other request runs between these two steps.
  */
 export function hashPassword(password: string): string {
   const salt = randomBytes(16);
   return `${salt.toString('base64')}:${scryptSync(password, salt, HASH_BYTES).toString('base64')}`;
 }
 
-/** Returns true if the hash is that of `password`. Returns false if there is no hash. */
+/** Returns true if `hashed` was made from `password`. Returns false if `hashed` is null. */
 export function passwordMatches(password: string, hashed: string | null): boolean {
   const [salt, hash] = hashed?.split(':') ?? [];
   if (salt === undefined || hash === undefined) return false;

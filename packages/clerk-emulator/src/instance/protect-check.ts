@@ -6,7 +6,10 @@ import type { Instance } from './instance';
 
 const CHECK_LIFE = 10 * 60 * 1000;
 
-/** The result of a protect check (Clerk Protect). The browser runs a script and sends its result. Any token is accepted. */
+/**
+ * Request that completes a protect check. In a protect check (Clerk Protect), the browser runs a script and sends the token
+ * that the script returns. The emulator accepts any token.
+ */
 export const Proof = z.object({ proof_token: z.string().min(1) });
 
 /** Returns the check of a new sign-in or sign-up, or null if the instance does not use Clerk Protect. */
@@ -21,7 +24,7 @@ export function requireOpenCheck(check: ProtectCheck | null): void {
   throw new ApiError(400, 'protect_check_already_resolved', 'This check is already resolved.');
 }
 
-/** Throws Clerk's error until the browser has passed the check. */
+/** Throws Clerk's error if there is a check that the browser has not passed yet. */
 export function requirePassedCheck(check: ProtectCheck | null): void {
   if (check === null) return;
   throw new ApiError(

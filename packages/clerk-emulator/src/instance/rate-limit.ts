@@ -1,6 +1,6 @@
 import type { Clock } from './clock';
 
-/** Maximum number of requests in a period. */
+/** Maximum number of requests in a period of `seconds`. */
 export interface Rate {
   readonly requests: number;
   readonly seconds: number;
@@ -17,7 +17,7 @@ export interface RateLimit {
   take(): number | undefined;
 }
 
-/** Counts requests in fixed windows. The first window starts with the first request. */
+/** Counts requests in windows of `seconds`. A window starts with the first request after the end of the previous window. */
 export function rateLimit(clock: Clock): RateLimit {
   let rate: Rate | undefined;
   let windowEnds = 0;

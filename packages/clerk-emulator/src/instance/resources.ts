@@ -200,7 +200,7 @@ export function browserSessionResource(
   };
 }
 
-/** The reverification of a session. It is complete once the first factor is proved. */
+/** The reverification of a session. It is complete once the signed-in user has proved the first factor again. */
 export function reverificationResource(
   { reverification }: Session,
   more: { readonly user: User; readonly session: Resource },
@@ -318,7 +318,7 @@ export function signUpResource(
   };
 }
 
-/** Returns the required fields that a sign-up lacks, and `protect_check` while its protect check is open. */
+/** Returns the required fields that a sign-up lacks, and `protect_check` until the browser passes the Clerk Protect check. */
 export function missingFields(signUp: SignUp): string[] {
   return [
     ...(signUp.email === null ? ['email_address'] : []),

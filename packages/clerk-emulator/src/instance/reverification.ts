@@ -2,10 +2,10 @@ import type { Session } from './data';
 import { ApiError } from './error';
 import type { Instance } from './instance';
 
-/** A sensitive operation requires that the user proved the first factor (password or mailed code) within this time. */
+/** Maximum milliseconds since the user last proved the first factor (password or mailed code) before a sensitive operation. */
 const STRICT_AGE = 10 * 60 * 1000;
 
-/** Returns the time when the user last proved the first factor. */
+/** Returns the time when the user last proved the first factor in this session. The sign-in counts as a proof. */
 export function firstFactorVerifiedAt({ createdAt, reverifiedAt }: Session): number {
   return reverifiedAt ?? createdAt;
 }

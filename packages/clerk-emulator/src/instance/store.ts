@@ -50,9 +50,10 @@ const WRITE_DELAY_MILLISECONDS = 200;
 const WRITE_SHARE = 0.1;
 
 /**
- * Opens the store. Without a data file, the store exists only in memory. Each write replaces the whole file, so the file is
- * complete after a crash. It may lack the changes of the last 0.2 s, or of a longer time if there are many thousand rows.
- * Rejects with an error that names the file if the file is not readable or has another format.
+ * Opens the store. Without a data file, the store exists only in memory. Each write replaces the whole file, so a crash
+ * leaves a complete file. After a crash, the file may lack the changes of the last 0.2 s. If there are many thousand rows, the
+ * file may lack the changes of a longer time. Rejects with an error that names the file if the file is not readable or has
+ * another format.
  */
 export async function openStore(dataFile: string | undefined, newSigningKeyPem?: string): Promise<Store> {
   const data = dataFile === undefined ? undefined : await readDataFile(dataFile);
@@ -166,10 +167,11 @@ async function readDataFile(file: string): Promise<Data | undefined> {
   }
 }
 
-/** Replaces the file. Only its owner may read it, because it contains password hashes and the signing key. */
+/** Replaces the data file. Only the owner of the file may read it, because it contains password hashes and the signing key. */
 async function replaceFile(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
-  // Only one store writes the file, so the next write replaces a temporary file that a crash left behind.
+  // A crash may leave the temporary file behind. The next write replaces the temporary file, because its name is fixed. A fixed
+  // name is safe, because only one store writes the data file.
   const temporary = `${file}.tmp`;
   try {
     await writeFile(temporary, text, { mode: 0o600 });

@@ -8,11 +8,11 @@ import {
   sign,
 } from 'node:crypto';
 
-/** The RSA key of an instance. It signs session tokens and handshake tokens. */
+/** The RSA key of an instance (an emulated Clerk application). It signs session tokens and handshake tokens. */
 export interface SigningKey {
   readonly privateKey: KeyObject;
   readonly publicKeyPem: string;
-  /** Id of the key and of the instance. */
+  /** Id of the key. The instance has the same id. */
   readonly kid: string;
   /** The public key as the JWKS endpoint returns it. */
   readonly jwk: Record<string, unknown>;
@@ -29,7 +29,10 @@ export function generateSigningKeyPem(): string {
     .toString();
 }
 
-/** Derives the public key and the id from a private key. Different keys have different ids, because the SDKs cache by id. */
+/**
+ * Derives the public key and the id from a private key. The id is a hash of the public key, so that different keys have
+ * different ids. Clerk's SDKs cache public keys by this id.
+ */
 export function signingKey(privateKeyPem: string): SigningKey {
   const privateKey = createPrivateKey(privateKeyPem);
   const publicKey = createPublicKey(privateKey);
@@ -61,7 +64,7 @@ export function sessionToken(
   const claims = {
     ...(token.origin === undefined ? {} : { azp: token.origin }),
     exp: issuedAt + token.seconds,
-    // Minutes since the first and the second factor were verified. Users have no second factor (-1).
+    // Minutes since the user verified the first factor, and -1 because users of the emulator have no second factor.
     fva: [Math.floor((token.now - session.createdAt) / MINUTE), -1],
     iat: issuedAt,
     iss: token.issuer,

@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from './clock';
 import type { Delivery, DeliveryAttempt } from './data';
 
-/** Endpoint of the application, with its signing secrets. During a rotation there are two secrets. */
+/** URL that receives webhooks, and the secrets that sign them. While a secret is being rotated, there are two secrets. */
 export interface WebhookEndpoint {
   readonly url: string;
   readonly secrets: readonly string[];
@@ -11,7 +11,7 @@ export interface WebhookEndpoint {
 const RESPONSE_TIMEOUT_MILLISECONDS = 15_000;
 const RECORDED_RESPONSE_BYTES = 1024;
 
-/** Attempts a delivery once, with a timeout of 15 s. Never rejects, because the result contains any error. */
+/** Attempts a delivery once, with a timeout of 15 s. Never rejects. The result of a failed attempt contains the error. */
 export async function attemptDelivery(
   delivery: Delivery,
   endpoint: WebhookEndpoint,
@@ -79,7 +79,10 @@ async function readStart(response: Response): Promise<string> {
   return Buffer.concat(chunks).subarray(0, RECORDED_RESPONSE_BYTES).toString();
 }
 
-/** Returns the cause of a failed connection. The message of `fetch` itself is only "fetch failed". */
+/**
+ * Returns a message for an error of `fetch`. If the error has a cause, describes the cause, because the message of the error
+ * itself is then only "fetch failed".
+ */
 function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;

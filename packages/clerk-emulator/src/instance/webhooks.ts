@@ -6,7 +6,7 @@ import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
 
 /**
  * The webhook sender. It signs events and delivers them to the endpoint of an application. A delivery is pending while an
- * attempt is scheduled or in flight.
+ * attempt is scheduled or in flight, even if its `status` is `delivered` because an earlier attempt succeeded.
  */
 export interface Webhooks {
   /** Stores an event and delivers it. The delivery waits while the endpoint is paused or missing. */
@@ -32,7 +32,7 @@ export interface Webhooks {
   breakSignature(broken: boolean): void;
   readonly signatureBroken: boolean;
   readonly endpoint: WebhookEndpoint | undefined;
-  /** Changes the address or the secrets of the endpoint for later attempts. */
+  /** Replaces the endpoint for later attempts. Undefined removes the endpoint. */
   setEndpoint(endpoint: WebhookEndpoint | undefined): void;
   /** Aborts attempts in flight and starts no more. With a data file, pending deliveries continue after a restart. */
   stop(): Promise<void>;
@@ -233,7 +233,7 @@ export function startWebhooks(options: {
   };
 }
 
-/** Returns true if an attempt is scheduled or in flight. */
+/** Returns true if an attempt of the delivery is scheduled or in flight. */
 function isPending({ nextTryAt }: Delivery): boolean {
   return nextTryAt !== null;
 }

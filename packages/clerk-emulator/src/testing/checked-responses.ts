@@ -9,7 +9,7 @@ export function checkResponse(response: SentResponse): void {
   if (difference !== undefined) differences.add(difference);
 }
 
-/** Returns the differences that were found since the last call. */
+/** Returns the differences that `checkResponse` has found since the previous call of `takeDifferences`. */
 export function takeDifferences(): string[] {
   const found = [...differences];
   differences.clear();

@@ -2,7 +2,10 @@ import type { Clock } from '../instance/clock';
 
 /** A clock whose timers fire only when a test advances it. */
 export interface ManualClock extends Clock {
-  /** Advances the time to the next timer that is at least `atLeast` ms away, runs it and returns the elapsed milliseconds. */
+  /**
+   * Advances the time to the earliest timer that is at least `atLeast` ms away. Runs the callback of this timer only. Returns
+   * the elapsed milliseconds.
+   */
   advance(atLeast?: number): number;
 }
 
@@ -17,7 +20,7 @@ export function manualClock(): ManualClock {
   );
 }
 
-/** Returns a manual clock for another source of time. `now` reads that time, and `moveTo` sets it. */
+/** Returns a manual clock that uses the caller's source of time. `now` returns the current time, and `moveTo` sets it. */
 export function timers(now: () => number, moveTo: (at: number) => void): ManualClock {
   const pending = new Map<() => void, number>();
   return {
@@ -31,7 +34,7 @@ export function timers(now: () => number, moveTo: (at: number) => void): ManualC
       const [next] = [...pending]
         .filter(([, at]) => at - start >= atLeast)
         .sort(([, one], [, other]) => one - other);
-      if (next === undefined) throw new Error('No timer is set.');
+      if (next === undefined) throw new Error(`No timer is set for ${atLeast} ms from now or later.`);
       const [callback, at] = next;
       pending.delete(callback);
       moveTo(at);

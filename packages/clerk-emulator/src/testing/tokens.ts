@@ -7,7 +7,7 @@ export interface Signing {
   readonly privateKeyPem?: string;
 }
 
-/** Generates a key pair in PEM. The key is not a key of the emulator, so an application must reject signatures by this key. */
+/** Generates a key pair in PEM. The emulator does not use this pair, so an application must reject tokens signed with it. */
 export const foreignKeys = () =>
   generateKeyPairSync('rsa', {
     modulusLength: 2048,
@@ -18,10 +18,10 @@ export const foreignKeys = () =>
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 /**
- * Returns a token with exactly these claims, signed by the algorithm of its header:
- * - `RS256`: signed with `privateKeyPem` or the key of the instance.
+ * Returns a token with exactly these claims. The algorithm in the header determines the signature:
+ * - `RS256`: signed with `privateKeyPem`. Default: the private key of the emulator.
  * - `none`: not signed.
- * - `HS256`: signed with the public key as the secret (an algorithm confusion attack).
+ * - `HS256`: signed with the public key of the emulator as the secret (an algorithm confusion attack).
  *
  * Throws for any other algorithm.
  */

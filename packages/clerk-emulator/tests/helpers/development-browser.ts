@@ -23,8 +23,9 @@ export const BrowserResponse = z.object({
 type Fields = Readonly<Record<string, string>>;
 
 /**
- * Simulates a browser of a development instance. Like the browser SDK, it sends forms. The query contains the method and a
- * token that identifies the browser. Without `knownToken`, it requests a new token.
+ * Simulates a browser that uses a development instance. Like clerk-js, the browser sends each request other than GET as a POST
+ * with a form, and the query contains the actual method. The query of each request contains a token that identifies the
+ * browser. The token is `knownToken` or, by default, a new token from the emulator.
  */
 export async function developmentBrowser({ url }: Pick<Emulator, 'url'>, knownToken?: string) {
   const newToken = async () => (await fetch(`${url}/v1/dev_browser`, { method: 'POST' })).json();

@@ -1,6 +1,6 @@
 /**
- * The operations of Clerk's APIs that an instance with email addresses and passwords uses. An operation is a method and a
- * path, with `:id` for each parameter. Source: Clerk's OpenAPI documents of API version 2026-05-12
+ * The operations that Clerk's APIs offer for an instance whose users have email addresses and passwords. An operation is a
+ * method and a path, with `:id` for each parameter. Source: Clerk's OpenAPI documents of API version 2026-05-12
  * (github.com/clerk/openapi-specs, state of 14 August 2026).
  */
 const SPECIFICATION: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
@@ -159,13 +159,13 @@ const REASONS: Readonly<Record<string, string>> = {
 
 const SECTION = /(<!-- npm run emulator:operations -->\n)[\s\S]*(<!-- end -->)/;
 
-/** Replaces the generated section of a README. Throws if the README does not have one. */
+/** Replaces the generated section of a README. Throws if the README has no such section. */
 export function replaceSection(readme: string, section: string): string {
   if (!SECTION.test(readme)) throw new Error('The README lacks the generated section.');
   return readme.replace(SECTION, (_all, start: string, end: string) => `${start}${section}${end}`);
 }
 
-/** Returns Markdown that lists which operations of the specification the routes of an emulator cover. */
+/** Returns Markdown that compares the routes of the emulator with `SPECIFICATION`. */
 export function operationsTable(routes: readonly string[]): string {
   const specified = Object.values(SPECIFICATION).flatMap((areas) => Object.values(areas).flat());
   const covered = specified.filter((operation) => routes.includes(operation)).length;
@@ -181,7 +181,7 @@ export function operationsTable(routes: readonly string[]): string {
   ].join('\n\n')}\n`;
 }
 
-/** Lists the methods of each path that the emulator covers. For each area, counts the operations that are missing. */
+/** Returns the Markdown of one API: the covered paths with their methods, and the number of missing operations per area. */
 function section(
   api: string,
   areas: Readonly<Record<string, readonly string[]>>,

@@ -1,7 +1,7 @@
 // Copied from lib/http/error.ts, lib/api/text.ts, lib/http/body.ts, lib/http/action-result.ts of identity-link.
 import * as z from 'zod/mini';
 
-/** Error that becomes a response with this status. The message is public, so it must not contain internal details. */
+/** Error that becomes a response with its `status`. The message is public, so it must not contain internal details. */
 export class HttpError extends Error {
   constructor(
     readonly status: 400 | 401 | 403 | 404 | 405 | 409 | 413 | 422 | 429,
@@ -27,8 +27,8 @@ export const text = (name: string, maxLength: number) =>
   );
 
 /**
- * Reads the whole body. The HTTP server limits the time that this may take. Throws an HttpError 413 above `maxBytes`, and an
- * HttpError 400 if the body cannot be read.
+ * Reads the whole body. Throws an HttpError 413 above `maxBytes`, and an HttpError 400 if the body cannot be read. Sets no
+ * timeout, because the HTTP server limits the duration of a request.
  */
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
@@ -125,7 +125,7 @@ export function valuesOf(form: FormData): Record<string, unknown> {
 
 /** Returns the result for invalid input. Each field has the message of its first issue. */
 export function invalidInput({ issues }: z.core.$ZodError): ActionResult<never> {
-  // The last entry of a field wins, so the issues are reversed.
+  // Object.fromEntries() keeps only the last entry of a field, so the issues are reversed.
   const fields = Object.fromEntries(
     issues.toReversed().map(({ path, message }) => [path.join('.'), message]),
   );

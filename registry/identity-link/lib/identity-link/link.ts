@@ -1,13 +1,7 @@
 import { retryOnConflict, withTimeout } from './concurrency';
 import { prisma } from './prisma';
 
-/** The link of a Clerk user to the internal id `userId`. `created` is true for at most one call in all processes. */
-export interface Registration {
-  readonly userId: string;
-  readonly created: boolean;
-}
-
-async function findOrCreate(identityProviderUserId: string): Promise<Registration> {
+async function findOrCreate(identityProviderUserId: string) {
   const where = { identityProviderUserId };
   const existing = await prisma.identityLink.findUnique({ where });
   if (existing) return { userId: existing.userId, created: false };
@@ -18,10 +12,10 @@ async function findOrCreate(identityProviderUserId: string): Promise<Registratio
 }
 
 /**
- * Links a Clerk user to an internal id exactly once and returns the link. The unique key decides every race. Rejects after 8 s,
- * before the sender of a webhook stops waiting, or with the error of the database. A rejected call can be repeated.
+ * Links a Clerk user to an internal id exactly once. The unique key decides every race. `created` is true for at most one call
+ * in all processes. Rejects after 8 s, or with the error of the database. A rejected call can be repeated.
  */
-export function registerByIdentityProviderUserId(identityProviderUserId: string): Promise<Registration> {
+export function registerByIdentityProviderUserId(identityProviderUserId: string) {
   const registration = retryOnConflict(() => findOrCreate(identityProviderUserId));
   return withTimeout(8_000, registration);
 }

@@ -17,7 +17,7 @@ const handlers: Readonly<Record<string, (data: unknown) => Promise<unknown>>> = 
   },
 };
 
-/** Verifies a delivery over its exact bytes and runs its handler. Passes database errors through, so that the sender retries. */
+/** Verifies a delivery over its exact bytes and runs its handler. Passes database errors through. */
 export async function receiveWebhook(request: Request): Promise<object> {
   const signingSecret = process.env['CLERK_WEBHOOK_SIGNING_SECRET'];
   if (!signingSecret) throw new Error('CLERK_WEBHOOK_SIGNING_SECRET is missing.');

@@ -8,7 +8,7 @@ import { addMember, renameProject } from '../actions';
 
 export const metadata: Metadata = { title: 'Project' };
 
-/** Returns a project and its members. Shows the 404 page if the user is not a member. */
+/** Returns a project and its members. Shows the 404 page if there is no such project or the user is not a member of it. */
 async function readProject(userId: string, id: string) {
   try {
     const projectId = parseProjectId(id);

@@ -1,6 +1,6 @@
 import { getUser } from '#lib/user';
 
-/** Shows the internal id of the signed-in user. `getUser` runs once for this component and the page. */
+/** Shows the internal id of the signed-in user. This component and the page share one result of `getUser`. */
 export async function CurrentUser() {
   const user = await getUser();
   return user ? (

@@ -7,7 +7,7 @@ import { stopAfterAll } from '../../vitest/stop-after-all';
 const service = stopAfterAll(await startProjectsService());
 const browser = stopAfterAll(await launchBrowser());
 
-test('An owner creates a project, renames it and adds a colleague by identity-provider id', () =>
+test('An owner creates a project, renames it, gets a message for an unknown user id and adds a colleague by identity-provider id', () =>
   visit(browser, service, {}, async (page) => {
     const colleague = service.idp.createUser({ email: 'bob@example.com', password: PASSWORD });
     await expect.poll(() => service.database.rowsOf(colleague.id)).toHaveLength(1);
@@ -31,7 +31,7 @@ test('An owner creates a project, renames it and adds a colleague by identity-pr
     await page.getByRole('link', { name: 'Artemis' }).waitFor();
   }));
 
-test('A browser without JavaScript creates a project, and shows the message for an invalid name', () =>
+test('In a browser without JavaScript, an invalid project name shows a message, and a valid name creates the project', () =>
   visit(browser, service, { javaScriptEnabled: false }, async (page) => {
     service.idp.createUser({ email: 'carol@example.com', password: PASSWORD });
     await signInWithoutForm(page, 'carol@example.com', '/projects');
@@ -44,11 +44,12 @@ test('A browser without JavaScript creates a project, and shows the message for 
     expect(page.url()).toMatch(/\/projects\/[\da-f-]{36}$/);
   }));
 
-test('The projects page shows an error while the database is down, and its button "Try again" works after the outage', () =>
+test('The projects page shows an error with the button "Try again" while the database is down, and the button shows the projects after the outage', () =>
   visit(browser, service, { expected: [/status of 500/, /React error #441/] }, async (page) => {
     service.idp.createUser({ email: 'outage@example.com', password: PASSWORD });
     await signInWithoutForm(page, 'outage@example.com', '/projects');
-    // Waits for the browser SDK. If the browser leaves the page earlier, the SDK may report a signed-out user on the next page.
+    // Waits until the browser SDK has loaded. If the browser leaves the page earlier, the SDK may report a signed-out user on
+    // the next page.
     await page.getByRole('button', { name: 'Open user menu' }).waitFor();
     await service.database.proxy.treat('refuse');
     try {

@@ -3,8 +3,8 @@ import { resource } from './differences';
 import { BackendUser, DeletedObject, metadata, text, time } from './resources';
 
 /*
- * Resources of the Backend API and webhook payloads. The resources are those of Clerk's OpenAPI document of version 2026-05-12.
- * The payloads are those of the document of version 2025-04-15 (see resources.ts).
+ * Schemas of the resources of the Backend API and of webhook payloads. Clerk's OpenAPI document of API version 2026-05-12
+ * specifies the resources. The document of API version 2025-04-15 specifies the payloads. Source: see resources.ts.
  */
 
 const sessionFields = {
@@ -27,8 +27,8 @@ const sessionFields = {
 export const BackendSession = resource('backend session', sessionFields);
 
 /**
- * Returns the schema of a list. With the query parameter `paginated`, a response contains the total count, too. The document
- * describes only the response without that parameter.
+ * Returns the schema of a list. If a request has the query parameter `paginated`, the response also contains the total count.
+ * The OpenAPI document describes only the response to a request without `paginated`.
  */
 export const listOf = (element: z.ZodType) =>
   z.union([z.array(element), z.strictObject({ data: z.array(element), total_count: z.int() })]);
@@ -78,7 +78,7 @@ const event = (type: string, data: z.ZodType) =>
 
 const SessionWithUser = resource('backend session', { ...sessionFields, user: BackendUser });
 
-/** The body of a webhook delivery by event type. */
+/** Schemas of the bodies of webhook deliveries, by event type. */
 export const EVENTS: Readonly<Record<string, z.ZodType>> = {
   'user.created': event('user.created', BackendUser),
   'user.updated': event('user.updated', BackendUser),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Fields in which the emulator differs on purpose from the specification. The specification is Clerk's OpenAPI documents. */
+/** Fields in which the emulator differs on purpose from the specification, which consists of Clerk's OpenAPI documents. */
 interface Difference {
   /** Name of the resource, as passed to `resource`. */
   readonly resource: string;
@@ -28,7 +28,7 @@ const LEFT_OUT: readonly Difference[] = [
   {
     resource: 'backend session',
     fields: ['latest_activity', 'tasks'],
-    reason: 'Only the list of devices shows activity, and sessions have no tasks.',
+    reason: 'Only the Frontend API returns the activity of a session. Sessions have no tasks.',
   },
   {
     resource: 'json web key',
@@ -50,13 +50,14 @@ const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
   {
     resource: 'sign-up',
     fields: ['has_password'],
-    reason: 'clerk-js 6.34.1 reads it.',
+    reason: 'clerk-js 6.34.1 reads this field.',
     schema: z.boolean(),
   },
   ...['sign-in', 'sign-up'].map((each) => ({
     resource: each,
     fields: ['protect_check'],
-    reason: 'clerk-js 6.34.1 reads it. The specification has only the path and status.',
+    reason:
+      'clerk-js 6.34.1 reads this field. The specification has only the path and the status of a protect check.',
     schema: z
       .strictObject({
         status: z.literal('pending'),

@@ -3,7 +3,7 @@ import { resource } from './differences';
 import { text, time } from './resources';
 
 /*
- * Settings of an instance, as in Clerk's Frontend API document of version 2026-05-12 (see resources.ts).
+ * Settings of an instance, as in the OpenAPI document of Clerk's Frontend API, version 2026-05-12 (see resources.ts).
  */
 
 const flag = z.boolean();
@@ -117,7 +117,7 @@ const UserSettings = resource('user settings', {
     backup_code: Attribute,
     passkey: Attribute,
   }),
-  // The instance has no social connections, such as a sign-in with Google.
+  // The emulated instance has no social connections, such as a sign-in with Google.
   social: z.strictObject({}),
   saml: EnterpriseSso,
   enterprise_sso: EnterpriseSso,
@@ -191,8 +191,8 @@ const OrganizationSettings = resource('organization settings', {
 const Plans = z.strictObject({ enabled: flag.optional(), has_paid_plans: flag.optional() });
 
 /**
- * The Frontend API document does not require any field of an environment. This schema requires the fields that clerk-js
- * reads.
+ * Response to `GET /v1/environment`. The OpenAPI document does not require any of its fields. This schema requires the
+ * fields that clerk-js reads.
  */
 export const Environment = resource('environment', {
   auth_config: AuthConfig,

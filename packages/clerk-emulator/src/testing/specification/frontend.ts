@@ -164,5 +164,5 @@ export const Client = resource('client', {
   updated_at: time,
 }).nullable();
 
-/** Returns the schema of a response that contains a resource and the new state of the client. */
+/** Returns the schema of a response that contains a resource and the new state of the client (Clerk's record of a browser). */
 export const withClient = (response: z.ZodType) => z.strictObject({ response, client: Client });

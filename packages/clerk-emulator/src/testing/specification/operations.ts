@@ -103,7 +103,7 @@ const UNSPECIFIED: Readonly<Record<string, z.ZodType>> = {
   'GET /v1/users/:id/deliveries': z.array(z.unknown()),
 };
 
-/** Every operation whose responses are checked, such as `GET /v1/users/:id`. */
+/** Schemas for the body of a successful response, by operation, such as `GET /v1/users/:id`. */
 export const RESPONSES: Readonly<Record<string, z.ZodType>> = { ...SPECIFIED, ...UNSPECIFIED };
 
 /** Literal paths, such as `/v1/users/count`, precede paths with a parameter, because the first match is used. */
@@ -111,7 +111,7 @@ const PATTERNS = Object.keys(RESPONSES)
   .toSorted((one, other) => Number(one.includes(':')) - Number(other.includes(':')))
   .map((operation) => ({ operation, pattern: new RegExp(`^${operation.replaceAll(':id', '[^/]+')}$`) }));
 
-/** Returns the operation that sent a response, or undefined if its responses are not checked. */
+/** Returns the operation that sent a response, or undefined if no operation in `RESPONSES` has this method and path. */
 export function operationOf({ method, path }: Pick<SentResponse, 'method' | 'path'>): string | undefined {
   return PATTERNS.find(({ pattern }) => pattern.test(`${method} ${path}`))?.operation;
 }

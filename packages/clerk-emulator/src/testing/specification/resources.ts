@@ -15,7 +15,10 @@ const none = z.array(z.never());
 
 const attempts = z.int().nullable();
 
-/** Proof of an e-mail address or a password. The Backend API requires `attempts`, the Frontend API does not. */
+/**
+ * Proof of an e-mail address or a password. `attempts` is required for both APIs, although Clerk's document of the Frontend API
+ * does not require it.
+ */
 export const Verification = z.discriminatedUnion('strategy', [
   z.strictObject({
     object: z.literal('verification_otp').optional(),
@@ -97,10 +100,13 @@ const userFields = {
   updated_at: time,
 };
 
-/** A user as the Frontend API shows it. The document also allows private metadata, which a browser must not see. */
+/**
+ * A user as the Frontend API returns it. Clerk's document also allows private metadata. This schema does not, because a browser
+ * must not see private metadata.
+ */
 export const BrowserUser = resource('user', userFields);
 
-/** A user as the Backend API and webhooks show it. */
+/** A user as the Backend API returns it and as webhooks contain it. */
 export const BackendUser = resource('user', {
   ...userFields,
   locale: text.nullish(),

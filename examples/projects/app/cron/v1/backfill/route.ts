@@ -11,7 +11,10 @@ function isCronRequest(authorization: string | null): boolean {
   return secret.length >= 16 && timingSafeEqual(digest(authorization ?? ''), digest(`Bearer ${secret}`));
 }
 
-/** GET /cron/v1/backfill: links users that the provider created in the last two days and that are not linked yet. */
+/**
+ * GET /cron/v1/backfill: creates the internal ids (links) that are missing for users that the identity provider created in the
+ * last two days.
+ */
 export const GET = route(async ({ headers }) => {
   if (!isCronRequest(headers.get('authorization'))) throw new HttpError(401, 'Unauthorized');
   let linked = 0;

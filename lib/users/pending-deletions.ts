@@ -1,0 +1,69 @@
+import * as z from 'zod/mini';
+import { database, type Transaction } from '../storage/database';
+import { asTransientError } from './database-error';
+
+/**
+ * Stores that lib/users/forget-due.ts may forget a user in `hours` hours. A later call for the user starts the time again.
+ * Does not check whether the user is linked, because a late `user.created` can link the user afterwards.
+ */
+export async function scheduleDeletion(
+  transaction: Transaction,
+  identityProviderUserId: string,
+  hours: number,
+): Promise<void> {
+  await transaction.$executeRaw`
+    INSERT INTO public.pending_deletions (identity_provider_user_id, due_at)
+    VALUES (${identityProviderUserId}, now() + ${hours} * interval '1 hour')
+    ON CONFLICT (identity_provider_user_id) DO UPDATE SET due_at = EXCLUDED.due_at`;
+}
+
+const DueDeletion = z.object({
+  identityProviderUserId: z.string(),
+  /** Null if the user is not linked. */
+  userId: z.nullable(z.string()),
+  /** True if this is a previous id of a user that `users:relink` has moved. */
+  isPrevious: z.boolean(),
+  /** The first 16 digits of the keyed hash in `forgotten_users`. */
+  idHash: z.string(),
+});
+
+/** A user whose deletion is due. */
+export type DueDeletion = z.infer<typeof DueDeletion>;
+
+/** Returns up to `limit` users whose deletion is due, after an identity-provider user id and in the order of these ids. */
+export async function dueDeletions(after: string, limit: number): Promise<DueDeletion[]> {
+  const found = database().$queryRaw`
+    SELECT identity_provider_user_id AS "identityProviderUserId", users.id AS "userId",
+           EXISTS (SELECT FROM public.previous_ids
+                   WHERE previous_ids.identity_provider_user_id = pending_deletions.identity_provider_user_id) AS "isPrevious",
+           left(encode(public.forgotten_user_hash(identity_provider_user_id), 'hex'), 16) AS "idHash"
+    FROM public.pending_deletions LEFT JOIN public.users USING (identity_provider_user_id)
+    WHERE due_at <= now() AND identity_provider_user_id > ${after}
+    ORDER BY identity_provider_user_id LIMIT ${limit}`;
+  return z.array(DueDeletion).parse(await asTransientError(found));
+}
+
+const Times = z.array(z.object({ dueAt: z.number() }));
+
+/** Returns the time at which the deletion of a user is due, or undefined if none is pending. */
+export async function deletionDueAt(identityProviderUserId: string): Promise<Date | undefined> {
+  const found = database().$queryRaw`
+    SELECT (extract(epoch FROM due_at) * 1000)::float8 AS "dueAt" FROM public.pending_deletions
+    WHERE identity_provider_user_id = ${identityProviderUserId}`;
+  const [row] = Times.parse(await asTransientError(found));
+  return row && new Date(row.dueAt);
+}
+
+/** Deletes the pending deletion of a user. Returns false if there is none. */
+export async function cancelDeletion(identityProviderUserId: string): Promise<boolean> {
+  const deleting = database().$executeRaw`
+    DELETE FROM public.pending_deletions WHERE identity_provider_user_id = ${identityProviderUserId}`;
+  return (await asTransientError(deleting)) === 1;
+}
+
+/** Deletes a pending deletion that is due. If another event has started its time again, it stays. */
+export async function completeDeletion(identityProviderUserId: string): Promise<void> {
+  await asTransientError(database().$executeRaw`
+    DELETE FROM public.pending_deletions
+    WHERE identity_provider_user_id = ${identityProviderUserId} AND due_at <= now()`);
+}

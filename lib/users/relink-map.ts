@@ -1,0 +1,145 @@
+import * as z from 'zod/mini';
+import { IdentityProviderUserId } from '../api/schemas';
+import { type RetryOptions, retry } from '../concurrency/retry';
+import { parseJson } from '../http/body';
+import { listUsersWithExternalId, MAX_USERS } from '../idp/backend-api';
+import { paginate } from './paginate';
+
+/** A user's present id at the identity provider, and the id that replaces it. Lines count from 1. */
+export interface MapLine {
+  readonly line: number;
+  readonly oldId: string;
+  readonly newId: string;
+}
+
+/** Why a line cannot be applied, and what the operator can do. */
+export const REMEDIES = {
+  'malformed line': 'Write old,new or {"old":"…","new":"…"}',
+  'invalid old id': 'Correct the id: 1 to 255 characters without NUL',
+  'invalid new id': 'Correct the id: 1 to 255 characters without NUL',
+  'old id equals new id': 'Remove the line',
+  'old id occurs twice': 'Keep the line with the right new id',
+  'new id occurs twice': 'Two users cannot have one id. Keep the line of the right user',
+  'new id is the old id of another line': 'Split the map: first the users who leave this id, then this line',
+  'unknown old id': 'Run users:backfill with the old instance, or remove the line',
+  'old id was moved to another id': 'Remove the line, or roll that run back first',
+  'new id is linked to another internal id':
+    'If that user has no data, run users:forget for the new id with FORGOTTEN_USERS_DAYS=0. Otherwise remove the line and merge the data yourself',
+  'new id is a previous id of another user': 'Correct the new id',
+  'old id is forgotten': 'Remove the line',
+  'new id is forgotten': 'Run users:remember for the new id, or remove the line',
+} as const;
+
+export type CollisionKind = keyof typeof REMEDIES;
+
+/** A line that cannot be applied. `other` is the number of the other line of the collision. */
+export interface Collision {
+  readonly line: number;
+  readonly kind: CollisionKind;
+  readonly oldId?: string | undefined;
+  readonly newId?: string | undefined;
+  readonly other?: number | undefined;
+}
+
+/** A field in quotes, in which two quotes are one, or a field without quotes and commas. */
+const FIELD = '(?:"((?:[^"]|"")*)"|([^",]*))';
+const CSV = new RegExp(`^${FIELD},${FIELD}$`);
+const Pair = z.object({ old: z.string(), new: z.string() });
+
+function parseLine(text: string): Omit<MapLine, 'line'> | undefined {
+  if (text.startsWith('{')) {
+    const { data } = Pair.safeParse(parseJson(text));
+    return data && { oldId: data.old, newId: data.new };
+  }
+  const fields = CSV.exec(text);
+  if (fields === null) return undefined;
+  const [
+    ,
+    quotedOld,
+    oldId = quotedOld?.replaceAll('""', '"'),
+    quotedNew,
+    newId = quotedNew?.replaceAll('""', '"'),
+  ] = fields;
+  return { oldId: oldId ?? '', newId: newId ?? '' };
+}
+
+const isValid = (id: string) => IdentityProviderUserId.safeParse(id).success;
+
+/** Returns why a line of the map cannot be applied, whatever the database contains. */
+function collisionOf(
+  line: MapLine,
+  byOldId: ReadonlyMap<string, readonly number[]>,
+  byNewId: ReadonlyMap<string, readonly number[]>,
+): Collision | undefined {
+  const { oldId, newId } = line;
+  const otherOf = (lines: readonly number[] | undefined) => lines?.find((each) => each !== line.line);
+  if (!isValid(oldId)) return { ...line, kind: 'invalid old id' };
+  if (!isValid(newId)) return { ...line, kind: 'invalid new id' };
+  if (oldId === newId) return { ...line, kind: 'old id equals new id' };
+  const sameOld = otherOf(byOldId.get(oldId));
+  if (sameOld !== undefined) return { ...line, kind: 'old id occurs twice', other: sameOld };
+  const sameNew = otherOf(byNewId.get(newId));
+  if (sameNew !== undefined) return { ...line, kind: 'new id occurs twice', other: sameNew };
+  const next = otherOf(byOldId.get(newId));
+  if (next !== undefined) return { ...line, kind: 'new id is the old id of another line', other: next };
+  return undefined;
+}
+
+/** The lines of a map that can be applied, and those that cannot. */
+export interface CheckedMap {
+  readonly lines: readonly MapLine[];
+  readonly collisions: readonly Collision[];
+}
+
+/** Checks the lines of a map against each other. */
+export function checkMap(all: readonly MapLine[]): CheckedMap {
+  const [byOldId, byNewId] = [new Map<string, number[]>(), new Map<string, number[]>()];
+  for (const { line, oldId, newId } of all) {
+    for (const [lines, id] of [[byOldId, oldId] as const, [byNewId, newId] as const]) {
+      const others = lines.get(id);
+      if (others) others.push(line);
+      else lines.set(id, [line]);
+    }
+  }
+  const collisions = all.flatMap((line) => collisionOf(line, byOldId, byNewId) ?? []);
+  const colliding = new Set(collisions.map(({ line }) => line));
+  return { lines: all.filter(({ line }) => !colliding.has(line)), collisions };
+}
+
+/** Parses a file of CSV or JSON lines. Skips empty lines and a first line `old,new`. */
+export function parseMap(text: string): CheckedMap {
+  const lines: MapLine[] = [];
+  const malformed: Collision[] = [];
+  for (const [index, each] of text
+    .replace(/^\ufeff/, '')
+    .split(/\r?\n/)
+    .entries()) {
+    if (each === '' || (index === 0 && each === 'old,new')) continue;
+    const pair = parseLine(each);
+    if (pair) lines.push({ line: index + 1, ...pair });
+    else malformed.push({ line: index + 1, kind: 'malformed line' });
+  }
+  const checked = checkMap(lines);
+  return { lines: checked.lines, collisions: [...malformed, ...checked.collisions] };
+}
+
+/** Returns the map from the users of the instance whose `external_id` is set. It is the old id. */
+export async function readExternalIds(retryOptions: RetryOptions): Promise<CheckedMap> {
+  const externalIds = new Map<string, string | null>();
+  const pages = paginate(
+    async (page) => {
+      const users = await retry(retryOptions, () => listUsersWithExternalId(page));
+      for (const { id, externalId } of users) externalIds.set(id, externalId);
+      return users;
+    },
+    { limit: MAX_USERS },
+  );
+  const lines: MapLine[] = [];
+  for await (const { users } of pages) {
+    for (const { id } of users) {
+      const oldId = externalIds.get(id);
+      if (oldId) lines.push({ line: lines.length + 1, oldId, newId: id });
+    }
+  }
+  return checkMap(lines);
+}

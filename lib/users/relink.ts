@@ -1,0 +1,177 @@
+import { createHash } from 'node:crypto';
+import * as z from 'zod/mini';
+import { type RetryOptions, retry, TransientError } from '../concurrency/retry';
+import { retryOnConflict } from '../linking/links';
+import { database, type Transaction } from '../storage/database';
+import { asTransientError } from './database-error';
+import { type CheckedMap, type Collision, type CollisionKind, checkMap, type MapLine } from './relink-map';
+import { TRANSACTION } from './rows';
+import { uncache } from './uncache';
+
+/** Number of users of a transaction. It holds two advisory locks and one row lock per user. */
+const BATCH = 200;
+
+/** Result for one batch of lines. `toMove` have moved, unless it is a dry run. */
+export interface RelinkStep {
+  readonly toMove: number;
+  readonly alreadyMoved: number;
+  readonly collisions: readonly Collision[];
+}
+
+export interface RelinkOptions {
+  /** Id of the run in the journal. */
+  readonly run: string;
+  /** Days for which the previous ids are accepted. */
+  readonly days: number;
+  /** Checks the lines without a change. */
+  readonly dryRun?: boolean;
+  readonly retryOptions: RetryOptions;
+}
+
+const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
+
+/** Returns the id of a run. A run of the same map has the same id, so that one rollback undoes an interrupted run, too. */
+export const runOf = (lines: readonly MapLine[]): string =>
+  digest(JSON.stringify(lines.map(({ oldId, newId }) => [oldId, newId]).sort()));
+
+/** Returns the id of the run that rolls a run back. */
+export const rollbackOf = (run: string): string => digest(`rollback of ${run}`);
+
+/** Returns the map that undoes a run, from its journal. It is empty if no user has an id of this run. */
+export async function readJournal(run: string): Promise<CheckedMap> {
+  const rows = await asTransientError(
+    database().previousId.findMany({ where: { run }, orderBy: { identityProviderUserId: 'asc' } }),
+  );
+  return checkMap(
+    rows.map(({ replacedBy, identityProviderUserId }, index) => ({
+      line: index + 1,
+      oldId: replacedBy,
+      newId: identityProviderUserId,
+    })),
+  );
+}
+
+const Forgotten = z.array(z.object({ id: z.string() }));
+const Rows = z.array(
+  z.object({
+    /** User with the old id. */
+    userId: z.nullable(z.guid()),
+    /** Present id of the user whose previous id is the old id. */
+    movedTo: z.nullable(z.string()),
+    /** User with the new id, and user whose previous id is the new id. */
+    takenBy: z.nullable(z.guid()),
+    previouslyOf: z.nullable(z.guid()),
+  }),
+);
+type Row = z.infer<typeof Rows>[number];
+
+function stateOf(
+  { oldId, newId }: MapLine,
+  { userId, movedTo, takenBy, previouslyOf }: Row,
+  forgotten: ReadonlySet<string>,
+): 'to move' | 'moved' | CollisionKind {
+  if (userId === null) {
+    if (movedTo === newId) return 'moved';
+    if (movedTo !== null) return 'old id was moved to another id';
+    return forgotten.has(oldId) ? 'old id is forgotten' : 'unknown old id';
+  }
+  if (takenBy !== null) return 'new id is linked to another internal id';
+  if (forgotten.has(newId)) return 'new id is forgotten';
+  if (previouslyOf !== null && previouslyOf !== userId) return 'new id is a previous id of another user';
+  return 'to move';
+}
+
+/**
+ * Returns the states of the lines. The first statement waits for `users:forget` and blocks it until the transaction ends.
+ * The second one sees what that command has committed.
+ */
+async function statesOf(transaction: Transaction, lines: readonly MapLine[]) {
+  const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];
+  const forgotten = Forgotten.parse(
+    await transaction.$queryRaw`SELECT id FROM unnest(${[...oldIds, ...newIds]}::text[]) AS id
+      WHERE public.forgotten_until(id, NULL) IS NOT NULL`,
+  );
+  const rows = Rows.parse(
+    await transaction.$queryRaw`
+      SELECT owner.id AS "userId", moved.identity_provider_user_id AS "movedTo", taken.id AS "takenBy",
+             earlier.user_id AS "previouslyOf"
+      FROM unnest(${oldIds}::text[], ${newIds}::text[]) WITH ORDINALITY AS line (old_id, new_id, position)
+      LEFT JOIN public.users owner ON owner.identity_provider_user_id = old_id
+      LEFT JOIN public.previous_ids previous ON previous.identity_provider_user_id = old_id
+      LEFT JOIN public.users moved ON moved.id = previous.user_id
+      LEFT JOIN public.users taken ON taken.identity_provider_user_id = new_id
+      LEFT JOIN public.previous_ids earlier ON earlier.identity_provider_user_id = new_id
+      ORDER BY position`,
+  );
+  const forgottenIds = new Set(forgotten.map(({ id }) => id));
+  return rows.flatMap((row, index) => {
+    const line = lines[index];
+    return line ? [{ line, state: stateOf(line, row, forgottenIds) }] : [];
+  });
+}
+
+/** Gives users their new ids. After a rollback, a new id may be a previous id of the same user. */
+async function move(
+  transaction: Transaction,
+  lines: readonly MapLine[],
+  { run, days }: RelinkOptions,
+): Promise<void> {
+  const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];
+  await transaction.previousId.deleteMany({ where: { identityProviderUserId: { in: newIds } } });
+  const moved = await transaction.$executeRaw`
+    WITH moved AS (
+      UPDATE public.users SET identity_provider_user_id = new_id
+      FROM unnest(${oldIds}::text[], ${newIds}::text[]) AS line (old_id, new_id)
+      WHERE identity_provider_user_id = old_id
+      RETURNING id, old_id, new_id)
+    INSERT INTO public.previous_ids (identity_provider_user_id, user_id, replaced_by, run, expires_at)
+    SELECT old_id, id, new_id, ${run}, now() + ${days} * interval '1 day' FROM moved`;
+  if (moved !== lines.length) throw new TransientError('Another transaction has changed a user');
+}
+
+/** Checks a batch and moves its users in one transaction. */
+function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
+  return retryOnConflict(() =>
+    database().$transaction(async (transaction) => {
+      // Below `deadlock_timeout` (1 s), so that a deadlock ends this transaction and not that of a request.
+      await transaction.$executeRaw`SET LOCAL lock_timeout = '500ms'`;
+      const states = await statesOf(transaction, batch);
+      const toMove = states.flatMap(({ line, state }) => (state === 'to move' ? [line] : []));
+      if (!options.dryRun && toMove.length > 0) await move(transaction, toMove, options);
+      return { states, toMove };
+    }, TRANSACTION),
+  );
+}
+
+/**
+ * Gives users new ids at the identity provider and yields a step for each batch. Each user keeps the internal id. The old id
+ * becomes a previous id, which is accepted until it expires. It can run during live traffic. A second run of the same lines
+ * continues an interrupted one, because it finds the users that have moved.
+ *
+ * A batch is one transaction, so each lookup finds a user under both ids or under the old one. A collision that arises
+ * during the run leaves only its user unmoved.
+ *
+ * Deletes the cached ids of both ids after the commit. The order leaves no window with a wrong id:
+ * - An entry of the old id is right at any time, because the internal id does not change.
+ * - Before the commit, the new id has no row, so no lookup stores an entry for it. An older entry can only belong to a row
+ *   that was deleted without `users:forget`. The deletion removes it.
+ * - After the commit, lookups of both ids store the internal id of the user.
+ * If the command ends between the commit and the deletion, the next run deletes the entries.
+ *
+ * Throws if the database or the cache fails for longer than `retryOptions.seconds`. The yielded steps stay valid.
+ */
+export async function* relink(lines: readonly MapLine[], options: RelinkOptions): AsyncGenerator<RelinkStep> {
+  for (let at = 0; at < lines.length; at += BATCH) {
+    const batch = lines.slice(at, at + BATCH);
+    const { states, toMove } = await retry(options.retryOptions, () =>
+      asTransientError(relinkBatch(batch, options)),
+    );
+    const alreadyMoved = states.flatMap(({ line, state }) => (state === 'moved' ? [line] : []));
+    const ids = [...toMove, ...alreadyMoved].flatMap(({ oldId, newId }) => [oldId, newId]);
+    if (!options.dryRun && ids.length > 0) await retry(options.retryOptions, () => uncache(ids));
+    const collisions = states.flatMap(({ line, state }) =>
+      state === 'to move' || state === 'moved' ? [] : [{ ...line, kind: state }],
+    );
+    yield { toMove: toMove.length, alreadyMoved: alreadyMoved.length, collisions };
+  }
+}

@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+
+// Fixtures for Playwright, exported as `clerk-emulator/playwright`. The interfaces `Context` and `Response` have the methods of
+// Playwright that this module calls. The package therefore does not depend on Playwright.
+
+interface Response {
+  ok(): boolean;
+  url(): string;
+  status(): number;
+  text(): Promise<string>;
+  json(): Promise<unknown>;
+  headersArray(): readonly { readonly name: string; readonly value: string }[];
+}
+
+interface RequestOptions {
+  headers?: Record<string, string>;
+  form?: Record<string, string>;
+  data?: unknown;
+  maxRedirects?: number;
+  maxRetries?: number;
+}
+
+/** A browser context of Playwright. */
+interface Context {
+  readonly request: {
+    get(url: string, options?: RequestOptions): Promise<Response>;
+    post(url: string, options?: RequestOptions): Promise<Response>;
+  };
+  addCookies(cookies: readonly { name: string; value: string; url: string }[]): Promise<void>;
+  clearCookies(options: { name: string }): Promise<void>;
+}
+
+/** The fields of a sign-in: an address and a password, or the token of a sign-in token. */
+type Credentials =
+  | { readonly strategy: 'password'; readonly identifier: string; readonly password: string }
+  | { readonly strategy: 'ticket'; readonly ticket: string };
+
+interface SignIn {
+  /** URL of the Frontend API, or its path if the application proxies it. A production instance needs a path. */
+  readonly frontendApi: string;
+  /** URL of the application. Default: the origin of the Frontend API. */
+  readonly application?: string;
+  readonly credentials: Credentials;
+}
+
+/** A user of the emulator. */
+export interface SignedInUser {
+  readonly id: string;
+  readonly email: string;
+}
+
+/** The fields of a new user. By default, the address is unique and there is no password. */
+export interface NewUser {
+  readonly email?: string;
+  readonly password?: string;
+  readonly firstName?: string;
+  readonly lastName?: string;
+}
+
+/** The fixtures that `fixtures` adds to a test. */
+export interface EmulatorFixtures {
+  /** Signs a user in, in the browser context of the test. Creates the user, unless a previous call has returned the user. */
+  signedInAs(user?: NewUser | SignedInUser): Promise<SignedInUser>;
+}
+
+const Created = z.object({ id: z.string() });
+const Handshake = z.object({ handshake: z.array(z.string()) });
+const SignInToken = z.object({ token: z.string() });
+const Variables = z.object({
+  CLERK_API_URL: z.string(),
+  CLERK_FAPI_URL: z.string(),
+  CLERK_SECRET_KEY: z.string(),
+});
+
+/** Fixtures for `test.extend`. They read the environment variables of the emulator. */
+export const fixtures = {
+  signedInAs: async (
+    { context, baseURL }: { context: Context; baseURL: string | undefined },
+    use: (signedInAs: EmulatorFixtures['signedInAs']) => Promise<void>,
+  ): Promise<void> => {
+    const { data: variables } = Variables.safeParse(process.env);
+    if (variables === undefined) {
+      throw new Error('CLERK_API_URL is not set: run clerk-emulator dev -- playwright test');
+    }
+    if (baseURL === undefined) throw new Error('signedInAs needs the option baseURL of Playwright.');
+    const create = async (path: string, data: unknown) => {
+      const authorization = `Bearer ${variables.CLERK_SECRET_KEY}`;
+      const url = `${variables.CLERK_API_URL}/v1/${path}`;
+      return succeed(await context.request.post(url, { data, headers: { authorization }, maxRetries: 1 }));
+    };
+    await use(async (wanted = {}) => {
+      const user = 'id' in wanted ? wanted : await createUser(create, wanted);
+      const created = await create('sign_in_tokens', { user_id: user.id });
+      const { token } = SignInToken.parse(await created.json());
+      await signIn(context, {
+        frontendApi: variables.CLERK_FAPI_URL,
+        application: baseURL,
+        credentials: { strategy: 'ticket', ticket: token },
+      });
+      return { id: user.id, email: user.email };
+    });
+  },
+};
+
+async function createUser(
+  create: (path: string, data: unknown) => Promise<Response>,
+  { email = `user-${randomUUID()}@example.com`, password, firstName, lastName }: NewUser,
+): Promise<SignedInUser> {
+  const created = await create('users', {
+    email_address: [email],
+    first_name: firstName,
+    last_name: lastName,
+    ...(password === undefined ? { skip_password_requirement: true } : { password }),
+  });
+  return { id: Created.parse(await created.json()).id, email };
+}
+
+/**
+ * Signs in through the Frontend API and sets the session cookies of the browser context. This is much faster than a form. The
+ * cookies are those of a handshake, which usually passes them to the application's server.
+ */
+export async function signIn(
+  context: Context,
+  { frontendApi, application, credentials }: SignIn,
+): Promise<void> {
+  const { request } = context;
+  // Requests are retried once, because the server may close an idle keep-alive connection while a request is sent.
+  const newBrowser = await succeed(await request.post(`${frontendApi}/v1/dev_browser`, { maxRetries: 1 }));
+  // A development instance identifies the browser by this token. A production instance uses a cookie.
+  const { id } = Created.parse(await newBrowser.json());
+  const query = new URLSearchParams({ __clerk_db_jwt: id });
+  const url = `${frontendApi}/v1/client/sign_ins?${query}`;
+  await succeed(await request.post(url, { form: { ...credentials }, maxRetries: 1 }));
+  const page = new URL('/', application ?? newBrowser.url()).href;
+  query.set('redirect_url', page);
+  const redirect = await request.get(`${frontendApi}/v1/client/handshake?${query}`, {
+    maxRedirects: 0,
+    maxRetries: 1,
+  });
+  for (const directive of handshakeCookies(redirect)) {
+    const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(directive) ?? [];
+    if (/; Max-Age=0(?:;|$)/.test(directive)) await context.clearCookies({ name });
+    else await context.addCookies([{ name, value, url: page }]);
+  }
+}
+
+/** Returns the `Set-Cookie` values in the token of a handshake. The token is in the redirect or in a cookie. */
+function handshakeCookies(redirect: Response): readonly string[] {
+  const [, token] =
+    redirect
+      .headersArray()
+      .map(({ value }) => /\b__clerk_handshake=[\w-]+\.([\w-]+)/.exec(value) ?? [])
+      .find((match) => match.length > 0) ?? [];
+  if (token === undefined) throw new Error(`The handshake returned ${redirect.status()} without a token.`);
+  const { handshake } = Handshake.parse(JSON.parse(Buffer.from(token, 'base64url').toString()));
+  if (handshake.some((directive) => /^__session=[^;]/.test(directive))) return handshake;
+  throw new Error('The sign-in is not complete. Does it require a mailed code?');
+}
+
+/** Returns a successful response. Throws if the status is an error. */
+async function succeed(response: Response): Promise<Response> {
+  if (response.ok()) return response;
+  throw new Error(`${response.url()} returned ${response.status()}: ${await response.text()}`);
+}

@@ -1,0 +1,34 @@
+import type { Emulator } from './emulator';
+
+/** Keys and secrets that an application shares with the emulator. */
+interface Keys {
+  readonly publishableKey: string;
+  readonly secretKey: string;
+  /** Undefined without a webhook endpoint. */
+  readonly webhookSecret: string | undefined;
+}
+
+/** Returns the environment variables that make Clerk's SDKs use an emulator. */
+export function sdkVariables(
+  { url, publicKeyPem }: Pick<Emulator, 'url' | 'publicKeyPem'>,
+  { publishableKey, secretKey, webhookSecret }: Keys,
+): Record<string, string> {
+  const browser = {
+    CLERK_PUBLISHABLE_KEY: publishableKey,
+    // The SDKs derive an https:// address of the Frontend API from the key, unless they have the URL of a proxy.
+    CLERK_PROXY_URL: url,
+    // With the URL of a proxy on another origin, the SDKs would load both scripts with https.
+    CLERK_JS_URL: `${url}/npm/@clerk/clerk-js@6/dist/clerk.browser.js`,
+    CLERK_UI_URL: `${url}/npm/@clerk/ui@1/dist/ui.browser.js`,
+    CLERK_TELEMETRY_DISABLED: '1',
+  };
+  return {
+    ...browser,
+    ...Object.fromEntries(Object.entries(browser).map(([name, value]) => [`NEXT_PUBLIC_${name}`, value])),
+    CLERK_API_URL: url,
+    CLERK_FAPI_URL: url,
+    CLERK_SECRET_KEY: secretKey,
+    CLERK_JWT_KEY: publicKeyPem,
+    ...(webhookSecret === undefined ? {} : { CLERK_WEBHOOK_SIGNING_SECRET: webhookSecret }),
+  };
+}

@@ -1,0 +1,282 @@
+import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { importAsProcess, startInProcess } from '../harness/in-process';
+import { SIGNING_SECRET } from '../harness/keys';
+import { signatureHeaders } from '../harness/requests';
+
+const { database, kv } = await startInProcess();
+const { pool, rowsOf } = database;
+
+const {
+  cancelDeletion,
+  deletionDueAt,
+  forgetDeletedUser,
+  forgetDue,
+  forgottenUntil,
+  receiveWebhook,
+  registerByIdentityProviderUserId,
+} = await importAsProcess(async () => ({
+  ...(await import('#lib/users/forget-due')),
+  ...(await import('#lib/users/pending-deletions')),
+  ...(await import('#lib/linking/forgotten')),
+  ...(await import('#lib/register')),
+  ...(await import('#lib/webhook')),
+  ...(await import('../../events/forget-deleted-user')),
+}));
+
+let messages = 0;
+/** Delivers an event about a user to the webhook. `timestamp` is the time of the event in milliseconds since 1970. */
+function deliver(type: string, id: unknown, { message = ++messages, timestamp = Date.now() } = {}) {
+  const payload = JSON.stringify({ type, data: { id, object: 'user', deleted: true }, timestamp });
+  const headers = signatureHeaders(payload, { secret: SIGNING_SECRET, id: `msg_${message}` });
+  return receiveWebhook(payload, new Headers(headers), { 'user.deleted': forgetDeletedUser });
+}
+
+/** Ids of the users that exist at the identity provider. */
+const atProvider = new Set<string>();
+const requests: string[][] = [];
+const respond = async (input: unknown) => {
+  const ids = new URL(String(input)).searchParams.getAll('user_id').map((id) => id.slice(1));
+  requests.push(ids);
+  return Response.json(ids.filter((id) => atProvider.has(id)).map((id) => ({ id, created_at: 1 })));
+};
+/** Only the requests to the provider use `fetch`. */
+const provider = vi.spyOn(globalThis, 'fetch').mockImplementation(respond);
+afterAll(() => provider.mockRestore());
+
+/**
+ * Runs the deletions that are due. Returns the result for each user. Between the deletion of a row and the last deletion of
+ * its cache entry, calls `meanwhile` instead of waiting.
+ */
+async function run(meanwhile: () => Promise<unknown> = async () => undefined) {
+  const results: Record<string, string> = {};
+  for await (const step of forgetDue(30, { seconds: 0 }, meanwhile))
+    results[step.identityProviderUserId] =
+      step.result === 'failed' ? `failed: ${Object(step.error).message}` : step.result;
+  return results;
+}
+const makeDue = () => pool.query(`UPDATE pending_deletions SET due_at = now() - interval '1 minute'`);
+const pending = async () =>
+  (await pool.query('SELECT identity_provider_user_id AS id FROM pending_deletions ORDER BY 1')).rows.map(
+    ({ id }) => id,
+  );
+/** Links a user and makes its deletion due. Returns the internal id. */
+async function linkAndDelete(id: string): Promise<string | undefined> {
+  const registration = await registerByIdentityProviderUserId(id);
+  await deliver('user.deleted', id);
+  await makeDue();
+  return registration?.userId;
+}
+
+afterEach(async () => {
+  await kv.proxy.treat('forward');
+  await pool.query('TRUNCATE pending_deletions, users, forgotten_users, webhook_messages CASCADE');
+  atProvider.clear();
+  requests.length = 0;
+});
+
+test('A deletion is due 24 hours after the user.deleted event arrives, and the row of the user exists until then', async () => {
+  await registerByIdentityProviderUserId('user_deleted');
+  const before = Date.now();
+  await deliver('user.deleted', 'user_deleted', { timestamp: 1 });
+  const dueAt = (await deletionDueAt('user_deleted'))?.getTime() ?? 0;
+  expect(dueAt - 24 * 3_600_000).toBeGreaterThanOrEqual(before - 1_000);
+  expect(dueAt - 24 * 3_600_000).toBeLessThanOrEqual(Date.now() + 1_000);
+  expect(await run()).toEqual({});
+  expect(await rowsOf('user_deleted')).toHaveLength(1);
+  expect(await deletionDueAt('user_other')).toBeUndefined();
+});
+
+test('A due deletion deletes the row and the cached id, stores that the user is forgotten, and is no longer pending', async () => {
+  await linkAndDelete('user_due');
+  await kv.engine.call('SET', 'auth:user-id-by-idp:user_due', 'cached');
+  expect(await run()).toEqual({ user_due: 'forgotten' });
+  expect([await rowsOf('user_due'), await pending()]).toEqual([[], []]);
+  expect(await kv.engine.call('GET', 'auth:user-id-by-idp:user_due')).toBeNull();
+  expect([...(await forgottenUntil(['user_due'])).keys()]).toEqual(['user_due']);
+});
+
+test('A second delivery of a user.deleted event changes nothing, and another user.deleted event of the user starts the 24 hours again', async () => {
+  await deliver('user.deleted', 'user_twice', { message: 7_000 });
+  await makeDue();
+  const first = await deletionDueAt('user_twice');
+  await deliver('user.deleted', 'user_twice', { message: 7_000 });
+  expect(await deletionDueAt('user_twice')).toEqual(first);
+  await deliver('user.deleted', 'user_twice');
+  expect(await run()).toEqual({});
+  expect(await pending()).toEqual(['user_twice']);
+});
+
+test('A user whose user.created arrives after user.deleted is linked, and is forgotten when the deletion is due', async () => {
+  await deliver('user.deleted', 'user_late');
+  await deliver('user.created', 'user_late', { timestamp: Date.now() - 60_000 });
+  expect(await rowsOf('user_late')).toHaveLength(1);
+  await makeDue();
+  expect(await run()).toEqual({ user_late: 'forgotten' });
+  expect(await rowsOf('user_late')).toEqual([]);
+});
+
+test('The due deletion of a user that is not linked stores that the user is forgotten, so that a late user.created does not link the user', async () => {
+  await deliver('user.deleted', 'user_never_linked');
+  await makeDue();
+  expect(await run()).toEqual({ user_never_linked: 'forgotten' });
+  await deliver('user.created', 'user_never_linked');
+  expect(await rowsOf('user_never_linked')).toEqual([]);
+});
+
+test.each([undefined, null, '', 7, {}, 'a\0b', 'u'.repeat(256)])(
+  'A user.deleted with an id that cannot be linked gets a 400 without a database statement: %j',
+  async (id) => {
+    database.takeStatements();
+    await expect(deliver('user.deleted', id)).rejects.toMatchObject({ status: 400 });
+    expect(database.takeStatements()).toEqual([]);
+  },
+);
+
+test('A user that the provider has again is not deleted, and its deletion is no longer pending', async () => {
+  const userId = await linkAndDelete('user_restored');
+  await linkAndDelete('user_gone');
+  atProvider.add('user_restored');
+  expect(await run()).toEqual({ user_gone: 'forgotten', user_restored: 'restored' });
+  expect(await rowsOf('user_restored')).toMatchObject([{ id: userId }]);
+  expect(await pending()).toEqual([]);
+});
+
+test('The deletion of a previous id does not delete the user, because users:relink has linked the user to another id', async () => {
+  const userId = await linkAndDelete('user_moved');
+  await pool.query(`UPDATE users SET identity_provider_user_id = 'user_new_id' WHERE id = $1`, [userId]);
+  await pool.query(`INSERT INTO previous_ids VALUES ('user_moved', $1, 'user_new_id', 'run', now())`, [
+    userId,
+  ]);
+  expect(await run()).toEqual({ user_moved: 'moved' });
+  expect(await rowsOf('user_new_id')).toMatchObject([{ id: userId }]);
+  expect(await pending()).toEqual([]);
+});
+
+test('Without a valid response of the provider, nothing is deleted', async () => {
+  await linkAndDelete('user_unchecked');
+  onTestFinished(() => void provider.mockImplementation(respond));
+  for (const response of [
+    () => Promise.reject(new Error('no network')),
+    async () => Response.json({ errors: [] }, { status: 500 }),
+    async () => Response.json({ errors: [] }, { status: 401 }),
+    async () => Response.json({}),
+  ]) {
+    provider.mockImplementation(response);
+    await expect(run()).rejects.toThrow(/identity provider/);
+    expect(await rowsOf('user_unchecked')).toHaveLength(1);
+    expect(await pending()).toEqual(['user_unchecked']);
+  }
+});
+
+test('The deletion of a user stays pending while another table refers to the row or the database fails, and the run forgets the other users', async () => {
+  const userId = await linkAndDelete('user_1_referenced');
+  await linkAndDelete('user_2_failing');
+  await linkAndDelete('user_3');
+  await pool.query(`
+    CREATE TABLE invoices (user_id uuid REFERENCES users (id));
+    CREATE FUNCTION fail_deletion() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF OLD.identity_provider_user_id = 'user_2_failing' THEN RAISE EXCEPTION 'failed by a test'; END IF;
+      RETURN OLD;
+    END $$;
+    CREATE TRIGGER fail_deletion BEFORE DELETE ON users FOR EACH ROW EXECUTE FUNCTION fail_deletion()`);
+  onTestFinished(async () => {
+    await pool.query('DROP TABLE invoices; DROP FUNCTION fail_deletion CASCADE');
+  });
+  await pool.query('INSERT INTO invoices VALUES ($1)', [userId]);
+  expect(await run()).toEqual({
+    user_1_referenced: 'referenced',
+    user_2_failing: 'failed: The database failed (P0001)',
+    user_3: 'forgotten',
+  });
+  expect(await pending()).toEqual(['user_1_referenced', 'user_2_failing']);
+  await pool.query('DELETE FROM invoices; DROP TRIGGER fail_deletion ON users');
+  expect(await run()).toEqual({ user_1_referenced: 'forgotten', user_2_failing: 'forgotten' });
+  expect(await pending()).toEqual([]);
+});
+
+test('The deletion of a user stays pending if the cached id cannot be deleted before or after the row is deleted', async () => {
+  await linkAndDelete('user_cached');
+  await kv.proxy.treat('refuse');
+  expect(await run()).toEqual({ user_cached: 'failed: The cache does not respond. Nothing was deleted.' });
+  expect(await rowsOf('user_cached')).toHaveLength(1);
+  await kv.proxy.treat('forward');
+  await vi.waitFor(async () => {
+    // The circuit breaker of the cache may still be open after the run above, so that a run fails.
+    expect(await run(() => kv.proxy.treat('refuse'))).toEqual({ user_cached: 'uncertain' });
+  }, 30_000);
+  expect([await rowsOf('user_cached'), await pending()]).toEqual([[], ['user_cached']]);
+});
+
+test('The deletion of a user that a newer session links again during a run stays pending until the next run queries the provider', async () => {
+  await linkAndDelete('user_back');
+  const relinked = await run(() => registerByIdentityProviderUserId('user_back', Date.now() / 1000 + 60));
+  expect([relinked, await pending()]).toEqual([{ user_back: 'relinked' }, ['user_back']]);
+  atProvider.add('user_back');
+  expect(await run()).toEqual({ user_back: 'restored' });
+  expect(await rowsOf('user_back')).toHaveLength(1);
+});
+
+test('The next run continues a run that was interrupted before or after it returned a result', async () => {
+  for (const id of ['user_1', 'user_2']) await linkAndDelete(id);
+  const interrupted = run(async () => {
+    throw new Error('interrupted');
+  });
+  expect(Object.values(await interrupted)).toEqual(['failed: interrupted', 'failed: interrupted']);
+  expect([await rowsOf('user_1'), await pending()]).toEqual([[], ['user_1', 'user_2']]);
+  // The caller stops after the first result.
+  for await (const { result } of forgetDue(30, { seconds: 0 }, async () => undefined)) {
+    expect(result).toBe('forgotten');
+    break;
+  }
+  expect(await pending()).toEqual(['user_1', 'user_2']);
+  expect(await run()).toEqual({ user_1: 'forgotten', user_2: 'forgotten' });
+  expect(await pending()).toEqual([]);
+});
+
+test('Two concurrent runs both report each user as forgotten, and neither run fails', async () => {
+  for (const id of ['user_1', 'user_2', 'user_3']) await linkAndDelete(id);
+  const all = { user_1: 'forgotten', user_2: 'forgotten', user_3: 'forgotten' };
+  let arrived = 0;
+  const untilBothPause = async () => {
+    arrived += 1;
+    await vi.waitUntil(() => arrived === 6, 30_000);
+  };
+  expect(await Promise.all([run(untilBothPause), run(untilBothPause)])).toEqual([all, all]);
+  expect(await pending()).toEqual([]);
+});
+
+test('A user.deleted event that arrives during the deletion of the user starts the 24 hours again', async () => {
+  await linkAndDelete('user_again');
+  expect(await run(() => deliver('user.deleted', 'user_again'))).toEqual({ user_again: 'forgotten' });
+  expect(await pending()).toEqual(['user_again']);
+  expect(await run()).toEqual({});
+});
+
+test('A run over more users than fit in one batch processes each user once with one provider request per batch, even if all deletions stay pending', async () => {
+  const ids = Array.from({ length: 45 }, (_, index) => `user_${String(index).padStart(2, '0')}`);
+  await pool.query(`INSERT INTO pending_deletions SELECT unnest($1::text[]), now() - interval '1 minute'`, [
+    ids,
+  ]);
+  await run(() => Promise.reject(new Error('interrupted')));
+  expect(await pending()).toEqual(ids);
+  expect(Object.keys(await run())).toEqual(ids);
+  expect(requests.map((each) => each.length)).toEqual([20, 20, 5, 20, 20, 5]);
+  expect(await pending()).toEqual([]);
+});
+
+test('A pending deletion that is cancelled does not delete the user', async () => {
+  await linkAndDelete('user_cancelled');
+  expect([await cancelDeletion('user_cancelled'), await cancelDeletion('user_cancelled')]).toEqual([
+    true,
+    false,
+  ]);
+  expect(await run()).toEqual({});
+  expect(await rowsOf('user_cancelled')).toHaveLength(1);
+});
+
+test('A result of forgetDue() contains the internal id and the first 16 hexadecimal digits of the hash of the provider id', async () => {
+  const userId = await linkAndDelete('user_receipt');
+  const { value: step } = await forgetDue(30, { seconds: 0 }, async () => undefined).next();
+  const { rows } = await pool.query(`SELECT encode(forgotten_user_hash('user_receipt'), 'hex') AS hash`);
+  expect(step).toMatchObject({ userId, idHash: rows[0].hash.slice(0, 16) });
+});

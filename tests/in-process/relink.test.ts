@@ -1,0 +1,468 @@
+import { readFile } from 'node:fs/promises';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { RelinkStep } from '#lib/users/relink';
+import type { MapLine } from '#lib/users/relink-map';
+import { waitUntil } from '../../dev/system/processes';
+import { lockRow } from '../harness/dependencies/row-lock';
+import { importAsProcess, startInProcess } from '../harness/in-process';
+import { inParallel } from '../harness/parallel';
+
+const { database, kv } = await startInProcess();
+const { pool } = database;
+
+const loadProcess = () =>
+  importAsProcess(async () => {
+    const [register, ids, links, relink, rows, forget, storage] = await Promise.all([
+      import('#lib/register'),
+      import('#lib/user-id'),
+      import('#lib/linking/links'),
+      import('#lib/users/relink'),
+      import('#lib/users/rows'),
+      import('#lib/users/forget'),
+      import('#lib/storage/database'),
+    ]);
+    return {
+      register: register.registerByIdentityProviderUserId,
+      guard: (user: string, issuedAt = 0) => ids.resolveUserId(user, () => issuedAt),
+      insertLinks: links.insertLinks,
+      linkMany: links.linkMany,
+      deleteLink: rows.deleteLink,
+      forget: (user: string) => forget.forget(user, 30, async () => undefined),
+      closeDatabase: storage.closeDatabase,
+      findLinks: rows.findLinks,
+      readJournal: relink.readJournal,
+      relink: relink.relink,
+    };
+  });
+const one = await loadProcess();
+const other = await loadProcess();
+
+const RUN = 'run of a test';
+const linesOf = (...pairs: readonly (readonly [string, string])[]): MapLine[] =>
+  pairs.map(([oldId, newId], index) => ({ line: index + 1, oldId, newId }));
+/** Moves users and returns the sums of all steps. */
+async function relink(
+  lines: readonly MapLine[],
+  options: { run?: string; days?: number; dryRun?: boolean } = {},
+) {
+  const steps: RelinkStep[] = [];
+  for await (const step of other.relink(lines, {
+    ...{ run: RUN, days: 30, retryOptions: { seconds: 20 } },
+    ...options,
+  }))
+    steps.push(step);
+  const sum = (of: (step: RelinkStep) => number) => steps.reduce((total, step) => total + of(step), 0);
+  return {
+    moved: sum(({ toMove }) => toMove),
+    already: sum(({ alreadyMoved }) => alreadyMoved),
+    kinds: steps.flatMap(({ collisions }) => collisions.map(({ kind }) => kind)),
+  };
+}
+const move = (oldId: string, newId: string, options = {}) => relink(linesOf([oldId, newId]), options);
+const MOVED = { moved: 1, already: 0, kinds: [] };
+
+const create = async (user: string): Promise<string> => {
+  const registration = await one.register(user);
+  if (registration === undefined) throw new Error('The user is forgotten');
+  return registration.userId;
+};
+const idsOf = async (user: string) => (await database.rowsOf(user)).map(({ id }) => id);
+const cached = (user: string) => kv.engine.call('GET', `auth:user-id-by-idp:${user}`);
+const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
+const expire = (id: string) =>
+  pool.query('UPDATE previous_ids SET expires_at = now() WHERE identity_provider_user_id = $1', [id]);
+/** Returns true once this many sessions wait for locks. */
+const areBlocked = (count: number) =>
+  waitUntil(async () => {
+    const { rows } = await pool.query(
+      'SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0',
+    );
+    return rows.length >= count;
+  }, 10_000);
+
+beforeEach(() => {
+  database.takeStatements();
+});
+afterEach(async () => {
+  await kv.proxy.treat('forward');
+  await pool.query('DROP TRIGGER IF EXISTS pause_insert ON users; DROP FUNCTION IF EXISTS pause_insert');
+});
+
+test('A moved user has the same internal id under both ids, and each lookup takes one statement', async () => {
+  const userId = await create('old_1');
+  expect(await move('old_1', 'new_1')).toEqual(MOVED);
+  statements();
+  for (const id of ['old_1', 'new_1']) {
+    expect(await one.register(id)).toEqual({ userId, created: false });
+    expect(await one.guard(id)).toBe(userId);
+    expect(await cached(id)).toBe(userId);
+  }
+  expect(statements()).toEqual(['SELECT', 'SELECT', 'SELECT', 'SELECT']);
+  expect([await idsOf('old_1'), await idsOf('new_1')]).toEqual([[], [userId]]);
+});
+
+test('A previous id that has expired is not accepted and never gets another internal id', async () => {
+  const userId = await create('old_expired');
+  await move('old_expired', 'new_expired');
+  await expire('old_expired');
+  expect(await one.register('old_expired')).toBeUndefined();
+  expect(await one.guard('old_expired', Date.now() / 1000 + 60)).toBeUndefined();
+  expect(await one.linkMany(['old_expired'])).toEqual({ linked: 0, forgotten: 0 });
+  await expect(one.insertLinks(['old_expired'])).rejects.toThrow();
+  await create('old_of_another');
+  const change = `UPDATE users SET identity_provider_user_id = 'old_expired' WHERE identity_provider_user_id = $1`;
+  await expect(pool.query(change, ['old_of_another'])).rejects.toThrow('the id is a previous id of a user');
+  expect(await idsOf('old_expired')).toEqual([]);
+  expect(await one.guard('new_expired')).toBe(userId);
+});
+
+test('The window has the given number of days', async () => {
+  await create('old_days');
+  await move('old_days', 'new_days', { days: 7 });
+  const { rows } = await pool.query(
+    `SELECT run, replaced_by, round(extract(epoch FROM expires_at - now()) / 86400)::int AS days FROM previous_ids
+     WHERE identity_provider_user_id = 'old_days'`,
+  );
+  expect(rows).toEqual([{ run: RUN, replaced_by: 'new_days', days: 7 }]);
+});
+
+test('A second run of the same lines moves no user again, and deletes the cached ids', async () => {
+  const userId = await create('old_again');
+  expect(await move('old_again', 'new_again')).toEqual(MOVED);
+  await kv.engine.call('SET', 'auth:user-id-by-idp:new_again', '019a0000-0000-7000-8000-000000000000');
+  expect(await move('old_again', 'new_again')).toEqual({ moved: 0, already: 1, kinds: [] });
+  expect(await cached('new_again')).toBeNull();
+  expect(await one.guard('new_again')).toBe(userId);
+});
+
+test('A dry run finds the users that a run would move, and changes nothing', async () => {
+  const userId = await create('old_dry');
+  await one.guard('old_dry');
+  expect(await move('old_dry', 'new_dry', { dryRun: true })).toEqual(MOVED);
+  expect([await idsOf('old_dry'), await idsOf('new_dry'), await cached('old_dry')]).toEqual([
+    [userId],
+    [],
+    userId,
+  ]);
+});
+
+test('Lines that collide are reported, and their users are not moved', async () => {
+  for (const id of ['old_a', 'old_b', 'old_c', 'old_d', 'old_e', 'taken', 'old_gone']) await create(id);
+  await move('old_a', 'new_a');
+  await one.forget('old_gone');
+  await one.forget('new_gone');
+  const { rows: before } = await pool.query('SELECT * FROM users ORDER BY id');
+  const result = await relink(
+    linesOf(
+      ['old_a', 'elsewhere'],
+      ['nobody', 'new_nobody'],
+      ['old_gone', 'new_x'],
+      ['old_b', 'taken'],
+      ['old_c', 'new_a'],
+      ['old_d', 'old_a'],
+      ['old_e', 'new_gone'],
+    ),
+  );
+  expect(result).toEqual({
+    moved: 0,
+    already: 0,
+    kinds: [
+      'old id was moved to another id',
+      'unknown old id',
+      'old id is forgotten',
+      'new id is linked to another internal id',
+      'new id is linked to another internal id',
+      'new id is a previous id of another user',
+      'new id is forgotten',
+    ],
+  });
+  expect((await pool.query('SELECT * FROM users ORDER BY id')).rows).toEqual(before);
+});
+
+test('A user can move again, and all earlier ids have the same internal id', async () => {
+  const userId = await create('old_twice');
+  await move('old_twice', 'new_once');
+  expect(await move('new_once', 'new_twice')).toEqual(MOVED);
+  for (const id of ['old_twice', 'new_once', 'new_twice']) expect(await one.guard(id)).toBe(userId);
+});
+
+test('The journal of a run is the map that undoes it, and the new ids are then previous ids', async () => {
+  const userId = await create('old_back');
+  await move('old_back', 'new_back', { run: 'to undo' });
+  const { lines } = await one.readJournal('to undo');
+  expect(lines).toEqual(linesOf(['new_back', 'old_back']));
+  expect(await relink(lines, { run: 'undo' })).toEqual(MOVED);
+  expect([await idsOf('old_back'), await idsOf('new_back')]).toEqual([[userId], []]);
+  for (const id of ['old_back', 'new_back']) expect(await one.guard(id)).toBe(userId);
+  expect((await one.readJournal('to undo')).lines).toEqual([]);
+  expect(await move('old_back', 'new_back')).toEqual(MOVED);
+});
+
+test('A run cannot be undone for a user whom a later run has moved, or who is forgotten', async () => {
+  for (const id of ['old_x', 'old_y']) await create(id);
+  await relink(linesOf(['old_x', 'new_x'], ['old_y', 'new_y']), { run: 'first' });
+  await move('new_x', 'newer_x');
+  await one.forget('new_y');
+  const { lines } = await one.readJournal('first');
+  expect(await relink(lines)).toEqual({ moved: 0, already: 0, kinds: ['old id was moved to another id'] });
+});
+
+test.each(['read committed', 'repeatable read', 'serializable'])(
+  'A registration whose lookup ran before another process linked and moved the id returns the id of that user at %s',
+  async (isolation) => {
+    const [oldId, newId] = [`old_race_${isolation}`, `new_race_${isolation}`];
+    await pool.query(`
+      CREATE FUNCTION pause_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END $$;
+      CREATE TRIGGER pause_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION pause_insert()`);
+    const { rows: names } = await pool.query('SELECT current_database() AS name');
+    await pool.query(`ALTER DATABASE ${names[0].name} SET default_transaction_isolation = '${isolation}'`);
+    await one.closeDatabase();
+    const holder = await pool.connect();
+    try {
+      await holder.query('SELECT pg_advisory_lock(1)');
+      const registration = one.register(oldId);
+      expect(await areBlocked(1)).toBe(true);
+      const { rows } = await holder.query(
+        'INSERT INTO users (id, identity_provider_user_id) VALUES (gen_random_uuid(), $1) RETURNING id',
+        [oldId],
+      );
+      expect(await move(oldId, newId)).toEqual(MOVED);
+      await holder.query('SELECT pg_advisory_unlock(1)');
+      expect(await registration).toEqual({ userId: rows[0].id, created: false });
+      expect([await idsOf(oldId), await idsOf(newId)]).toEqual([[], [rows[0].id]]);
+    } finally {
+      holder.release(true);
+      await pool.query(`ALTER DATABASE ${names[0].name} RESET default_transaction_isolation`);
+      await one.closeDatabase();
+    }
+  },
+);
+
+test('An insert of an old id that waits for the move fails, and the id keeps its user', async () => {
+  const userId = await create('old_waiting');
+  const holder = await pool.connect();
+  try {
+    await holder.query('BEGIN');
+    await holder.query(`UPDATE users SET identity_provider_user_id = 'new_waiting' WHERE id = $1`, [userId]);
+    await holder.query(`INSERT INTO previous_ids VALUES ('old_waiting', $1, 'new_waiting', '', 'infinity')`, [
+      userId,
+    ]);
+    const inserted = one.insertLinks(['old_waiting']).catch(() => 'rejected');
+    expect(await areBlocked(1)).toBe(true);
+    await holder.query('COMMIT');
+    expect(await inserted).toBe('rejected');
+  } finally {
+    holder.release(true);
+  }
+  expect(await one.guard('old_waiting')).toBe(userId);
+});
+
+test('A registration of the new id in flight that commits first is a collision', async () => {
+  const userId = await create('old_late');
+  const registration = await lockRow(database, 'new_late');
+  const moving = move('old_late', 'new_late');
+  expect(await registration.waiting(1)).toBe(true);
+  await registration.commit();
+  expect(await moving).toEqual({ moved: 0, already: 0, kinds: ['new id is linked to another internal id'] });
+  expect(await idsOf('old_late')).toEqual([userId]);
+});
+
+test('A registration of the new id that waits for the move returns the id of the moved user', async () => {
+  const userId = await create('old_first');
+  const holder = await pool.connect();
+  try {
+    await holder.query('BEGIN');
+    await holder.query(`UPDATE users SET identity_provider_user_id = 'new_first' WHERE id = $1`, [userId]);
+    const registration = one.register('new_first');
+    expect(await areBlocked(1)).toBe(true);
+    await holder.query('COMMIT');
+    expect(await registration).toEqual({ userId, created: false });
+  } finally {
+    holder.release(true);
+  }
+});
+
+test('A move that would deadlock with a transaction of the team gives way and is repeated', async () => {
+  // The transaction of the team notices the deadlock first.
+  const { rows: names } = await pool.query('SELECT current_database() AS name');
+  await pool.query(`ALTER DATABASE ${names[0].name} SET deadlock_timeout = '1min'`);
+  await other.closeDatabase();
+  const ids = [await create('old_lock_1'), await create('old_lock_2')];
+  const lines = linesOf(['old_lock_1', 'new_lock_1'], ['old_lock_2', 'new_lock_2']);
+  // One of the two orders is a deadlock.
+  for (const [first, second] of [ids, ids.toReversed()]) {
+    const holder = await pool.connect();
+    try {
+      await holder.query(`BEGIN; SET LOCAL deadlock_timeout = '1s'`);
+      await holder.query('SELECT FROM users WHERE id = $1 FOR KEY SHARE', [first]);
+      const moving = relink(lines);
+      expect(await areBlocked(1)).toBe(true);
+      await holder.query('SELECT FROM users WHERE id = $1 FOR KEY SHARE', [second]);
+      await holder.query('COMMIT');
+      expect(await moving).toEqual({ moved: 2, already: 0, kinds: [] });
+    } finally {
+      holder.release(true);
+    }
+    await relink((await one.readJournal(RUN)).lines.filter(({ newId }) => newId.startsWith('old_lock')));
+  }
+  await pool.query(`ALTER DATABASE ${names[0].name} RESET deadlock_timeout`);
+  await other.closeDatabase();
+});
+
+test.each(['old_forget', 'new_forget'])(
+  'A user who is forgotten by one id is forgotten by both: %s',
+  async (id) => {
+    const pair = [`${id}_old`, `${id}_new`] as const;
+    const given = id === 'old_forget' ? pair[0] : pair[1];
+    await create(pair[0]);
+    await move(...pair);
+    for (const each of pair) await one.guard(each);
+    kv.takeCommands();
+    expect(await one.forget(given)).toBe('forgotten');
+    const keys = pair.map((each) => `auth:user-id-by-idp:${each}`);
+    const deleted = kv.takeCommands().map(([, ...words]) => [...new Set(words)].sort());
+    expect(deleted).toEqual([keys.toSorted(), keys.toSorted(), keys.toSorted()]);
+    for (const each of pair) {
+      expect(await one.register(each)).toBeUndefined();
+      expect([await idsOf(each), await cached(each)]).toEqual([[], null]);
+    }
+    expect(await other.guard(pair[1], Date.now() / 1000 + 60)).toBeDefined();
+  },
+);
+
+test('After a deletion that runs at the same time as a move, no id of the user has a row', async () => {
+  const users = Array.from({ length: 100 }, (_, index) => index);
+  for (const user of users) await create(`old_both_${user}`);
+  await inParallel(5, users, async (user) => {
+    const [oldId, newId] = [`old_both_${user}`, `new_both_${user}`];
+    await Promise.all([move(oldId, newId), one.deleteLink(oldId, 30), one.register(oldId)]);
+    const forgotten = await idsOf(oldId);
+    expect([forgotten, await idsOf(newId), await one.register(oldId)]).toEqual([[], [], undefined]);
+  });
+});
+
+test('A user who is forgotten by an earlier id while moving again is forgotten by each id', async () => {
+  const users = Array.from({ length: 20 }, (_, index) => index);
+  const lines = users.map((user): [string, string] => [`first_${user}`, `second_${user}`]);
+  await one.linkMany(lines.map(([oldId]) => oldId));
+  await relink(linesOf(...lines));
+  await inParallel(5, users, async (user) => {
+    const [{ moved }] = await Promise.all([
+      move(`second_${user}`, `third_${user}`),
+      one.deleteLink(`first_${user}`, 30),
+    ]);
+    for (const id of [`first_${user}`, `second_${user}`, ...(moved === 1 ? [`third_${user}`] : [])])
+      expect(await one.register(id)).toBeUndefined();
+  });
+});
+
+test('A row that another transaction deletes during the move is not counted as moved', async () => {
+  await create('old_deleted');
+  const holder = await pool.connect();
+  try {
+    await holder.query(`BEGIN; DELETE FROM users WHERE identity_provider_user_id = 'old_deleted'`);
+    const moving = move('old_deleted', 'new_deleted');
+    expect(await areBlocked(1)).toBe(true);
+    await holder.query('COMMIT');
+    expect(await moving).toEqual({ moved: 0, already: 0, kinds: ['unknown old id'] });
+  } finally {
+    holder.release(true);
+  }
+});
+
+test('A target that is forgotten at the same time as the move has no row', async () => {
+  const users = Array.from({ length: 100 }, (_, index) => index);
+  for (const user of users) await create(`old_target_${user}`);
+  await inParallel(5, users, async (user) => {
+    const [oldId, newId] = [`old_target_${user}`, `new_target_${user}`];
+    await Promise.all([move(oldId, newId), one.deleteLink(newId, 30)]);
+    expect(await idsOf(newId)).toEqual([]);
+  });
+});
+
+test('Users that move beside registrations of both ids in two processes keep their internal ids', async () => {
+  const users = Array.from({ length: 1_000 }, (_, user) => [`old_live_${user}`, `new_live_${user}`] as const);
+  await one.linkMany(users.map(([oldId]) => oldId));
+  const { rows } = await pool.query(`SELECT * FROM users WHERE identity_provider_user_id LIKE 'old_live_%'`);
+  const before = new Map(rows.map((row) => [row.identity_provider_user_id, row.id]));
+  let done = false;
+  let isMoved = 0;
+  const wrong: string[] = [];
+  const traffic = inParallel(8, Array.from({ length: 8 }), async (_, worker) => {
+    for (let index = worker; !done; index += 7) {
+      const [oldId, newId] = users[index % users.length] ?? ['', ''];
+      const process = index % 2 === 0 ? one : other;
+      // The new instance has users only after their move.
+      const id = index % users.length < isMoved && index % 3 === 0 ? newId : oldId;
+      const userId = index % 5 === 0 ? (await process.register(id))?.userId : await process.guard(id);
+      if (userId !== before.get(oldId)) wrong.push(`${id} ${userId}`);
+    }
+  });
+  const lines = linesOf(...users);
+  for await (const step of other.relink(lines, { run: RUN, days: 30, retryOptions: { seconds: 20 } }))
+    isMoved += step.toMove;
+  done = true;
+  await traffic;
+  expect([isMoved, wrong]).toEqual([1_000, []]);
+  expect(await database.users('old_live_%')).toEqual([]);
+  for (const [oldId, newId] of users) expect(await one.guard(newId)).toBe(before.get(oldId));
+});
+
+test('Without a response of the cache, the users are moved, and the run rejects', async () => {
+  const userId = await create('old_uncached');
+  await kv.proxy.treat('refuse');
+  const options = { run: RUN, days: 30, retryOptions: { seconds: 0 } };
+  await expect(other.relink(linesOf(['old_uncached', 'new_uncached']), options).next()).rejects.toThrow(
+    'The cache does not respond',
+  );
+  expect(await idsOf('new_uncached')).toEqual([userId]);
+});
+
+test('The data of a user contain the previous ids', async () => {
+  const userId = await create('old_exported');
+  await move('old_exported', 'new_exported');
+  const [link] = await one.findLinks('old_exported');
+  expect(await one.findLinks('new_exported')).toEqual([link]);
+  const previousIds = [{ identityProviderUserId: 'old_exported', expiresAt: expect.any(Date) }];
+  expect(link).toEqual({ userId, identityProviderUserId: 'new_exported', previousIds });
+});
+
+test('The role of the service can look up previous ids without a privilege on their table', async () => {
+  await create('old_role');
+  await move('old_role', 'new_role');
+  const client = await pool.connect();
+  try {
+    await client.query('BEGIN; CREATE ROLE role_of_relink; GRANT SELECT, INSERT ON users TO role_of_relink');
+    await client.query('SET LOCAL ROLE role_of_relink');
+    const { rows } = await client.query(`SELECT * FROM previous_links(ARRAY['old_role', 'old_nobody'])`);
+    expect(rows).toHaveLength(1);
+    await client.query(`INSERT INTO users VALUES (gen_random_uuid(), 'user_of_role')`);
+    await expect(client.query('SELECT FROM previous_ids')).rejects.toThrow('permission denied');
+  } finally {
+    await client.query('ROLLBACK');
+    client.release();
+  }
+});
+
+test('The migration lets roles that may read the users read their previous ids', async () => {
+  const migration = await readFile(
+    'prisma/migrations/20261123200000_create_previous_ids/migration.sql',
+    'utf8',
+  );
+  const client = await pool.connect();
+  try {
+    await client.query(`BEGIN; CREATE ROLE "reader Of users"; CREATE ROLE writer_of_users;
+      GRANT SELECT ON users TO "reader Of users"; GRANT INSERT ON users TO writer_of_users;
+      DROP TABLE previous_ids; DROP FUNCTION previous_links; DROP FUNCTION reject_previous_id CASCADE`);
+    await client.query(migration);
+    const { rows } = await client.query(
+      `SELECT has_table_privilege('reader Of users', 'previous_ids', 'SELECT') AS reader,
+              has_table_privilege('writer_of_users', 'previous_ids', 'SELECT') AS writer`,
+    );
+    expect(rows).toEqual([{ reader: true, writer: false }]);
+  } finally {
+    await client.query('ROLLBACK');
+    client.release();
+  }
+});

@@ -1,0 +1,256 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import { REMEDIES } from '#lib/users/relink-map';
+import { startCommand } from '../harness/commands';
+import { lockTable } from '../harness/dependencies/row-lock';
+import { startProvider } from '../harness/identity-provider';
+import { deliver, me, register, tokenFor, userCreated } from '../harness/requests';
+import { LIVE_KEYS, startServiceProcess, startTestService } from '../harness/service';
+import { runCommandInProcess } from '../vitest/run-command-in-process';
+import { stopAfterAll } from '../vitest/stop-after-all';
+import { temporaryFolder } from '../vitest/temporary-folder';
+
+const folder = temporaryFolder();
+/** The deployment with the keys of the old instance, and the one with the keys of the new instance. */
+const service = stopAfterAll(await startTestService());
+const { database, environment, kv } = service;
+const newIdp = stopAfterAll(await startProvider(LIVE_KEYS));
+const newEnvironment = {
+  ...environment,
+  IDP_SECRET_KEY: LIVE_KEYS.secretKey,
+  IDP_PUBLISHABLE_KEY: LIVE_KEYS.publishableKey,
+  IDP_JWT_KEY: newIdp.publicKeyPem,
+  CLERK_API_URL: newIdp.url,
+  CLERK_FAPI_URL: newIdp.url,
+};
+const newDeployment = stopAfterAll(await startServiceProcess(newEnvironment));
+
+const command = (name: string, args: readonly string[], variables: Record<string, string> = environment) =>
+  runCommandInProcess(() => import(`../../commands/users/${name}.ts`), args, variables);
+const relink = (...args: string[]) => command('relink', args);
+function mapFile(lines: readonly string[]): string {
+  const file = path.join(folder, `${randomBytes(4).toString('hex')}.csv`);
+  writeFileSync(file, lines.join('\n'));
+  return file;
+}
+const link = async (ids: readonly string[]) => {
+  await database.pool.query(
+    'INSERT INTO users (id, identity_provider_user_id) SELECT gen_random_uuid(), unnest($1::text[])',
+    [ids],
+  );
+};
+const rows = async () =>
+  (await database.pool.query('SELECT * FROM users ORDER BY id')).rows.map(Object.values);
+const visit = async (url: string, idp: Parameters<typeof tokenFor>[0], id: string) => {
+  const { status, body } = await me(url, tokenFor(idp, id));
+  return status === 200 ? String(Object(body).userId) : status;
+};
+
+beforeEach(async () => {
+  await database.pool.query('TRUNCATE users, forgotten_users CASCADE');
+});
+
+test('Each kind of collision is reported with its line and a remedy, and nothing is changed', async () => {
+  await link([
+    'moved',
+    'moved_too',
+    'linked',
+    'taken',
+    'ok',
+    'previous',
+    'to_forgotten',
+    'gone',
+    'a',
+    'b',
+    'c',
+    'd',
+    'e',
+    'f',
+  ]);
+  expect(await relink('--map', mapFile(['moved,to_1', 'moved_too,to_2']))).toMatchObject({ exit: 0 });
+  for (const id of ['gone', 'gone_too']) {
+    await database.pool.query(
+      `INSERT INTO forgotten_users VALUES (forgotten_user_hash($1), now(), now() + interval '1 day')`,
+      [id],
+    );
+  }
+  await database.pool.query(`DELETE FROM users WHERE identity_provider_user_id = 'gone'`);
+  const map = [
+    'ok,ok_new',
+    'only one field',
+    ',x',
+    `a,${'u'.repeat(256)}`,
+    'b,b',
+    'c,c_1',
+    'c,c_2',
+    'd,same',
+    'e,same',
+    'f,ok',
+    'unknown,x_1',
+    'moved,x_2',
+    'linked,taken',
+    'previous,moved_too',
+    'gone,x_3',
+    'to_forgotten,gone_too',
+  ];
+  const before = await rows();
+  const kinds = [
+    [2, 'malformed line'],
+    [3, 'invalid old id'],
+    [4, 'invalid new id'],
+    [5, 'old id equals new id'],
+    [6, 'old id occurs twice (line 7)'],
+    [7, 'old id occurs twice (line 6)'],
+    [8, 'new id occurs twice (line 9)'],
+    [9, 'new id occurs twice (line 8)'],
+    [10, 'new id is the old id of another line (line 1)'],
+    [11, 'unknown old id'],
+    [12, 'old id was moved to another id'],
+    [13, 'new id is linked to another internal id'],
+    [14, 'new id is a previous id of another user'],
+    [15, 'old id is forgotten'],
+    [16, 'new id is forgotten'],
+  ] as const;
+  expect(new Set(kinds.map(([, kind]) => kind.replace(/ \(.*/, '')))).toEqual(new Set(Object.keys(REMEDIES)));
+  for (const options of [['--dry-run'], []]) {
+    const { exit, stdout } = await relink('--map', mapFile(map), ...options);
+    const reported = stdout.split('\n').filter((line) => line.startsWith('line '));
+    expect(reported.map((line) => line.split(/: \S* -> |\. /)[0])).toEqual(
+      kinds.map(([line, kind]) => `line ${line}: ${kind}`),
+    );
+    expect(reported[9]).toBe(
+      'line 11: unknown old id: unknown -> x_1. Run users:backfill with the old instance, or remove the line.',
+    );
+    expect(stdout).toMatch(/\n16 lines, 1 to move, 0 already moved, 15 collisions\nNothing was changed\.\n$/);
+    expect(exit).toBe(1);
+    expect(await rows()).toEqual(before);
+  }
+});
+
+test('A run that is killed continues with the same command, and its rollback undoes both parts', async () => {
+  const ids = Array.from({ length: 1_000 }, (_, index) => `user_${index}`);
+  await link(ids);
+  const before = await rows();
+  const file = mapFile(ids.map((id) => `${id},new_${id}`));
+  // The second batch waits for the lock.
+  const listening = database.proxy.onClientData;
+  let updates = 0;
+  let lock: ReturnType<typeof lockTable> | undefined;
+  database.proxy.onClientData = (chunk) => {
+    listening?.(chunk);
+    if (!chunk.includes('WITH moved')) return;
+    updates += 1;
+    if (updates === 1) lock = lockTable(database);
+  };
+  const { child, ended } = startCommand('users/relink', ['--map', file], environment);
+  await expect.poll(() => updates, { timeout: 20_000 }).toBe(1);
+  const held = await lock;
+  expect(await held?.waiting(1)).toBe(true);
+  child.kill('SIGKILL');
+  expect((await ended).exit).toBe('SIGKILL');
+  await held?.release();
+  database.proxy.onClientData = listening;
+  const moved = (await database.users('new_%')).length;
+  expect(moved).toBe(200);
+
+  const { exit, stdout } = await relink('--map', file);
+  expect({ exit, stdout }).toEqual({
+    exit: 0,
+    stdout: expect.stringMatching(/^1000 lines, 800 moved, 200 already moved, 0 collisions\n/),
+  });
+  const after = await rows();
+  expect(after).toEqual(before.map(([id, user]) => [id, `new_${user}`]));
+
+  const [, run = ''] = /--rollback (\w+)\n$/.exec(stdout) ?? [];
+  expect(await relink('--rollback', run, '--dry-run')).toMatchObject({
+    stdout: '1000 lines, 1000 to move, 0 already moved, 0 collisions\nNothing was changed.\n',
+  });
+  expect(await relink('--rollback', run)).toMatchObject({ exit: 0 });
+  expect(await rows()).toEqual(before);
+  expect(await relink('--rollback', run)).toMatchObject({
+    exit: 2,
+    stderr: expect.stringContaining('no user'),
+  });
+});
+
+test('The command waits for a database that is temporarily unavailable', async () => {
+  await link(['user_patient']);
+  await database.proxy.treat('reset');
+  const { connections } = database.proxy;
+  const { ended } = startCommand('users/relink', ['--map', mapFile(['user_patient,new'])], environment);
+  await expect.poll(() => database.proxy.connections, { timeout: 20_000 }).toBeGreaterThan(connections);
+  await database.proxy.treat('forward');
+  expect(await ended).toMatchObject({ exit: 0, stdout: expect.stringContaining('1 lines, 1 moved') });
+});
+
+test.each([
+  [['--map', 'no such file'], 'Cannot read no such file.'],
+  [[], 'Pass one of --map, --external-id and --rollback.'],
+  [['--external-id', '--rollback', 'x'], 'Pass one of --map, --external-id and --rollback.'],
+  [['--rollback', 'x'], 'A run has 16 hexadecimal digits.'],
+  [['--rollback', '0123456789abcdef'], 'There is no user to move.'],
+  [['--external-id', '--window-days', '0'], '--window-days must be a whole number from 1 to 999'],
+])('The command does not start with %j', async (args, message) => {
+  expect(await relink(...args)).toMatchObject({ exit: 2, stderr: expect.stringContaining(message) });
+});
+
+test('The commands of the guide move the users to another instance, and sessions of both instances work', async () => {
+  const { idp } = service;
+  const people = Array.from({ length: 20 }, (_, index) =>
+    idp.createUser({ email: `person-${index}@private.example` }),
+  );
+  const [first] = people;
+  if (first === undefined) throw new Error('There are people');
+  const userId = await visit(service.url, idp, first.id);
+  const commands = [
+    ...readFileSync('docs/users.md', 'utf8').matchAll(/^npm run -s users:(\w+)(.*?) +# (old|new) key/gm),
+  ];
+  expect(commands.map(([, name]) => name)).toEqual(['backfill', 'relink', 'relink', 'check']);
+  const moved = new Map<string, string>();
+  for (const [, name = '', options = '', key] of commands) {
+    if (key === 'new' && moved.size === 0) {
+      for (const person of people) {
+        const created = newIdp.createUser({ email: person.email });
+        newIdp.store.users.put({ ...created, externalId: person.id });
+        moved.set(person.id, created.id);
+      }
+    }
+    const args = options.split(' ').filter((word) => word !== '' && word !== '--');
+    const { exit, stdout } = await command(name, args, key === 'new' ? newEnvironment : environment);
+    expect({ name, exit, stdout }).toMatchObject({ exit: 0 });
+    expect(await visit(service.url, idp, first.id)).toBe(userId);
+  }
+  const newId = moved.get(first.id) ?? '';
+  expect(await database.users()).toEqual([...moved.values()].sort());
+  for (const [url, provider, id] of [
+    [service.url, idp, first.id],
+    [newDeployment.url, newIdp, newId],
+  ] as const) {
+    expect(await visit(url, provider, id)).toBe(userId);
+    expect(await deliver(url, userCreated(id))).toMatchObject({ status: 200 });
+    expect(await register(url, tokenFor(provider, id), { identityProviderUserId: id })).toMatchObject({
+      status: 200,
+      body: { userId },
+    });
+  }
+  expect(await database.users()).toHaveLength(people.length);
+  expect(await command('check', [], environment)).toMatchObject({ exit: 0 });
+  const shown = await command('show', [first.id], newEnvironment);
+  expect(shown).toMatchObject({ exit: 0, stdout: expect.stringMatching(`\nprovider's id +${newId}\n`) });
+  expect(shown.stdout).toMatch(`previous id    ${first.id} until 20`);
+  const exported = await command('export', ['--user', newId], newEnvironment);
+  expect(JSON.parse(exported.stdout)).toMatchObject({
+    link: { userId, identityProviderUserId: newId },
+    previousIds: [{ identityProviderUserId: first.id, expiresAt: expect.stringMatching(/^20/) }],
+  });
+
+  // After the window, a session of the old instance is rejected, and an event has no effect.
+  await database.pool.query('UPDATE previous_ids SET expires_at = now()');
+  await kv.engine.call('DEL', `auth:user-id-by-idp:${first.id}`);
+  expect(await visit(service.url, idp, first.id)).toBe(401);
+  expect(await deliver(service.url, userCreated(first.id))).toMatchObject({ status: 200 });
+  expect(await visit(newDeployment.url, newIdp, newId)).toBe(userId);
+  expect(await database.users()).toHaveLength(people.length);
+});

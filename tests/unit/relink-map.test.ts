@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { checkMap, parseMap } from '#lib/users/relink-map';
+
+const pairs = (text: string) => parseMap(text).lines.map(({ line, oldId, newId }) => [line, oldId, newId]);
+const kinds = (text: string) =>
+  parseMap(text).collisions.map(({ line, kind, other }) => [line, kind, ...(other ? [other] : [])]);
+
+test('A map has CSV lines and JSON lines, and skips a heading, empty lines and a byte order mark', () => {
+  expect(pairs('\ufeffold,new\r\na,b\r\n\r\n"c,""d""","e"\n{"old":"f","new":"g,h"}\n')).toEqual([
+    [2, 'a', 'b'],
+    [4, 'c,"d"', 'e'],
+    [5, 'f', 'g,h'],
+  ]);
+  expect(pairs('a,b\nold,new')).toEqual([
+    [1, 'a', 'b'],
+    [2, 'old', 'new'],
+  ]);
+});
+
+test.each(['a', 'a,b,c', 'a,"b', 'a,b"c', '{"old":"a"}', '{"old":"a","new":1}', '{"old":', 'a;b'])(
+  'A malformed line is reported: %s',
+  (line) => {
+    expect(kinds(`x,y\n${line}\n`)).toEqual([[2, 'malformed line']]);
+    expect(pairs(`x,y\n${line}\n`)).toEqual([[1, 'x', 'y']]);
+  },
+);
+
+test('Each line that collides with another line is reported with that line, and the others remain', () => {
+  const map = ['a,1', 'a,2', 'b,3', 'c,3', 'd,e', 'e,f', 'g,g', ',h', 'i,', 'j,k', 'a,1'].join('\n');
+  expect(kinds(map)).toEqual([
+    [1, 'old id occurs twice', 2],
+    [2, 'old id occurs twice', 1],
+    [3, 'new id occurs twice', 4],
+    [4, 'new id occurs twice', 3],
+    [5, 'new id is the old id of another line', 6],
+    [7, 'old id equals new id'],
+    [8, 'invalid old id'],
+    [9, 'invalid new id'],
+    [11, 'old id occurs twice', 1],
+  ]);
+  expect(pairs(map)).toEqual([
+    [6, 'e', 'f'],
+    [10, 'j', 'k'],
+  ]);
+});
+
+test('An id must be valid for the service', () => {
+  const line = { line: 1, oldId: 'a', newId: 'u'.repeat(255) };
+  expect(checkMap([line])).toEqual({ lines: [line], collisions: [] });
+  const long = { ...line, newId: 'u'.repeat(256) };
+  expect(checkMap([long])).toEqual({ lines: [], collisions: [{ ...long, kind: 'invalid new id' }] });
+});

@@ -1,0 +1,181 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { createClerkClient } from '@clerk/backend';
+import { signIn } from 'clerk-emulator/playwright';
+import type { Browser } from 'playwright';
+import { clerkJsFolder, projectFolder } from '../../dev/stack/settings';
+import { messageOf } from '../../dev/system/errors';
+import { freePort } from '../../dev/system/listen';
+import { killOnExit, waitUntil } from '../../dev/system/processes';
+import { removeStaleFiles } from '../../dev/system/stale-files';
+import { launchBrowser } from '../../tests/harness/browser/chromium';
+import { withoutServiceVariables } from '../../tests/harness/build';
+import { runPlaywrightHost } from '../../tests/harness/playwright-host/host';
+import { type Host, hosts } from './hosts';
+
+/**
+ * `npm run emulator:sdks`: installs Clerk's SDKs into applications of their own, starts each application with `clerk-emulator
+ * dev`, and prints a table of what works. Then it signs up 100 users in two Playwright workers. Exits with 1 if a check fails.
+ * Needs the npm registry.
+ */
+const PREFIX = 'identity-link-tests-hosts-';
+const SIGN_UPS_PER_WORKER = 50;
+const BIN = path.join(projectFolder, 'packages/clerk-emulator/bin.mjs');
+
+type Result = 'yes' | 'no' | '-';
+
+const failures: string[] = [];
+
+/** Returns the result of a check for the table. Records an error. */
+async function check(what: string, run: () => Promise<void>): Promise<Result> {
+  try {
+    await run();
+    return 'yes';
+  } catch (error) {
+    failures.push(`${what}: ${messageOf(error)}`);
+    return 'no';
+  }
+}
+
+/** The user of the page as JSON, which the page of Next.js contains with HTML entities. */
+const SIGNED_OUT = '"userId":null';
+
+function expectText(html: string, expected: string): void {
+  const text = html.replaceAll('&quot;', '"');
+  if (!text.includes(expected)) throw new Error(`expected ${expected}, but got ${text.slice(0, 300)}`);
+}
+
+async function install({ packages, files }: Host, folder: string): Promise<void> {
+  for (const [name, content] of Object.entries(files)) {
+    const file = path.join(folder, name);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, content);
+  }
+  writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ private: true, dependencies: packages }));
+  const options = ['--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'];
+  await promisify(execFile)('npm', ['install', ...options], { cwd: folder, env: withoutServiceVariables() });
+}
+
+/** Starts an application with `clerk-emulator dev`. Resolves when the application responds. */
+async function start({ sdk, command }: Host, folder: string) {
+  const secretKey = 'sk_test_c2RrcyBvZiB0aGUgZW11bGF0b3I';
+  const [port, emulatorPort] = [await freePort(), await freePort()];
+  const [url, apiUrl] = [`http://localhost:${port}`, `http://127.0.0.1:${emulatorPort}`];
+  const options = ['--port', String(emulatorPort), '--secret-key', secretKey];
+  const all = [BIN, 'dev', ...options, '--clerk-js-folder', clerkJsFolder, '--', ...command];
+  const child = spawn(process.execPath, all, {
+    cwd: folder,
+    env: { ...withoutServiceVariables(), NODE_ENV: 'development', PORT: String(port) },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let errors = '';
+  child.stderr.setEncoding('utf8').on('data', (chunk) => {
+    errors += chunk;
+  });
+  const exited = once(child, 'exit');
+  if (child.pid !== undefined) child.once('exit', killOnExit(child.pid, 'SIGTERM'));
+  const responds = () =>
+    fetch(url).then(
+      ({ status }) => status < 500,
+      () => false,
+    );
+  const isReady = await waitUntil(responds, 120_000);
+  const clerk = createClerkClient({ secretKey, apiUrl, telemetry: { disabled: true } });
+  return {
+    url,
+    apiUrl,
+    clerk,
+    async stop() {
+      child.kill('SIGTERM');
+      await exited;
+    },
+    requireReady() {
+      if (!isReady) throw new Error(`The application with ${sdk} did not start:\n${errors}`);
+    },
+  };
+}
+
+/** Runs the checks of an application. Returns a row of the table. */
+async function checkHost(host: Host, folder: string, browser: Browser): Promise<string[]> {
+  await install(host, folder);
+  const { url, apiUrl, clerk, stop, requireReady } = await start(host, folder);
+  const context = await browser.newContext({ baseURL: url });
+  context.setDefaultTimeout(60_000);
+  try {
+    requireReady();
+    const emailAddress = ['host@example.com'];
+    const user = await clerk.users.createUser({ emailAddress, skipPasswordRequirement: true });
+    const { id } = await clerk.sessions.createSession({ userId: user.id });
+    const { jwt } = await clerk.sessions.getToken(id);
+    const request = async (token: string) =>
+      (await fetch(url, { headers: { authorization: `Bearer ${token}` } })).text();
+    const page = await context.newPage();
+    const shown = async () => {
+      await page.goto('/');
+      return page.locator('pre').first().innerText();
+    };
+    const named = (what: string, run: () => Promise<void>) => check(`${host.sdk}, ${what}`, run);
+    const [header, claims, signature = ''] = jwt.split('.');
+    const forged = [header, claims, Buffer.from(signature, 'base64url').reverse().toString('base64url')];
+    return [
+      host.sdk,
+      host.packages[host.sdk] ?? '',
+      await named('bearer token', async () => expectText(await request(jwt), user.id)),
+      await named('forged token', async () => expectText(await request(forged.join('.')), SIGNED_OUT)),
+      await named('user of the Backend API', async () => expectText(await request(jwt), 'host@example.com')),
+      await named('cookies of signedInAs', async () => {
+        const { token } = await clerk.signInTokens.createSignInToken({
+          userId: user.id,
+          expiresInSeconds: 60,
+        });
+        const credentials = { strategy: 'ticket', ticket: token } as const;
+        await signIn(context, { frontendApi: apiUrl, application: url, credentials });
+        expectText(await shown(), user.id);
+      }),
+      await named('handshake', async () => {
+        await context.clearCookies({ name: /^__session/ });
+        expectText(await shown(), user.id);
+      }),
+      host.hasBrowserSdk
+        ? await named('browser SDK', async () => {
+            await page.locator('#browser').filter({ hasText: user.id }).waitFor();
+          })
+        : '-',
+    ];
+  } finally {
+    await context.close();
+    await stop();
+  }
+}
+
+const COLUMNS = [
+  ...['SDK', 'Version', 'Bearer token', 'Forged token rejected', 'Backend API'],
+  ...['Cookies', 'Handshake', 'Browser SDK'],
+];
+
+async function main(): Promise<void> {
+  removeStaleFiles(os.tmpdir(), PREFIX);
+  const parent = mkdtempSync(path.join(os.tmpdir(), PREFIX));
+  process.once('exit', () => rmSync(parent, { recursive: true, force: true }));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+  const browser = await launchBrowser();
+  const printRow = (row: readonly string[]) => console.log(`| ${row.join(' | ')} |`);
+  printRow(COLUMNS);
+  printRow(COLUMNS.map(() => '---'));
+  try {
+    for (const host of hosts) printRow(await checkHost(host, path.join(parent, host.sdk), browser));
+  } finally {
+    await browser.close();
+  }
+  const { expected, unexpected, flaky } = await runPlaywrightHost(SIGN_UPS_PER_WORKER);
+  console.log(`Playwright, 2 workers: ${expected} tests passed, ${flaky} were flaky, ${unexpected} failed.`);
+  if (unexpected + flaky > 0) failures.push('Playwright');
+  for (const failure of failures) console.error(failure);
+  process.exitCode = failures.length === 0 ? 0 : 1;
+}
+
+await main();
