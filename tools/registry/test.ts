@@ -18,8 +18,8 @@ import { CHECKS, type RunningHost } from './checks';
 import { createHost, guideCommands, HOSTS, type Host, write, writeGuideFiles } from './hosts';
 
 /**
- * `npm run registry:test [-- src | root]`: creates two applications, or one of them, in a temporary folder, follows
- * docs/existing-app.md in each, and checks the result over HTTP. Exits with 1 if a step or a check fails. Stops all programs and
+ * `npm run registry:test [-- src | root]`: creates two applications, or one of them, in a temporary folder. Follows
+ * docs/existing-app.md in each and checks the result over HTTP. Exits with 1 if a step or a check fails. Stops all programs and
  * removes the folder at the end, also after Ctrl-C.
  */
 const PREFIX = 'identity-link-registry-';
