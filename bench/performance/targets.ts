@@ -150,7 +150,7 @@ const run = (
 
 const Packages = z.object({ dependencies: z.record(z.string(), z.string()) });
 
-/** Throws if the baselines and the service use different versions of a package. Such figures would not be comparable. */
+/** Throws if the baselines and the service use different versions of a package. Their CPU times would not be comparable. */
 function requireSameVersions(): void {
   const [serviceVersions, baselineVersions] = [project, baselines].map(
     (folder) =>

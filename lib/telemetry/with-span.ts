@@ -13,7 +13,7 @@ export interface SpanOutcomes {
 /** A request that a route has responded to. */
 export interface CompletedRequest {
   readonly method: string;
-  /** The pattern of the route, or the API root. Never a path that a client sent. */
+  /** The pattern of the route, or the first segment of an API path without a route. Never a path that a client sent. */
   readonly route: string;
   readonly status: number;
   readonly seconds: number;

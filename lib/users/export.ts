@@ -14,13 +14,16 @@ export interface ExportedUser {
   readonly previousIds: Link['previousIds'];
 }
 
-/** Returns the rows of a user in the team's own tables (events/export-user.ts). The result must be serializable as JSON. */
+/**
+ * Returns the rows of a user in the tables that an application adds to the database. events/export-user.ts implements this
+ * type. The result must be serializable as JSON.
+ */
 export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
- * Returns all data of a user: the link, the previous ids, the cached id, the end of the state "forgotten", the time of a
- * pending deletion, the rows of `webhook_subjects` for each id, and the result of `exportOwn`. Only reads. Rejects if one of
- * these cannot be read.
+ * Returns all data of a user: the link, the previous ids, the cached id, the time until which late events do not link the user
+ * again after `users:forget`, the time of a pending deletion, the rows of `webhook_subjects` for each id, and the result of
+ * `exportOwn`. Changes nothing. Rejects if some of these data cannot be read.
  */
 export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {
   const { userId = null, identityProviderUserId, previousIds } = user;

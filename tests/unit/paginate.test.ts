@@ -34,7 +34,7 @@ async function seenBy(
 }
 
 const limit = fc.integer({ min: 2, max: 7 });
-/** Generates lists of up to 40 users with creation times from `time`. Most users share their millisecond with others. */
+/** Generates lists of up to 40 users, whose creation times `time` generates. Most users share their millisecond with others. */
 const rowsWith = (time: fc.Arbitrary<number>) =>
   fc
     .array(time, { maxLength: 40 })
@@ -57,7 +57,7 @@ describe.each([
     );
   });
 
-  test('paginate() returns each user that exists during the whole run once, even if other users sign up or are deleted', async () => {
+  test('If users sign up or are deleted during a run of paginate(), it returns every other user exactly once', async () => {
     const change = fc.record({ deletes: fc.array(fc.nat(60), { maxLength: 4 }), signUps: fc.nat(2) });
     await fc.assert(
       fc.asyncProperty(table, limit, fc.array(change, { maxLength: 20 }), async (rows, limit, changes) => {
@@ -126,7 +126,7 @@ test.each<[string, (page: ProviderPage) => ProviderUser[], string]>([
     'a different order each time',
   ],
 ])(
-  'paginate() rejects a list that is not sorted by creation time or has no stable order: %s',
+  'paginate() rejects pages that together are not sorted by creation time or not in a stable order: %s',
   async (_name, read, words) => {
     await expect(seenBy(read, { limit: 2 })).rejects.toThrow(words);
   },

@@ -70,7 +70,7 @@ export function readReport(file: string): Result[] {
   });
 }
 
-/** Deletes from Stryker's file of earlier results the mutants that crashed the test runner, so that the next run tests them again. */
+/** Deletes the mutants that crashed the test runner from Stryker's file of earlier results. The next run tests them again. */
 export function dropErrors(file: string): void {
   if (!existsSync(file)) return;
   const report = JSON.parse(readFileSync(file, 'utf8'));

@@ -30,8 +30,8 @@ const FETCH_TIMEOUT_MILLISECONDS = 120_000;
 const UNFINISHED = '.fetching-';
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
 /**
- * By default, npm retries for more than a minute while the network is down, and the sign-in page would wait for npm. These
- * options limit npm to one retry.
+ * By default, npm retries for more than a minute while the network is down, and the sign-in page would wait for npm. The
+ * last two options limit npm to one retry.
  */
 const NPM_OPTIONS = [
   '--ignore-scripts',
@@ -112,8 +112,8 @@ function packageFolder(name: PackageName, folder: string): Promise<string> {
 }
 
 /**
- * Downloads a package to a temporary folder and renames that folder. Other processes therefore never see an incomplete
- * package. If two processes download at the same time, both use the package of the first process to finish.
+ * Downloads a package to a temporary folder and then moves its scripts to the cache folder. Other processes therefore never
+ * see an incomplete package. If two processes download at the same time, both use the package of the first process to finish.
  */
 async function fetchPackage(name: PackageName, folder: string, target: string): Promise<void> {
   await mkdir(folder, { recursive: true });
@@ -138,7 +138,7 @@ async function fetchPackage(name: PackageName, folder: string, target: string): 
     const spec = packageSpec(name);
     throw new Error(
       `The sign-in pages need ${spec}, which could not be downloaded (${describeNpmError(cause)}). ` +
-        `Check that "npm view ${spec} version" works, then reload the page.`,
+        `Check that "npm view ${spec} version" works, then try again.`,
       { cause },
     );
   } finally {

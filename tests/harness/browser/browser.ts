@@ -107,10 +107,7 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
   await page.getByRole('button', { name: 'Continue' }).click();
 }
 
-/**
- * Signs in through the Frontend API of the identity provider. Then opens the handshake URL of this API, which sets the session
- * cookies and redirects to `target`. This is much faster than the form.
- */
+/** Signs in through the proxied Frontend API of the identity provider and opens `target`. This is much faster than the form. */
 export async function signInWithoutForm(page: Page, email: string, target = '/account'): Promise<void> {
   await signInContext(page.context(), {
     frontendApi: '/__clerk',

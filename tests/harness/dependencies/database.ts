@@ -76,7 +76,7 @@ export async function createTestDatabase(
   const proxied = new URL(direct);
   proxied.port = String(proxy.port);
   const pool = new Pool({ connectionString: direct.href, max: 6 });
-  // A test may stop the server. The server then closes idle connections. The next query opens a new connection.
+  // A test may stop and restart the server, which closes idle connections. The next query opens a new connection.
   pool.on('error', () => undefined);
   return {
     url: proxied.href,
