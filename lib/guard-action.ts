@@ -1,32 +1,12 @@
 import type * as z from 'zod/mini';
 import type { AuthenticatedContext } from './api/schemas';
 import { describeError } from './errors/describe-error';
+import { type ActionResult, invalidInput, valuesOf } from './http/action-result';
 import { HttpError } from './http/error';
 import { rateLimitedWarning } from './log';
 import { requireUser } from './user';
 
-/** Result of a guarded server action, for `useActionState`. */
-export type ActionResult<T> =
-  | { readonly ok: true; readonly data: T }
-  | {
-      readonly ok: false;
-      /** HTTP status that a route would return: 400 for invalid input, otherwise the status of the HttpError. */
-      readonly status: number;
-      readonly message: string;
-      /** Messages by the name of the invalid field. */
-      readonly fields: Readonly<Record<string, string>>;
-    };
-
-/** Returns the fields of a form as an object. A repeated field is an array. */
-function valuesOf(form: FormData): Record<string, unknown> {
-  const values = new Map<string, FormDataEntryValue[]>();
-  for (const [name, value] of form) {
-    const all = values.get(name);
-    if (all) all.push(value);
-    else values.set(name, [value]);
-  }
-  return Object.fromEntries([...values].map(([name, all]) => [name, all.length === 1 ? all[0] : all]));
-}
+export type { ActionResult };
 
 const warn = rateLimitedWarning('the schema of a server action failed');
 
@@ -41,15 +21,6 @@ function parse<S extends z.ZodMiniType>(schema: S, input: unknown) {
     warn({ error: describeError(error) });
     return undefined;
   }
-}
-
-/** Returns the result for invalid input. Each field has the message of its first issue. */
-function invalid({ issues }: z.core.$ZodError): ActionResult<never> {
-  // Object.fromEntries() keeps only the last entry of a field, so the issues are reversed.
-  const fields = Object.fromEntries(
-    issues.toReversed().map(({ path, message }) => [path.join('.'), message]),
-  );
-  return { ok: false, status: 400, message: issues[0]?.message ?? 'Invalid input', fields };
 }
 
 /**
@@ -69,7 +40,7 @@ export function guardAction<S extends z.ZodMiniType, T>(
     const context = await requireUser();
     const parsed = parse(schema, args.at(-1));
     if (parsed === undefined) return { ok: false, status: 400, message: 'Invalid input', fields: {} };
-    if (!parsed.success) return invalid(parsed.error);
+    if (!parsed.success) return invalidInput(parsed.error);
     try {
       return { ok: true, data: await handler(parsed.data, context) };
     } catch (error) {

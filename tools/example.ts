@@ -1,20 +1,11 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import {
-  copyFileSync,
-  cpSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-} from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { endProcess, killOnExit } from '../dev/system/processes';
 import { removeStaleFiles } from '../dev/system/stale-files';
 import { addExample, EXAMPLE } from './example-files';
+import { linkFiles } from './link-files';
+import { runStep, stopStep } from './run-step';
 
 /**
  * `npm run example`: adds the files of examples/projects to a copy of this checkout. Runs the checks of the project and the
@@ -33,26 +24,6 @@ function copyCheckout(folder: string): void {
   }
 }
 
-/** Creates a hard link to each file. A build does not follow a symbolic link to a folder outside of the project. */
-function linkFiles(from: string, to: string): void {
-  mkdirSync(to);
-  for (const entry of readdirSync(from, { withFileTypes: true })) {
-    const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)];
-    if (entry.isDirectory()) linkFiles(source, target);
-    else if (entry.isSymbolicLink()) cpSync(source, target, { verbatimSymlinks: true });
-    else linkOrCopy(source, target);
-  }
-}
-
-function linkOrCopy(source: string, target: string): void {
-  try {
-    linkSync(source, target);
-  } catch {
-    // The temporary folder is on another file system.
-    copyFileSync(source, target);
-  }
-}
-
 const TESTS = readdirSync(path.join(EXAMPLE, 'tests'), { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.test.ts'))
   .map((file) => path.join('tests', file));
@@ -67,28 +38,12 @@ const STEPS = [
   ['npx', 'vitest', 'run', ...TESTS],
 ] as const;
 
-/** Id of the process group of the running step, negative as `process.kill` expects it. */
-let running: number | undefined;
-
-/** Runs a command in a new process group, so that a signal reaches all its processes. Resolves with the exit code. */
-async function run([command, ...args]: readonly [string, ...string[]], cwd: string): Promise<unknown> {
-  console.log(`\n$ ${command} ${args.join(' ')}`);
-  const child = spawn(command, args, { cwd, detached: true, stdio: ['ignore', 'inherit', 'inherit'] });
-  if (child.pid === undefined) return 1;
-  running = -child.pid;
-  const cancelKill = killOnExit(running, 'SIGTERM');
-  const [code] = await once(child, 'exit');
-  cancelKill();
-  running = undefined;
-  return code;
-}
-
 removeStaleFiles(os.tmpdir(), PREFIX);
 const folder = mkdtempSync(path.join(os.tmpdir(), PREFIX));
 const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, async () => {
-    if (running !== undefined) await endProcess(running, [{ signal: 'SIGINT', milliseconds: 15_000 }]);
+    await stopStep();
     remove();
     process.exit(130);
   });
@@ -100,7 +55,7 @@ try {
   addExample(folder);
   for (const step of STEPS) {
     const startedAt = performance.now();
-    if ((await run(step, folder)) !== 0) {
+    if ((await runStep(step, folder)) !== 0) {
       console.error(`Failed: ${step.join(' ')}`);
       process.exitCode = 1;
       break;

@@ -8,13 +8,17 @@ import { HttpError } from './error';
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
+  // Not `for await`, because the DOM types of TypeScript 5 declare no async iterator. The registry item contains this file.
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
-    for await (const chunk of request.body ?? []) {
-      size += chunk.byteLength;
+    reader = request.body?.getReader();
+    for (let read = await reader?.read(); read?.value; read = await reader?.read()) {
+      size += read.value.byteLength;
       if (size > maxBytes) throw new HttpError(413, 'Payload too large');
-      chunks.push(chunk);
+      chunks.push(read.value);
     }
   } catch (error) {
+    await reader?.cancel().catch(() => undefined);
     throw error instanceof HttpError ? error : new HttpError(400, 'The request body could not be read');
   }
   return Buffer.concat(chunks);

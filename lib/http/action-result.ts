@@ -1,0 +1,33 @@
+import type * as z from 'zod/mini';
+
+/** Result of a guarded server action, for `useActionState`. */
+export type ActionResult<T> =
+  | { readonly ok: true; readonly data: T }
+  | {
+      readonly ok: false;
+      /** HTTP status that a route would return: 400 for invalid input, otherwise the status of the HttpError. */
+      readonly status: number;
+      readonly message: string;
+      /** Messages by the name of the invalid field. */
+      readonly fields: Readonly<Record<string, string>>;
+    };
+
+/** Returns the fields of a form as an object. A repeated field is an array. */
+export function valuesOf(form: FormData): Record<string, unknown> {
+  const values = new Map<string, FormDataEntryValue[]>();
+  for (const [name, value] of form) {
+    const all = values.get(name);
+    if (all) all.push(value);
+    else values.set(name, [value]);
+  }
+  return Object.fromEntries([...values].map(([name, all]) => [name, all.length === 1 ? all[0] : all]));
+}
+
+/** Returns the result for invalid input. Each field has the message of its first issue. */
+export function invalidInput({ issues }: z.core.$ZodError): ActionResult<never> {
+  // Object.fromEntries() keeps only the last entry of a field, so the issues are reversed.
+  const fields = Object.fromEntries(
+    issues.toReversed().map(({ path, message }) => [path.join('.'), message]),
+  );
+  return { ok: false, status: 400, message: issues[0]?.message ?? 'Invalid input', fields };
+}

@@ -1,0 +1,180 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+
+/** An application that exists before the item is installed. */
+export interface Host {
+  readonly name: string;
+  /** Folder of `app/` and `lib/`: `src/` or the root. */
+  readonly root: 'src/' | '';
+  readonly middleware: 'proxy.ts' | 'middleware.ts';
+  /** Prefix of imports from the root. */
+  readonly alias: '@/' | '~/';
+  /** Module that exports the Prisma client, relative to the root. */
+  readonly client: string;
+  /** Path of the Prisma schema: a folder or a single file. */
+  readonly schema: 'prisma' | 'prisma/schema.prisma';
+  /** Default isolation level of the database. With `serializable`, a statement that loses a race fails. */
+  readonly isolation: 'read committed' | 'serializable';
+}
+
+export const HOSTS: readonly Host[] = [
+  {
+    name: 'src',
+    root: 'src/',
+    middleware: 'proxy.ts',
+    alias: '@/',
+    client: 'lib/prisma',
+    schema: 'prisma',
+    isolation: 'read committed',
+  },
+  {
+    name: 'root',
+    root: '',
+    middleware: 'middleware.ts',
+    alias: '~/',
+    client: 'db/client',
+    schema: 'prisma/schema.prisma',
+    isolation: 'serializable',
+  },
+];
+
+const VERSIONS = z
+  .object({
+    dependencies: z.record(z.string(), z.string()),
+    devDependencies: z.record(z.string(), z.string()),
+  })
+  .transform(({ dependencies, devDependencies }) => ({ ...devDependencies, ...dependencies }))
+  .parse(JSON.parse(readFileSync('package.json', 'utf8')));
+const PACKAGES = [
+  '@clerk/nextjs',
+  '@prisma/adapter-pg',
+  '@prisma/client',
+  '@types/node',
+  '@types/react',
+  '@types/react-dom',
+  'next',
+  'prisma',
+  'react',
+  'react-dom',
+  'typescript',
+  'zod',
+];
+
+/** Compiler options of `create-next-app`. */
+const COMPILER_OPTIONS = {
+  target: 'ES2017',
+  lib: ['dom', 'dom.iterable', 'esnext'],
+  allowJs: true,
+  skipLibCheck: true,
+  strict: true,
+  noEmit: true,
+  esModuleInterop: true,
+  module: 'esnext',
+  moduleResolution: 'bundler',
+  resolveJsonModule: true,
+  isolatedModules: true,
+  jsx: 'react-jsx',
+  incremental: true,
+  plugins: [{ name: 'next' }],
+};
+
+const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
+
+/** Writes a file and its folders. */
+export function write(folder: string, file: string, text: string): void {
+  const target = path.join(folder, file);
+  mkdirSync(path.dirname(target), { recursive: true });
+  writeFileSync(target, text);
+}
+
+/** Creates the files of an application with Clerk, Prisma and a model User, as it is before the installation. */
+export function createHost(folder: string, { root, middleware, alias, client, schema }: Host): void {
+  const files: Record<string, string> = {
+    'package.json': json({
+      name: 'host',
+      private: true,
+      dependencies: Object.fromEntries(PACKAGES.map((name) => [name, VERSIONS[name]])),
+    }),
+    'tsconfig.json': json({
+      compilerOptions: { ...COMPILER_OPTIONS, paths: { [`${alias}*`]: [`./${root}*`] } },
+      include: ['next-env.d.ts', '**/*.ts', '**/*.tsx', '.next/types/**/*.ts'],
+      exclude: ['node_modules'],
+    }),
+    'prisma.config.ts': `import { defineConfig } from 'prisma/config';
+
+export default defineConfig({ schema: '${schema}', migrations: { path: 'prisma/migrations' } });
+`,
+    'prisma/schema.prisma': `generator client {
+  provider = "prisma-client"
+  output   = "../${root}generated/prisma"
+}
+
+datasource db {
+  provider = "postgresql"
+}
+
+model User {
+  id    Int    @id @default(autoincrement())
+  email String @unique
+}
+`,
+    'prisma/migrations/20260101000000_create_users/migration.sql':
+      'CREATE TABLE "User" ("id" SERIAL PRIMARY KEY, "email" TEXT NOT NULL UNIQUE);\n',
+    [`${root}${client}.ts`]: `import { PrismaPg } from '@prisma/adapter-pg';
+import { PrismaClient } from '${alias}generated/prisma/client';
+
+export const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: process.env.DATABASE_URL }) });
+`,
+    [`${root}${middleware}`]: `import { clerkMiddleware } from '@clerk/nextjs/server';
+
+export default clerkMiddleware();
+`,
+    [`${root}app/layout.tsx`]: `export default function Layout({ children }: { children: React.ReactNode }) {
+  return <html lang="en"><body>{children}</body></html>;
+}
+`,
+    [`${root}app/page.tsx`]: `import { prisma } from '${alias}${client}';
+
+export const dynamic = 'force-dynamic';
+
+export default async function Page() {
+  return <p>{await prisma.user.count()} users</p>;
+}
+`,
+  };
+  for (const [file, text] of Object.entries(files)) write(folder, file, text);
+}
+
+const GUIDE = readFileSync('docs/existing-app.md', 'utf8');
+
+/** Returns the commands of the guide, which the steps of the test run. */
+export const guideCommands = (): string[] =>
+  [...GUIDE.matchAll(/^ *```sh\n(.*?)^ *```$/gms)].flatMap(([, commands = '']) =>
+    commands
+      .split('\n')
+      .map((command) => command.trim())
+      .filter(Boolean),
+  );
+
+/** A form for the server action of the guide. */
+const FORM = `'use client';
+import { useActionState } from 'react';
+import { createNote } from './actions';
+
+export default function Page() {
+  const [result, action] = useActionState(createNote, undefined);
+  return <form action={action}><input name="text" /><output>{JSON.stringify(result)}</output></form>;
+}
+`;
+
+/** Writes the files that docs/existing-app.md shows, in the layout of the application and with its alias, and a form. */
+export function writeGuideFiles(folder: string, { root, middleware, alias }: Host): void {
+  for (const [, indent = '', file = '', code = ''] of GUIDE.matchAll(
+    /^( *)```tsx?\n *\/\/ (\S+)\n(.*?)^ *```$/gms,
+  )) {
+    const text = code.replaceAll(new RegExp(`^${indent}`, 'gm'), '').replaceAll("'@/", `'${alias}`);
+    write(folder, root + file.replace('proxy.ts', middleware), text);
+  }
+  write(folder, `${root}app/notes/page.tsx`, FORM);
+}
