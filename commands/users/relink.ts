@@ -45,7 +45,7 @@ async function readSource(
   parseEnvironmentSubset(external ? z.extend(VARIABLES, PROVIDER_VARIABLES.shape) : VARIABLES);
   if (rollback !== undefined) {
     if (!/^[0-9a-f]{16}$/.test(rollback)) throw new UsageError('A run has 16 hexadecimal digits.');
-    return { source: await readJournal(rollback), run: rollbackOf(rollback) };
+    return { source: await readJournal(rollback, retryOptions), run: rollbackOf(rollback) };
   }
   const source = map === undefined ? await readExternalIds(retryOptions) : readMapFile(map);
   return { source, run: runOf(source.lines) };

@@ -27,6 +27,7 @@ export const REMEDIES = {
     'If that user has no data, run users:forget for the new id with FORGOTTEN_USERS_DAYS=0. Otherwise remove the line and merge the data yourself',
   'new id is a previous id of another user': 'Correct the new id',
   'old id is forgotten': 'Remove the line',
+  'old id has a pending deletion': 'Run users:forget or users:remember for the old id',
   'new id is forgotten': 'Run users:remember for the new id, or remove the line',
 } as const;
 

@@ -10,6 +10,8 @@ import { uncache } from './uncache';
 
 /** Number of users of a transaction. It holds two advisory locks and one row lock per user. */
 const BATCH = 200;
+/** Number of rows of the journal that one statement reads. */
+const JOURNAL_PAGE = 5_000;
 
 /** Result for one batch of lines. `toMove` have moved, unless it is a dry run. */
 export interface RelinkStep {
@@ -38,17 +40,23 @@ export const runOf = (lines: readonly MapLine[]): string =>
 export const rollbackOf = (run: string): string => digest(`rollback of ${run}`);
 
 /** Returns the map that undoes a run, from its journal. It is empty if no user has an id of this run. */
-export async function readJournal(run: string): Promise<CheckedMap> {
-  const rows = await asTransientError(
-    database().previousId.findMany({ where: { run }, orderBy: { identityProviderUserId: 'asc' } }),
-  );
-  return checkMap(
-    rows.map(({ replacedBy, identityProviderUserId }, index) => ({
-      line: index + 1,
-      oldId: replacedBy,
-      newId: identityProviderUserId,
-    })),
-  );
+export async function readJournal(run: string, retryOptions: RetryOptions): Promise<CheckedMap> {
+  const lines: MapLine[] = [];
+  for (let last = ''; ; ) {
+    const rows = await retry(retryOptions, () =>
+      asTransientError(
+        database().previousId.findMany({
+          where: { run, identityProviderUserId: { gt: last } },
+          orderBy: { identityProviderUserId: 'asc' },
+          take: JOURNAL_PAGE,
+        }),
+      ),
+    );
+    for (const { replacedBy, identityProviderUserId } of rows)
+      lines.push({ line: lines.length + 1, oldId: replacedBy, newId: identityProviderUserId });
+    if (rows.length < JOURNAL_PAGE) return checkMap(lines);
+    last = rows.at(-1)?.identityProviderUserId ?? '';
+  }
 }
 
 const Forgotten = z.array(z.object({ id: z.string() }));
@@ -58,6 +66,8 @@ const Rows = z.array(
     userId: z.nullable(z.guid()),
     /** Present id of the user whose previous id is the old id. */
     movedTo: z.nullable(z.string()),
+    /** The provider has reported that the user with the old id was deleted (lib/users/pending-deletions.ts). */
+    isDeleted: z.boolean(),
     /** User with the new id, and user whose previous id is the new id. */
     takenBy: z.nullable(z.guid()),
     previouslyOf: z.nullable(z.guid()),
@@ -67,7 +77,7 @@ type Row = z.infer<typeof Rows>[number];
 
 function stateOf(
   { oldId, newId }: MapLine,
-  { userId, movedTo, takenBy, previouslyOf }: Row,
+  { userId, movedTo, isDeleted, takenBy, previouslyOf }: Row,
   forgotten: ReadonlySet<string>,
 ): 'to move' | 'moved' | CollisionKind {
   if (userId === null) {
@@ -75,6 +85,7 @@ function stateOf(
     if (movedTo !== null) return 'old id was moved to another id';
     return forgotten.has(oldId) ? 'old id is forgotten' : 'unknown old id';
   }
+  if (isDeleted) return 'old id has a pending deletion';
   if (takenBy !== null) return 'new id is linked to another internal id';
   if (forgotten.has(newId)) return 'new id is forgotten';
   if (previouslyOf !== null && previouslyOf !== userId) return 'new id is a previous id of another user';
@@ -94,13 +105,14 @@ async function statesOf(transaction: Transaction, lines: readonly MapLine[]) {
   const rows = Rows.parse(
     await transaction.$queryRaw`
       SELECT owner.id AS "userId", moved.identity_provider_user_id AS "movedTo", taken.id AS "takenBy",
-             earlier.user_id AS "previouslyOf"
+             earlier.user_id AS "previouslyOf", pending.due_at IS NOT NULL AS "isDeleted"
       FROM unnest(${oldIds}::text[], ${newIds}::text[]) WITH ORDINALITY AS line (old_id, new_id, position)
       LEFT JOIN public.users owner ON owner.identity_provider_user_id = old_id
       LEFT JOIN public.previous_ids previous ON previous.identity_provider_user_id = old_id
       LEFT JOIN public.users moved ON moved.id = previous.user_id
       LEFT JOIN public.users taken ON taken.identity_provider_user_id = new_id
       LEFT JOIN public.previous_ids earlier ON earlier.identity_provider_user_id = new_id
+      LEFT JOIN public.pending_deletions pending ON pending.identity_provider_user_id = old_id
       ORDER BY position`,
   );
   const forgottenIds = new Set(forgotten.map(({ id }) => id));

@@ -189,12 +189,12 @@ test('A user can move again, and all earlier ids have the same internal id', asy
 test('The journal of a run is the map that undoes it, and the new ids are then previous ids', async () => {
   const userId = await create('old_back');
   await move('old_back', 'new_back', { run: 'to undo' });
-  const { lines } = await one.readJournal('to undo');
+  const { lines } = await one.readJournal('to undo', { seconds: 0 });
   expect(lines).toEqual(linesOf(['new_back', 'old_back']));
   expect(await relink(lines, { run: 'undo' })).toEqual(MOVED);
   expect([await idsOf('old_back'), await idsOf('new_back')]).toEqual([[userId], []]);
   for (const id of ['old_back', 'new_back']) expect(await one.guard(id)).toBe(userId);
-  expect((await one.readJournal('to undo')).lines).toEqual([]);
+  expect((await one.readJournal('to undo', { seconds: 0 })).lines).toEqual([]);
   expect(await move('old_back', 'new_back')).toEqual(MOVED);
 });
 
@@ -203,7 +203,7 @@ test('A run cannot be undone for a user whom a later run has moved, or who is fo
   await relink(linesOf(['old_x', 'new_x'], ['old_y', 'new_y']), { run: 'first' });
   await move('new_x', 'newer_x');
   await one.forget('new_y');
-  const { lines } = await one.readJournal('first');
+  const { lines } = await one.readJournal('first', { seconds: 0 });
   expect(await relink(lines)).toEqual({ moved: 0, already: 0, kinds: ['old id was moved to another id'] });
 });
 
@@ -304,7 +304,9 @@ test('A move that would deadlock with a transaction of the team gives way and is
     } finally {
       holder.release(true);
     }
-    await relink((await one.readJournal(RUN)).lines.filter(({ newId }) => newId.startsWith('old_lock')));
+    await relink(
+      (await one.readJournal(RUN, { seconds: 0 })).lines.filter(({ newId }) => newId.startsWith('old_lock')),
+    );
   }
   await pool.query(`ALTER DATABASE ${names[0].name} RESET deadlock_timeout`);
   await other.closeDatabase();
@@ -461,6 +463,21 @@ test('The migration lets roles that may read the users read their previous ids',
               has_table_privilege('writer_of_users', 'previous_ids', 'SELECT') AS writer`,
     );
     expect(rows).toEqual([{ reader: true, writer: false }]);
+  } finally {
+    await client.query('ROLLBACK');
+    client.release();
+  }
+});
+
+test('A role without privileges cannot use the trigger function reject_previous_id() in a trigger of its own table', async () => {
+  const client = await pool.connect();
+  try {
+    await client.query('BEGIN; CREATE ROLE guest_of_this_test');
+    await client.query(`SET LOCAL ROLE guest_of_this_test;
+      CREATE TEMP TABLE own (id uuid, identity_provider_user_id text)`);
+    const creating = client.query(`CREATE TRIGGER own AFTER INSERT ON own
+      FOR EACH ROW EXECUTE FUNCTION public.reject_previous_id()`);
+    await expect(creating).rejects.toMatchObject({ code: '42501' });
   } finally {
     await client.query('ROLLBACK');
     client.release();

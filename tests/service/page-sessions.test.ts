@@ -55,6 +55,9 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
       '/\\evil.example',
       '/\t/evil.example',
       '//[',
+      '/.//evil.example',
+      '/x/..//evil.example',
+      '/%2e//evil.example',
       'account',
     ];
     for (const target of others)

@@ -68,6 +68,7 @@ test('Each kind of collision is reported with its line and a remedy, and nothing
     'd',
     'e',
     'f',
+    'leaving',
   ]);
   expect(await relink('--map', mapFile(['moved,to_1', 'moved_too,to_2']))).toMatchObject({ exit: 0 });
   for (const id of ['gone', 'gone_too']) {
@@ -77,6 +78,7 @@ test('Each kind of collision is reported with its line and a remedy, and nothing
     );
   }
   await database.pool.query(`DELETE FROM users WHERE identity_provider_user_id = 'gone'`);
+  await database.pool.query(`INSERT INTO pending_deletions VALUES ('leaving', now())`);
   const map = [
     'ok,ok_new',
     'only one field',
@@ -94,6 +96,7 @@ test('Each kind of collision is reported with its line and a remedy, and nothing
     'previous,moved_too',
     'gone,x_3',
     'to_forgotten,gone_too',
+    'leaving,x_4',
   ];
   const before = await rows();
   const kinds = [
@@ -112,6 +115,7 @@ test('Each kind of collision is reported with its line and a remedy, and nothing
     [14, 'new id is a previous id of another user'],
     [15, 'old id is forgotten'],
     [16, 'new id is forgotten'],
+    [17, 'old id has a pending deletion'],
   ] as const;
   expect(new Set(kinds.map(([, kind]) => kind.replace(/ \(.*/, '')))).toEqual(new Set(Object.keys(REMEDIES)));
   for (const options of [['--dry-run'], []]) {
@@ -123,7 +127,7 @@ test('Each kind of collision is reported with its line and a remedy, and nothing
     expect(reported[9]).toBe(
       'line 11: unknown old id: unknown -> x_1. Run users:backfill with the old instance, or remove the line.',
     );
-    expect(stdout).toMatch(/\n16 lines, 1 to move, 0 already moved, 15 collisions\nNothing was changed\.\n$/);
+    expect(stdout).toMatch(/\n17 lines, 1 to move, 0 already moved, 16 collisions\nNothing was changed\.\n$/);
     expect(exit).toBe(1);
     expect(await rows()).toEqual(before);
   }

@@ -16,9 +16,9 @@ const ANY_ORIGIN = 'http://site.invalid';
 function ownPath(value: string | string[] | undefined): string | undefined {
   if (typeof value !== 'string' || !value.startsWith('/') || !URL.canParse(value, ANY_ORIGIN))
     return undefined;
-  // `//host` and `/\host` lead to another site.
   const { origin, pathname, search } = new URL(value, ANY_ORIGIN);
-  return origin === ANY_ORIGIN ? pathname + search : undefined;
+  // `//host` and `/\host` lead to another site, and the path of `/.//host` does.
+  return origin === ANY_ORIGIN && !pathname.startsWith('//') ? pathname + search : undefined;
 }
 
 /**

@@ -62,5 +62,8 @@ BEGIN
   RETURN NULL;
 END $$;
 
+-- A role with this privilege could create a trigger on a table of its own. Casts of that table would run as the owner.
+REVOKE EXECUTE ON FUNCTION reject_previous_id() FROM PUBLIC;
+
 CREATE TRIGGER users_reject_previous_id AFTER INSERT OR UPDATE OF identity_provider_user_id ON users
 FOR EACH ROW EXECUTE FUNCTION reject_previous_id();
