@@ -45,7 +45,7 @@ const nextWithPolicy = (headers: Headers) =>
  */
 export default authenticationMiddleware({
   pages: clerkMiddleware(async (auth, request) => {
-    // A page may accept pending sessions, in which the user has not completed all required steps. Their tokens are checked too.
+    // A page may accept pending sessions, whose users have not completed all required steps. Their tokens are checked too.
     const { sessionClaims } = await auth({ treatPendingAsSignedOut: false });
     return namesForeignParty(sessionClaims?.azp, environment().IDP_AUTHORIZED_PARTIES)
       ? foreignParty()

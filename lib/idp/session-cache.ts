@@ -18,7 +18,7 @@ interface VerifiedSession {
 /** A cache of verified sessions by credential. */
 export interface SessionCache {
   get(credential: NonNullable<Credential>): VerifiedSession | undefined;
-  /** Stores a session until its token expires, but for 60 s at most. Stores nothing if the cookies contain several tokens. */
+  /** Stores a session until its token expires, for at most 60 s. Does not store a session of cookies with several tokens. */
   set(credential: NonNullable<Credential>, session: VerifiedSession): void;
 }
 

@@ -12,7 +12,7 @@ export interface MapLine {
   readonly newId: string;
 }
 
-/** Why a line cannot be applied, and what the operator can do. */
+/** Kinds of collisions, each with its remedy. A line with a collision cannot be applied. */
 export const REMEDIES = {
   'malformed line': 'Write old,new or {"old":"…","new":"…"}',
   'invalid old id': 'Correct the id: 1 to 255 characters without NUL',
@@ -42,7 +42,7 @@ export interface Collision {
   readonly other?: number | undefined;
 }
 
-/** A field in quotes, in which two quotes are one, or a field without quotes and commas. */
+/** A field in quotes, or a field without quotes and commas. In quotes, a quote is doubled. */
 const FIELD = '(?:"((?:[^"]|"")*)"|([^",]*))';
 const CSV = new RegExp(`^${FIELD},${FIELD}$`);
 const Pair = z.object({ old: z.string(), new: z.string() });

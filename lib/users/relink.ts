@@ -94,7 +94,7 @@ function stateOf(
 
 /**
  * Returns the states of the lines. The first statement waits for `users:forget` and blocks it until the transaction ends.
- * The second one sees what that command has committed.
+ * The second statement sees the rows that the command has committed.
  */
 async function statesOf(transaction: Transaction, lines: readonly MapLine[]) {
   const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];

@@ -27,6 +27,18 @@ const KEYS = {
   live: LIVE_KEYS,
 } as const;
 
+/** Returns the environment variables that connect the service to an instance of the identity provider with these keys. */
+export const providerVariables = (
+  { secretKey, publishableKey }: (typeof KEYS)['test' | 'live'],
+  { url, publicKeyPem }: Emulator,
+) => ({
+  IDP_SECRET_KEY: secretKey,
+  IDP_PUBLISHABLE_KEY: publishableKey,
+  IDP_JWT_KEY: publicKeyPem,
+  CLERK_API_URL: url,
+  CLERK_FAPI_URL: url,
+});
+
 /** One process of the service. */
 export interface ServiceProcess {
   readonly url: string;
@@ -224,15 +236,11 @@ export async function startDependencies({
   const address = { host: kvAddress.hostname, port: Number(kvAddress.port) };
   const kvProxy = await startTcpProxy(address);
   const environment = {
-    IDP_SECRET_KEY: KEYS[keys].secretKey,
-    IDP_PUBLISHABLE_KEY: KEYS[keys].publishableKey,
+    ...providerVariables(KEYS[keys], idp),
     IDP_WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
-    IDP_JWT_KEY: idp.publicKeyPem,
     DATABASE_URL: await databaseUrl(database),
     KV_REST_API_URL: `http://127.0.0.1:${kvProxy.port}`,
     KV_REST_API_TOKEN: kvServer.token,
-    CLERK_API_URL: idp.url,
-    CLERK_FAPI_URL: idp.url,
     ...overrides,
   };
   return {

@@ -135,7 +135,7 @@ test('A second run of the same lines moves no user again, and deletes the cached
   expect(await one.guard('new_again')).toBe(userId);
 });
 
-test('A dry run finds the users that a run would move, and changes nothing', async () => {
+test('A dry run finds the users that a run would move, and does not move them', async () => {
   const userId = await create('old_dry');
   await one.guard('old_dry');
   expect(await move('old_dry', 'new_dry', { dryRun: true })).toEqual(MOVED);
@@ -198,7 +198,7 @@ test('The journal of a run is the map that undoes it, and the new ids are then p
   expect(await move('old_back', 'new_back')).toEqual(MOVED);
 });
 
-test('A run cannot be undone for a user whom a later run has moved, or who is forgotten', async () => {
+test('The rollback of a run does not move users that a later run has moved, or that are forgotten', async () => {
   for (const id of ['old_x', 'old_y']) await create(id);
   await relink(linesOf(['old_x', 'new_x'], ['old_y', 'new_y']), { run: 'first' });
   await move('new_x', 'newer_x');
@@ -313,7 +313,7 @@ test('A move that would deadlock with a transaction of the team gives way and is
 });
 
 test.each(['old_forget', 'new_forget'])(
-  'A user who is forgotten by one id is forgotten by both: %s',
+  'forget() with one id of a moved user forgets both ids: %s',
   async (id) => {
     const pair = [`${id}_old`, `${id}_new`] as const;
     const given = id === 'old_forget' ? pair[0] : pair[1];
@@ -344,7 +344,7 @@ test('After a deletion that runs at the same time as a move, no id of the user h
   });
 });
 
-test('A user who is forgotten by an earlier id while moving again is forgotten by each id', async () => {
+test('forget() with an earlier id during another move forgets each id of the user', async () => {
   const users = Array.from({ length: 20 }, (_, index) => index);
   const lines = users.map((user): [string, string] => [`first_${user}`, `second_${user}`]);
   await one.linkMany(lines.map(([oldId]) => oldId));

@@ -7,7 +7,7 @@ import { startCommand } from '../harness/commands';
 import { lockTable } from '../harness/dependencies/row-lock';
 import { startProvider } from '../harness/identity-provider';
 import { deliver, me, register, tokenFor, userCreated } from '../harness/requests';
-import { LIVE_KEYS, startServiceProcess, startTestService } from '../harness/service';
+import { LIVE_KEYS, providerVariables, startServiceProcess, startTestService } from '../harness/service';
 import { runCommandInProcess } from '../vitest/run-command-in-process';
 import { stopAfterAll } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
@@ -17,14 +17,7 @@ const folder = temporaryFolder();
 const service = stopAfterAll(await startTestService());
 const { database, environment, kv } = service;
 const newIdp = stopAfterAll(await startProvider(LIVE_KEYS));
-const newEnvironment = {
-  ...environment,
-  IDP_SECRET_KEY: LIVE_KEYS.secretKey,
-  IDP_PUBLISHABLE_KEY: LIVE_KEYS.publishableKey,
-  IDP_JWT_KEY: newIdp.publicKeyPem,
-  CLERK_API_URL: newIdp.url,
-  CLERK_FAPI_URL: newIdp.url,
-};
+const newEnvironment = { ...environment, ...providerVariables(LIVE_KEYS, newIdp) };
 const newDeployment = stopAfterAll(await startServiceProcess(newEnvironment));
 
 const command = (name: string, args: readonly string[], variables: Record<string, string> = environment) =>

@@ -37,7 +37,7 @@ test('The addresses include API paths, pages and a static file, and each path oc
   expect(new Set(paths).size).toBe(paths.length);
 });
 
-test('Of all addresses, only /users/v1/me and the register route need a session', () => {
+test('Only /users/v1/me and the register route need a session', () => {
   const guardedPaths = addresses.filter(({ needsSession }) => needsSession).map(({ path }) => path);
   expect(guardedPaths).toEqual([ME, REGISTER]);
 });

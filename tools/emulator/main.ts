@@ -18,9 +18,9 @@ import { runPlaywrightHost } from '../../tests/harness/playwright-host/host';
 import { type Host, hosts } from './hosts';
 
 /**
- * `npm run emulator:sdks`: installs Clerk's SDKs into applications of their own, starts each application with `clerk-emulator
- * dev`, and prints a table of what works. Then it signs up 100 users in two Playwright workers. Exits with 1 if a check fails.
- * Needs the npm registry.
+ * `npm run emulator:sdks`: installs each of Clerk's SDKs into a separate application, starts it with `clerk-emulator dev`, and
+ * prints a table with the result of each check. Then it signs up 100 users in two Playwright workers. Exits with 1 if a check
+ * fails. Needs the npm registry.
  */
 const PREFIX = 'identity-link-tests-hosts-';
 const SIGN_UPS_PER_WORKER = 50;
@@ -41,7 +41,7 @@ async function check(what: string, run: () => Promise<void>): Promise<Result> {
   }
 }
 
-/** The user of the page as JSON, which the page of Next.js contains with HTML entities. */
+/** Part of the page of a signed-out user. The page of Next.js contains it with HTML entities instead of quotes. */
 const SIGNED_OUT = '"userId":null';
 
 function expectText(html: string, expected: string): void {

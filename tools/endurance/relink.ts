@@ -19,7 +19,12 @@ import { startProvider } from '../../tests/harness/identity-provider';
 import { inParallel } from '../../tests/harness/parallel';
 import { residentMegabytes } from '../../tests/harness/proc';
 import { deliver, me, now, register, tokenFor, userCreated } from '../../tests/harness/requests';
-import { LIVE_KEYS, type ServiceProcess, startServiceProcess } from '../../tests/harness/service';
+import {
+  LIVE_KEYS,
+  providerVariables,
+  type ServiceProcess,
+  startServiceProcess,
+} from '../../tests/harness/service';
 
 /**
  * `npm run relink-rehearsal`: moves the users of one emulated instance to another one while deployments of both instances get
@@ -56,14 +61,7 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
     return process;
   };
   try {
-    const { url } = await start({
-      ...environment,
-      IDP_SECRET_KEY: LIVE_KEYS.secretKey,
-      IDP_PUBLISHABLE_KEY: LIVE_KEYS.publishableKey,
-      IDP_JWT_KEY: newIdp.publicKeyPem,
-      CLERK_API_URL: newIdp.url,
-      CLERK_FAPI_URL: newIdp.url,
-    });
+    const { url } = await start({ ...environment, ...providerVariables(LIVE_KEYS, newIdp) });
     const before: Deployment = { idp: service.idp, idOf: (user) => `user_old_${user}`, url: service.url };
     const after: Deployment = { idp: newIdp, idOf: (user) => `user_new_${user}`, url };
 

@@ -29,7 +29,7 @@ const CACHED_USERS = 100;
 export interface Traffic {
   readonly kinds: readonly Kind[];
   readonly calls: readonly Call[];
-  /** Users for whom at least one request got a status below 300. */
+  /** Users with at least one response with a status below 300. */
   readonly acknowledged: ReadonlySet<string>;
   /**
    * Users whose event got a status other than 200. An event without a response is not included. `redeliver` sends the events of

@@ -121,7 +121,7 @@ export const registryIndex = (): string =>
     items: [item()],
   });
 
-/** Returns the item with the contents of its files, for an installation without a registry. */
+/** Returns the item with the contents of its files. An installation from this text needs no registry. */
 export function builtItem(): string {
   const { files, ...rest } = item();
   const copies = copiedFiles();

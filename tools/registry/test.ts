@@ -1,18 +1,15 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import os from 'node:os';
+import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { Client } from 'pg';
 import { startPostgres } from '../../dev/postgres/server';
 import { freePort } from '../../dev/system/listen';
 import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
-import { removeStaleFiles } from '../../dev/system/stale-files';
 import { deployMigrations } from '../../lib/migrations/deploy';
 import { startProvider } from '../../tests/harness/identity-provider';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from '../../tests/harness/keys';
 import { HOOK, ME } from '../../tests/harness/requests';
-import { linkFiles } from '../link-files';
-import { runStep, stopStep } from '../run-step';
+import { inTemporaryFolder, linkFiles, runStep } from '../temporary-project';
 import { builtItem } from './build';
 import { CHECKS, type RunningHost } from './checks';
 import { createHost, guideCommands, HOSTS, type Host, write, writeGuideFiles } from './hosts';
@@ -22,14 +19,11 @@ import { createHost, guideCommands, HOSTS, type Host, write, writeGuideFiles } f
  * docs/existing-app.md in each and checks the result over HTTP. Exits with 1 if a step or a check fails. Stops all programs and
  * removes the folder at the end, also after Ctrl-C.
  */
-const PREFIX = 'identity-link-registry-';
 const names = process.argv.slice(2);
 const MIGRATE = 'npx prisma migrate deploy';
 
 async function step(command: string, cwd: string, env: NodeJS.ProcessEnv): Promise<void> {
-  const startedAt = performance.now();
   if ((await runStep(['sh', '-c', command], cwd, env)) !== 0) throw new Error(`Failed: ${command}`);
-  console.log(`${Math.round((performance.now() - startedAt) / 1000)} s`);
 }
 
 /** Follows the guide in an application, up to the production build. */
@@ -127,18 +121,7 @@ async function testHost(folder: string, host: Host, databaseUrl: string): Promis
   }
 }
 
-removeStaleFiles(os.tmpdir(), PREFIX);
-const folder = mkdtempSync(path.join(os.tmpdir(), PREFIX));
-const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, async () => {
-    await stopStep();
-    remove();
-    process.exit(130);
-  });
-}
-
-try {
+await inTemporaryFolder('identity-link-registry-', async (folder) => {
   const postgres = await startPostgres({ folder: path.join(folder, 'postgres'), durable: false });
   try {
     // The guide names this path, relative to the application.
@@ -149,12 +132,10 @@ try {
       mkdirSync(hostFolder);
       await testHost(hostFolder, host, postgres.url(host.name));
     }
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
   } finally {
     await postgres.stop();
   }
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 1;
-} finally {
-  remove();
-}
+});

@@ -51,7 +51,7 @@ async function start(options: Partial<EmulatorOptions> = {}) {
       return `/v1/client/sessions/${response?.created_session_id}`;
     },
     /**
-     * Signs the browser in and starts a reverification, in which a signed-in user proves a credential again. Returns the path
+     * Signs the browser in and starts a reverification: the user must prove a credential again. Returns the path
      * of the reverification.
      */
     async startReverification() {

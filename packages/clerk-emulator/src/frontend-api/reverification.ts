@@ -18,7 +18,7 @@ const Attempt = z.discriminatedUnion('strategy', [
 ]);
 
 /**
- * Returns the routes of a reverification, in which a signed-in user proves the first factor (password or mailed code) again.
+ * Returns the routes of a reverification. A signed-in user proves the first factor (password or mailed code) again.
  * The emulated users have no second factor. As in Clerk, every requested level then requires only the first factor.
  */
 export function reverificationRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {

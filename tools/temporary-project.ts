@@ -1,0 +1,77 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, cpSync, linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { endProcess, killOnExit } from '../dev/system/processes';
+import { removeStaleFiles } from '../dev/system/stale-files';
+
+/** Creates a hard link to each file. A build does not follow a symbolic link to a folder outside of the project. */
+export function linkFiles(from: string, to: string): void {
+  mkdirSync(to);
+  for (const entry of readdirSync(from, { withFileTypes: true })) {
+    const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)];
+    if (entry.isDirectory()) linkFiles(source, target);
+    else if (entry.isSymbolicLink()) cpSync(source, target, { verbatimSymlinks: true });
+    else linkOrCopy(source, target);
+  }
+}
+
+function linkOrCopy(source: string, target: string): void {
+  try {
+    linkSync(source, target);
+  } catch {
+    // The temporary folder is on another file system.
+    copyFileSync(source, target);
+  }
+}
+
+/** Id of the process group of the running step, negative as `process.kill` expects it. */
+let running: number | undefined;
+
+/**
+ * Runs a command in a new process group, so that a signal reaches all its processes. Prints the command and how long it took.
+ * Resolves with the exit code.
+ */
+export async function runStep(
+  [command, ...args]: readonly [string, ...string[]],
+  cwd: string,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<unknown> {
+  console.log(`\n$ ${command} ${args.join(' ')}`);
+  const startedAt = performance.now();
+  const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'inherit', 'inherit'] });
+  if (child.pid === undefined) return 1;
+  running = -child.pid;
+  const cancelKill = killOnExit(running, 'SIGTERM');
+  const [code] = await once(child, 'exit');
+  cancelKill();
+  running = undefined;
+  console.log(`${Math.round((performance.now() - startedAt) / 1000)} s`);
+  return code;
+}
+
+/**
+ * Runs `work` in a new folder, which is removed at the end. After SIGINT or SIGTERM, stops the running step, removes the folder
+ * and exits. `prefix` starts the name of the folder.
+ */
+export async function inTemporaryFolder(
+  prefix: string,
+  work: (folder: string) => Promise<void>,
+): Promise<void> {
+  removeStaleFiles(os.tmpdir(), prefix);
+  const folder = mkdtempSync(path.join(os.tmpdir(), prefix));
+  const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, async () => {
+      if (running !== undefined) await endProcess(running, [{ signal: 'SIGINT', milliseconds: 15_000 }]);
+      remove();
+      process.exit(130);
+    });
+  }
+  try {
+    await work(folder);
+  } finally {
+    remove();
+  }
+}
