@@ -1,0 +1,111 @@
+import type { Link } from '#lib/users/rows';
+
+interface Row {
+  readonly userId: string;
+  /** Present id of the user at the identity provider. */
+  present: string;
+  /** Earlier ids of the user at the identity provider. */
+  readonly previous: Set<string>;
+}
+
+/** Error of a statement that PostgreSQL rejects with this SQLSTATE, in the shape that Prisma gives it. */
+const databaseError = (originalCode: string) =>
+  Object.assign(new Error(originalCode), { meta: { driverAdapterError: { cause: { originalCode } } } });
+
+/**
+ * Returns fakes of the functions of lib/ that query the database, and a fake cache. Each call passes its statement or command
+ * with a name to `schedule`, which decides when it runs. tests/in-process/fake-storage.test.ts checks that the fakes return what the real functions return.
+ *
+ * Previous ids and the entries of forgotten users do not expire, and no session token is newer than a deletion.
+ */
+export function fakeStorage(schedule: <T>(name: string, statement: () => T) => Promise<T>) {
+  let rows: Row[] = [];
+  let inserted = 0;
+  const forgotten = new Set<string>();
+  const cached = new Map<string, string>();
+
+  const findRow = (id: string) => rows.find(({ present, previous }) => present === id || previous.has(id));
+  /** Inserts one row. Throws if the id is a previous id. */
+  function insert(id: string): string[] {
+    const row = findRow(id);
+    if (forgotten.has(id) || row?.present === id) return [];
+    if (row !== undefined) throw databaseError('23505');
+    inserted += 1;
+    const userId = `00000000-0000-7000-8000-00000000000${inserted}`;
+    rows.push({ userId, present: id, previous: new Set() });
+    return [userId];
+  }
+  function remove(id: string): string[] {
+    const row = findRow(id);
+    rows = rows.filter((each) => each !== row);
+    const ids = row === undefined ? [id] : [row.present, ...row.previous];
+    for (const each of ids) forgotten.add(each);
+    return ids;
+  }
+  function linksOf(id: string): Link[] {
+    const row = findRow(id);
+    if (row === undefined) return [];
+    const previousIds = [...row.previous].map((previous) => ({
+      identityProviderUserId: previous,
+      expiresAt: new Date(0),
+    }));
+    return [{ userId: row.userId, identityProviderUserId: row.present, previousIds }];
+  }
+
+  return {
+    /** lib/linking/links.ts. The fakes take one id. */
+    links: {
+      linkedUserIds: ([id = '']: readonly string[]) =>
+        schedule('find', () => {
+          const row = findRow(id);
+          return new Map(row === undefined ? [] : [[id, row.userId]]);
+        }),
+      insertLinks: ([id = '']: readonly string[]) => schedule('insert', () => insert(id)),
+    },
+    /** lib/linking/forgotten.ts */
+    forgotten: {
+      forgottenUntil: ([id = '']: readonly string[]) =>
+        schedule('find forgotten', () => new Map(forgotten.has(id) ? [[id, 1]] : [])),
+    },
+    /** lib/users/rows.ts */
+    rows: {
+      findLinks: (id: string) => schedule('find links', () => linksOf(id)),
+      deleteLink: (id: string) => schedule('delete', () => remove(id)),
+    },
+    /** The client of the cache. */
+    kv: {
+      get: (key: string) => schedule('cache get', () => cached.get(key) ?? null),
+      set: (key: string, value: string) => schedule('cache set', () => void cached.set(key, value)),
+      del: (...keys: readonly string[]) =>
+        schedule('cache delete', () => {
+          for (const key of keys) cached.delete(key);
+        }),
+    },
+    /** Returns true if no rule of `users:relink` prevents `move`. */
+    canMove: (from: string, to: string) => {
+      const row = findRow(from);
+      const other = findRow(to);
+      return row?.present === from && !forgotten.has(to) && (other === undefined || other === row);
+    },
+    /** Gives a user a new id, as the transaction of lib/users/relink.ts does. The old id becomes a previous id. */
+    move(from: string, to: string) {
+      const row = findRow(from);
+      if (row === undefined) return;
+      row.present = to;
+      row.previous.delete(to);
+      row.previous.add(from);
+    },
+    insert,
+    rowOf: (id: string) => findRow(id)?.userId,
+    /** Returns the number of rows that were inserted since `reset`. */
+    insertedRows: () => inserted,
+    cached,
+    /** Deletes all rows and entries. */
+    reset() {
+      rows = [];
+      inserted = 0;
+      forgotten.clear();
+      cached.clear();
+    },
+  };
+}
