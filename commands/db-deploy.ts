@@ -7,7 +7,7 @@ import { deployMigrations, messageOfError } from '../lib/migrations/deploy';
  * migrations. Returns false if a migration failed, because deployMigrations() throws a plain Error in that case.
  */
 function isPrivilegeError(error: unknown): boolean {
-  return error instanceof DatabaseError && error.code === '42501';
+  return error instanceof DatabaseError && error.code === '42501'; // insufficient_privilege
 }
 
 /** Returns true in a Vercel build that is not for production. Such a build must not migrate the production database. */

@@ -14,11 +14,12 @@ import { linkOf, onlyId, VARIABLES } from './one-user';
 const USAGE = `npm run users:forget -- <internal id or identity provider's id> [--yes]
        npm run users:forget -- --due
 
-  Deletes the cache entry and the row of one user, and the rows that refer to it by ON DELETE CASCADE. For FORGOTTEN_USERS_DAYS
-  (30, 0 for none), only a session token that is issued later links the user again. Asks for confirmation.
+  Deletes the cache entry and the row of one user, and the rows that refer to it by ON DELETE CASCADE. For the next
+  FORGOTTEN_USERS_DAYS days (default 30), only a session token that is issued after the deletion links the user again. With 0
+  days, any registration links the user again. Asks for confirmation.
   --yes   does not ask for confirmation
-  --due   forgets all users whose deletion by an event is due (docs/users.md), without a confirmation. Does not forget a user
-          that the provider has again. Prints a receipt for each user.
+  --due   deletes all users whose deletion was scheduled by an event and is now due (docs/users.md). Does not ask for
+          confirmation. Does not delete a user that the provider has again. Prints a receipt for each user.
 
   Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write users, forgotten_users
   and pending_deletions.
