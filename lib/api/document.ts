@@ -114,7 +114,7 @@ const unauthorized = failure(
 );
 const notFound = failure(
   'NotFound',
-  'There is no operation at this path. A path has only one spelling.',
+  'There is no operation at this path. A path with a trailing slash is another path.',
   'Not found',
 );
 const methodNotAllowed = failure(

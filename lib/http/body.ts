@@ -8,7 +8,8 @@ import { HttpError } from './error';
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // Not `for await`, because the DOM types of TypeScript 5 declare no async iterator. The registry item contains this file.
+  // Does not use `for await`, because the DOM types of TypeScript 5 declare no async iterator. Other projects can install a
+  // copy of this file and may use that version.
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
     reader = request.body?.getReader();

@@ -48,6 +48,8 @@ export function sessionCache(): SessionCache {
     maxSize: MAX_BYTES,
     sizeCalculation: ({ signature, user }) => ENTRY_BYTES + signature.length + user.length,
     ttl: MAX_AGE_MS,
+    // Reads the clock for each lookup. By default, the cache reuses a time until a timer of 1 ms ends, and the timer stops
+    // while a function is suspended.
     ttlResolution: 0,
     // The expiry of a token is a wall-clock time, and a monotonic clock stops while a serverless function is suspended.
     perf: { now: () => Date.now() },

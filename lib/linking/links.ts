@@ -9,8 +9,9 @@ const database = async () => (await import('../storage/database')).database();
 const Found = z.array(z.object({ user: z.string(), id: z.nullable(z.guid()) }));
 
 /**
- * Returns a map from identity-provider user id to internal id for the linked users. A previous id (lib/users/relink.ts) has
- * the internal id of its user until it expires, and then null. Runs one statement. Passes database errors through.
+ * Returns a map from identity-provider user id to internal id for the linked users. A previous id is an id that a user had
+ * before `users:relink` (lib/users/relink.ts). Its value is the internal id of the user until the previous id expires, and null
+ * after that. Runs one statement. Passes database errors through.
  */
 export async function linkedUserIds(
   identityProviderUserIds: readonly string[],
@@ -66,7 +67,7 @@ export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): P
   }
 }
 
-/** Numbers of users that a call of `linkMany` linked, and that it did not link because they are forgotten. */
+/** Result of `linkMany`: how many users it linked, and how many users it did not link because they are forgotten. */
 export interface Linked {
   readonly linked: number;
   readonly forgotten: number;

@@ -53,7 +53,7 @@ const isNeedlesslyEncoded = (pathname: string): boolean =>
     NEEDLESSLY_ENCODED.test(String.fromCharCode(Number.parseInt(octet.slice(1), 16))),
   );
 
-/** A path that starts with a slash and has no two consecutive slashes, backslash, `?`, `#` or control character. */
+/** A path that starts with a slash. It does not contain consecutive slashes, backslashes, `?`, `#` or control characters. */
 const SEGMENTS = /^\/(?:[^/\\?#\p{Cc}]+\/)*[^/\\?#\p{Cc}]*$/u;
 /** Paths that Next.js serves as aliases of a route, and the segments `.` and `..`. */
 const ALIAS = /\.rsc$|\.segments(?:\/|$)|\/\.{1,2}(?:\/|$)/;

@@ -84,6 +84,7 @@ interface Connection {
   current?: CombinedResponse | undefined;
   /** The response that was started last. It may be complete while the rest of its request still arrives. */
   latest?: CombinedResponse;
+  /** Functions that start the pipelined requests, in the order of the requests. */
   readonly waiting: (() => void)[];
   /**
    * Time of the first `closeSlowConnections` call that found no response in flight. Data that had arrived by that time is read
