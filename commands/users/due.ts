@@ -5,7 +5,7 @@ const RETRY = { seconds: 30 };
 
 /**
  * Maps each result to its outcome and the reason. The command counts the outcomes, and prints the outcome and the reason in the
- * receipt.
+ * receipt. `kept`: the user is not deleted. `pending`: a later run tries to delete the user.
  */
 const OUTCOMES: Readonly<
   Record<ForgetDueStep['result'], readonly ['forgotten' | 'kept' | 'pending', reason: string]>

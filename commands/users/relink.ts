@@ -21,7 +21,7 @@ const USAGE = `npm run users:relink -- --map <file> | --external-id | --rollback
   --window-days     number of days for which the service accepts the previous ids (30)
   --retry-seconds   retries failing requests and statements for this long (120)
 
-  Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write users and previous_ids.
+  Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables users and previous_ids.
   --external-id also needs IDP_SECRET_KEY.
   Exit code: 0 all users have the new ids, 1 there are collisions or the run stopped early, 2 the run did not start.`;
 

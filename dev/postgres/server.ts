@@ -162,8 +162,8 @@ function othersMayPass(folder: string): boolean {
 }
 
 /**
- * Creates a folder in place of the wanted folder. The new folder is in the temporary folder, and its name is a hash of the
- * wanted path.
+ * Creates a folder that replaces the wanted folder, which the account of PostgreSQL cannot access. The new folder is in the
+ * temporary folder, and its name is a hash of the wanted path.
  */
 function substituteFolder(wanted: string): string {
   const name = createHash('sha256').update(wanted).digest('hex').slice(0, 16);

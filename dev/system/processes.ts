@@ -112,7 +112,7 @@ function startWatchdog() {
   const clearWatchdog = () => {
     watchdog = undefined;
   };
-  // `unref` lets this process end although the watchdog and its pipe are open.
+  // `unref` lets this process end while the watchdog still runs.
   child.on('error', clearWatchdog).on('exit', clearWatchdog).unref();
   child.stdin.on('error', clearWatchdog);
   if ('unref' in child.stdin && typeof child.stdin.unref === 'function') child.stdin.unref();

@@ -35,8 +35,8 @@ export interface BodyLimits {
 }
 
 /**
- * Limits the body of a request. `text()` stops reading above `maxBytes` and throws an HttpError 413. It throws an HttpError
- * 400 for a body that is not valid UTF-8 or cannot be read. The text encodes to exactly the received bytes.
+ * Limits the body of a request. `text()` stops reading above `maxBytes` and throws an HttpError 413. It throws an HttpError 400
+ * for a body that is not valid UTF-8 or cannot be read. Encoding the text as UTF-8 returns exactly the received bytes.
  */
 export function limitBody(request: Request, { maxBytes, notUtf8 }: BodyLimits): { text(): Promise<string> } {
   return {

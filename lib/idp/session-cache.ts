@@ -33,8 +33,8 @@ const keyOf = ({ header, value }: NonNullable<Credential>) => hash('sha256', JSO
  *   accepted until the token expires (by default after 60 s).
  * - Without IDP_JWT_KEY, the SDK gets the signing keys from the provider. After the provider withdraws a key, cached tokens
  *   that were signed with that key are accepted for up to 60 s longer than without a cache.
- * - The SDK gets no client header of an API request except the credential. The cache key is the digest of the credential, so
- *   different credentials have different entries.
+ * - The credential is the only client header of an API request that the SDK gets. The cache key is the digest of the
+ *   credential, so different credentials have different entries.
  * - Rejected credentials are not cached.
  * - An entry expires when its token expires, or after 60 s if that is earlier. Entries exist only in the memory of this
  *   process.

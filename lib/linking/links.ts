@@ -28,7 +28,8 @@ const Inserted = z.array(z.object({ id: z.guid() }));
 /**
  * Inserts links for users that have none and are not forgotten (lib/linking/forgotten.ts), and returns the internal ids of the
  * inserted rows. PostgreSQL returns a row only to the statement that inserted it. `issuedAt` is the time of the session token
- * that requests the link, in seconds since 1970. A token that was issued after a forgotten user was deleted links the user.
+ * that requests the link, in seconds since 1970. For a forgotten user, a token that was issued after the deletion links the
+ * user.
  *
  * The statement is SQL because Prisma plans `createManyAndReturn` on each call. It names the conflict target, so that the
  * statement fails instead of creating a second link if the unique key is missing.
@@ -76,9 +77,10 @@ export interface Linked {
 /**
  * Links many identity-provider users, each exactly once. Returns how many this call linked, and how many are forgotten.
  *
- * Runs one statement if all users are already linked, two if it links the rest, and three if it cannot link some of them. The
- * unique key decides races. Passes database errors through. After an error, some users may be linked, and the call can be
- * repeated. Several hundred ids are within the limits of PostgreSQL.
+ * Runs one statement if all users are already linked, two if it links all other users, and three if it cannot link some of
+ * them. If several calls link a user at the same time, the unique key lets only one of them insert the row. Passes database
+ * errors through. After an error, some users may be linked, and the call can be repeated. Several hundred ids are within the
+ * limits of PostgreSQL.
  */
 export async function linkMany(identityProviderUserIds: readonly string[]): Promise<Linked> {
   return retryOnConflict(async () => {

@@ -125,7 +125,8 @@ async function withClient<T>(databaseUrl: string, use: (client: Client) => Promi
   const client = new Client({
     connectionString: databaseUrl,
     connectionTimeoutMillis: 15_000,
-    // Long, because a migration may rewrite a table. The timeout also ends a query if the server becomes unreachable.
+    // This timeout is long, because a migration may rewrite a table. The timeout also ends a query if the server becomes
+    // unreachable.
     query_timeout: 15 * 60_000,
     keepAlive: true,
   });

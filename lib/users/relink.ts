@@ -25,7 +25,7 @@ export interface RelinkOptions {
   readonly run: string;
   /** Days for which the previous ids are accepted. */
   readonly days: number;
-  /** Checks the lines without a change. */
+  /** Checks the lines, but changes nothing. */
   readonly dryRun?: boolean;
   readonly retryOptions: RetryOptions;
 }
@@ -164,15 +164,15 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
 }
 
 /**
- * Gives users new ids at the identity provider and yields a step for each batch. Each user keeps the internal id. The old id
- * becomes a previous id, which is accepted until it expires. The function can run during live traffic. A second run of the same
- * lines continues an interrupted run, because it finds the users that have moved.
+ * Replaces the identity-provider user ids of users and yields a step for each batch. Each user keeps the internal id. The old
+ * id becomes a previous id, which is accepted until it expires. The function can run during live traffic. A second run of the
+ * same lines continues an interrupted run, because it finds the users that have moved.
  *
  * A batch is one transaction. Before the commit, lookups find a user only under the old id. After the commit, they find the
  * user under both ids. If a collision arises during the run, only the user of that line does not move.
  *
  * Deletes the cache entries of both ids after the commit. In this order, no lookup caches a wrong internal id:
- * - An entry of the old id is right at any time, because the internal id does not change.
+ * - An entry of the old id is correct at any time, because the internal id does not change.
  * - Before the commit, the new id has no row, so no lookup stores an entry for it. An older entry can only belong to a row that
  *   was deleted without `users:forget`. The deletion removes it.
  * - After the commit, lookups of both ids store the internal id of the user.
