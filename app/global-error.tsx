@@ -16,7 +16,7 @@ export default function GlobalError({ error }: { error: Error & { digest?: strin
       <body>
         <main>
           <Failure title="The site could not be shown." digest={error.digest}>
-            {/* A plain link, because the router failed together with the layout. */}
+            {/* This link is a plain `<a>`, because the router failed together with the layout. */}
             <a className="button primary" href="/">
               Load the home page
             </a>

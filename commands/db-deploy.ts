@@ -7,7 +7,7 @@ import { deployMigrations, messageOfError } from '../lib/migrations/deploy';
  * migrations. Returns false if a migration failed, because deployMigrations() throws a plain Error in that case.
  */
 function isPrivilegeError(error: unknown): boolean {
-  return error instanceof DatabaseError && error.code === '42501';
+  return error instanceof DatabaseError && error.code === '42501'; // insufficient_privilege
 }
 
 /** Returns true in a Vercel build that is not for production. Such a build must not migrate the production database. */
@@ -29,7 +29,7 @@ async function main(): Promise<void> {
     );
     return;
   }
-  // The application loads `.env.local`, too. A variable that is already set keeps its value.
+  // Loads `.env.local`, as the application does. A variable that is already set keeps its value.
   if (existsSync('.env.local')) process.loadEnvFile('.env.local');
   // MIGRATION_DATABASE_URL is for the role that owns the tables. The service uses a role with fewer privileges and does not
   // read this variable. A preview build also ignores this variable. Vercel's dashboard adds each new variable to previews by

@@ -8,12 +8,12 @@ import { type ExitCode, runCommand, UsageError } from './command';
 
 const USAGE = `npm run doctor -- [--url <https URL>] [--json] [--local]
 
-  Checks the environment that it runs in: the variables, the identity provider's keys, the database and the cache.
+  Checks the environment of this command: the variables, the identity provider's keys, the database and the cache.
   Writes one key to the cache and deletes it. Changes nothing else, and does not print secrets. While the local
   stack (npm run dev, npm run preview) is running, check it with: npm run -s local doctor
   --url     also checks the deployed service at this URL, and sends it test events that do not create users
   --json    prints only the results, as JSON
-  --local   skips the check of the database role, and waits longer for the service, as the local stack requires
+  --local   for the local stack: skips the check of the database role, and waits longer for the service
 
   Exit code: 0 if no check failed, 1 if a check failed, 2 if the options are invalid.`;
 
@@ -25,6 +25,7 @@ const COLORS = { ok: 32, skipped: 90, warning: 33, failure: 31 } as const;
 
 /** Returns the origin of `url`, the value of the `--url` option. Throws a UsageError if the service cannot be at this URL. */
 function parseOrigin(url: string): string {
+  // `none:` replaces a text that is not a URL. The check of the protocol rejects it.
   const { origin, protocol, hostname, pathname, search, username } = URL.canParse(url)
     ? new URL(url)
     : new URL('none:');

@@ -1,5 +1,7 @@
 const LINE_EVERY_MS = 5_000;
 const REDRAW_EVERY_MS = 200;
+/** Moves the cursor of a terminal to the start of the line and erases the line. */
+const ERASE_LINE = '\r\x1b[2K';
 
 const count = (value: number) => value.toLocaleString('en-US');
 
@@ -31,7 +33,7 @@ export function showProgress(
   let total: number | undefined;
   const startedAt = now();
   let lastDrawnAt = startedAt;
-  const clear = () => stream.isTTY && stream.write('\r\x1b[2K');
+  const clear = () => stream.isTTY && stream.write(ERASE_LINE);
   return {
     expect(users) {
       total = users;
@@ -44,7 +46,7 @@ export function showProgress(
       const timeLeft = total === undefined ? '' : `, ${formatTimeLeft(Math.max(total - done, 0) / rate)}`;
       const ofTotal = total === undefined ? '' : ` of about ${count(total)}`;
       const line = `${count(done)}${ofTotal} users, ${count(Math.round(rate))} a second${timeLeft}`;
-      stream.write(stream.isTTY ? `\r\x1b[2K${line}` : `${line}\n`);
+      stream.write(stream.isTTY ? `${ERASE_LINE}${line}` : `${line}\n`);
     },
     say(line) {
       clear();

@@ -113,7 +113,7 @@ export const variables = z.object({
 /** Schema of all these variables. It also rejects the combination of a test key (`sk_test_`, `pk_test_`) and a live key. */
 export const environmentSchema = variables.check(
   z.refine(
-    // Compares the `test_` or `live_` of the keys.
+    // Compares the characters `test_` or `live_` of the two keys.
     ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }) =>
       IDP_SECRET_KEY.slice(3, 8) === IDP_PUBLISHABLE_KEY.key.slice(3, 8),
     {
@@ -173,7 +173,10 @@ export function environment(): Environment {
   return state.current;
 }
 
-/** Replaces the parsed environment. With undefined, the next use parses it again. Only tests call this function. */
+/**
+ * Replaces the parsed environment. If the argument is undefined, the next call of environment() parses the variables again.
+ * Only tests call this function.
+ */
 export function setEnvironment(environment: Environment | undefined): void {
   state.current = environment;
 }

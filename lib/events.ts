@@ -58,9 +58,9 @@ export function defineEvent<T>(
 }
 
 /**
- * Time limits in milliseconds. `maxWait` limits the wait for a connection, `timeout` one transaction, and `DEADLINE_MS` all
- * attempts of the transaction. `DEADLINE_MS` and the 8 s of a registration (lib/register.ts) are together below the 15 s after
- * which the sender stops waiting.
+ * Time limits in milliseconds: `maxWait` for a connection, `timeout` for one transaction, and `DEADLINE_MS` for all attempts of
+ * the transaction. The sender stops waiting after 15 s. The sum of `DEADLINE_MS` and the 8 s limit of a registration
+ * (lib/register.ts) is below that time.
  */
 const TRANSACTION = { maxWait: 2_000, timeout: 4_000 };
 const DEADLINE_MS = 6_000;
@@ -68,8 +68,9 @@ const DEADLINE_MS = 6_000;
 /**
  * Stores the id of a message. Returns false if it was already stored. Waits while another transaction stores the same id.
  *
- * This process may stop in the middle of the transaction, for example in a suspended function. PostgreSQL then ends the
- * transaction after 8 s (`idle_in_transaction_session_timeout`), so that the next delivery does not wait longer.
+ * This process may stop in the middle of the transaction, for example because the platform suspends a serverless function.
+ * PostgreSQL then ends the transaction after 8 s (`idle_in_transaction_session_timeout`), so that the next delivery does not
+ * wait longer.
  */
 async function storeMessage(transaction: Transaction, messageId: string): Promise<boolean> {
   const stored = await transaction.$executeRaw`

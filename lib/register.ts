@@ -29,7 +29,10 @@ const DEADLINE_MS = 8_000;
 /** Finds the internal id of a linked user. Concurrent calls share a statement. */
 const findUserId = batchLoader(linkedUserIds);
 
-/** Returns the result for a user that a lookup found. A previous id that has expired has no user. */
+/**
+ * Returns the result for an id that a lookup found. `userId` is null for an expired previous id, which is an id that a user had
+ * before `users:relink`.
+ */
 const existingLink = (userId: string | null): Registration | undefined =>
   userId === null ? undefined : { userId, created: false };
 

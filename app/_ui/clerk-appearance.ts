@@ -10,6 +10,7 @@ const field = {
 /** Makes the submit button of the provider's forms look like the site's own buttons, which have no shadow and no gradient. */
 const primaryButton = {
   minHeight: '2.5rem',
+  // With forced colors, a browser removes the background, so the button needs a border.
   '&&[data-variant]': { boxShadow: 'none', '@media (forced-colors: active)': { border: '1px solid' } },
   '&&[data-variant]::after': { background: 'none' },
 };
@@ -46,7 +47,7 @@ export const clerkAppearance = {
   },
 };
 
-/** Makes a form as wide as its container. By default, the window and not the container limits the width of the form. */
+/** Makes a form as wide as its container. By default, the maximum width of a form depends on the window instead. */
 export const fillingAppearance = {
   elements: { rootBox: { width: '100%' }, cardBox: { width: '100%', maxWidth: '100%' } },
 };

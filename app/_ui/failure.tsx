@@ -1,7 +1,10 @@
 import type { ReactNode } from 'react';
 import styles from './ui.module.css';
 
-/** Replaces a page that failed. Shows Next.js's digest of a server error. The server logs the error with the same digest. */
+/**
+ * Replaces a page that failed. For a server error, shows the digest, an id that Next.js gives to the error. The server logs the
+ * error with the same digest.
+ */
 export function Failure({
   title,
   digest,

@@ -19,8 +19,8 @@ export type LinkState =
   | { readonly status: 'down'; readonly response: ApiResponse | undefined };
 
 /**
- * Parses the response of GET /users/v1/me. Does not use zod, because zod tries `eval`, which violates the page's
- * Content-Security-Policy.
+ * Parses the response of GET /users/v1/me. Does not use zod, because zod calls `new Function()`, which the
+ * Content-Security-Policy of the page forbids.
  */
 function readLink(text: string): UserLink | undefined {
   const body: unknown = JSON.parse(text);

@@ -109,7 +109,9 @@ const operationsIn = (paths: z.infer<typeof Operations>, kind: 'path' | 'webhook
       const method = kind === 'path' ? key.toUpperCase() : 'event';
       const id = fragment(`${kind === 'path' ? method : kind} ${path}`);
       const responses = Object.entries(operation.responses).map(([status, response]) => ({
-        ...{ ...response, status, id: `${id}-${status}` },
+        ...response,
+        status,
+        id: `${id}-${status}`,
       }));
       return { ...operation, kind, method, path, id, responses };
     }),
@@ -125,7 +127,9 @@ export type Response = Operation['responses'][number];
 
 /** Responses to requests whose method and path do not belong to an operation. */
 export const elsewhere: readonly Response[] = document['x-elsewhere'].map(({ status, response }) => ({
-  ...{ ...response, status: String(status), id: fragment(`elsewhere ${status} ${response.ref ?? ''}`) },
+  ...response,
+  status: String(status),
+  id: fragment(`elsewhere ${status} ${response.ref ?? ''}`),
 }));
 
 const calls = operations.filter(({ kind }) => kind === 'path');

@@ -64,15 +64,18 @@ const groups = api.tags.map(({ name, description }) => {
 });
 
 const credentials = Object.entries(api.securitySchemes).map(([name, scheme], _, schemes) => {
-  const same = schemes.find(([, { description }]) => description === scheme.description)?.[0];
+  // If several credentials have the same description, only the first one shows it.
+  const first = schemes.find(([, { description }]) => description === scheme.description)?.[0];
   return {
-    ...{ id: anchor('credential', name), name },
+    id: anchor('credential', name),
+    name,
     kind: [scheme.type === 'http' ? `authorization: ${scheme.scheme} …` : `${scheme.in} ${scheme.name}`],
-    text: prose(same === name ? scheme.description : `See \`${same}\`.`),
+    text: prose(first === name ? scheme.description : `See \`${first}\`.`),
   };
 });
 
 const values = Object.entries(api.schemas)
+  // A schema with properties describes a body. The operations show the bodies.
   .filter(([, { properties }]) => Object.keys(properties).length === 0)
   .map(([name, schema]) => {
     const { type, minLength = 0, maxLength } = schema;
@@ -81,15 +84,22 @@ const values = Object.entries(api.schemas)
   });
 
 const requestHeaders = api.parameters.map(({ name, in: place, description, schema }) => ({
-  ...{ name, kind: [schema.type, place, 'optional'], text: prose(description) },
+  name,
+  kind: [schema.type, place, 'optional'],
+  text: prose(description),
 }));
 
 const responseHeaders = api.responseHeaders.map(({ name, description, isEverywhere, schemas }) => ({
-  ...{ id: anchor('header', name), name, kind: ['string', isEverywhere ? 'always' : 'optional'] },
+  id: anchor('header', name),
+  name,
+  kind: ['string', isEverywhere ? 'always' : 'optional'],
   text: valueText(description, schemas),
 }));
 
-/** The first paragraph of the description introduces the API. The other paragraphs are rules for the end of the page. */
+/**
+ * The first paragraph of the description introduces the API. The other paragraphs are general rules, which the page shows at
+ * its end.
+ */
 const [summary, ...rules] = api.info.description.split('\n\n');
 
 const reference = [

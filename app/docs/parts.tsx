@@ -60,11 +60,11 @@ export const rows = (list: readonly Row[]) =>
   );
 
 /** Returns the description of a value, and the constants and patterns that its schemas require. */
-export const valueText = (description: string | undefined, forms: readonly Schema[]) => {
-  const limits = forms.flatMap((form) => [
-    ...('const' in form ? [['always', JSON.stringify(form.const)]] : []),
-    ...form.enum.map((value, index) => [index === 0 ? 'one of' : 'or', JSON.stringify(value)]),
-    ...(form.pattern ? [['matches', form.pattern]] : []),
+export const valueText = (description: string | undefined, schemas: readonly Schema[]) => {
+  const limits = schemas.flatMap((schema) => [
+    ...('const' in schema ? [['always', JSON.stringify(schema.const)]] : []),
+    ...schema.enum.map((value, index) => [index === 0 ? 'one of' : 'or', JSON.stringify(value)]),
+    ...(schema.pattern ? [['matches', schema.pattern]] : []),
   ]);
   return (
     <>
@@ -127,6 +127,7 @@ function jsonText(value: unknown): string {
 function responseView(response: Response, level: 'h3' | 'h4') {
   const body = response.content?.['application/json'];
   const [example] = Object.values(body?.examples ?? {});
+  // If every field has a constant value, the example shows all of the body, so the list of fields is omitted.
   const isConstant = body && fieldsOf(body.schema).every(([, field]) => 'const' in field);
   const headers = responseHeaders.flatMap(({ name, isEverywhere }) =>
     name in response.headers && !isEverywhere ? [name] : [],

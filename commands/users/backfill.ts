@@ -20,7 +20,7 @@ const USAGE = `npm run users:backfill -- [--since <ISO date>] [--dry-run] [--sta
   Needs IDP_SECRET_KEY and DATABASE_URL.
   Exit code: 0 no user failed, 1 some users failed or the run stopped early, 2 the run did not start.`;
 
-/** Numbers of users by result. */
+/** Numbers of users by result, at the start of a run. */
 const NO_USERS = { seen: 0, linked: 0, alreadyLinked: 0, forgotten: 0, failed: 0 };
 /** Maximum number of failed users that the command prints. */
 const MAX_SHOWN_FAILURES = 50;
@@ -32,7 +32,10 @@ function parseDate(since: string): Date {
   return date;
 }
 
-/** Identifies a run, so that it does not continue with the state file of another instance, database or `--since`. */
+/**
+ * Returns the id of a run. The id is stored in the state file, so that a run does not continue with the file of another
+ * instance, database or `--since`.
+ */
 function runId(secretKey: string, databaseUrl: string, since: Date | undefined): string {
   const { host, pathname } = new URL(databaseUrl);
   const parts = JSON.stringify([secretKey, host, pathname, since?.getTime()]);

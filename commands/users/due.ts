@@ -3,7 +3,10 @@ import { type ExitCode, safeMessage } from '../command';
 
 const RETRY = { seconds: 30 };
 
-/** The outcome of each result for the numbers and the receipt, and the reason. */
+/**
+ * Maps each result to its outcome and the reason. The command counts the outcomes, and prints the outcome and the reason in the
+ * receipt. `kept`: the user is not deleted. `pending`: a later run tries to delete the user.
+ */
 const OUTCOMES: Readonly<
   Record<ForgetDueStep['result'], readonly ['forgotten' | 'kept' | 'pending', reason: string]>
 > = {
@@ -17,8 +20,9 @@ const OUTCOMES: Readonly<
 };
 
 /**
- * Forgets all users whose deletion is due. Prints a receipt for each user, and the numbers at the end. A receipt contains a
- * part of the hash in `forgotten_users` and the internal id, but not the provider's id.
+ * Deletes ("forgets") all users whose pending deletion is due (docs/users.md). Prints a receipt for each user, and the numbers
+ * at the end. A receipt contains the internal id and the first digits of the hash that `forgotten_users` stores instead of the
+ * provider's id. It does not contain the provider's id.
  */
 export async function forgetDueUsers(days: number): Promise<ExitCode> {
   const figures = { forgotten: 0, kept: 0, pending: 0 };

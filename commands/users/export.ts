@@ -14,7 +14,7 @@ const USAGE = `npm run users:export -- --user <internal id or identity provider'
 
 const RETRY = { seconds: 3 };
 
-/** Returns a BigInt as a string, because JSON has no such type. Prisma returns a BigInt for a `bigint` column. */
+/** Converts a BigInt to a string, because JSON has no BigInt type. Prisma returns a BigInt for a `bigint` column. */
 const replaceBigInt = (_key: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value);
 
 async function main(): Promise<ExitCode> {

@@ -14,14 +14,15 @@ import { linkOf, onlyId, VARIABLES } from './one-user';
 const USAGE = `npm run users:forget -- <internal id or identity provider's id> [--yes]
        npm run users:forget -- --due
 
-  Deletes the cache entry and the row of one user, and the rows that refer to it by ON DELETE CASCADE. For FORGOTTEN_USERS_DAYS
-  (30, 0 for none), only a session token that is issued later links the user again. Asks for confirmation.
+  Deletes the cache entry and the row of one user, and the rows of other tables that refer to the user by ON DELETE CASCADE.
+  For the next FORGOTTEN_USERS_DAYS days (default 30), only a session token that is issued after the deletion links the user
+  again. With 0 days, any registration links the user again. Asks for confirmation.
   --yes   does not ask for confirmation
-  --due   forgets all users whose deletion by an event is due (docs/users.md), without a confirmation. Does not forget a user
-          that the provider has again. Prints a receipt for each user.
+  --due   deletes all users whose deletion was scheduled by an event and is now due (docs/users.md). Does not ask for
+          confirmation. Does not delete a user that the provider has again. Prints a receipt for each user.
 
-  Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write users, forgotten_users
-  and pending_deletions.
+  Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables users,
+  forgotten_users and pending_deletions.
   Exit code: 0 deleted, 1 not deleted or uncertain, 2 the command did not start.`;
 
 const FORGET_VARIABLES = z.extend(VARIABLES, z.pick(variables, { FORGOTTEN_USERS_DAYS: true }).shape);
@@ -67,8 +68,8 @@ async function main(): Promise<ExitCode> {
   const [atProvider] = await retry(RETRY, () => listUsersById([identityProviderUserId]));
   process.stdout.write(
     atProvider
-      ? 'The identity provider still has this user. A session token that is issued after the deletion creates a new link with a new internal id. To delete the user permanently, delete it there first, wait until the tokens have expired (60 s by default), and run this command again.\n'
-      : 'The identity provider has no such user. If the user was deleted there within the last minute, wait until the tokens have expired before you continue.\n',
+      ? 'The identity provider still has this user. A session token that is issued after the deletion creates a new link with a new internal id. To delete the user permanently, first delete the user at the provider, wait until the tokens have expired (60 s by default), and run this command again.\n'
+      : 'The identity provider has no such user. If the user was deleted at the provider within the last minute, wait until the tokens have expired before you continue.\n',
   );
   process.stdout.write(`FORGOTTEN_USERS_DAYS is ${FORGOTTEN_USERS_DAYS} for this command.\n`);
   if (!values.yes && !(await isConfirmed())) {

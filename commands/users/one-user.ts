@@ -13,7 +13,8 @@ export const VARIABLES = z.pick(variables, {
 });
 
 /**
- * Returns the only argument of a command. Throws a UsageError if there is none or more than one, or if it cannot be an id.
+ * Returns the only argument of a command. Throws a UsageError if the number of arguments is not one, or if the argument cannot
+ * be an id.
  */
 export function onlyId(words: readonly string[]): string {
   const [id, ...more] = words;

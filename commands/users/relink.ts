@@ -11,16 +11,17 @@ import { showProgress } from '../progress';
 const USAGE = `npm run users:relink -- --map <file> | --external-id | --rollback <run>
                         [--dry-run] [--window-days <days>] [--retry-seconds <seconds>]
 
-  Gives users new ids at the identity provider. Each user keeps the internal id. Checks all lines first. With a collision,
-  prints a line for each and changes nothing. Run the same command again after an interruption.
-  --map             lines old,new or {"old": "…", "new": "…"}
-  --external-id     the users of the instance of IDP_SECRET_KEY whose external_id is the old id
-  --rollback        undoes a run, from its journal in the database
-  --dry-run         only checks
-  --window-days     accepts the previous ids for this long (30)
+  Moves users to new ids at the identity provider. Each user keeps the internal id. First checks all lines of the map. If a
+  line cannot be applied (a collision), prints every collision and changes nothing. After an interruption, run the same
+  command again.
+  --map             file with a line old,new or {"old": "…", "new": "…"} for each user
+  --external-id     reads the map from the instance of IDP_SECRET_KEY, where the external_id of each user is the old id
+  --rollback        undoes a run, which is read from the journal in the database
+  --dry-run         only checks the lines
+  --window-days     number of days for which the service accepts the previous ids (30)
   --retry-seconds   retries failing requests and statements for this long (120)
 
-  Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write users and previous_ids.
+  Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables users and previous_ids.
   --external-id also needs IDP_SECRET_KEY.
   Exit code: 0 all users have the new ids, 1 there are collisions or the run stopped early, 2 the run did not start.`;
 
@@ -35,7 +36,7 @@ function readMapFile(path: string): CheckedMap {
   }
 }
 
-/** Reads the map from the one source that the options name, and returns it with the id of its run. */
+/** Reads the map of old and new ids from the one source that the options name. Returns the map and the id of its run. */
 async function readSource(
   { map, 'external-id': external, rollback }: { map?: string; 'external-id': boolean; rollback?: string },
   retryOptions: RetryOptions,

@@ -8,10 +8,10 @@ import { onlyId } from './one-user';
 
 const USAGE = `npm run users:remember -- <identity provider's id>
 
-  Deletes the entry that users:forget stored, so that any registration links the user again. Cancels the pending deletion of
-  the user.
-  Needs a DATABASE_URL whose role may write forgotten_users and pending_deletions.
-  Exit code: 0 deleted or cancelled, 1 there was neither or an error occurred, 2 the command did not start.`;
+  Deletes the entry that users:forget stored in the table forgotten_users. Any registration then links the user again. Also
+  cancels the pending deletion of the user.
+  Needs a DATABASE_URL whose role may write the tables forgotten_users and pending_deletions.
+  Exit code: 0 deleted or cancelled, 1 there was nothing to delete or to cancel, or an error occurred, 2 the command did not start.`;
 
 async function main(): Promise<ExitCode> {
   const id = onlyId(parseArgs({ allowPositionals: true, options: {} }).positionals);

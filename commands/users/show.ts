@@ -16,7 +16,7 @@ const USAGE = `npm run users:show -- <internal id or identity provider's id>
   Exit code: 0 the user is linked, 1 the user is not linked or an error occurred, 2 the command did not start.`;
 
 const RETRY = { seconds: 5 };
-/** Time limit for the retries of a cache call. The timeout of a call is short, and the first call also opens the connection. */
+/** Time limit for the retries of a cache call. The first call may exceed its timeout, because it also opens the connection. */
 const CACHE_RETRY = { seconds: 3 };
 
 /** Returns the creation time of a link. The first 48 bits of a UUID v7 contain it, in milliseconds since 1970. */

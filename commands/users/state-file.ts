@@ -15,7 +15,9 @@ const State = z.strictObject({
   figures: z.object({ seen: Count, linked: Count, alreadyLinked: Count, forgotten: Count, failed: Count }),
 });
 
-/** Progress of an interrupted backfill. It has the ids and creation times of the users that were read last, but no secrets. */
+/**
+ * Progress of an interrupted backfill. Contains the ids and creation times of the users that were read last, but no secrets.
+ */
 export type State = z.infer<typeof State>;
 
 /** A state file that only its owner can read. Each write replaces the file atomically, so the file is always complete. */

@@ -37,8 +37,8 @@ export function memoryEngine(): KvEngine {
     if (entries.size > maximumKeys && oldest !== undefined) entries.delete(oldest);
   };
   /**
-   * Returns the remaining lifetime of a key. `round` converts it from milliseconds to the unit of the command. Like TTL and
-   * PTTL, returns -2 if the key does not exist, and -1 if the key never expires.
+   * Returns the remaining lifetime of a key. `round` converts it from milliseconds to the unit of the command. Returns -2 if
+   * the key does not exist, and -1 if the key never expires, as Redis does.
    */
   const remaining = (key: string | undefined, round: (milliseconds: number) => number) => {
     const entry = find(key);
@@ -161,10 +161,10 @@ function parseSetOptions(words: readonly string[], old: Entry | undefined) {
   };
   const rest = [...words];
   let expirySet = false;
-  const parseExpiry = (at: (amount: number) => number) => {
+  const parseExpiry = (toTimestamp: (amount: number) => number) => {
     const amount = parseInteger(rest.shift() ?? throwSyntaxError());
     if (amount <= 0) throw new CommandError("ERR invalid expire time in 'set' command");
-    return at(amount);
+    return toTimestamp(amount);
   };
   const expiry: Record<string, () => number> = {
     ex: () => parseExpiry((seconds) => Date.now() + seconds * 1000),

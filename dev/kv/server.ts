@@ -7,7 +7,9 @@ import { listen } from '../system/listen';
 export interface KvEngine {
   /** Runs one command. Rejects with a CommandError if the command is invalid, and with another error if the store fails. */
   call(command: string, ...args: string[]): Promise<unknown>;
-  /** Runs the commands as one atomic transaction and returns one reply for each command. Rejects like `call`. */
+  /**
+   * Runs the commands as one atomic transaction and returns one reply for each command. Rejects with the same errors as `call`.
+   */
   transaction(commands: readonly (readonly [string, ...string[]])[]): Promise<KvReply[]>;
   close(): Promise<void>;
 }
@@ -57,6 +59,7 @@ export async function startKvServer(options: KvServerOptions): Promise<KvServer>
     const { status, body } = await handle(request, options).catch(errorResult);
     response.writeHead(status, {
       'content-type': 'application/json',
+      // The rest of a body that is too large is not read, so the connection cannot be used again.
       ...(status === 413 ? { connection: 'close' } : {}),
     });
     response.end(JSON.stringify(body));
@@ -143,7 +146,7 @@ type Encode = (value: unknown) => unknown;
 
 function encodeReply(reply: KvReply, encode: Encode): KvReply {
   if ('error' in reply) return reply;
-  // If the client requests base64, Upstash encodes all strings except OK, because strings may contain bytes that JSON cannot
+  // If the client requests base64, Upstash encodes all strings except OK. Base64 can represent bytes that JSON cannot
   // represent.
   return { result: reply.result === 'OK' ? 'OK' : (encode(reply.result) ?? null) };
 }

@@ -68,7 +68,10 @@ function runs({ postgres }: PostgresBinaries, user: ServiceUser): boolean {
   );
 }
 
-/** Creates symlinks in the package. npm packages cannot contain symlinks, and npm may be set to run no install scripts. */
+/**
+ * Creates the symlinks that the package lists. An npm package cannot contain symlinks, and its install script may not have run,
+ * because npm can be configured to run no install scripts.
+ */
 function repairSymlinks(native: string): void {
   const list = path.join(native, 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -99,6 +102,7 @@ function copyForService(native: string): string {
   try {
     renameSync(unfinished, copy);
   } catch (error) {
+    // Another process may have created the copy in the meantime.
     rmSync(unfinished, { recursive: true });
     if (!existsSync(copy)) throw error;
   }
@@ -108,8 +112,9 @@ function copyForService(native: string): string {
 /**
  * Creates a folder that other users may traverse but not list or write to.
  *
- * Any user may create this folder in the temporary folder first. The function throws if another user owns the folder, because
- * that user could replace the files in the folder. It also throws if the path is not a folder.
+ * The folder may be in the temporary folder of the system, where any user could have created it first. The function throws if
+ * another user owns the folder, because that user could replace the files in the folder. The function also throws if the path
+ * is not a folder.
  */
 export function makePrivateFolder(folder: string): void {
   mkdirSync(folder, { recursive: true });

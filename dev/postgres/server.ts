@@ -77,14 +77,15 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
   const cluster = locateCluster(path.resolve(options.folder));
   const running = await findRunning(cluster, options.signal);
   const server = running ?? (await launch(cluster, options));
-  // Registers an adopted server with the process that ends it (watchdog.mjs). A server from `launch` is already registered.
+  // Registers an adopted server with the watchdog (watchdog.mjs), a process that ends the server when this process ends. A
+  // server from `launch` is already registered.
   const release = killOnExit(server.pid, 'SIGINT');
   // Marks the folder as used by this process. `findRunning` in another process reads this file.
   writeFileSync(path.join(cluster.folder, 'owner'), String(process.pid));
 
   const url = (database: string) => connectionString(cluster, server.port, database);
   const shutDown = async () => {
-    // SIGINT requests a fast shutdown, SIGQUIT an immediate shutdown.
+    // SIGINT requests a fast shutdown. SIGQUIT requests an immediate shutdown.
     await endProcess(server.pid, [
       { signal: 'SIGINT', milliseconds: 15_000 },
       { signal: 'SIGQUIT', milliseconds: 5_000 },
@@ -161,8 +162,8 @@ function othersMayPass(folder: string): boolean {
 }
 
 /**
- * Creates a folder in place of the wanted folder. The new folder is in the temporary folder, and its name is a hash of the
- * wanted path.
+ * Creates a folder that replaces the wanted folder, which the account of PostgreSQL cannot access. The new folder is in the
+ * temporary folder, and its name is a hash of the wanted path.
  */
 function substituteFolder(wanted: string): string {
   const name = createHash('sha256').update(wanted).digest('hex').slice(0, 16);
@@ -182,7 +183,8 @@ async function findRunning(cluster: Cluster, signal?: AbortSignal): Promise<Runn
       const server = readPidFile(cluster);
       if (!server || !isAlive(server.pid)) return true;
       if (isAnotherProgram(cluster, server.pid)) {
-        // Removes postmaster.pid. PostgreSQL would mistake the other program for a server of this cluster and would not start.
+        // Removes postmaster.pid. Otherwise, PostgreSQL would mistake the other program for a server of this cluster and would
+        // not start.
         rmSync(pidFile(cluster), { force: true });
         return true;
       }
@@ -202,8 +204,8 @@ async function findRunning(cluster: Cluster, signal?: AbortSignal): Promise<Runn
 }
 
 /**
- * Returns true if the process is known not to be a server of this cluster. After a crash, the system may reuse the process id
- * in postmaster.pid.
+ * Returns true if the command line of the process shows that it is not a server of this cluster. After a crash, the system may
+ * give the process id in postmaster.pid to another program.
  */
 function isAnotherProgram(cluster: Cluster, pid: number): boolean {
   const command = commandLine(pid);
@@ -290,7 +292,7 @@ async function launchOn(
     'max_connections=200',
     ...(durable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
   ];
-  // The log is a file, because a server that outlives this process for a moment could not write to a pipe.
+  // The log is a file and not a pipe, because the server may run for a moment after this process has ended.
   const log = openSync(cluster.log, 'w', 0o600);
   const child = spawn(
     postgres,

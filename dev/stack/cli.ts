@@ -116,7 +116,7 @@ async function runOperatorCommand(
   command: (typeof operatorCommands)[number],
   args: readonly string[],
 ): Promise<void> {
-  // Only a stack with an embedded database has `databaseUrl`.
+  // The embedded database has only one role, which `--local` allows. Only a stack with an embedded database has `databaseUrl`.
   const doctorOptions = [
     ...(databaseUrl === undefined ? [] : ['--local']),
     ...(args.includes('--url') ? [] : ['--url', app]),

@@ -95,7 +95,8 @@ export async function startIdpEmulator(settings: Settings, app: string): Promise
     console: { preferredPort: consolePort },
     clerkJsFolder,
   });
-  // Downloads the browser SDK once, in the background. Pages then do not wait for npm, and the stack works offline.
+  // Downloads the browser SDK once, in the background. Pages then do not wait for the npm registry, and the stack works
+  // offline.
   prefetchClerkJs(clerkJsFolder).catch((error: unknown) => console.warn(messageOf(error)));
   return {
     line: `${provider.url} (emulator)`,

@@ -10,7 +10,7 @@ const STRIP_TYPES = '--experimental-next-config-strip-types';
 
 type Mode = 'dev' | 'preview';
 
-/** Stops one component. The component that was started last is stopped first. */
+/** Stops one component. */
 type Stop = () => Promise<void>;
 
 /** Time limit of the whole shutdown. It exceeds the shutdown timeout of each component. */
@@ -109,7 +109,10 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** Stops all components, last started first. An error does not prevent the next stop. */
+/**
+ * Stops all components. The component that was started last is stopped first. If a component fails to stop, the function prints
+ * the error and stops the next one.
+ */
 async function stopAll(stops: Stop[]): Promise<void> {
   // After this process ends, the watchdog process (dev/system/processes.ts) terminates the components that are still running.
   setTimeout(() => process.exit(1), stopTimeoutMilliseconds).unref();

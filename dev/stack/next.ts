@@ -51,7 +51,7 @@ export function startProgram(
 export function waitUntilReady(app: string, signal: AbortSignal): Promise<boolean> {
   const isReady = async () => {
     try {
-      // Next.js compiles a route on its first request. A page takes longer to compile than the API.
+      // Requests an API route, because Next.js compiles a route on its first request, and a page takes longer to compile.
       const response = await fetch(`${app}/health/alive`, {
         redirect: 'manual',
         signal: AbortSignal.any([signal, AbortSignal.timeout(60_000)]),
@@ -66,8 +66,8 @@ export function waitUntilReady(app: string, signal: AbortSignal): Promise<boolea
 }
 
 /**
- * Returns the requested port. Rejects if it is in use. If no port is requested, returns the first free port from 3000 to 3099
- * and prints this port unless it is 3000. Rejects if all these ports are in use.
+ * Returns the requested port. Rejects if this port is in use. If no port is requested, returns the first free port from 3000 to
+ * 3099 and prints this port unless it is 3000. Rejects if all these ports are in use.
  */
 export async function choosePort(requested: number | undefined): Promise<number> {
   if (requested !== undefined) {

@@ -47,7 +47,10 @@ const Settings = z.object({
   IDP_HANDSHAKE_AZP: z.enum(['on', 'off'], 'neither on nor off').default('on'),
 });
 
-/** Settings of the local stack. A dependency whose variables are set is not started. */
+/**
+ * Settings of the local stack. The stack does not start a dependency whose variables are set, because the user provides that
+ * dependency.
+ */
 export type Settings = z.infer<typeof Settings>;
 
 /**

@@ -74,7 +74,10 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
   };
 }
 
-/** Returns the details of the stack that runs in the folder. Returns undefined if none runs or it is still starting. */
+/**
+ * Returns the details of the stack that runs in the folder. Returns undefined if no stack runs or if the stack is still
+ * starting.
+ */
 export async function findStack(folder: string): Promise<StackDetails | undefined> {
   const written = read(stackFile(folder));
   return written && (await isRunning(written)) ? written.details : undefined;

@@ -9,7 +9,7 @@ export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    return errorCode(error) === 'EPERM';
+    return errorCode(error) === 'EPERM'; // the process runs under another account
   }
   return process.platform !== 'linux' || !hasOnlyZombies(pid);
 }
@@ -112,6 +112,7 @@ function startWatchdog() {
   const clearWatchdog = () => {
     watchdog = undefined;
   };
+  // `unref` lets this process end while the watchdog still runs.
   child.on('error', clearWatchdog).on('exit', clearWatchdog).unref();
   child.stdin.on('error', clearWatchdog);
   if ('unref' in child.stdin && typeof child.stdin.unref === 'function') child.stdin.unref();

@@ -4,8 +4,8 @@ import path from 'node:path';
 const ageMilliseconds = 24 * 3600 * 1000;
 
 /**
- * Removes the entries of `folder` that killed processes have left. An entry is removed if its name starts with `prefix`, the
- * current user owns it and it was last modified more than a day ago. Skips entries that cannot be removed. Never throws.
+ * Removes the entries of `folder` that killed processes have left behind. An entry is removed if its name starts with `prefix`,
+ * the current user owns it and it was last modified more than a day ago. Skips entries that cannot be removed. Never throws.
  */
 export function removeStaleFiles(folder: string, prefix: string): void {
   for (const name of listFolder(folder)) {

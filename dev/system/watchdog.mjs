@@ -15,8 +15,8 @@ for await (const line of createInterface({ input: process.stdin })) {
 }
 
 for (const [pid, signal] of watched) send(pid, signal);
-// Signal 0 only checks whether the process exists.
 const end = Date.now() + 8_000;
+// Signal 0 only checks whether the process exists.
 while (Date.now() < end && [...watched.keys()].some((pid) => send(pid, 0))) await pause(50);
 for (const pid of watched.keys()) send(pid, 'SIGKILL');
 

@@ -34,7 +34,8 @@ const DESCRIPTIONS: Readonly<Record<keyof typeof described, string>> = {
   Acknowledgment: 'The event was verified and processed. `eventType` is its `type`.',
   Alive: 'The process responds.',
   Ready: 'The service can process requests. `degraded` means that the cache does not respond.',
-  NotReady: 'The reason: the database is unavailable, or the process is shutting down.',
+  NotReady:
+    'The reason why the process is not ready: the database is unavailable, or the process is shutting down.',
 };
 const schemasById: ReadonlyMap<string, z.ZodMiniType> = new Map(Object.entries(described));
 for (const [id, description] of Object.entries(DESCRIPTIONS)) {
@@ -53,7 +54,7 @@ const timing = (pattern: string) => z.string().check(z.regex(new RegExp(`^${patt
 z.globalRegistry.add(plainRequestId, {
   header: { id: 'RequestId' },
   description:
-    "The client's `x-request-id` if it has this format, otherwise a new UUID. The log contains it too.",
+    "The client's `x-request-id` if it has this format, otherwise a new UUID. The log contains this id too.",
 });
 z.globalRegistry.add(noStore, {
   header: { id: 'CacheControl' },
@@ -69,7 +70,7 @@ const timed = (schema: z.ZodMiniType) => {
     description:
       'How the service processed the request. `cache` is the result of the cache lookup of the caller (`bypass`: the cache ' +
       'did not respond). `caller` states whether the internal user of the caller was `created` or `existing`. `registered` ' +
-      'states the same for the id in the request. `forgotten` means that an operator has deleted the user, and that nothing was done.',
+      'states whether the user in the request was `created` or `existing`, or is `forgotten`: an operator has deleted the user, and the request had no effect.',
   });
   return { 'server-timing': schema };
 };
@@ -109,12 +110,12 @@ const badRequest = failure(
 );
 const unauthorized = failure(
   'Unauthorized',
-  'There is no verified session, or an operator has deleted its user. The service checks this before the body.',
+  'There is no verified session, or an operator has deleted the user. The service checks the session before the body.',
   'Unauthorized',
 );
 const notFound = failure(
   'NotFound',
-  'There is no operation at this path. A path has only one spelling.',
+  'There is no operation at this path. A path with a trailing slash is another path.',
   'Not found',
 );
 const methodNotAllowed = failure(
@@ -238,7 +239,7 @@ const deliveryResponses: ZodOpenApiResponsesObject = {
   200: {
     id: 'Acknowledged',
     description:
-      'The event was verified and processed. A `user.created` with a `data.id` registered the user, unless an operator has deleted it. Other events do not change users.',
+      'The event was verified and processed. A `user.created` with a `data.id` registered the user, unless an operator has deleted the user. Other events do not change users.',
     headers: headers(timed(z.optional(timing(registered('created|existing|forgotten'))))),
     content: json(schemas.Acknowledgment, { acknowledgment: { received: true, eventType: 'user.created' } }),
   },
@@ -386,7 +387,7 @@ export const openApiDocument = () =>
           },
           {
             200: ownResponse(
-              'The service can process requests. Without the cache, they take longer.',
+              'The service can process requests. Without the cache, requests take longer.',
               json(schemas.Ready, { ready: { status: 'ok' }, degraded: { status: 'degraded' } }),
             ),
             503: ownResponse(
@@ -442,8 +443,9 @@ export const openApiDocument = () =>
           in: 'cookie',
           name: '__session',
           description:
-            'The same token in the cookie of the identity provider, together with `__client_uat` and, for a test instance, ' +
-            '`__clerk_db_jwt`. The service ignores it if the browser reports that a page of another site sent the request.',
+            'A session token in a cookie of the identity provider, together with the cookie `__client_uat` and, for a test ' +
+            'instance, the cookie `__clerk_db_jwt`. The service ignores these cookies if the browser reports that a page of another ' +
+            'site sent the request.',
         },
         ...Object.fromEntries(['svix', 'webhook'].flatMap(signatureSchemes)),
       },

@@ -17,9 +17,8 @@ export interface BreakerOptions {
 export type Breaker = <T>(call: () => Promise<T>) => Promise<T>;
 
 /**
- * Creates a circuit breaker. While the breaker is open, calls reject immediately instead of waiting for a timeout. A
- * rejected call also starts a probe in the background if `resetTimeoutMs` is over and no probe is running. No call waits for a
- * probe.
+ * Creates a circuit breaker. While the breaker is open, calls reject immediately instead of waiting for a timeout. A rejected
+ * call also starts a probe in the background if `resetTimeoutMs` has passed and no probe is running. No call waits for a probe.
  *
  * Failures of concurrent calls count as one, because on a busy machine many calls to a healthy dependency can time out
  * together.

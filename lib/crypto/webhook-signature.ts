@@ -36,7 +36,7 @@ function isWithinTolerance(timestamp: string): boolean {
 }
 
 /**
- * Returns the well-formed `v1` signatures of a header. Returns none if the header has too many entries.
+ * Returns the well-formed `v1` signatures of a header. Returns an empty array if the header has more than 16 entries.
  *
  * Entries are separated by spaces. A valid entry is `v1,` and the signature. `Headers` joins repeated headers with a comma and
  * a space, so an entry may end with a second comma. The second comma and any text after it are ignored.

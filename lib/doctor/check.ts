@@ -26,7 +26,7 @@ export const TIMEOUT_MS = 5_000;
 
 /**
  * Time limit that allows `retry` at most three attempts. The delays between them are 0.5 s and 1 s. A third delay of 2 s would
- * exceed the limit of 3 s.
+ * end after the limit of 3 s.
  */
 export const THREE_ATTEMPTS = { seconds: 3 };
 

@@ -20,7 +20,8 @@ const ROUNDS = 5;
 /**
  * Reads most facts for the checks in one query, from system catalogs that every role may read. `process` is the id of the
  * PostgreSQL process that serves the connection. `isUnique` is true if `identity_provider_user_id` alone has a unique index
- * that ON CONFLICT can use. Such an index is valid, not deferrable and not partial.
+ * that ON CONFLICT can use. Such an index is valid, not deferrable and not partial. `missingFunctions` are the functions that
+ * do not exist or that the role may not execute.
  */
 const FACTS = `
   SELECT format('%I', current_user) AS role,
@@ -229,7 +230,7 @@ const checkTimeZone = ({ zone: name, role }: Facts): CheckResult =>
   /^(?:Etc\/)?(?:UTC|UCT|GMT|Universal|Zulu|Greenwich)$/i.test(name)
     ? ok(name)
     : warning(
-        `${name} instead of UTC: the driver misreads timestamptz columns of your own tables`,
+        `the time zone is ${name} and not UTC: the driver misreads timestamptz columns of your own tables`,
         `Run as the owner: ALTER ROLE ${role} SET timezone = 'UTC'`,
       );
 
@@ -248,13 +249,17 @@ const checkRole = ({ privileges }: Facts): CheckResult =>
 async function checkPooler({ announcedProcess, process, maxConnections }: Facts): Promise<CheckResult> {
   if (announcedProcess !== undefined && announcedProcess === process)
     return ok(
-      `none: ${maxConnections} connections suffice for ${Math.floor(maxConnections / MAX_CONNECTIONS)} processes`,
+      `there is no pooler: ${maxConnections} connections suffice for ${Math.floor(maxConnections / MAX_CONNECTIONS)} processes`,
     );
   return (await poolsByTransaction()) ? ok('a pooler that pools by transaction') : ok('a pooler');
 }
 
 const Process = z.tuple([z.object({ pid: z.number() })]);
 
+/**
+ * Opens a transaction on a second connection. Returns true if both connections then use the same PostgreSQL process, or if the
+ * first connection has changed its process.
+ */
 const poolsByTransaction = (): Promise<boolean> =>
   withConnection((one) =>
     withConnection(async (other) => {

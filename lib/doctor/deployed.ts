@@ -288,7 +288,7 @@ export function judgeQueryLimit({ status, body }: Pick<SiteResponse, 'status' | 
 export async function checkDeployedService(origin: string, isLocal: boolean): Promise<NamedCheck[]> {
   const timeoutMs = isLocal ? LOCAL_CALL_TIMEOUT_MS : CALL_TIMEOUT_MS;
   const site = { origin, timeoutMs };
-  // Longer than the timeout of a call, so that the check reports the error of the call and not its own timeout.
+  // This timeout is longer than the timeout of a call. A check can therefore report that a call timed out.
   const checkTimeoutMs = timeoutMs + 1_000;
   const first = await settle(() => request(site, '/health/alive'), explain(site), checkTimeoutMs);
   const alive = 'value' in first ? checkAlive(first.value) : first.failed;

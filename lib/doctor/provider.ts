@@ -16,7 +16,7 @@ import { ENV_GROUPS, tryParse } from './variables';
 
 type KeysResult = Settled<readonly InstanceKey[]>;
 
-/** Shorter than the timeout of the check, so that the check reports the error of the call and not its own timeout. */
+/** Timeout of one call. It is shorter than the timeout of a check. A check can therefore report that a call timed out. */
 const CALL_TIMEOUT_MS = TIMEOUT_MS - 500;
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : errorCode(error));

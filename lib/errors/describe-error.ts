@@ -26,9 +26,10 @@ function framesOf({ stack = '', message }: Error): string[] {
 const WORDS = /^[A-Za-z ,.'-]{1,100}$/;
 
 /**
- * Returns true if the message matches `WORDS` and thus contains no values, or if it belongs to an InvalidEnvironmentError
- * (lib/env.ts), whose message does not contain values of variables. Under `next dev`, returns true for any message, because
- * only the developer reads the log.
+ * Returns true in these cases:
+ * - The message matches `WORDS`, so it contains no values.
+ * - The error is an InvalidEnvironmentError (lib/env.ts). Its message contains the names of variables, but not their values.
+ * - The process runs under `next dev`, so only the developer reads the log.
  */
 const mayBeQuoted = ({ name, message }: Error) =>
   process.env.NODE_ENV === 'development' || name === 'InvalidEnvironmentError' || WORDS.test(message);

@@ -55,7 +55,8 @@ function checkLimits(texts: readonly string[]): void {
 async function decode(fields: FormData): Promise<unknown> {
   const parts = [...fields].filter(([name]) => !Number.isNaN(Number(name)));
   // Next.js would accept another spelling of a number, such as `0x0` for the part 0.
-  if (parts.some(([name]) => name !== String(Number(name)))) throw new TypeError('Not the number of a part');
+  if (parts.some(([name]) => name !== String(Number(name))))
+    throw new TypeError('A field name is not a decimal number');
   checkLimits(parts.map(([, part]) => (typeof part === 'string' ? part : '')));
   const { createTemporaryReferenceSet, decodeReply } = await import(
     'next/dist/compiled/react-server-dom-turbopack/server.node'
@@ -105,7 +106,7 @@ function checkForm(body: Buffer, contentType: string): void {
   }
 }
 
-/** Returns the fields of a form. If the body is not a form, returns a form with the body in the field `0`, like Next.js. */
+/** Returns the fields of a form. If the body is not a form, returns a form with the body in the field `0`, as Next.js does. */
 async function fieldsOf(request: NextRequest): Promise<FormData> {
   const contentType = request.headers.get('content-type') ?? '';
   if (contentType.startsWith('multipart/')) {

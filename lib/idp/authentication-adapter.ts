@@ -6,10 +6,10 @@ import { sessionUserOf } from './session-user';
  * Creates an AuthenticationPort that uses the provider's Backend SDK. DISABLED: the service does not import this file
  * (docs/contract.md, 5.1).
  *
- * To use it in a host without `clerkMiddleware`, such as a queue worker or another web framework, create it once from
- * `environment()` and call `authenticateRequest(request, adapter, resolveUserId)` instead of `guard`. In this Next.js
- * application, also remove `clerkMiddleware` from middleware.ts. Otherwise, `clerkMiddleware` would verify each request a
- * second time.
+ * To use the adapter in a program without `clerkMiddleware`, such as a queue worker or another web framework, create the
+ * adapter once from `environment()` and call `authenticateRequest(request, adapter, resolveUserId)` instead of `guard`. In this
+ * Next.js application, also remove `clerkMiddleware` from middleware.ts. Otherwise, `clerkMiddleware` would verify each request
+ * a second time.
  */
 export function createAuthenticationAdapter(options: {
   readonly secretKey: string;

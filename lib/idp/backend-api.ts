@@ -115,7 +115,7 @@ const pageQuery = ({ createdAfter, offset, limit }: ProviderPage) =>
 export const listUsers = (page: ProviderPage): Promise<ProviderUser[]> =>
   backendApiGet(Users, 'users', pageQuery(page));
 
-/** Like `listUsers`, with the id that the team gave to the user at the provider. */
+/** Returns the same users as `listUsers`. Adds the `external_id` of each user, an id that the team can set at the provider. */
 export const listUsersWithExternalId = (page: ProviderPage) =>
   backendApiGet(UsersWithExternalId, 'users', pageQuery(page));
 

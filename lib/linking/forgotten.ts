@@ -7,15 +7,16 @@ import type { Transaction } from '../storage/database';
 //
 // The key is a random value in the database (`forgotten_users_key`), not derived from a secret of the environment. All
 // processes and commands must have the same key, but an instance may have several valid secret keys, and each secret is
-// rotated. A process with another secret would link the forgotten user again, without an error or a log line. Because the key
-// is in the database, a full copy of the database shows whether a known id was forgotten. A copy without `forgotten_users_key`
-// does not. The role of the service may read neither of the two tables.
+// rotated. If the key were derived from a secret, a process with another secret would link the forgotten user again, without an
+// error or a log line. Because the key is in the database, a full copy of the database shows whether a known id was forgotten.
+// A copy without `forgotten_users_key` does not show this. The role of the service may read neither of the two tables.
 
 const Found = z.array(z.object({ id: z.string(), until: z.number() }));
 
 /**
- * Returns the forgotten ones of these ids, each with the end of that state in milliseconds since 1970. With `issuedAt`, a time
- * in seconds since 1970, returns only the ids that a session token of that time may not link (lib/linking/links.ts).
+ * Returns the ids that belong to forgotten users. The value of each id is the time at which its entry expires, in milliseconds
+ * since 1970. `issuedAt` is the time of a session token, in seconds since 1970. If it is set, omits the ids that this token may
+ * link (lib/linking/links.ts).
  */
 export async function forgottenUntil(
   identityProviderUserIds: readonly string[],
@@ -31,9 +32,10 @@ export async function forgottenUntil(
 }
 
 /**
- * Stores for `days` days that a user is forgotten, or deletes the entry if `days` is 0. The transaction must delete the row of
- * the user afterwards. The comment of the SQL function `forgotten_until` (prisma/migrations) describes the lock and why no
- * registration in flight can leave a row. Also deletes up to ten expired entries, so that the table stays small.
+ * Stores that a user is forgotten for the next `days` days. If `days` is 0, deletes the entry instead. The transaction must
+ * delete the row of the user afterwards. The comment of the SQL function `forgotten_until` (prisma/migrations) describes the
+ * lock and why no registration in flight can leave a row. Also deletes up to ten expired entries, so that the table stays
+ * small.
  */
 export async function storeForgotten(
   transaction: Transaction,

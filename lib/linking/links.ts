@@ -9,8 +9,9 @@ const database = async () => (await import('../storage/database')).database();
 const Found = z.array(z.object({ user: z.string(), id: z.nullable(z.guid()) }));
 
 /**
- * Returns a map from identity-provider user id to internal id for the linked users. A previous id (lib/users/relink.ts) has
- * the internal id of its user until it expires, and then null. Runs one statement. Passes database errors through.
+ * Returns a map from identity-provider user id to internal id for the linked users. A previous id is an id that a user had
+ * before `users:relink` (lib/users/relink.ts). Its value is the internal id of the user until the previous id expires, and null
+ * after that. Runs one statement. Passes database errors through.
  */
 export async function linkedUserIds(
   identityProviderUserIds: readonly string[],
@@ -27,7 +28,8 @@ const Inserted = z.array(z.object({ id: z.guid() }));
 /**
  * Inserts links for users that have none and are not forgotten (lib/linking/forgotten.ts), and returns the internal ids of the
  * inserted rows. PostgreSQL returns a row only to the statement that inserted it. `issuedAt` is the time of the session token
- * that requests the link, in seconds since 1970. A token that was issued after a forgotten user was deleted links the user.
+ * that requests the link, in seconds since 1970. For a forgotten user, a token that was issued after the deletion links the
+ * user.
  *
  * The statement is SQL because Prisma plans `createManyAndReturn` on each call. It names the conflict target, so that the
  * statement fails instead of creating a second link if the unique key is missing.
@@ -66,7 +68,7 @@ export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): P
   }
 }
 
-/** Numbers of users that a call of `linkMany` linked, and that it did not link because they are forgotten. */
+/** Result of `linkMany`: how many users it linked, and how many users it did not link because they are forgotten. */
 export interface Linked {
   readonly linked: number;
   readonly forgotten: number;
@@ -75,9 +77,10 @@ export interface Linked {
 /**
  * Links many identity-provider users, each exactly once. Returns how many this call linked, and how many are forgotten.
  *
- * Runs one statement if all users are already linked, two if it links the rest, and three if it cannot link some of them. The
- * unique key decides races. Passes database errors through. After an error, some users may be linked, and the call can be
- * repeated. Several hundred ids are within the limits of PostgreSQL.
+ * Runs one statement if all users are already linked, two if it links all other users, and three if it cannot link some of
+ * them. If several calls link a user at the same time, the unique key lets only one of them insert the row. Passes database
+ * errors through. After an error, some users may be linked, and the call can be repeated. Several hundred ids are within the
+ * limits of PostgreSQL.
  */
 export async function linkMany(identityProviderUserIds: readonly string[]): Promise<Linked> {
   return retryOnConflict(async () => {

@@ -21,6 +21,8 @@ export interface MigrationRow {
  */
 const migrateLock = 72707369;
 const lockWaitSeconds = 60;
+/** SQLSTATE of a statement that exceeded `lock_timeout`. */
+const LOCK_NOT_AVAILABLE = '55P03';
 const createTable = `CREATE TABLE _prisma_migrations (
   id                  VARCHAR(36) PRIMARY KEY NOT NULL,
   checksum            VARCHAR(64) NOT NULL,
@@ -37,7 +39,7 @@ const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', imp
 
 /**
  * Applies every pending migration, each in its own transaction. Returns the names of the applied migrations. Uses the table,
- * the checksums and the lock of `prisma migrate deploy`, so that command finds no pending migration afterwards.
+ * the checksums and the lock of `prisma migrate deploy`. That command then finds no pending migration.
  *
  * Rejects if
  * - a migration fails. Earlier migrations stay applied, and the failure is recorded in the format of Prisma;
@@ -123,7 +125,8 @@ async function withClient<T>(databaseUrl: string, use: (client: Client) => Promi
   const client = new Client({
     connectionString: databaseUrl,
     connectionTimeoutMillis: 15_000,
-    // Long, because a migration may rewrite a table. The timeout also ends a query if the server becomes unreachable.
+    // This timeout is long, because a migration may rewrite a table. The timeout also ends a query if the server becomes
+    // unreachable.
     query_timeout: 15 * 60_000,
     keepAlive: true,
   });
@@ -198,7 +201,7 @@ async function takeLock(client: Client): Promise<void> {
   try {
     await client.query(`SELECT pg_advisory_xact_lock(${migrateLock})`);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === '55P03')) throw error;
+    if (!(error instanceof Error && 'code' in error && error.code === LOCK_NOT_AVAILABLE)) throw error;
     throw new Error(
       `Another migration has held the lock of this database for ${lockWaitSeconds} s. Wait for it to end, then try again.`,
       { cause: error },

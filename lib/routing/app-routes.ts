@@ -40,7 +40,7 @@ function generateRoutes(): string {
   return `// biome-ignore-all format: one entry per line, so that additions do not conflict
 /* Written by \`npm run routes\` and \`npm run dev\` from the files in app/. */
 
-/** First segments of the API routes. Paths below them return JSON, except pages. */
+/** First segments of the API routes. Paths below them return JSON, unless the path is a page. */
 ${listOf('API_ROOTS', [...new Set(routes.map((route) => route.split('/')[1] ?? ''))])}
 /** Paths of the API routes. */
 ${listOf('API_ROUTES', routes)}

@@ -23,8 +23,8 @@ const DOCUMENT = /^\/openapi\.json$/;
 
 /**
  * Returns true if the path is a page. The SDK may redirect a browser to the identity provider only on pages, in order to renew
- * the session. The middleware authenticates requests to any other path like API requests, so a new path is protected by
- * default. A path that matches both a page and an API route counts as the API route.
+ * the session. The middleware authenticates requests to any other path in the same way as API requests, so a new path is
+ * protected by default. A path that matches both a page and an API route counts as the API route.
  */
 export const isPage = (pathname: string): boolean => PAGE.test(pathname) && !API_ROUTE.test(pathname);
 
@@ -53,7 +53,7 @@ const isNeedlesslyEncoded = (pathname: string): boolean =>
     NEEDLESSLY_ENCODED.test(String.fromCharCode(Number.parseInt(octet.slice(1), 16))),
   );
 
-/** A path that starts with a slash and has no two consecutive slashes, backslash, `?`, `#` or control character. */
+/** A path that starts with a slash. It does not contain consecutive slashes, backslashes, `?`, `#` or control characters. */
 const SEGMENTS = /^\/(?:[^/\\?#\p{Cc}]+\/)*[^/\\?#\p{Cc}]*$/u;
 /** Paths that Next.js serves as aliases of a route, and the segments `.` and `..`. */
 const ALIAS = /\.rsc$|\.segments(?:\/|$)|\/\.{1,2}(?:\/|$)/;

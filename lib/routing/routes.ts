@@ -1,7 +1,7 @@
 // biome-ignore-all format: one entry per line, so that additions do not conflict
 /* Written by `npm run routes` and `npm run dev` from the files in app/. */
 
-/** First segments of the API routes. Paths below them return JSON, except pages. */
+/** First segments of the API routes. Paths below them return JSON, unless the path is a page. */
 export const API_ROOTS = [
   'auth',
   'health',

@@ -11,9 +11,10 @@ const MAX_ACTION_BYTES = 1024 * 1024;
 type ActionHeaders = 'action' | 'too-large' | 'not-an-action';
 
 /**
- * Checks by the headers whether a POST request to a page is a server action with a body of at most 1 MiB. A server action comes
- * from the page's own origin and states the length of its body. It either has the id of an action in a header, or it is a form.
- * Next.js would fail on any other POST request and print parts of the request. This function does not read the body.
+ * Checks the headers of a POST request to a page. Returns `action` for a server action with a body of at most 1 MiB. A server
+ * action comes from the page's own origin and states the length of its body. It either has the id of an action in a header, or
+ * it is a form. Next.js would fail on any other POST request and print parts of the request. This function does not read the
+ * body.
  */
 export function checkActionHeaders(header: (name: string) => string | null | undefined): ActionHeaders {
   const id = header('next-action') ?? undefined;

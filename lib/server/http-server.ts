@@ -71,8 +71,8 @@ class CombinedResponse extends ServerResponse<LimitedRequest> {
   /** Next.js calls this immediately before it writes the first bytes. */
   override flushHeaders(): void {
     const { socket } = this;
-    // Corks the socket and not the response, because `end()` of a corked response sends the last chunk before the others
-    // (Node.js 22 and 24).
+    // Corks the socket and not the response, because `end()` of a corked response sends the last chunk before the earlier
+    // chunks (Node.js 22 and 24).
     socket?.cork();
     process.nextTick(() => socket?.uncork());
     super.flushHeaders();
@@ -84,10 +84,11 @@ interface Connection {
   current?: CombinedResponse | undefined;
   /** The response that was started last. It may be complete while the rest of its request still arrives. */
   latest?: CombinedResponse;
+  /** Functions that start the pipelined requests, in the order of the requests. */
   readonly waiting: (() => void)[];
   /**
-   * Time of the first `closeSlowConnections` call that found no response in flight. Data that had arrived by that time is read
-   * before the next call, so only a later call may close the connection.
+   * Time of the first call of `closeSlowConnections` that found no response in flight. Only a later call closes the connection.
+   * Before that call, Node.js reads the data that had already arrived.
    */
   idleSince?: number | undefined;
   /**
@@ -193,8 +194,8 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     await pause(ARRIVAL_MS);
     for (let since = 0; connectedAt >= since && performance.now() < until; ) {
       since = performance.now();
-      // Node.js accepts connections in each iteration of the event loop. This loop ends after an iteration of the event loop
-      // without a new connection.
+      // Node.js accepts connections in each iteration of the event loop. This loop ends after the first iteration that accepts
+      // no connection.
       await new Promise(setImmediate);
     }
   }
@@ -253,7 +254,8 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
         if (current && waiting.length === 0 && !current.headersSent) current.shouldKeepAlive = false;
       }
       await acceptOpenedConnections();
-      // http.Server.close() would immediately close idle connections, even if their clients are about to send a request.
+      // Calls the method of net.Server. The method of http.Server would immediately close idle connections, even if their
+      // clients are about to send a request.
       await new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
       await Promise.all(apiRequests);
     },

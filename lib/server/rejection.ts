@@ -48,7 +48,10 @@ export function reject(response: ServerResponse<ReceivedRequest>, rejection: Rej
   response.end(response.req.method === 'HEAD' ? undefined : bodyOf(rejection));
 }
 
-/** Writes a rejection to a socket without a response object. Logs the request, if there is one, and closes the connection. */
+/**
+ * Writes a rejection directly to a socket, without a ServerResponse. Logs the request, if there is one, and closes the
+ * connection.
+ */
 export function rejectSocket(socket: Socket, rejection: Rejection, request?: ReceivedRequest): void {
   const body = bodyOf(rejection);
   const lines = Object.entries({

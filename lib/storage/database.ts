@@ -11,9 +11,9 @@ import { processState } from '../process-state';
 import { databasePool } from '../telemetry/database-pool';
 
 /**
- * Maximum time to open a connection or, in a burst, to wait for a free one. A database that scales to zero accepts the
- * connection immediately, but may need several seconds to start before it responds. The limit is below the deadline of a
- * registration (lib/register.ts).
+ * Maximum time to open a connection. In a burst of requests, also the maximum wait for a free connection. A database that
+ * scales to zero accepts the connection immediately, but may need several seconds to start before it responds. The limit is
+ * below the deadline of a registration (lib/register.ts).
  */
 const CONNECT_TIMEOUT_MS = 7_000;
 /** Maximum wait for a query. No other limit ends a query on a connection whose packets are lost. */
@@ -63,7 +63,7 @@ export function database(): PrismaClient {
 
 /** Resolves if the database responds to a query within the given time. The wait for a connection does not count. */
 export async function pingDatabase(milliseconds: number): Promise<void> {
-  // The driver applies `query_timeout` to a single query as well, but its types do not declare it.
+  // The driver applies `query_timeout` to a single query as well, but its types do not declare this option.
   const query = { text: 'SELECT 1', query_timeout: milliseconds };
   await connection().pool.query(query);
 }

@@ -77,7 +77,8 @@ export function instruments(meter: Meter): Metrics {
   let verifiedAt: number | undefined;
   meter
     .createObservableGauge('identity_link.webhook.last_verified.age', {
-      description: 'Time since the last verified webhook of the process. Absent before the first.',
+      description:
+        'Time since the last verified webhook of the process. Absent before the first verified webhook.',
       unit: 's',
     })
     .addCallback((result) => {

@@ -61,7 +61,7 @@ const withFlushTimeout = (work: Promise<unknown>): Promise<void> =>
 export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySettings): Telemetry {
   // Any value of this variable, even `false`, disables @vercel/otel. lib/telemetry/settings.ts has already read the value.
   delete process.env['OTEL_SDK_DISABLED'];
-  // Vercel suspends a function between requests, and with it the timer that exports metrics.
+  // Vercel suspends a function between requests, so the timer that exports metrics does not run.
   const runsOnVercel = process.env['VERCEL'] !== undefined;
   warnOfFailedExports();
   const processor = traces === undefined ? undefined : spanProcessor(traces);

@@ -27,8 +27,8 @@ function addressOf(signal: 'TRACES' | 'METRICS', variables: Variables): string |
 
 /**
  * Returns the settings from the standard OpenTelemetry variables, or undefined if no signal is enabled. An OTLP endpoint
- * enables its signal, unless `OTEL_SDK_DISABLED` is `true` or the variable for the exporter of the signal has a value other
- * than `otlp`. If an endpoint is malformed, the function disables the signal and logs a warning.
+ * enables its signal, with two exceptions: `OTEL_SDK_DISABLED` is `true`, or the variable for the exporter of the signal has a
+ * value other than `otlp`. If an endpoint is malformed, the function disables the signal and logs a warning.
  */
 export function telemetrySettings(variables: Variables): TelemetrySettings | undefined {
   if (variables['OTEL_SDK_DISABLED']?.trim().toLowerCase() === 'true') return undefined;

@@ -19,7 +19,7 @@ export interface BackfillStep {
   readonly seen: number;
   readonly linked: number;
   readonly alreadyLinked: number;
-  /** Users that are not linked because an operator has forgotten them. */
+  /** Users that are not linked because an operator has deleted ("forgotten") them. */
   readonly forgotten: number;
   /** Users whose ids the service does not accept (docs/contract.md, 2.7). */
   readonly failed: readonly { readonly id: string; readonly reason: string }[];

@@ -10,7 +10,7 @@ import { allIdsOf, type Link } from './rows';
 export interface ExportedUser {
   readonly userId: string | undefined;
   readonly identityProviderUserId: string;
-  /** Ids at the provider before `users:relink`, and the times until which they are accepted. */
+  /** Ids that the user had at the provider before `users:relink`, and the times until which the service accepts them. */
   readonly previousIds: Link['previousIds'];
 }
 
@@ -21,9 +21,9 @@ export interface ExportedUser {
 export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
- * Returns all data of a user: the link, the previous ids, the cached id, the time until which late events do not link the user
- * again after `users:forget`, the time of a pending deletion, the rows of `webhook_subjects` for each id, and the result of
- * `exportOwn`. Changes nothing. Rejects if some of these data cannot be read.
+ * Returns all data of a user: the link, the previous ids, the cached id, the expiry of the entry that `users:forget` stored,
+ * the time of a pending deletion, the rows of `webhook_subjects` for each id, and the result of `exportOwn`. Changes nothing.
+ * Rejects if some of these data cannot be read.
  */
 export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {
   const { userId = null, identityProviderUserId, previousIds } = user;

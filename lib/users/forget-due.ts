@@ -4,8 +4,8 @@ import { type ForgetResult, forget } from './forget';
 import { completeDeletion, type DueDeletion, dueDeletions } from './pending-deletions';
 
 /**
- * `restored`: the provider has the user again, so the user was not deleted. `moved`: the id is a previous id of a user, so the
- * user with the present id was not deleted. `failed`: `error` is the error of `forget`.
+ * `restored`: the provider has the user again, so the user was not deleted. `moved`: `users:relink` has moved the user to
+ * another id, and the user with that id was not deleted. `failed`: `error` is the error of `forget`.
  */
 type DueResult =
   | { readonly result: ForgetResult | 'restored' | 'moved' }
@@ -15,8 +15,9 @@ type DueResult =
 export type ForgetDueStep = DueDeletion & DueResult;
 
 /**
- * Maximum number of users that are forgotten at the same time, so that their pauses overlap. Each needs a database connection
- * (`MAX_CONNECTIONS` in lib/storage/database.ts) and one of the ids of a request to the provider.
+ * Number of users that are forgotten at the same time, so that the pauses of `forget` overlap. One request to the provider
+ * checks all these users. The number is limited because each user also needs a database connection (`MAX_CONNECTIONS` in
+ * lib/storage/database.ts).
  */
 const BATCH_SIZE = 20;
 
@@ -25,8 +26,8 @@ const ENDS: ReadonlySet<DueResult['result']> = new Set(['forgotten', 'restored',
 
 /**
  * Forgets all users whose deletion is due, and yields a result for each. `forgotten`, `restored` and `moved` end the pending
- * deletion, but only when the caller requests the next result. All other results leave it pending, so that a later run repeats
- * the steps. The same applies to a run that is interrupted. Two runs at the same time can yield the same user.
+ * deletion, but only when the caller requests the next result. All other results, and an interruption, leave the deletion
+ * pending, so that a later run repeats the steps. Two runs at the same time can yield the same user.
  *
  * Throws if the provider or the database rejects a request, or fails for longer than `retryOptions.seconds`. No user is deleted
  * before the provider has confirmed that it does not have this user.
@@ -34,7 +35,7 @@ const ENDS: ReadonlySet<DueResult['result']> = new Set(['forgotten', 'restored',
 export async function* forgetDue(
   days: number,
   retryOptions: RetryOptions,
-  lookupsEnd?: () => Promise<unknown>,
+  pause?: () => Promise<unknown>,
 ): AsyncGenerator<ForgetDueStep> {
   for (let last = ''; ; ) {
     const batch = await retry(retryOptions, () => dueDeletions(last, BATCH_SIZE));
@@ -42,9 +43,9 @@ export async function* forgetDue(
     const existing = new Set((await retry(retryOptions, () => listUsersById(ids))).map(({ id }) => id));
     const resultOf = async ({ identityProviderUserId, isPrevious }: DueDeletion): Promise<DueResult> => {
       if (existing.has(identityProviderUserId)) return { result: 'restored' };
-      // `forget` deletes a user by each of its ids.
+      // `forget` would find the user by the previous id, and would delete the user.
       if (isPrevious) return { result: 'moved' };
-      return forget(identityProviderUserId, days, lookupsEnd).then(
+      return forget(identityProviderUserId, days, pause).then(
         (result) => ({ result }),
         (error: unknown) => ({ result: 'failed', error }),
       );

@@ -31,21 +31,21 @@ const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean
   );
 
 /**
- * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. If the result is `forgotten`, there is no
- * row, no cached id without a row, and no request that could store such an id. For `days` days, only a session token that is
- * issued later links the user again (lib/linking/forgotten.ts). This applies to the present and to each previous id of the
- * user at the identity provider (lib/users/relink.ts).
+ * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. If the result is `forgotten`, there is no row,
+ * no cached id without a row, and no request that could store such an id. For `days` days, only a session token that is issued
+ * later links the user again (lib/linking/forgotten.ts). This applies to the present and to each previous id of the user at the
+ * identity provider (lib/users/relink.ts).
  *
  * Deletes the cache entries, the row, the entries again, and the entries once more after a pause:
  * - For a user without requests, the first deletion ensures that there is never a cached id without a row.
- * - A request that read the row before the deletion can cache the old id until the pause ends, because a lookup has a
- *   deadline. The last deletion removes that entry. Until then, requests of this user can get an id without a row.
+ * - A request that read the row before the deletion can cache the old id until the pause ends, because a lookup has a deadline.
+ *   The last deletion removes that entry. Until then, requests of this user can get an id without a row.
  * - If a request links the user again, the result is `relinked`. The cache entry then contains the id of the new row. If the
  *   last deletion removes that entry, the next request reads the new row.
  *
- * One race remains. A process that is suspended between its lookup and its write for longer than the pause can cache the old
- * id for the lifetime of an entry. The race is impossible if the user was deleted at the provider and the tokens have expired,
- * so the command asks the operator to wait for that.
+ * One race remains. A process that is suspended between its lookup and its write for longer than the pause can cache the old id
+ * for the lifetime of an entry. The race is impossible if the user was deleted at the provider and the tokens have expired, so
+ * the command asks the operator to wait until the tokens have expired.
  *
  * Rejects if the cache does not respond to the first deletion or if the database fails. The row then still exists, unless only
  * the last statement failed. That statement checks whether the user is linked again. If the default isolation level of the
@@ -54,7 +54,7 @@ const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean
 export async function forget(
   identityProviderUserId: string,
   days: number,
-  lookupsEnd: () => Promise<unknown> = () => sleep(LOOKUPS_END_MS),
+  pause: () => Promise<unknown> = () => sleep(LOOKUPS_END_MS),
 ): Promise<ForgetResult> {
   const links = await findLinks(identityProviderUserId);
   if (!(await tryUncache([identityProviderUserId, ...links.flatMap(allIdsOf)])))
@@ -62,7 +62,7 @@ export async function forget(
   const ids = await deleteLink(identityProviderUserId, days);
   if (ids === 'referenced') return ids;
   await tryUncache(ids);
-  await lookupsEnd();
+  await pause();
   if (!(await tryUncache(ids))) return 'uncertain';
   const linked = await asTransientError(linkedUserIds(ids));
   return linked.size === 0 ? 'forgotten' : 'relinked';

@@ -35,13 +35,14 @@ function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cu
 }
 
 /**
- * Yields the provider's users in pages, oldest first, each user once. Users that exist during the whole run are not missed
- * when others are created or deleted at the same time. Passes errors of `read` through. A later run can continue from the last
+ * Yields the provider's users in pages, oldest first, each user once. Users that exist during the whole run are not missed when
+ * others are created or deleted at the same time. Passes errors of `read` through. A later run can continue from the last
  * cursor. `limit` must be at least 2, because a page with an offset repeats one user.
  *
  * Each request starts one millisecond before the last user, because other users can have the same creation time. The API
- * returns milliseconds, but does not document the resolution of the stored times. If these have microseconds, a response also
- * contains users of the first millisecond. Users that an earlier request returned are therefore skipped.
+ * returns milliseconds, but does not document the resolution of the stored times. If the stored times have microseconds, a
+ * response also contains users of the first millisecond of the requested range. Users that an earlier request returned are
+ * therefore skipped.
  *
  * If more users have the same creation time than fit on a page, the next request has an offset. Its first row must be the last
  * row of the previous page. If it is not, a user was deleted or created in between, and the offset starts again at 0.

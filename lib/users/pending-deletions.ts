@@ -3,8 +3,8 @@ import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
 
 /**
- * Stores that lib/users/forget-due.ts may forget a user in `hours` hours. A later call for the user starts the time again.
- * Does not check whether the user is linked, because a late `user.created` can link the user afterwards.
+ * Schedules the deletion of a user, which lib/users/forget-due.ts runs after `hours` hours. A later call for the same user
+ * starts the time again. Does not check whether the user is linked, because a late `user.created` can link the user afterwards.
  */
 export async function scheduleDeletion(
   transaction: Transaction,
@@ -30,7 +30,7 @@ const DueDeletion = z.object({
 /** A user whose deletion is due. */
 export type DueDeletion = z.infer<typeof DueDeletion>;
 
-/** Returns up to `limit` users whose deletion is due, after an identity-provider user id and in the order of these ids. */
+/** Returns up to `limit` users whose deletion is due, sorted by identity-provider user id. Starts after the id `after`. */
 export async function dueDeletions(after: string, limit: number): Promise<DueDeletion[]> {
   const found = database().$queryRaw`
     SELECT identity_provider_user_id AS "identityProviderUserId", users.id AS "userId",
@@ -61,7 +61,7 @@ export async function cancelDeletion(identityProviderUserId: string): Promise<bo
   return (await asTransientError(deleting)) === 1;
 }
 
-/** Deletes a pending deletion that is due. If another event has started its time again, it stays. */
+/** Deletes a pending deletion that is due. If another event has started the time again, the pending deletion stays. */
 export async function completeDeletion(identityProviderUserId: string): Promise<void> {
   await asTransientError(database().$executeRaw`
     DELETE FROM public.pending_deletions

@@ -11,11 +11,11 @@ export interface ReconcileStep {
   /** Number of the provider's users on this page, or 0 for a page of rows. */
   readonly providerUsers: number;
   readonly rows: number;
-  /** Number of users of the provider that are not linked because an operator has forgotten them. */
+  /** Number of users of the provider that are not linked because an operator has deleted ("forgotten") them. */
   readonly forgotten: number;
-  /** Ids of other users of the provider that are not linked. */
+  /** Ids of users of the provider that are neither linked nor forgotten. */
   readonly notLinked: readonly string[];
-  /** Links of users that do not exist at the provider, with a present or a previous id. */
+  /** Links whose user does not exist at the provider, neither under the present id nor under a previous id. */
   readonly notAtProvider: readonly Link[];
 }
 
@@ -23,13 +23,14 @@ const ROWS_PER_PAGE = 500;
 
 /**
  * Compares the users of the provider with the rows of the table `users`, page by page and in both directions. A user that is
- * created or deleted during the run can appear as a difference. Throws under the same conditions as `backfill`.
+ * created or deleted during the run can appear as a difference. Throws if the provider or the database rejects a request, or
+ * fails for longer than `retryOptions.seconds`.
  */
 export async function* reconcile(retryOptions: RetryOptions): AsyncGenerator<ReconcileStep> {
   const pages = paginate((page) => retry(retryOptions, () => listUsers(page)), { limit: MAX_USERS });
   for await (const { users } of pages) {
     const ids = users.map(({ id }) => id);
-    // PostgreSQL does not accept an id with a NUL, so such an id cannot be linked either.
+    // PostgreSQL does not accept an id that contains a NUL, so the query omits such ids. They count as not linked.
     const valid = ids.filter((id) => !id.includes('\0'));
     const linked = await retry(retryOptions, () => asTransientError(linkedUserIds(valid)));
     const missing = valid.filter((id) => !linked.has(id));

@@ -5,7 +5,10 @@ import { parseJson } from '../http/body';
 import { listUsersWithExternalId, MAX_USERS } from '../idp/backend-api';
 import { paginate } from './paginate';
 
-/** A user's present id at the identity provider, and the id that replaces it. Lines count from 1. */
+/**
+ * A user's present id at the identity provider, and the id that replaces it. `line` is the number of the line in the map,
+ * counted from 1.
+ */
 export interface MapLine {
   readonly line: number;
   readonly oldId: string;
@@ -20,11 +23,12 @@ export const REMEDIES = {
   'old id equals new id': 'Remove the line',
   'old id occurs twice': 'Keep the line with the right new id',
   'new id occurs twice': 'Two users cannot have one id. Keep the line of the right user',
-  'new id is the old id of another line': 'Split the map: first the users who leave this id, then this line',
+  'new id is the old id of another line':
+    'Apply the other line in an earlier run with its own map, and then this line',
   'unknown old id': 'Run users:backfill with the old instance, or remove the line',
-  'old id was moved to another id': 'Remove the line, or roll that run back first',
+  'old id was moved to another id': 'Remove the line, or first roll back the run that moved the id',
   'new id is linked to another internal id':
-    'If that user has no data, run users:forget for the new id with FORGOTTEN_USERS_DAYS=0. Otherwise remove the line and merge the data yourself',
+    'If the user of the new id has no data, run users:forget for the new id with FORGOTTEN_USERS_DAYS=0. Otherwise remove the line and merge the data yourself',
   'new id is a previous id of another user': 'Correct the new id',
   'old id is forgotten': 'Remove the line',
   'old id has a pending deletion': 'Run users:forget or users:remember for the old id',
@@ -54,19 +58,17 @@ function parseLine(text: string): Omit<MapLine, 'line'> | undefined {
   }
   const fields = CSV.exec(text);
   if (fields === null) return undefined;
-  const [
-    ,
-    quotedOld,
-    oldId = quotedOld?.replaceAll('""', '"'),
-    quotedNew,
-    newId = quotedNew?.replaceAll('""', '"'),
-  ] = fields;
-  return { oldId: oldId ?? '', newId: newId ?? '' };
+  const [, quotedOld, plainOld = '', quotedNew, plainNew = ''] = fields;
+  const unquote = (quoted: string | undefined) => quoted?.replaceAll('""', '"');
+  return { oldId: unquote(quotedOld) ?? plainOld, newId: unquote(quotedNew) ?? plainNew };
 }
 
 const isValid = (id: string) => IdentityProviderUserId.safeParse(id).success;
 
-/** Returns why a line of the map cannot be applied, whatever the database contains. */
+/**
+ * Checks the ids of a line and compares the line with the other lines. Returns the first collision, or undefined if there is
+ * none. Does not query the database.
+ */
 function collisionOf(
   line: MapLine,
   byOldId: ReadonlyMap<string, readonly number[]>,
@@ -86,7 +88,7 @@ function collisionOf(
   return undefined;
 }
 
-/** The lines of a map that can be applied, and those that cannot. */
+/** The lines of a map that can be applied, and the collisions of the other lines. */
 export interface CheckedMap {
   readonly lines: readonly MapLine[];
   readonly collisions: readonly Collision[];
@@ -124,7 +126,9 @@ export function parseMap(text: string): CheckedMap {
   return { lines: checked.lines, collisions: [...malformed, ...checked.collisions] };
 }
 
-/** Returns the map from the users of the instance whose `external_id` is set. It is the old id. */
+/**
+ * Reads all users of the instance. Returns a map with one line for each user that has an `external_id`, which is the old id.
+ */
 export async function readExternalIds(retryOptions: RetryOptions): Promise<CheckedMap> {
   const externalIds = new Map<string, string | null>();
   const pages = paginate(

@@ -8,12 +8,12 @@ import { type CheckedMap, type Collision, type CollisionKind, checkMap, type Map
 import { TRANSACTION } from './rows';
 import { uncache } from './uncache';
 
-/** Number of users of a transaction. It holds two advisory locks and one row lock per user. */
+/** Number of users in one transaction. A transaction holds two advisory locks and one row lock for each of its users. */
 const BATCH = 200;
 /** Number of rows of the journal that one statement reads. */
 const JOURNAL_PAGE = 5_000;
 
-/** Result for one batch of lines. `toMove` have moved, unless it is a dry run. */
+/** Result for one batch of lines. `toMove` is the number of users that have moved or, in a dry run, can be moved. */
 export interface RelinkStep {
   readonly toMove: number;
   readonly alreadyMoved: number;
@@ -25,21 +25,24 @@ export interface RelinkOptions {
   readonly run: string;
   /** Days for which the previous ids are accepted. */
   readonly days: number;
-  /** Checks the lines without a change. */
+  /** Checks the lines, but changes nothing. */
   readonly dryRun?: boolean;
   readonly retryOptions: RetryOptions;
 }
 
 const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
-/** Returns the id of a run. A run of the same map has the same id, so that one rollback undoes an interrupted run, too. */
+/**
+ * Returns the id of a run, which is a hash of the map. A run that continues an interrupted run has the same map and therefore
+ * the same id, so that one rollback undoes both.
+ */
 export const runOf = (lines: readonly MapLine[]): string =>
   digest(JSON.stringify(lines.map(({ oldId, newId }) => [oldId, newId]).sort()));
 
 /** Returns the id of the run that rolls a run back. */
 export const rollbackOf = (run: string): string => digest(`rollback of ${run}`);
 
-/** Returns the map that undoes a run, from its journal. It is empty if no user has an id of this run. */
+/** Returns the map that undoes a run, from the journal of the run. The map is empty if the journal has no entry of this run. */
 export async function readJournal(run: string, retryOptions: RetryOptions): Promise<CheckedMap> {
   const lines: MapLine[] = [];
   for (let last = ''; ; ) {
@@ -68,8 +71,9 @@ const Rows = z.array(
     movedTo: z.nullable(z.string()),
     /** The provider has reported that the user with the old id was deleted (lib/users/pending-deletions.ts). */
     isDeleted: z.boolean(),
-    /** User with the new id, and user whose previous id is the new id. */
+    /** User with the new id. */
     takenBy: z.nullable(z.guid()),
+    /** User whose previous id is the new id. */
     previouslyOf: z.nullable(z.guid()),
   }),
 );
@@ -93,8 +97,8 @@ function stateOf(
 }
 
 /**
- * Returns the states of the lines. The first statement waits for `users:forget` and blocks it until the transaction ends.
- * The second statement sees the rows that the command has committed.
+ * Returns the states of the lines. The first statement waits for `users:forget` and blocks it until the transaction ends. The
+ * second statement sees the rows that `users:forget` has committed.
  */
 async function statesOf(transaction: Transaction, lines: readonly MapLine[]) {
   const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];
@@ -122,7 +126,10 @@ async function statesOf(transaction: Transaction, lines: readonly MapLine[]) {
   });
 }
 
-/** Gives users their new ids. After a rollback, a new id may be a previous id of the same user. */
+/**
+ * Gives users their new ids. In a rollback, the new id of a user is a previous id of the same user, so its row in
+ * `previous_ids` is deleted.
+ */
 async function move(
   transaction: Transaction,
   lines: readonly MapLine[],
@@ -145,7 +152,8 @@ async function move(
 function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
   return retryOnConflict(() =>
     database().$transaction(async (transaction) => {
-      // Below `deadlock_timeout` (1 s), so that a deadlock ends this transaction and not that of a request.
+      // The limit is below `deadlock_timeout` (1 s). In a deadlock, this transaction therefore fails, and not the transaction
+      // of a request.
       await transaction.$executeRaw`SET LOCAL lock_timeout = '500ms'`;
       const states = await statesOf(transaction, batch);
       const toMove = states.flatMap(({ line, state }) => (state === 'to move' ? [line] : []));
@@ -156,17 +164,17 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
 }
 
 /**
- * Gives users new ids at the identity provider and yields a step for each batch. Each user keeps the internal id. The old id
- * becomes a previous id, which is accepted until it expires. It can run during live traffic. A second run of the same lines
- * continues an interrupted one, because it finds the users that have moved.
+ * Replaces the identity-provider user ids of users and yields a step for each batch. Each user keeps the internal id. The old
+ * id becomes a previous id, which is accepted until it expires. The function can run during live traffic. A second run of the
+ * same lines continues an interrupted run, because it finds the users that have moved.
  *
- * A batch is one transaction, so each lookup finds a user under both ids or under the old one. A collision that arises
- * during the run leaves only its user unmoved.
+ * A batch is one transaction. Before the commit, lookups find a user only under the old id. After the commit, they find the
+ * user under both ids. If a collision arises during the run, only the user of that line does not move.
  *
- * Deletes the cached ids of both ids after the commit. The order leaves no window with a wrong id:
- * - An entry of the old id is right at any time, because the internal id does not change.
- * - Before the commit, the new id has no row, so no lookup stores an entry for it. An older entry can only belong to a row
- *   that was deleted without `users:forget`. The deletion removes it.
+ * Deletes the cache entries of both ids after the commit. In this order, no lookup caches a wrong internal id:
+ * - An entry of the old id is correct at any time, because the internal id does not change.
+ * - Before the commit, the new id has no row, so no lookup stores an entry for it. An older entry can only belong to a row that
+ *   was deleted without `users:forget`. The deletion removes it.
  * - After the commit, lookups of both ids store the internal id of the user.
  * If the command ends between the commit and the deletion, the next run deletes the entries.
  *

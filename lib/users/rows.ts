@@ -36,7 +36,10 @@ export const allIdsOf = ({ identityProviderUserId, previousIds }: Omit<Link, 'us
   ...previousIds.map((previous) => previous.identityProviderUserId),
 ];
 
-/** Returns up to `limit` rows after an internal id, in the order of the ids. Without an id, starts at the first row. */
+/**
+ * Returns up to `limit` rows, sorted by internal id. Starts after the row of `userId`. If `userId` is undefined, starts at the
+ * first row.
+ */
 export async function linksAfter(userId: string | undefined, limit: number): Promise<Link[]> {
   const rows = await asTransientError(
     database().user.findMany({
@@ -75,14 +78,14 @@ export async function findLinks(eitherId: string): Promise<Link[]> {
 const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 
 /**
- * Time limits in milliseconds: `maxWait` to get a connection, which may have to start a suspended database, and `timeout` for
- * the transaction. At READ COMMITTED, the deletion sees a row that was committed while `storeForgotten` waited for its lock.
+ * Time limits in milliseconds: `maxWait` for a connection (a suspended database may have to start), and `timeout` for the
+ * transaction. At READ COMMITTED, the deletion sees a row that was committed while `storeForgotten` waited for its lock.
  */
 export const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
 
 const Locked = z.array(z.object({ id: z.guid(), identityProviderUserId: z.string() }));
 
-/** Locks the row of a user that has this present or previous id, so that no relink changes its ids. */
+/** Locks the row of the user that has this present or previous id, so that `users:relink` cannot change the ids of the user. */
 async function lockLink(transaction: Transaction, identityProviderUserId: string) {
   const [row] = Locked.parse(
     await transaction.$queryRaw`SELECT id, identity_provider_user_id AS "identityProviderUserId" FROM public.users
@@ -98,7 +101,7 @@ async function lockLink(transaction: Transaction, identityProviderUserId: string
 
 /**
  * Deletes the row of a user, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same transaction,
- * stores that the user is forgotten: for `days` days, only a newer session token can link the user again
+ * stores that the user is forgotten: for `days` days, only a session token that is issued later can link the user again
  * (lib/linking/forgotten.ts). This applies to each id of the user at the identity provider. Returns these ids, or `referenced`
  * without a change if a foreign key without ON DELETE CASCADE or SET NULL refers to the row. Only operators' commands call this
  * function. The database role of the service may not delete rows.

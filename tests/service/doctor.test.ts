@@ -503,7 +503,7 @@ const cases: readonly Case[] = [
         'database role',
         'the role bypasses row security, may create databases, may create roles, may update users, may delete users, may truncate users',
       ],
-      ['warning', 'time zone', 'Europe/Berlin instead of UTC'],
+      ['warning', 'time zone', 'the time zone is Europe/Berlin and not UTC'],
     ],
   ],
   [

@@ -10,7 +10,10 @@ import base from '../../vitest.config';
  */
 const PROJECTS: readonly unknown[] =
   process.env['MUTATION_RUN'] === 'in-process' ? ['in-process'] : ['unit', 'unit-react-server'];
-/** Unit tests of code outside of lib/, and slow unit tests of guarantees that faster tests check as well. */
+/**
+ * Unit tests that Stryker does not run: tests of code outside of lib/, and slow tests of guarantees that faster tests also
+ * check.
+ */
 const EXCLUDED = [
   'cost-*',
   'interleavings',

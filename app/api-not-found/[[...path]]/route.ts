@@ -1,8 +1,8 @@
 import { notFound } from '#lib/http/route';
 
 /**
- * Responds with 404 in JSON. An API root is the first segment of API paths, for example `users`. `rewrites` in next.config.ts
- * sends requests for unknown paths below an API root to this route.
+ * Responds with 404 in JSON to a request for an unknown path below an API root. An API root is the first segment of API paths,
+ * for example `users`. `rewrites` in next.config.ts sends these requests to this route.
  */
 export {
   notFound as DELETE,

@@ -17,7 +17,7 @@ function ownPath(value: string | string[] | undefined): string | undefined {
   if (typeof value !== 'string' || !value.startsWith('/') || !URL.canParse(value, ANY_ORIGIN))
     return undefined;
   const { origin, pathname, search } = new URL(value, ANY_ORIGIN);
-  // `//host` and `/\host` lead to another site, and the path of `/.//host` does.
+  // `//host` and `/\host` lead to another site. `/.//host` stays on this site, but its path, `//host`, leads to another site.
   return origin === ANY_ORIGIN && !pathname.startsWith('//') ? pathname + search : undefined;
 }
 
@@ -26,8 +26,8 @@ function ownPath(value: string | string[] | undefined): string | undefined {
  * Without this parameter, the form opens the account page.
  *
  * Redirects a visitor who already has a session to the page in `redirect_url`. For example, a browser without JavaScript
- * submits a form after the session token has expired. The service redirects the browser to this page, and the provider then
- * renews the token.
+ * submits a form after the session token has expired. The service redirects the browser to this page. The browser then passes
+ * through the provider, which renews the token, so that the request for this page has a session.
  */
 export default async function SignInPage({
   params,
@@ -37,6 +37,7 @@ export default async function SignInPage({
   searchParams: Promise<Record<string, string | string[]>>;
 }) {
   const target = ownPath((await searchParams)['redirect_url']);
+  // For its later steps, the provider's form adds segments to the path, for example `/sign-in/factor-one`.
   const isFirstStep = (await params)['sign-in'] === undefined;
   if (isFirstStep && target !== undefined && (await getUser())) redirect(target);
   return (

@@ -33,7 +33,8 @@ export const text = (name: string, maxLength: number) =>
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // Not `for await`, because the DOM types of TypeScript 5 declare no async iterator. The registry item contains this file.
+  // Does not use `for await`, because the DOM types of TypeScript 5 declare no async iterator. Other projects can install a
+  // copy of this file and may use that version.
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
     reader = request.body?.getReader();
@@ -59,8 +60,8 @@ export interface BodyLimits {
 }
 
 /**
- * Limits the body of a request. `text()` stops reading above `maxBytes` and throws an HttpError 413. It throws an HttpError
- * 400 for a body that is not valid UTF-8 or cannot be read. The text encodes to exactly the received bytes.
+ * Limits the body of a request. `text()` stops reading above `maxBytes` and throws an HttpError 413. It throws an HttpError 400
+ * for a body that is not valid UTF-8 or cannot be read. Encoding the text as UTF-8 returns exactly the received bytes.
  */
 export function limitBody(request: Request, { maxBytes, notUtf8 }: BodyLimits): { text(): Promise<string> } {
   return {
