@@ -31,9 +31,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- A previous id is an id that a user had before `users:relink`. Returns the users of previous ids. The user is NULL if the
--- previous id has expired. The role of the service needs no privilege on the table `previous_ids`. The function is STABLE, so
--- that it sees the same snapshot as the query that calls it.
+-- Returns the users of previous ids. The user is NULL if the id has expired. The role of the service needs no privilege on
+-- the table. The function is STABLE, so that it sees the same snapshot as the query that calls it.
 CREATE FUNCTION previous_links(ids text[]) RETURNS TABLE (identity_provider_user_id text, user_id uuid)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -42,17 +41,15 @@ BEGIN
     FROM public.previous_ids previous WHERE previous.identity_provider_user_id = ANY (ids);
 END $$;
 
--- By default, PUBLIC has this privilege. The owner of a database may have revoked the default.
+-- Also for databases whose owner has revoked the default privilege.
 GRANT EXECUTE ON FUNCTION previous_links(text[]) TO PUBLIC;
 
--- Fails if the id of a new or changed row is a previous id, so that an id never has two internal ids. A registration may look
--- an id up before `users:relink` moves the user, and insert a row after that. The registration gets this error, repeats the
--- lookup and finds the user.
+-- Fails if the id of a new or changed row is a previous id, so that an id never has two internal ids. A registration whose
+-- lookup ran before `users:relink` moved the user repeats after this error, and then finds the user.
 --
--- While a transaction moves a user, the unique key of "users" makes an insert of the old id wait for the end of that
--- transaction. The trigger runs after the wait. Under READ COMMITTED, each query of a VOLATILE function sees all rows that were
--- committed before the query starts, so EXISTS finds the previous id. At other isolation levels, EXISTS would not find it. The
--- function then inserts the id into `previous_ids`, and the primary key of that table causes the error.
+-- The unique key of "users" makes the insert of a current id wait for a transaction that moves the user. The trigger runs
+-- after that, and each query of a VOLATILE function sees what was committed before that query. At other isolation levels it
+-- does not, so the primary key of the table decides there.
 CREATE FUNCTION reject_previous_id() RETURNS trigger
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -65,8 +62,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- The function runs with the privileges of its owner. A role with the privilege to execute the function could create a trigger
--- on a table of its own. Casts of that table would then run with the privileges of the owner of the function.
+-- A role with this privilege could create a trigger on a table of its own. Casts of that table would run as the owner.
 REVOKE EXECUTE ON FUNCTION reject_previous_id() FROM PUBLIC;
 
 CREATE TRIGGER users_reject_previous_id AFTER INSERT OR UPDATE OF identity_provider_user_id ON users
