@@ -58,9 +58,9 @@ export interface EmulatorOptions {
    */
   readonly clientTrust?: boolean;
   /**
-   * Whether a change of the password, the revocation of a session and the deletion of the account require that the user
-   * has entered the password or a mailed code within the last ten minutes. Clerk's default is true. The default of the
-   * emulator is false.
+   * Whether sensitive operations require that the user has entered the password or a mailed code within the last ten minutes.
+   * These operations are a change of the password, the revocation of a session and the deletion of the account. Clerk's default
+   * is true. The default of the emulator is false.
    */
   readonly reverification?: boolean;
   /**
