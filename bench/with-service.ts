@@ -9,7 +9,8 @@ interface StartedServer extends DatabaseServer {
 
 /**
  * Builds the service, starts a database server and the service, and calls `work`. Stops the service and the database server
- * when `work` settles or the process is interrupted. Do not run tests at the same time, because tests use this build folder.
+ * when `work` settles or the process is interrupted. Do not run tests at the same time, because tests use the same build
+ * folder.
  */
 export async function withServiceOver<S extends StartedServer>(
   startServer: () => Promise<S>,

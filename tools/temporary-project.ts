@@ -53,7 +53,7 @@ export async function runStep(
 
 /**
  * Runs `work` in a new folder, which is removed at the end. After SIGINT or SIGTERM, stops the running step, removes the folder
- * and exits. `prefix` starts the name of the folder.
+ * and exits. The name of the folder starts with `prefix`.
  */
 export async function inTemporaryFolder(
   prefix: string,

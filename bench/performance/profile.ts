@@ -52,7 +52,7 @@ function readSourceMap(url: string): SourceMap {
   return sourceMap;
 }
 
-/** Returns the name of the profile table's row for a function in a bundle. The source map names the package of the function. */
+/** Returns the owner of a function in a bundle: the package that contains the function according to the source map. */
 function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   const entry = readSourceMap(url).findEntry(lineNumber, columnNumber);
   const source = 'originalSource' in entry ? decodeURIComponent(entry.originalSource) : '';
@@ -64,7 +64,7 @@ function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   return isOwn ? 'bundles: this project' : 'bundles: other';
 }
 
-/** Returns the name of the profile table's row for a stack frame. The row counts the time of the frame. */
+/** Returns the owner of a stack frame. The profile table has one row for each owner, which counts the time of its frames. */
 function findOwner(frame: Frame): string {
   const { functionName, url } = frame;
   if (functionName === '(idle)') return 'idle';
@@ -77,7 +77,7 @@ function findOwner(frame: Frame): string {
   return 'Node.js: other, and the system';
 }
 
-/** Returns the busy time of the main thread in milliseconds for each row of the profile table. The keys are the row names. */
+/** Returns the busy time of the main thread in milliseconds for each owner. */
 function sumByOwner({ nodes, samples, timeDeltas }: z.infer<typeof Profile>): Map<string, number> {
   const owners = new Map(nodes.map(({ id, callFrame }) => [id, findOwner(callFrame)]));
   const times = new Map<string, number>();

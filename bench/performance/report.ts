@@ -106,7 +106,7 @@ function sections(figures: Figures, major: string): string[] {
     ...(coldStart
       ? [
           '### Cold start',
-          'CPU time of a new process until it has responded to its first request, as a multiple of the bare application.',
+          'CPU time of a new process until it has responded to its first request, as a multiple of the bare Next.js application.',
           table(
             ['', 'first request', '× bare', 'ms'],
             coldStart.map(({ target, request, ratio, cpuMilliseconds }) => [
@@ -121,7 +121,7 @@ function sections(figures: Figures, major: string): string[] {
     ...(growth
       ? [
           '### With more users',
-          'CPU time of the service as a multiple of the bare route, by number of users.',
+          'CPU time of the service as a multiple of a bare Next.js route, by number of users.',
           table(
             ['', ...tableSizes.map((users) => users.toLocaleString('en'))],
             [...new Set(growth.map(({ scenario }) => scenario))].map((scenario) => [

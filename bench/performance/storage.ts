@@ -153,7 +153,7 @@ async function measureCache(fixtures: Fixtures): Promise<Storage['cache']> {
 
 /**
  * Measures the cache, and then the table `users` at each of the given numbers of rows. These numbers must ascend. Each
- * measurement also inserts `CALLS` rows. They do not count towards the next number. Empties the tables before the first
+ * measurement also inserts `CALLS` rows. These rows do not count towards the next number. Empties the tables before the first
  * measurement and after the last one.
  */
 export async function measureStorage(fixtures: Fixtures, sizes: readonly number[]): Promise<Storage> {

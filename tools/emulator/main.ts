@@ -41,7 +41,7 @@ async function check(what: string, run: () => Promise<void>): Promise<Result> {
   }
 }
 
-/** Part of the page of a signed-out user. The page of Next.js contains it with HTML entities instead of quotes. */
+/** Part of the page of a signed-out user. The page of Next.js contains this text with HTML entities instead of quotes. */
 const SIGNED_OUT = '"userId":null';
 
 function expectText(html: string, expected: string): void {
@@ -127,7 +127,7 @@ async function checkHost(host: Host, folder: string, browser: Browser): Promise<
       await named('bearer token', async () => expectText(await request(jwt), user.id)),
       await named('forged token', async () => expectText(await request(forged.join('.')), SIGNED_OUT)),
       await named('user of the Backend API', async () => expectText(await request(jwt), 'host@example.com')),
-      await named('cookies of signedInAs', async () => {
+      await named('cookies of signIn', async () => {
         const { token } = await clerk.signInTokens.createSignInToken({
           userId: user.id,
           expiresInSeconds: 60,

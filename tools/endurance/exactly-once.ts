@@ -6,11 +6,13 @@ import { generateLoad } from '../../tests/harness/load-generator';
 
 /**
  * `npm run exactly-once`: links each user through the guard (a request with a session), the register route and the webhook at
- * the same time. Sends these requests to several processes, in random order and with duplicates. Exits with 1 if a request
- * fails, if a user does not have exactly one row and one internal id, or if two requests for one user get a 201. Also exits
- * with 1 if the memory of a process grew during a run of more than two minutes. Does not check the memory in a shorter run,
- * because the heap has not reached its normal size. `-- --users 100000` checks that memory does not grow with the number of
- * users.
+ * the same time. Sends these requests to several processes, in random order and with duplicates. `-- --users 100000`
+ * checks that memory does not grow with the number of users. Exits with 1 in these cases:
+ * - A request fails.
+ * - A user does not have exactly one row and one internal id.
+ * - Two requests for one user get a 201.
+ * - The memory of a process grew during a run of more than two minutes. In a shorter run, the memory is not checked, because
+ *   the heap has not reached its normal size.
  */
 const { values } = parseArgs({
   options: {

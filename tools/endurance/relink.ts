@@ -38,7 +38,7 @@ const BATCH = 200;
 const CONCURRENCY = 8;
 const CALM_MS = 2_000;
 const OUTAGE_MS = 3_000;
-/** Time after the promotion in which a request may still use a connection to the old primary: the timeout of a query. */
+/** Time after the standby's promotion in which a request may use a connection to the old primary: the timeout of a query. */
 const RECOVERY_MS = 3_000;
 
 interface Deployment {
@@ -97,7 +97,7 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
       calls.push((await call(nameOf(user), entryPoint, send)).call);
     };
 
-    // Requests of both deployments. The new instance has sessions of the users that have moved.
+    // Sends requests to both deployments. Only users that have moved have sessions of the new instance.
     let moved = 0;
     let isEnding = false;
     const random = (below: number) => Math.floor(Math.random() * below);
@@ -118,7 +118,7 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
       }
     })();
 
-    /** Times in which a request can fail without the move, and the status that it then has. */
+    /** Periods in which a request may fail because of an outage, and the status of such a failure. */
     const outages: { readonly status: number | undefined; readonly from: number; to: number }[] = [];
     const outage = async (status: number | undefined, recoveryMs: number, work: () => Promise<void>) => {
       const window = { status, from: performance.now(), to: Number.POSITIVE_INFINITY };
@@ -180,7 +180,7 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
     isEnding = true;
     await Promise.all([traffic, counting]);
     const duringMove = calls.length;
-    // Each user, from both deployments.
+    // Requests the id of each user from both deployments.
     await inParallel(CONCURRENCY, users, async (user) => {
       for (const deployment of [before, after]) await request(deployment, user, 'guard');
     });
@@ -210,7 +210,7 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
     console.table({
       users: USERS,
       'requests during the move': duringMove,
-      'requests after it': calls.length - duringMove,
+      'requests after the move': calls.length - duringMove,
       'killed processes': kills,
       'database failovers': events.length === 0 ? 1 : 0,
       ...reasons,

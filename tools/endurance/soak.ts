@@ -8,9 +8,12 @@ import { type Kind, prepareTraffic, type Traffic } from './traffic';
 
 /**
  * `npm run soak`: sends mixed traffic at the highest possible rate while the cache and the database fail and recover.
- * Exits with 1 if a request failed and an injected database failure does not explain it, if memory grew, if a user does
- * not have exactly one row and one internal id, or if an event was not acknowledged. `-- --seconds 600` extends the run.
- * With `--ids 100000`, the load continues after the last injected failure until the service has acknowledged 100,000 users.
+ * `-- --seconds 600` extends the run. With `--ids 100000`, the load continues after the last injected failure until the service
+ * has acknowledged 100,000 users. Exits with 1 in these cases:
+ * - A request failed, and an injected database failure does not explain the failure.
+ * - The memory of a process grew.
+ * - A user does not have exactly one row and one internal id.
+ * - An event was not acknowledged.
  */
 const { values } = parseArgs({
   options: {

@@ -14,8 +14,10 @@ import { type ServiceProcess, startServiceProcess, type TestService } from '../.
 /**
  * `npm run upgrade`: runs the last release and this checkout. Both versions share one database and one cache. While requests
  * arrive, this command migrates the database with `npm run db:deploy`, upgrades to this checkout and rolls back to the release.
- * Exits with 1 if a response is not a success, if a user does not have exactly one row and one id, or if one version does not
- * find an id that the other version cached.
+ * Exits with 1 in these cases:
+ * - A response is not a success.
+ * - A user does not have exactly one row and one id.
+ * - One version does not find an id that the other version cached.
  *
  * Installs and builds the release in a temporary folder, which takes minutes. Requires the git history back to the
  * release.

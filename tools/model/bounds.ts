@@ -5,14 +5,17 @@ const NONE: Bounds = {
   ...{ crashes: 0, outages: 0, lostResponses: 0, timeouts: 0 },
 };
 
-/** Small bounds. The model with any of the `WEAKNESSES` (state.ts) breaks a guarantee within at least one of them. */
+/**
+ * Small bounds (maximum numbers of calls and failures). A model with one of the `WEAKNESSES` (state.ts) breaks a guarantee
+ * within at least one of these bounds.
+ */
 export const SMALL: readonly Bounds[] = [
   { ...NONE, guards: 1, registers: 2, deliveries: 1, lostResponses: 1 },
   { ...NONE, guards: 2, forgets: 1, timeouts: 1 },
   { ...NONE, guards: 1, registers: 2, relinks: 1, forgets: 1 },
 ];
 
-/** Bounds of `npm run model`. Together they contain each kind of step. An entry with all kinds has too many states. */
+/** Bounds of `npm run model`. Together they contain each kind of step. A single entry with all kinds has too many states. */
 export const LARGE: readonly Bounds[] = [
   { ...NONE, guards: 2, registers: 1, forgets: 1, crashes: 1, outages: 1 },
   { ...NONE, guards: 2, forgets: 2, crashes: 2, outages: 1, timeouts: 1 },

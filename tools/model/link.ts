@@ -53,8 +53,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
   }
 
   /**
-   * Responds to a call whose user is forgotten. A guard that shares this result repeats alone, because its token may be newer
-   * than the deletion. A webhook or registration does not repeat, because it has no token of the user.
+   * Responds to a call whose user is forgotten. A guard that shares this result repeats its steps alone, because its token may
+   * be newer than the deletion. A webhook or registration does not repeat its steps, because it has no token of the user.
    */
   function forgotten(state: State, call: Call): void {
     const user = userOf(state, call);
@@ -121,7 +121,10 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     state.calls.push(call);
   }
 
-  /** Returns the row that a lookup finds by the id of a call. `expired` means that the id is a previous id that has expired. */
+  /**
+   * Returns the row that a lookup finds by the id of a call. Returns `expired` for an expired previous id (an id that the user
+   * had before `users:relink`).
+   */
   function rowOf(user: UserState, name: Name): number | 'expired' | undefined {
     if (name === user.present) return user.rows[0];
     if (isWeak('the lookup does not read previous ids') || user.previous === 'none') return undefined;
@@ -129,7 +132,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     return isWeak('the insert does not check expired previous ids') ? undefined : 'expired';
   }
 
-  /** Returns true if the trigger of the insert fails, because the id of a call is a previous id. */
+  /** Returns true if a database trigger rejects the insert, because the id of the call is a previous id. */
   const isPrevious = (user: UserState, { name }: Call) =>
     name !== user.present &&
     user.previous !== 'none' &&
@@ -238,7 +241,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     for (const call of state.calls) if (call.user === forget.user) call.hasNewToken = false;
   }
 
-  /** Runs the next step of the operator's command. If the cache is down, only the first step ends the command. */
+  /** Runs the next step of `users:forget`. If the cache is down, the first step ends the command. Later steps continue. */
   function advanceForget(state: State, forget: Forget): void {
     const user = userOf(state, forget);
     const tryUncache = () => {
@@ -309,7 +312,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
 
     for (const [user, { present, previous, names, rows }] of state.users.entries()) {
       // The new instance has no sessions and sends no events of a user before the move. After a deletion, only the present
-      // id of a user has newer tokens.
+      // id of a user has tokens that are newer than the deletion.
       const hasMoved = present === 1 || previous !== 'none' || names[1].isForgotten;
       for (const process of [...busy, ...idle.slice(0, 1)]) {
         for (const name of NAMES.slice(0, hasMoved ? 2 : 1)) {

@@ -7,7 +7,7 @@ export interface Bounds {
   readonly registers: number;
   readonly deliveries: number;
   readonly forgets: number;
-  /** Moves of a user to the other id at the provider. The second one is a rollback. */
+  /** Moves of a user to the other id at the provider. The second move of a user is a rollback. */
   readonly relinks: number;
   readonly crashes: number;
   /** Outages of the cache. */
@@ -79,13 +79,13 @@ export interface Call {
   isRepeated: boolean;
 }
 
-/** The cache entry and the entry of a forgotten user for one of the ids of a user. */
+/** State of one of the provider's ids of a user: its cache entry, and whether an operator has forgotten it. */
 export interface NameState {
   /** The cached id, or 0. */
   cached: number;
   /** The entry was written while an operator was forgetting the user. */
   cachedDuringForget: boolean;
-  /** An operator has forgotten the user with this id. The entry does not expire in the model. */
+  /** An operator has forgotten the user with this id. In the model, this state does not expire. */
   isForgotten: boolean;
 }
 
@@ -97,11 +97,11 @@ export interface UserState {
   /** Number of ids that were generated. */
   ids: number;
   names: [NameState, NameState];
-  /** The id of the provider in the row. */
+  /** The provider's id that the row contains. */
   present: Name;
-  /** State of the other id. It is a previous id after a move. */
+  /** State of the provider's other id. After a move, this id is a previous id. */
   previous: 'none' | 'valid' | 'expired';
-  /** A row was deleted, and no later forget has reported success. */
+  /** An operator's command has deleted a row, and no later command has reported success. */
   isForgetting: boolean;
   /** The row was inserted for a token from before the deletion. */
   hasOldRow: boolean;
@@ -117,7 +117,7 @@ export interface UserState {
   isAcknowledged: boolean;
 }
 
-/** An operator's command that forgets a user. `at` is the next step. Only a weakened model has the step `store`. */
+/** An operator's command that forgets a user. `at` is the next step. Only a model with a weakness has the step `store`. */
 export interface Forget {
   readonly user: number;
   at: 'uncache first' | 'delete' | 'store' | 'uncache' | 'wait' | 'uncache last';
@@ -127,7 +127,7 @@ export interface State {
   users: UserState[];
   calls: Call[];
   forget: Forget | null;
-  /** A user whose move has not stored the previous id. Only a weakness has this step. */
+  /** A user whose move has not stored the previous id. This state occurs only in a model with a weakness. */
   relink: number | null;
   isCacheUp: boolean;
   left: Omit<Bounds, 'users' | 'processes'>;
@@ -172,7 +172,7 @@ export function newId(user: UserState): number {
   return user.ids;
 }
 
-/** Removes the cached id of an id. */
+/** Removes the cache entry of one of the provider's ids. */
 export function uncache(name: NameState | undefined): void {
   if (name !== undefined) Object.assign(name, { cached: 0, cachedDuringForget: false });
 }

@@ -36,7 +36,9 @@ export interface DeployOptions extends Pick<FunctionOptions, 'environment' | 'hi
 
 const readJson = (file: string): unknown => JSON.parse(readFileSync(file, 'utf8'));
 
-/** Returns the functions, and a lookup of the target of a path. A target is a function, a prerendered page or a static file. */
+/**
+ * Reads the functions of the build. `targetAt` returns the target of a path: a function, a prerendered page or a static file.
+ */
 function readTargets(
   { output, folder, environment, hideServer }: DeployOptions,
   overrides: z.infer<typeof Config>['overrides'],
@@ -73,7 +75,7 @@ function readTargets(
   return { functions, targetAt: (at: string) => targets.get(at === '/' ? '/index' : at.replace(/\/$/, '')) };
 }
 
-/** Parses a request. Adds and removes headers like the platform (Vercel). */
+/** Parses a request. Adds and removes headers as the platform (Vercel) does. */
 async function parseRequest(request: http.IncomingMessage): Promise<RoutedRequest> {
   const { method = 'GET', url = '/' } = request;
   // The platform resolves dot segments before it applies the routing rules of config.json.

@@ -62,8 +62,8 @@ export interface BuiltFunction {
 export interface FunctionOptions {
   readonly name: string;
   /**
-   * Folder of the function. It must not be inside the project. Otherwise Node.js would find modules that the build lacks in the
-   * project's node_modules.
+   * Folder of the function. It must not be inside the project. Otherwise Node.js could load a module that the build lacks from
+   * the project's node_modules.
    */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;

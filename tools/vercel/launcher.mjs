@@ -6,7 +6,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 
 /*
- * Runs one built function like the launcher of Vercel. The handler of the function takes `(request, response)`. With the
+ * Runs one built function as Vercel's launcher does. The handler of the function takes `(request, response)`. With the
  * argument `web`, the handler takes a `Request` instead. With the argument `hidden`, the function cannot find the HTTP server
  * in its process. `hidden` exists because Vercel does not document whether its server runs in the process of the function.
  * Sends the port and the number of pending `waitUntil` promises to the parent process.

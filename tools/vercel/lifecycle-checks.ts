@@ -24,7 +24,7 @@ const USERS_AT_ONCE = 4;
 /** Starts the functions with changed environment variables. An empty value unsets a variable. */
 export type DeployWith = (changes: Readonly<Record<string, string>>) => Promise<Deployment>;
 
-/** Sends a webhook request to the function, without the middleware. A frozen function gets the request when it resumes. */
+/** Sends a webhook request to the function, without the middleware. A suspended function gets the request when it resumes. */
 function deliverTo(deployment: Deployment, body: string) {
   const headers = { ...signatureHeaders(body), 'content-type': 'application/json', 'x-matched-path': HOOK };
   return deployment.at(HOOK).invoke({ method: 'POST', url: HOOK, headers, body: Buffer.from(body) });
@@ -159,7 +159,7 @@ export function lifecycleChecks(
           });
           return [delivered.status, resolved.status, created.status, after.status];
         });
-        // The requests now wait for the frozen instances.
+        // The requests now wait for the suspended instances.
         await pause(500);
         for (const { pid } of instances) process.kill(pid, 'SIGCONT');
         const statuses = await Promise.all(pending);

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { BuiltFunction, Headers, Reply } from './function';
 
 /**
- * Schemas of the routing rules in `config.json`, a file that the Vercel CLI writes when it builds the service. They contain
- * only the fields that this build uses. Source: https://vercel.com/docs/build-output-api/configuration.
+ * Schemas of the routing rules in `config.json`, a file that the Vercel CLI writes when it builds the service. The schemas
+ * contain only the fields that this build uses. Source: https://vercel.com/docs/build-output-api/configuration.
  */
 const Condition = z.object({
   type: z.literal('header'),

@@ -31,7 +31,7 @@ const UNFINISHED = '.fetching-';
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
 /**
  * By default, npm retries for more than a minute while the network is down, and the sign-in page would wait for npm. The
- * last two options limit npm to one retry.
+ * last two options limit npm to one retry, after a second.
  */
 const NPM_OPTIONS = [
   '--ignore-scripts',

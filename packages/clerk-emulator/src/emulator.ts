@@ -33,8 +33,8 @@ export interface EmulatorOptions {
   readonly port?: number;
   /**
    * `pk_test_…` (development instance) or `pk_live_…` (production instance), followed by the host name of the issuer and
-   * `$` in base64. The Frontend API of a development instance recognizes a browser by a query parameter, and that API of a
-   * production instance recognizes a browser by a cookie.
+   * `$` in base64. The Frontend API of a development instance recognizes a browser by a query parameter. A production instance
+   * uses a cookie instead.
    */
   readonly publishableKey: string;
   /** Authenticates requests to the Backend API. */
@@ -58,9 +58,9 @@ export interface EmulatorOptions {
    */
   readonly clientTrust?: boolean;
   /**
-   * Whether a change of the password, the revocation of a session and the deletion of the account require that the user
-   * has entered the password or a mailed code within the last ten minutes. Clerk's default is true. The default of the
-   * emulator is false.
+   * Whether sensitive operations require that the user has entered the password or a mailed code within the last ten minutes.
+   * These operations are a change of the password, the revocation of a session and the deletion of the account. Clerk's default
+   * is true. The default of the emulator is false.
    */
   readonly reverification?: boolean;
   /**

@@ -31,7 +31,7 @@ interface Context {
   clearCookies(options: { name: string }): Promise<void>;
 }
 
-/** The fields of a sign-in: an address and a password, or the token of a sign-in token. */
+/** The fields of a sign-in: an address and a password, or a ticket (the secret string of a sign-in token). */
 type Credentials =
   | { readonly strategy: 'password'; readonly identifier: string; readonly password: string }
   | { readonly strategy: 'ticket'; readonly ticket: string };
@@ -118,7 +118,7 @@ async function createUser(
 
 /**
  * Signs in through the Frontend API and sets the session cookies of the browser context. This is much faster than a form. The
- * cookies are those of a handshake, which usually passes them to the application's server.
+ * cookies are those of a handshake, a redirect that usually passes session cookies to the application's server.
  */
 export async function signIn(
   context: Context,

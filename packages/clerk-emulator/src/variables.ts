@@ -17,7 +17,7 @@ export function sdkVariables(
     CLERK_PUBLISHABLE_KEY: publishableKey,
     // The SDKs derive an https:// address of the Frontend API from the key, unless they have the URL of a proxy.
     CLERK_PROXY_URL: url,
-    // With the URL of a proxy on another origin, the SDKs would load both scripts with https.
+    // Without the next two addresses, the SDKs would load the scripts with https, because the proxy has another origin.
     CLERK_JS_URL: `${url}/npm/@clerk/clerk-js@6/dist/clerk.browser.js`,
     CLERK_UI_URL: `${url}/npm/@clerk/ui@1/dist/ui.browser.js`,
     CLERK_TELEMETRY_DISABLED: '1',

@@ -22,8 +22,8 @@ function consoleOf({ consoleUrl }: Emulator): string {
 }
 
 /**
- * Sends a request like the console, which is the web page of the emulator. `headers` overrides the default headers and, unlike
- * with `fetch`, may contain Host.
+ * Sends a request as the console, the web page of the emulator, does. `headers` overrides the default headers and, unlike with
+ * `fetch`, may contain Host.
  */
 async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
   const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
@@ -93,7 +93,7 @@ test('A page of the console gets a snapshot without password hashes when it conn
   close();
 });
 
-test('The console sends 200 changes that follow each other closely in fewer than 100 messages, and loses none of the changes', async () => {
+test('If 200 changes follow each other closely, the console sends all of them in fewer than 100 messages', async () => {
   const { next, close } = await connect(url);
   await next();
   const seen: string[] = [];

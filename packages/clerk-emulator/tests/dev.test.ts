@@ -32,7 +32,7 @@ const dev = (program: string) => startCli(['dev', '--', ...node(program)]);
 const PERSISTENT = `setTimeout(() => {}, 300_000);
 for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {});`;
 
-test('The command of dev gets the addresses of both APIs and of the browser SDK, and the keys', async () => {
+test('clerk-emulator dev passes the keys and the addresses of both APIs and of the browser SDK to its command', async () => {
   const program = `
     const { env } = process;
     const status = async (url, headers) => (await fetch(url, { headers })).status;
@@ -58,7 +58,7 @@ test('The command of dev gets the addresses of both APIs and of the browser SDK,
   });
 });
 
-test('With a webhook endpoint, the command of dev gets the signing secret', async () => {
+test('With a webhook endpoint, clerk-emulator dev passes the signing secret to its command', async () => {
   const webhook = ['--webhook-url', 'http://127.0.0.1:1/', '--webhook-secret', 'whsec_c2VjcmV0'];
   const program = 'console.log(process.env.CLERK_WEBHOOK_SIGNING_SECRET)';
   const { output } = await startCli(['dev', ...webhook, '--', ...node(program)]).end();
@@ -68,9 +68,12 @@ test('With a webhook endpoint, the command of dev gets the signing secret', asyn
 test.each([
   ['an exit code', 'process.exit(7)', 7],
   ['a signal', "process.kill(process.pid, 'SIGKILL')", 137],
-])('dev exits with the code of a command that ends with %s', async (_, program, code) => {
-  expect((await dev(program).end()).code).toBe(code);
-});
+])(
+  'clerk-emulator dev exits with the code of its command if the command ends with %s',
+  async (_, program, code) => {
+    expect((await dev(program).end()).code).toBe(code);
+  },
+);
 
 test.each([
   [['dev'], 'dev needs a command after --.'],
@@ -80,13 +83,13 @@ test.each([
   expect([code, errors]).toEqual([1, expect.stringContaining(message)]);
 });
 
-test('dev reports a command that does not exist and stops', async () => {
+test('clerk-emulator dev reports a command that does not exist and stops', async () => {
   const { code, errors } = await startCli(['dev', '--', 'no-such-command']).end();
   expect([code, errors]).toEqual([1, expect.stringContaining('The command no-such-command did not start')]);
 });
 
 test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  'dev forwards %s once and exits when the command does',
+  'clerk-emulator dev forwards %s once and exits when its command does',
   async (signal) => {
     const { child, end } = dev(`
       ${PERSISTENT}
@@ -104,7 +107,7 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   },
 );
 
-test('After Ctrl-C, dev kills a command that does not end', async () => {
+test('After Ctrl-C, clerk-emulator dev kills a command that does not end', async () => {
   const { child, end } = dev(`${PERSISTENT} console.log('ready');`);
   await once(child.stdout, 'data');
   process.kill(-(child.pid ?? 0), 'SIGINT');
@@ -116,14 +119,14 @@ const CHILD = `
   const child = spawn(process.execPath, ['--eval', ${JSON.stringify(`${PERSISTENT} console.log('ready')`)}],
     { stdio: ['ignore', 'inherit', 'inherit'] });`;
 
-test('After Ctrl-C, dev ends a process that the command has left running', async () => {
+test('After Ctrl-C, clerk-emulator dev ends a process that the command has left running', async () => {
   const { child, end } = dev(CHILD);
   await once(child.stdout, 'data');
   process.kill(-(child.pid ?? 0), 'SIGINT');
   expect((await end()).code).toBe(130);
 });
 
-test('dev ends a process that the command has left running if the command ends first', async () => {
+test('clerk-emulator dev ends a process that the command has left running if the command ends first', async () => {
   const { code } = await dev(`${CHILD} child.once('spawn', () => process.exit(9));`).end();
   expect(code).toBe(9);
 });

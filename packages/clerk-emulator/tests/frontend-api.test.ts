@@ -72,7 +72,7 @@ test('An application that proxies the Frontend API must send the secret key of t
   expect(await through('sk_test_other')).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
 });
 
-test('A handshake redirects only to a page of this machine or of the application that proxies the Frontend API, and azp is the origin of the page', async () => {
+test('A handshake redirects only to a page of this machine or of the application that proxies the Frontend API, and the claim azp is the origin of that page', async () => {
   const provider = await start();
   const { user, browser } = await signedInBrowser(provider, 'page@example.com');
   const handshake = (redirect: string, headers = {}) =>

@@ -364,13 +364,13 @@ test('The console shows hostile event data as text', () =>
     expect(await page.locator('img').count()).toBe(0);
   }));
 
-test('The console reports that the local stack does not respond, and reconnects when the stack is back', () =>
+test('The console reports that the emulator does not respond, and reconnects when the emulator is back', () =>
   open({ expected: [GONE] }, async (page) => {
     provider.createUser({ email: 'before@example.com' });
     await userHeading(page, 'before@example.com').waitFor();
     const { port } = new URL(provider.consoleUrl ?? '');
     await provider.stop();
-    const banner = page.getByRole('alert').filter({ hasText: 'The local stack does not respond.' });
+    const banner = page.getByRole('alert').filter({ hasText: 'This page shows its state at' });
     await banner.waitFor();
     await openUserForm(page);
     await page.getByRole('button', { name: 'Create user' }).click();

@@ -56,9 +56,9 @@ export function costAddresses(staticFile: string): CostAddress[] {
 }
 
 /**
- * Returns the ordinary request to an address. This request is small, and it has a session and a body if the address needs
- * them. A dimension (dimensions.ts) enlarges one part of this request. A request to the webhook does not have a signature,
- * because an attacker cannot sign a request.
+ * Returns the ordinary request to an address. This request is small. It has a session if the address needs one, and a body if
+ * the method is POST. A dimension (dimensions.ts) enlarges one part of this request. A request to the webhook does not have a
+ * signature, because an attacker cannot sign a request.
  */
 export function ordinaryRequest(
   { path, needsSession, body }: CostAddress,

@@ -12,8 +12,8 @@ export interface Dimension {
   /** Returns the ordinary request with this part enlarged to the given size. */
   readonly grow: (ordinary: CostRequest, bytes: number) => CostRequest;
   /**
-   * Control request. Its `grow` returns a request whose body is as large as the body of the enlarged request. The cost of the
-   * enlarged request is then compared with this request instead of the ordinary request, and `limits` apply.
+   * Control request, which replaces the ordinary request in the comparison of costs. Its `grow` returns a request whose body is
+   * as large as the body of the enlarged request. `limits` replaces the default limits.
    */
   readonly control?: { readonly grow: Dimension['grow']; readonly limits: CostLimits };
 }
@@ -153,8 +153,8 @@ const signed = (request: CostRequest, text: string): CostRequest => ({
 
 /**
  * Limits for deliveries with invalid signatures. The control request has a body of the same size but no signature, so the
- * service does not hash its body. The service hashes a body with a signature once for each signing secret. One hash of 1 MiB
- * takes about a millisecond.
+ * service does not hash its body. If a request has a signature, the service hashes the body once for each signing secret. One
+ * hash of 1 MiB takes about a millisecond.
  */
 const SIGNATURE_LIMITS: CostLimits = { factor: 1.6, negligible: 4 };
 /**

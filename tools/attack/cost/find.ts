@@ -64,8 +64,8 @@ const SCREENING: Effort = { requests: 3, milliseconds: 100 };
 const CONFIRMATION: Effort = { requests: 10, milliseconds: 150 };
 const CONFIRMATIONS = 3;
 /**
- * A dimension whose screening finds a cost above this value is not measured again. Noise cannot cause such a cost, and a second
- * measurement would take long.
+ * If the screening (the first, short measurement) of a dimension finds a cost above this value, the dimension is not measured
+ * again. Noise cannot cause such a cost, and a second measurement would take long.
  */
 const BEYOND_DOUBT_MS = 240;
 

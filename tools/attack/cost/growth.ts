@@ -49,9 +49,9 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
  * must be sorted by size.
  *
  * The fit uses the point with the highest cost and at most two points of the next smaller sizes. Larger sizes are excluded,
- * because the server rejects such requests early. Of the points whose cost is too small to measure, the fit uses at most the
- * one with the largest size, and no smaller sizes. The fit replaces its cost by the smallest measurable cost, so the result is
- * a lower bound. Returns undefined if fewer than two points remain.
+ * because the server rejects such requests early. Some points have a cost that is too small to measure. The fit uses at most
+ * one of these points, the one with the largest size, and no point before it. For this point, the fit uses the smallest
+ * measurable cost, so the result is a lower bound. Returns undefined if fewer than two points remain.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {
   const highest = peak(points);

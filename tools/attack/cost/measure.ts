@@ -23,7 +23,7 @@ export interface Cost {
 }
 
 const LOOK_EVERY_MS = 4;
-/** A server that uses less CPU time than this between two samples is idle. An idle server uses some, because its timers run. */
+/** A server that uses less CPU time than this between two samples is idle. The timers of an idle server use some CPU time. */
 const IDLE_MS = 0.5;
 
 /**

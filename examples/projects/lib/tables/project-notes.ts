@@ -14,12 +14,12 @@ const setUser = (transaction: Transaction, userId: string) =>
   transaction.$executeRaw`SELECT set_config('app.user_id', ${userId}, true)`;
 
 /**
- * Maximum time in milliseconds that a transaction waits for a connection. It is the limit for other statements as well
+ * Maximum time in milliseconds that a transaction waits for a connection. Other statements have the same limit
  * (lib/storage/database.ts). Prisma's default for a transaction is 2 s.
  */
 const TRANSACTION = { maxWait: 7_000 };
 
-/** Runs statements in a transaction. The policy `own_notes` limits them to the notes of this user. */
+/** Runs statements in a transaction. The policy `own_notes` limits the statements to the notes of this user. */
 function asUser<T>(userId: string, run: (transaction: Transaction) => Promise<T>): Promise<T> {
   return database().$transaction(async (transaction) => {
     await setUser(transaction, userId);

@@ -22,9 +22,9 @@ export interface HostileAction {
 }
 
 /**
- * Body of a request. React sends such a request to call an action. A browser without JavaScript sends it as a form (`isForm`).
- * The test replaces `$NAME` with the name of the request, `$PROJECT` with the id of a project and `$ID` with the id of the
- * action.
+ * Body of a request that calls a server action. React sends the arguments as text or as fields. A browser without JavaScript
+ * sends a form (`isForm`). The test replaces `$NAME` with the name of the request, `$PROJECT` with the id of a project and
+ * `$ID` with the id of the action.
  */
 interface HostileBody {
   readonly isForm: boolean;

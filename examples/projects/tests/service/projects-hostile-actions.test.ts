@@ -130,7 +130,7 @@ test(`None of ${REQUESTS} hostile requests runs a forbidden handler, gets a 5xx 
   expect([...counts.keys()].toSorted()).toEqual(expect.arrayContaining([200, 303, 400, 404, 405]));
 });
 
-test('A call of a server action that succeeded does not run the handler when it is repeated without a valid session or from another origin', async () => {
+test('If a client repeats a successful call of a server action without a valid session or from another origin, the handler does not run', async () => {
   const call = {
     id: IDS.renameProject,
     page: PAGES.project,

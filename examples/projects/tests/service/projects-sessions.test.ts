@@ -146,7 +146,7 @@ describe('The cost of a page whose components call getUser', () => {
     };
   };
 
-  test('To find the user of a request, a page whose components call getUser takes a cache GET if the user is cached, and otherwise a GET, a SET and one SQL statement', async () => {
+  test('A page whose components call getUser runs one cache GET for a cached user, and a GET, a SET and one SQL statement for an uncached user', async () => {
     const user = 'user_cost';
     await userIdOf(service, user);
     expect(await costOf(user)).toEqual({ commands: ['get'], statements: 0 });

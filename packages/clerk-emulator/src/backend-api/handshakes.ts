@@ -5,7 +5,10 @@ import type { Instance } from '../instance/instance';
 
 const PayloadQuery = z.object({ nonce: z.string().min(1) });
 
-/** Returns the route that exchanges the nonce of a handshake (../frontend-api/handshake.ts) for the cookies to set. */
+/**
+ * Returns the route that exchanges the nonce of a handshake (the redirect that renews a session, ../frontend-api/handshake.ts)
+ * for the cookies to set.
+ */
 export function handshakeRoutes(instance: Instance): Routes {
   return {
     'GET /v1/clients/handshake_payload': ({ url }) => {

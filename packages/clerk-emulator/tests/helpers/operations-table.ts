@@ -151,8 +151,8 @@ const OTHER_FEATURES: readonly (readonly [feature: string, operations: number])[
 
 /** Operations that the emulator has in addition to `SPECIFICATION`, with their purpose. */
 const REASONS: Readonly<Record<string, string>> = {
-  'PATCH /v1/client/sign_ins/:id/protect_check': 'passes a protect check of clerk-js',
-  'PATCH /v1/client/sign_ups/:id/protect_check': 'passes a protect check of clerk-js',
+  'PATCH /v1/client/sign_ins/:id/protect_check': 'passes a protect check (bot protection) of clerk-js',
+  'PATCH /v1/client/sign_ups/:id/protect_check': 'passes a protect check (bot protection) of clerk-js',
   'GET /v1/clients/handshake_payload': 'returns the cookies of a handshake to the Backend SDK',
   'GET /v1/users/:id/deliveries': 'lists webhook deliveries for command lines and tests',
 };

@@ -45,14 +45,15 @@ ALTER TABLE "project_notes" ADD CONSTRAINT "project_notes_project_id_fkey" FOREI
 -- AddForeignKey
 ALTER TABLE "project_notes" ADD CONSTRAINT "project_notes_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
--- A statement finds and writes only the notes of the user in app.user_id. After a transaction that has set it, the setting is
--- an empty text instead of NULL. FORCE includes the owner of the table, but no policy applies to a superuser.
+-- A statement finds and writes only the notes of the user in app.user_id. After a transaction that has set app.user_id, the
+-- setting is an empty text, so nullif() replaces it by NULL. FORCE applies the policy to the owner of the table as well. No
+-- policy applies to a superuser.
 ALTER TABLE "project_notes" ENABLE ROW LEVEL SECURITY;
 ALTER TABLE "project_notes" FORCE ROW LEVEL SECURITY;
 CREATE POLICY "own_notes" ON "project_notes"
     USING ("user_id" = nullif(current_setting('app.user_id', true), '')::uuid);
 
--- The role of the service. Test databases and previews do not have it.
+-- The role of the service. Test databases and previews do not have this role.
 DO $$ BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'identity_link_service') THEN
         GRANT SELECT, INSERT, UPDATE, DELETE ON "projects", "project_members", "project_notes" TO identity_link_service;

@@ -28,7 +28,7 @@ export async function call(method, path, body = {}) {
     ...init,
     signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
   }).catch(() => {
-    throw new CallError('The stack does not respond. Is it still running?');
+    throw new CallError('The emulator does not respond. Is it still running?');
   });
   const answer = await response.json().catch(() => ({ message: `The console returned ${response.status}.` }));
   if (response.ok) return answer;

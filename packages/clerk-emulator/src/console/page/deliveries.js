@@ -13,7 +13,7 @@ import { html, useMemo, useState } from './preact.js';
  * The deliveries about one user.
  * @typedef {object} Group
  * @property {string} name the user's e-mail address, or the id if the address is unknown, or {@link NO_USER}
- * @property {readonly Delivery[]} deliveries in the order of {@link List}
+ * @property {readonly Delivery[]} deliveries {@link List} shows the last delivery first
  */
 
 const LABELS = { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' };
@@ -177,7 +177,7 @@ function shortenDataUri(_key, value) {
 }
 
 /**
- * Returns the number of attempts, whether the last redelivery failed, and the time of the next attempt.
+ * Returns a text with the number of attempts, the failure of the last redelivery, and the time of the next attempt, if any.
  * @param {Delivery} delivery
  * @param {Model} model
  */

@@ -66,7 +66,7 @@ follow({
     const since = lostSince?.toLocaleTimeString();
     render(
       since &&
-        `The local stack does not respond. This page shows its state at ${since} and updates when the stack is back.`,
+        `The emulator does not respond. This page shows its state at ${since} and updates when the emulator is back.`,
       stale,
     );
   },
