@@ -42,7 +42,7 @@ afterEach(async () => {
   await allowInserts(database);
 });
 
-test('The first lookup of a user is a cache miss that stores the id, and the second is a cache hit that does not query the database', async () => {
+test('The first lookup of a user is a cache miss that stores the id, and the second lookup is a cache hit that does not query the database', async () => {
   const first = await resolve('user_new');
   expect(first).toEqual({ userId: await cached('user_new'), cache: 'miss', caller: 'created' });
   expect(commands()).toEqual(['GET', 'SET']);
@@ -87,7 +87,7 @@ test.each(['ERR no WRONGTYPE Operation', 'WRONGTYPES', 'Command failed: ERR WRON
   },
 );
 
-test('Concurrent lookups of a cached user in one process are all logged as hits, and none as a registration', async () => {
+test('Concurrent lookups of a cached user in one process are all logged as cache hits, and no lookup is logged as a registration', async () => {
   await kv.engine.call('SET', key('user_shared_hit'), OTHER_ID);
   const results = await Promise.all(Array.from({ length: 5 }, () => resolve('user_shared_hit')));
   expect(results).toEqual(Array.from({ length: 5 }, () => ({ userId: OTHER_ID, cache: 'hit' })));
@@ -136,7 +136,7 @@ test('A lookup passes a database error through, and does not write to the cache'
   expect([commands(), await cached('user_failed')]).toEqual([['GET'], null]);
 });
 
-test('Concurrent lookups of a new user in two processes return one id, and the cache contains it', async () => {
+test('Concurrent lookups of a new user in two processes return the same id, and the cache contains this id', async () => {
   const elsewhere = await loadProcess();
   const results = await Promise.all([resolve('user_twice'), elsewhere('user_twice')]);
   const [row] = await database.rowsOf('user_twice');

@@ -10,7 +10,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const unauthorized = { status: 401, body: { message: 'Unauthorized' } };
 const TTL_SECONDS = 600;
 
-/** Records requests to the Backend API. With IDP_JWT_KEY, the service does not send any. */
+/** Records requests to the provider's Backend API. The service sends none, because IDP_JWT_KEY is set. */
 const backendApi = stopAfterAll(await startStubServer());
 const service = stopAfterAll(await startTestService({ environment: { CLERK_API_URL: backendApi.url } }));
 beforeEach(() => {
@@ -72,7 +72,7 @@ describe('An authenticated request', () => {
     expect(await service.kv.engine.call('TTL', key('user_first'))).toBeGreaterThan(TTL_SECONDS - 30);
   });
 
-  test('A cache hit takes one KV round trip and no SQL', async () => {
+  test('A request with a cache hit takes one KV command and no SQL statement', async () => {
     const { body } = await me(service.url, token('user_hit'));
     service.kv.takeCommands();
     service.database.takeStatements();
@@ -219,18 +219,21 @@ describe('A request without a verified session', () => {
     '?__clerk_redirect_url=https://example.com',
     '?__clerk_db_jwt=x',
     '?__clerk_synced=true&__clerk_hs_reason=x',
-  ])('A request without a session and with query parameters of the SDK gets a 401: %s', async (query) => {
-    for (const headers of [
-      { accept: 'text/html' },
-      { 'sec-fetch-dest': 'document' },
-      { cookie: '__clerk_handshake=x' },
-    ]) {
-      expect(await getMe(headers, query)).toMatchObject(unauthorized);
-    }
-    expect(backendApi.calls).toEqual([]);
-  });
+  ])(
+    "A request without a session and with query parameters of the provider's SDK gets a 401: %s",
+    async (query) => {
+      for (const headers of [
+        { accept: 'text/html' },
+        { 'sec-fetch-dest': 'document' },
+        { cookie: '__clerk_handshake=x' },
+      ]) {
+        expect(await getMe(headers, query)).toMatchObject(unauthorized);
+      }
+      expect(backendApi.calls).toEqual([]);
+    },
+  );
 
-  test('A request with forged headers of the SDK gets a 401', async () => {
+  test("A request with forged headers of the provider's SDK gets a 401", async () => {
     const forged = token('user_forged', { exp: now() + 60 });
     for (const secret of ['', SECRET_KEY, PUBLISHABLE_KEY]) {
       const response = await getMe({
@@ -328,7 +331,7 @@ test('A request cannot make the service log a session token or a forged line', a
   expect(service.output()).not.toMatch(/clerk debug|forged/);
 });
 
-test('The guard accepts a token that expired 1 s ago, because clocks may differ, and a token whose issuer is the URL of a proxy', async () => {
+test('The guard accepts a token that expired 1 s ago, because clocks may differ. It also accepts a token whose issuer is the URL of a proxy', async () => {
   expect((await me(service.url, token('user_skew', { exp: now() - 1 }))).status).toBe(200);
   const iss = 'https://app.example.com/__clerk';
   expect((await me(service.url, token('user_of_proxy', { iss }))).status).toBe(200);

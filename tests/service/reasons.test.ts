@@ -64,12 +64,12 @@ const cases: [reason: string, description: string, Credential][] = [
   ['not-yet-valid', 'a session cookie whose iat is in the future', () => cookie(token({ iat: now() + 60 }))],
   [
     'wrong-key',
-    'a bearer token that another key signed',
+    'a bearer token that was signed with another key',
     () => bearer(token({}, { privateKeyPem: foreignKey })),
   ],
   [
     'wrong-key',
-    'a session cookie that another key signed',
+    'a session cookie that was signed with another key',
     () => cookie(token({}, { privateKeyPem: foreignKey })),
   ],
   ['wrong-party', 'a token of another frontend', () => bearer(token({ azp: 'https://blog.example.com' }))],

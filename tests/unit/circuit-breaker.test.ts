@@ -1,6 +1,8 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { type Breaker, circuitBreaker } from '#lib/concurrency/circuit-breaker';
 
+// A circuit breaker passes calls to a dependency. After several consecutive failures, the breaker opens: it rejects the calls,
+// and sends probes to the dependency. A successful probe closes the breaker.
 const FAILURE_THRESHOLD = 5;
 const RESET_TIMEOUT_MS = 1_000;
 
@@ -82,7 +84,7 @@ test('The failures of concurrent calls count as one failure', async () => {
   expect(onOpen).toHaveBeenCalledTimes(1);
 });
 
-test('An open breaker sends one probe at a time, after the reset timeout and only when there are calls', async () => {
+test('An open breaker sends one probe at a time, after the reset timeout and only when a call arrives', async () => {
   await failTimes(FAILURE_THRESHOLD);
   let endProbe = (_error: Error) => {};
   probe.mockReturnValue(new Promise((_resolve, reject) => (endProbe = reject)));
@@ -150,7 +152,7 @@ test('After a failed probe, the next probe starts one reset timeout later', asyn
     await Promise.resolve();
     return probe.mock.calls.length;
   };
-  // The first call fails at 0 ms, and the clock advances by 1 ms after each call. This is the time of the last failure.
+  // The last failure happens at `openedAt`: the first call fails at 0 ms, and the clock advances by 1 ms after each call.
   const openedAt = FAILURE_THRESHOLD - 1;
   expect(await probesAt(openedAt + RESET_TIMEOUT_MS - 1)).toBe(0);
   const failedAt = openedAt + RESET_TIMEOUT_MS;

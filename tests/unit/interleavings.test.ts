@@ -5,7 +5,8 @@ import type { Bounds, State, UserState } from '../../tools/model/state';
 
 // Runs the real functions of lib/ with a fake database and a fake cache. Each call of a fake waits until the test releases
 // it, so that the test can run every order of the calls. The model in tools/model describes the same functions as a state
-// machine, and must have the same outcomes.
+// machine, and must have the same outcomes. A guarded request (`guard`) and a request to the register route (`register`) create
+// the row of a user. An operator moves a user to another id at the provider (`relink`) or deletes the user (`forget`).
 
 interface Waiting {
   readonly isEnabled: () => boolean;
@@ -27,7 +28,7 @@ const world = {
   ids: 0,
   waiting: new Set<Waiting>(),
 };
-/** Returns true if the row has this present or previous id. */
+/** Returns true if `id` is the present or the previous id of the user's row. */
 const hasId = (id: string) => world.row !== '' && (id === world.present || world.hasPrevious);
 const cacheKey = (user: string) => `auth:user-id-by-idp:${user}`;
 /** Returns the internal id with this number. */
@@ -36,7 +37,7 @@ const idOf = (count: number) => `00000000-0000-7000-8000-00000000000${count}`;
 /** Ids that lookups are about to write to the cache. */
 const writes: string[] = [];
 
-/** Waits until the test releases the call. The test does so only while `isEnabled()` returns true. */
+/** Waits until the test releases the call. The test releases it only while `isEnabled()` returns true. */
 const released = <T>(run: () => T, isEnabled = () => true) =>
   new Promise<T>((resolve) => world.waiting.add({ isEnabled, run: () => resolve(run()) }));
 
@@ -118,7 +119,7 @@ async function loadProcess() {
     guard: () => guard(OLD_ID),
     'guard by the new id': () => guard(NEW_ID),
     register: () => registerByIdentityProviderUserId(OLD_ID),
-    /** The transaction that moves a user with a row to the other id, or back. */
+    /** Waits until the user has a row. Then changes the user's id from the old to the new one, or back. */
     relink: () =>
       released(
         () =>
@@ -182,7 +183,7 @@ async function run(user: UserBefore, calls: readonly Operation[], choices: reado
     if (isDone) break;
     const enabled = [...world.waiting].filter(({ isEnabled }) => isEnabled());
     const chosen = enabled[choices[alternatives.length] ?? 0];
-    if (chosen === undefined) throw new Error('No call waits, but not all are done');
+    if (chosen === undefined) throw new Error('Some calls are not done, but none of them waits');
     alternatives.push(enabled.length);
     world.waiting.delete(chosen);
     chosen.run();
@@ -274,7 +275,7 @@ test.each<[calls: string, UserBefore, ...Operation[]]>([
   ['guard by the new id and forget', 'moved', ['guard by the new id', 0], ['forget', 1]],
   ['register and relink', 'new', ['register', 0], ['register', 1], ['relink', 1]],
 ])(
-  'All orders of %s for a %s user have the same outcomes in lib/ and in the model',
+  'The functions of lib/ and the model have the same outcomes for all orders of these calls: %s (user: %s)',
   async (_name, user, ...calls) => {
     const { runs, outcomes } = await runAll(user, calls);
     expect(outcomes).toEqual(outcomesOfModel(user, calls));

@@ -59,7 +59,7 @@ test('A cached session expires with its token, even if the process was suspended
 });
 
 test.each([0, -1, -HOUR_MS])(
-  'The session cache does not store a session whose token expires %i ms from now',
+  'The session cache does not store a session whose token expires now or has expired: remaining time %i ms',
   (milliseconds) => {
     const stored = credential(tokenUntil(Date.now() + milliseconds));
     cache.set(stored, session());

@@ -90,7 +90,7 @@ test.each(KINDS)(
   },
 );
 
-test('If a request has several session cookies, the first one determines the user', async () => {
+test('If a request has several session cookies, the first session cookie determines the user', async () => {
   const { cookie: given } = cookie(token('user_1'));
   expect(await userOf({ cookie: `${given}; __session_other=${token('user_2')}` })).toBe('user_1');
 });
@@ -125,7 +125,7 @@ test('A client cannot select the user with request headers', async () => {
 
 const session = { isAuthenticated: true, userId: 'user_1', sessionId: 'sess_1' };
 
-test('The issue time of a session without claims is undefined', () => {
+test('For a session without claims, sessionUserOf() returns an undefined issue time', () => {
   const verdict = sessionUserOf(session);
   expect(verdict.user === undefined ? verdict : verdict.issuedAt()).toBeUndefined();
 });

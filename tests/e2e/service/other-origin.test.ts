@@ -40,6 +40,7 @@ function readRecipe(): Header {
   );
 }
 
+/** Folder of the build with the recipe. */
 const FOLDER = `${BUILD_FOLDER}/with-the-recipe`;
 
 /**

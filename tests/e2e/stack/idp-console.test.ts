@@ -220,7 +220,7 @@ test('The console starts a session, copies the session token and revokes the ses
     expect(await page.getByRole('button', { name: 'Copy token' }).count()).toBe(0);
   }));
 
-test('The console initially hides the sessions of a user, and hides the ended sessions in a separate list', () =>
+test("The console initially collapses the list of a user's active sessions, and lists the ended sessions in a separate collapsed list", () =>
   open({}, async (page) => {
     const { id } = provider.createUser({ email: 'folded@example.com' });
     const ended = page.locator('.session').filter({ hasText: provider.createSession(id).id });
