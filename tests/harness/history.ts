@@ -48,7 +48,7 @@ export async function readRows({ database }: Pick<TestService, 'database'>): Pro
 }
 
 const succeeded = ({ status }: Call) => status !== undefined && status < 300;
-/** A call without a response or with a server error may have created the user, or may do so later. */
+/** A call without a response or with a server error may have created the user, or may create the user later. */
 const isUncertain = ({ status }: Call) => status === undefined || status >= 500;
 
 /** Describes how the calls of one user are not linearizable. Returns undefined if they are linearizable. */

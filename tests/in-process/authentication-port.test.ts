@@ -33,7 +33,7 @@ describe.each([
     ['https://other.example.com', false],
     [undefined, false],
   ])(
-    'If https://app.example.com is the only authorized party, a token with the azp %s leads to isAuthenticated: %s',
+    'If https://app.example.com is the only authorized party, a token whose claim azp is %s is authenticated: %s',
     async (azp, isAuthenticated) => {
       const authorizedParties = ['https://app.example.com'];
       const strict = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...jwtKey, authorizedParties });

@@ -26,7 +26,9 @@ Object.assign(handlers.events, profileEvents, {
 const ROLE = `events_${randomBytes(6).toString('hex')}`;
 const database = await createTestDatabase();
 const { pool, rowsOf } = database;
-// Grants the privileges on the service's tables as in docs/deploy.md. In a real project, a migration creates `profiles`.
+// Grants the privileges on the service's tables as in docs/deploy.md. `webhook_messages` contains the ids of the handled
+// messages, and `webhook_subjects` the time of the newest event of each user. A user.deleted event can add a row to
+// `pending_deletions`. In a real project, a migration creates `profiles`.
 await pool.query(`
   CREATE TABLE profiles (user_id UUID PRIMARY KEY REFERENCES users, first_name TEXT);
   CREATE ROLE ${ROLE} LOGIN PASSWORD 'events';

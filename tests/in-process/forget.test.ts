@@ -62,7 +62,7 @@ test('forget() deletes the cached id before it deletes the row, after it deletes
   expect(result).toBe('forgotten');
   const changes = steps.filter((step) => !['BEGIN', 'SET', 'COMMIT'].includes(step));
   // The SELECT statements read the ids of the user. WITH stores the hash in `forgotten_users`. The first DELETE removes expired
-  // hashes, and the second one removes the row.
+  // hashes, and the second DELETE removes the row.
   const reads = ['SELECT', 'SELECT'];
   expect(changes).toEqual([
     ...[...reads, 'DEL', 'WITH', 'DELETE', ...reads, 'DELETE'],

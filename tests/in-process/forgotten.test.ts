@@ -5,13 +5,13 @@ import { SIGNING_SECRET } from '../harness/keys';
 import { inParallel } from '../harness/parallel';
 import { signatureHeaders } from '../harness/requests';
 
-// An operator can forget a user. This deletes the row of the user and adds a row to `forgotten_users`. While the latter exists,
+// An operator can forget a user. The row of the user is then deleted, and `forgotten_users` gets a row. While that row exists,
 // no event and no older session token links the user again.
 const { database, kv } = await startInProcess();
 
 /** The session that the mocked SDK reports to pages and actions. */
 const session = { isAuthenticated: true, userId: '', sessionId: 'sess_1', sessionClaims: { iat: 0 } };
-/** Headers of a page request. `loadProcess` adds the header that marks a request as one for a page. */
+/** Headers of a page request. `loadProcess` adds the header that marks a request as a page request. */
 const pageHeaders = new Headers({ 'x-request-id': 'page' });
 vi.mock('#lib/idp/server', () => ({ auth: async () => session }));
 vi.mock('next/headers', () => ({ headers: async () => pageHeaders }));
@@ -57,7 +57,7 @@ const loadProcess = () =>
       insertLinks: links.insertLinks,
       deleteLink: rows.deleteLink,
       forget: (name: string) => forget.forget(name, 30, async () => undefined),
-      /** Delivers a `user.created`. Returns the fields of the log line and the number of calls of the handler. */
+      /** Delivers a `user.created` event. Returns the fields of the log line and the number of calls of the handler. */
       deliver: async (name: string, messageId = name) => {
         const payload = JSON.stringify({ type: 'user.created', data: { id: name } });
         const signature = signatureHeaders(payload, { secret: SIGNING_SECRET, id: `msg_${messageId}` });
@@ -112,7 +112,7 @@ test('A webhook delivery needs two statements to register a new user, and four s
   expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT', 'SELECT']);
 });
 
-test('A token links a forgotten user if it was issued more than 5 s after the deletion, and later calls find the row', async () => {
+test('A token links a forgotten user if the token was issued more than 5 s after the deletion, and later calls find the row', async () => {
   await one.forget('user_back');
   const { rows } = await database.pool.query(
     `SELECT extract(epoch FROM forgotten_at)::float8 AS at FROM forgotten_users WHERE id_hash = forgotten_user_hash('user_back')`,

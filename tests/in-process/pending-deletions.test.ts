@@ -108,7 +108,7 @@ test('A second delivery of a user.deleted event changes nothing, and another use
   expect(await pending()).toEqual(['user_twice']);
 });
 
-test('A user whose user.created arrives after user.deleted is linked, and is forgotten when the deletion is due', async () => {
+test('If user.created arrives after user.deleted, the user is linked, and is forgotten when the deletion is due', async () => {
   await deliver('user.deleted', 'user_late');
   await deliver('user.created', 'user_late', { timestamp: Date.now() - 60_000 });
   expect(await rowsOf('user_late')).toHaveLength(1);
@@ -117,7 +117,7 @@ test('A user whose user.created arrives after user.deleted is linked, and is for
   expect(await rowsOf('user_late')).toEqual([]);
 });
 
-test('The due deletion of a user that is not linked stores that the user is forgotten, so that a late user.created does not link the user', async () => {
+test('The due deletion of a user that is not linked stores that the user is forgotten, so that a late user.created event does not link the user', async () => {
   await deliver('user.deleted', 'user_never_linked');
   await makeDue();
   expect(await run()).toEqual({ user_never_linked: 'forgotten' });
@@ -126,7 +126,7 @@ test('The due deletion of a user that is not linked stores that the user is forg
 });
 
 test.each([undefined, null, '', 7, {}, 'a\0b', 'u'.repeat(256)])(
-  'A user.deleted with an id that cannot be linked gets a 400 without a database statement: %j',
+  'A user.deleted event with an id that cannot be linked gets a 400 without a database statement: %j',
   async (id) => {
     database.takeStatements();
     await expect(deliver('user.deleted', id)).rejects.toMatchObject({ status: 400 });

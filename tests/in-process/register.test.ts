@@ -44,7 +44,7 @@ test('Registering a new user takes a SELECT and an INSERT, and registering an ex
   expect(await idsOf('user_new')).toEqual([first.userId]);
 });
 
-test('If a registration waits for another transaction that has inserted the same user, it returns the inserted id once that transaction commits', async () => {
+test('If a registration waits for another transaction that has inserted the same user, the registration returns the inserted id once that transaction commits', async () => {
   const winner = await lockRow(database, 'user_lost');
   const loser = register('user_lost');
   expect(await winner.waiting(1)).toBe(true);
@@ -54,7 +54,7 @@ test('If a registration waits for another transaction that has inserted the same
   expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT']);
 });
 
-test('If a registration waits for another transaction that has inserted the same user, it creates the user once that transaction rolls back', async () => {
+test('If a registration waits for another transaction that has inserted the same user, the registration creates the user once that transaction rolls back', async () => {
   const other = await lockRow(database, 'user_won');
   const call = register('user_won');
   expect(await other.waiting(1)).toBe(true);

@@ -8,8 +8,8 @@ import { importAsProcess, startInProcess } from '../harness/in-process';
 import { inParallel } from '../harness/parallel';
 
 // An operator moves users to another instance of the identity provider. A moved user keeps the internal id and gets a new id
-// of the provider. The old id becomes a previous id. It leads to the same internal id until it expires. A run moves the users
-// of a map, whose lines contain the old and the new id of a user.
+// of the provider. The old id becomes a previous id, which leads to the same internal id until it expires. A run moves the
+// users of a map, whose lines contain the old and the new id of a user.
 const { database, kv } = await startInProcess();
 const { pool } = database;
 
@@ -274,7 +274,7 @@ test('If a registration of the new id commits before the move, the run reports a
   expect(await idsOf('old_late')).toEqual([userId]);
 });
 
-test('If a registration of the new id waits for the move, it returns the internal id of the moved user', async () => {
+test('If a registration of the new id waits for the move, the registration returns the internal id of the moved user', async () => {
   const userId = await create('old_first');
   const holder = await pool.connect();
   try {

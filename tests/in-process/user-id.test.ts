@@ -13,7 +13,7 @@ const commands = () => kv.takeCommands().map(([name]) => name);
 
 /**
  * Loads the modules of the service again, as a separate process would. Returns a function that calls the new resolveUserId().
- * This function returns the internal id of a user and the fields that the call has logged.
+ * The returned function returns the internal id of a user and the fields that the call has logged.
  */
 const loadProcess = () =>
   importAsProcess(async () => {
@@ -80,7 +80,7 @@ test('A cached value of the wrong Redis type is a miss, and does not count as a 
 });
 
 test.each(['ERR no WRONGTYPE Operation', 'WRONGTYPES', 'Command failed: ERR WRONGTYPE '])(
-  'A cache error that contains WRONGTYPE, but not as its error code, counts as a failure of the cache: %s',
+  'A cache error whose code is not WRONGTYPE counts as a failure of the cache, even if its text contains WRONGTYPE: %s',
   async (message) => {
     kv.beforeCommand = () => Promise.reject(new CommandError(message));
     expect(await resolve(`user_${message}`)).toMatchObject({ cache: 'bypass' });

@@ -19,7 +19,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const service = stopAfterAll(await startTestService());
 const token = tokenFor(service.idp, 'user_caller');
 
-/** Id of the user that the tests of aliases would register. */
+/** Id of the user that a request to an alias would register if the alias reached the route. */
 const ALIASED = 'user_by_alias';
 const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 

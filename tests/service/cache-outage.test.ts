@@ -36,7 +36,7 @@ const count = (message: string) => service.linesWith(`"msg":"${message}"`).lengt
 
 /** Returns a function that makes the proxy in front of the cache fail. */
 const treatConnections = (treatment: Treatment) => () => service.kv.proxy.treat(treatment);
-/** Returns a function that replaces the cache by a server with this listener. */
+/** Returns a function that replaces the cache with a server that uses this listener. */
 const replaceStore = (listener: RequestListener) => () => {
   stubStore.handler = listener;
   service.kv.proxy.setTarget({ host: '127.0.0.1', port: stubStore.port });
@@ -115,7 +115,7 @@ test('The log has one line when the cache is first skipped and one line when the
   expect(count('cache in use again') - before.back).toBe(1);
 });
 
-test('The cache stays out of use while its quota is exhausted, although it responds to PING', async () => {
+test('The cache stays out of use while its quota is exhausted, although the cache responds to PING', async () => {
   let commands = 0;
   replaceStore(async (request, response) => {
     commands += 1;
@@ -129,7 +129,7 @@ test('The cache stays out of use while its quota is exhausted, although it respo
     .poll(async () => [await cacheOfOneUser(), count('cache skipped') - before.skipped])
     .toEqual(['bypass', 1]);
   commands = 0;
-  // While the cache is out of use, only the probes of the circuit breaker reach it.
+  // While the cache is out of use, only the probes of the circuit breaker reach the cache.
   await expect.poll(async () => [await cacheOfOneUser(), commands > 1]).toEqual(['bypass', true]);
   expect(count('cache in use again') - before.back).toBe(0);
 });

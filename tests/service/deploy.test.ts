@@ -109,7 +109,7 @@ test('A deployment applies the committed migrations once and writes the same row
 test('Concurrent deployments apply each migration once, and all succeed', async () => {
   const url = await newDatabase();
   const folder = newMigrations({
-    // The migration sleeps for 0.2 s, so that the other deployments start before it ends.
+    // The migration sleeps for 0.2 s, so that the other deployments start before the migration ends.
     '1_table': 'CREATE TABLE note (id INT); SELECT pg_sleep(0.2);',
     '2_row': 'INSERT INTO note VALUES (1);',
   });

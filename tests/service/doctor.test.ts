@@ -260,7 +260,7 @@ test('The doctor finds no problem in a valid environment and leaves no data behi
 });
 
 test.each(['forgotten_until', 'previous_links'])(
-  'The doctor reports a failure if the function %s() is missing or the database role may not execute it',
+  'The doctor reports a failure if the function %s() is missing or the database role may not execute the function',
   async (name) => {
     const without = await databaseWith(`DROP FUNCTION ${name}`);
     const closed = await databaseWith(`REVOKE EXECUTE ON FUNCTION ${name} FROM PUBLIC`);

@@ -45,7 +45,7 @@ describe('An authenticated request', () => {
     expect(body).toMatchObject({ identityProviderUserId: user.id });
   });
 
-  test('The context of an impersonated session contains the impersonated user and not the actor', async () => {
+  test('The context of an impersonated session contains the impersonated user and not the user that impersonates', async () => {
     const { body } = await me(service.url, token('user_impersonated', { act: { sub: 'user_admin' } }));
     expect(body).toEqual({
       isAuthenticated: true,
@@ -118,7 +118,7 @@ describe('An authenticated request', () => {
     'not-an-id',
     '01890A5D-AC96-774B-BCCE-B302099A8057',
     '{}',
-  ])('The guard treats a malformed cached value as a miss and replaces it: %j', async (value) => {
+  ])('The guard treats a malformed cached value as a miss and replaces the value: %j', async (value) => {
     const { body } = await me(service.url, token('user_malformed'));
     await service.kv.engine.call('SET', key('user_malformed'), value);
     expect((await me(service.url, token('user_malformed'))).body).toEqual(body);
@@ -281,7 +281,7 @@ describe('API paths and features of Next.js', () => {
     '/users/%E0%A4',
     '/users/v1/%6de',
     '/users/v1/%2e%2e/v1/me%2e',
-  ])('An unknown path or an alias of a route gets a 404 in JSON: %s', async (path) => {
+  ])('An unknown path or another spelling of the path of a route gets a 404 in JSON: %s', async (path) => {
     const response = await send(`${service.url}${path}`);
     expect(response).toMatchObject({ status: 404, body: { message: 'Not found' } });
     expect(response.headers.get('x-request-id')).toMatch(/./);

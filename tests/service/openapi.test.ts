@@ -174,7 +174,7 @@ test('The OpenAPI document has the same responses for the webhook user.created a
   expect(document.webhooks['user.created'].post.responses).toEqual(document.paths[HOOK].post.responses);
 });
 
-test('The path /openapi.json needs no credential, has no alias and allows only GET and HEAD', async () => {
+test('The path /openapi.json needs no credential, has no other spelling and allows only GET and HEAD', async () => {
   const { status, body } = await get('/openapi.json');
   expect({ status, body }).toEqual({ status: 200, body: document });
   expect((await send(`${service.url}/openapi.json`, { method: 'HEAD' })).status).toBe(200);

@@ -54,7 +54,7 @@ test('After SIGKILL under load, every user whose registration or webhook deliver
   const registered: string[] = [];
   const burst = Array.from({ length: BURST }, async (_, index) => {
     const identityProviderUserId = `user_killed_registered_${index}`;
-    // A request that waits too long gets a 500. Like a real caller, this loop then repeats the request.
+    // A request that waits too long gets a 500. This loop then repeats the request, as a real caller does.
     for (let status = 500; status === 500; ) {
       ({ status } = await register(victim.url, caller(), { identityProviderUserId }));
       if (status === 201) registered.push(identityProviderUserId);

@@ -208,7 +208,7 @@ test('The commands of docs/users.md move the users to another instance, and sess
     idp.createUser({ email: `person-${index}@private.example` }),
   );
   const [first] = people;
-  if (first === undefined) throw new Error('There are people');
+  if (first === undefined) throw new Error('No user was created');
   const userId = await visit(service.url, idp, first.id);
   const commands = [
     ...readFileSync('docs/users.md', 'utf8').matchAll(/^npm run -s users:(\w+)(.*?) +# (old|new) key/gm),

@@ -10,7 +10,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 /** Returns a unique text that begins with `what`. */
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 
-/** Private values in the requests and the database URL. The output may contain only `path`, and only a few times. */
+/** Private values in the requests and the database URL. The output may contain `path` a few times, and no other value. */
 const MARKS = {
   email: `${mark('ada')}@example.com`,
   firstName: mark('Ada'),

@@ -140,8 +140,8 @@ test('The embedded PostgreSQL starts even if postmaster.pid contains the process
   const first = await start(folder);
   await first.createDatabase('kept');
   await first.stop();
-  // PostgreSQL does not start if postmaster.pid contains the id of a running process with the same operating-system user. It
-  // assumes that this process is a server. This test starts such a process.
+  // PostgreSQL does not start if postmaster.pid contains the id of a running process with the same operating-system user.
+  // PostgreSQL assumes that this process is a server. This test starts such a process.
   const { uid, gid } = statSync(first.dataFolder);
   const other = spawn('sleep', ['600'], {
     cwd: '/',

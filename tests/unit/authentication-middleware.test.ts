@@ -5,8 +5,8 @@ import { foreignParty } from '#lib/idp/authorized-party';
 import { log } from '#lib/log';
 import { allowedMethods, isPage } from '#lib/routing/paths';
 
-// The authentication middleware passes each request to the middleware of the identity provider's SDK (Clerk). It then passes
-// the auth state, which is the SDK's result, to the route in request headers that start with `x-clerk-auth-`.
+// The authentication middleware passes requests to the middleware of the identity provider's SDK (Clerk). It then passes the
+// auth state, which is the SDK's result, to the route in request headers that start with `x-clerk-auth-`.
 vi.mock('#lib/env', () => ({ environment: () => ({ IDP_SECRET_KEY: 'sk_test_of_this_test' }) }));
 
 beforeEach(() => {
@@ -71,7 +71,7 @@ function setUp({ isProxy = false, sdk = acceptingSdk() } = {}) {
       for (const [name, value] of headers)
         if (name.startsWith(prefix)) route.set(name.slice(prefix.length), value);
       return {
-        /** The request that the SDK received, or undefined if it was not called. */
+        /** The request that the SDK received, or undefined if the SDK was not called. */
         seen: sdk.mock.calls[calls]?.[0],
         /** Status and headers of the response. */
         status: response?.status,
@@ -113,7 +113,7 @@ describe('API paths', () => {
     }
   });
 
-  test('For an API request, the SDK receives only the session cookie. The route receives all cookies, and all headers except those of the SDK', async () => {
+  test('For an API request, the SDK receives only the session cookie. The route receives the whole request without the headers of the SDK', async () => {
     const given = {
       cookie:
         '__session=ey.b.c; __clerk_handshake=x; __clerk_handshake_nonce=x; __refresh_abc=x; theme=a%20b',
@@ -153,7 +153,7 @@ describe('API paths', () => {
     },
   );
 
-  test('A session cookie does not replace a rejected bearer token, but it is used if the scheme of the authorization header is not Bearer', async () => {
+  test('A session cookie does not replace a rejected bearer token. The cookie is used if the scheme of the authorization header is not Bearer', async () => {
     const token = sessionToken();
     const { state } = await setUp().pass(get({ ...cookie(token), authorization: 'Bearer ak_0123' }));
     expect(state).toEqual(signedOut);
@@ -699,7 +699,7 @@ describe('The middleware', () => {
   );
 
   test.each(['/x/__clerk', '/x/__clerk/v1/client', '/__clerkx'])(
-    'The middleware does not treat %s as a path of the proxied Frontend API',
+    'The middleware does not treat %s as a path of the proxied Frontend API of Clerk',
     async (path) => {
       const request = get({ authorization: 'Bearer ak_0123' }, path);
       expect((await setUp({ isProxy: true }).pass(request)).seen).not.toBe(request);
@@ -770,7 +770,7 @@ const action = (body: string, cookie = '', path = '/account') =>
 const ACTION_FIELD = `--x\r\nContent-Disposition: form-data; name="$ACTION_ID_${'7f'.repeat(21)}"\r\n\r\n\r\n--x--\r\n`;
 
 describe('Server actions', () => {
-  test('A server action of a page starts and completes no handshake, and keeps its method and session', async () => {
+  test('A server action neither starts nor completes a handshake, and the SDK receives the method and the session of the action', async () => {
     const cookie = '__session=ey.b.c; __clerk_handshake_nonce=x; __clerk_handshake_nonce_y=x';
     const { seen } = await setUp().pass(
       action(ACTION_FIELD, cookie, '/account?a=b&__clerk_handshake_nonce=x'),

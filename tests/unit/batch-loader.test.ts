@@ -106,7 +106,7 @@ test('Once a lookup has succeeded, keys of one event loop iteration share the ne
   expect(lookups()).toEqual([['a'], ['bb', 'ccc']]);
 });
 
-test('If an older lookup settles while a newer one is pending, a key waits for the newer lookup', async () => {
+test('If an older lookup settles while a newer lookup is pending, a key waits for the newer lookup', async () => {
   const find = batchLoader(lookUp);
   const [older, newer] = [holdOne(), holdOne()];
   void find('a');

@@ -82,7 +82,7 @@ test('limitBody().text() joins the chunks of a body, and stops reading above the
   expect(chunks).toBe(3);
 });
 
-test('readJson() accepts a body of 16 KiB and rejects a longer one', async () => {
+test('readJson() accepts a body of 16 KiB and rejects a longer body', async () => {
   const id = 'x'.repeat(16 * 1024 - '{"id":""}'.length);
   expect(await readJson(sent(JSON.stringify({ id })), Shape)).toEqual({ id });
   await expect(readJson(sent(JSON.stringify({ id: `${id}x` })), Shape)).rejects.toMatchObject({

@@ -118,7 +118,7 @@ test('A successful probe closes the breaker and resets the failure count', async
   expect(await succeeds()).toBe(true);
 });
 
-test('A call that started before the outage and succeeds during it does not close the breaker', async () => {
+test('A call that started before the outage and succeeds during the outage does not close the breaker', async () => {
   const early = startCall();
   await failTimes(FAILURE_THRESHOLD);
   early.end?.resolve('late');
@@ -133,7 +133,7 @@ test('Failures of consecutive calls count even if they happen within one millise
   expect(onOpen).toHaveBeenCalledTimes(1);
 });
 
-test('A call that fails after the breaker has opened does not open it again', async () => {
+test('A call that fails after the breaker has opened does not open the breaker again', async () => {
   await failTimes(FAILURE_THRESHOLD - 1);
   const [first, second] = [startCall(), startCall()];
   for (const { end, call } of [first, second]) {

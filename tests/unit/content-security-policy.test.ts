@@ -11,7 +11,7 @@ test("The Content-Security-Policy of the service contains all sources of the pol
 });
 
 const sources = { frontendApi: 'https://clerk.example', sameOrigin: false, development: false };
-/** Directives that the policies in all environments end with. */
+/** Directives at the end of every policy. */
 const COMMON =
   "worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
 

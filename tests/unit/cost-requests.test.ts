@@ -86,7 +86,7 @@ test.each(DIMENSIONS)(
   },
 );
 
-test('fill() repeats a unit only as often as it fits into the size', () => {
+test('fill() repeats a unit only as often as the unit fits into the size', () => {
   expect(fill(7, () => 'ab')).toBe('ababab');
   expect(fill(6, (index) => `${index}`.repeat(index + 1))).toBe('011222');
 });

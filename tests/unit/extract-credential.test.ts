@@ -96,7 +96,7 @@ test.each([
   '__session=',
   '__client_uat=1',
 ])(
-  'extractCredential() finds no credential in cookies without a session, and does not reject them in a request from another site: %j',
+  'extractCredential() neither accepts nor rejects cookies without a session, even in a request from another site: %j',
   (given) => {
     expect(extract({ cookie: given, 'sec-fetch-site': 'cross-site' })).toEqual({ credential: undefined });
   },

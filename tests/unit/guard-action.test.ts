@@ -41,7 +41,7 @@ test('The handler of an action gets the parsed input and the context of the user
   expect(handler).toHaveBeenCalledExactlyOnceWith({ name: 'garden' }, CONTEXT);
 });
 
-test('The input is the last argument of the action, whether or not React passes a previous state before it', async () => {
+test('The input is the last argument of the action, whether or not React passes a previous state before the input', async () => {
   const input = form(['name', 'garden']);
   for (const args of [[input], [undefined, input], [{ name: 'previous' }, input]])
     expect(await Reflect.apply(action, undefined, args)).toEqual({ ok: true, data: { name: 'garden' } });

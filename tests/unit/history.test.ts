@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { type Call, checkHistory, ENTRY_POINTS } from '../harness/history';
 
 // A history is a list of concurrent calls for the same user, each with the times of its request and its response.
-// checkHistory() reports which rules of the service a history violates. The first test compares it with a simpler and slower
-// check: some order of the calls must explain all responses and the rows in the database.
+// checkHistory() reports which rules of the service a history violates. The first test compares checkHistory() with a simpler
+// and slower check: some order of the calls must explain all responses and the rows in the database.
 const USER = 'user_1';
 const rowsOf = (ids: readonly string[]) => new Map([[USER, ids]]);
 

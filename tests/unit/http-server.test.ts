@@ -77,7 +77,7 @@ test('drain() waits for an API request whose client has disconnected', async () 
   expect(events).toEqual(['disconnected', 'completed', 'drained']);
 });
 
-test('The first check of an idle connection keeps it open, because a request that the server has not read may have arrived. A later check closes the connection', async () => {
+test('The first check of an idle connection does not close the connection, because a request that the server has not read may have arrived. A later check closes the connection', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
   try {
     const { server } = httpServer(() => Promise.resolve());
@@ -438,7 +438,7 @@ describe('Slow clients', () => {
     expect(socket.destroyed).toBe(false);
   });
 
-  test('A connection without a request is closed 15 s after the first check that finds it idle', async () => {
+  test('A connection without a request is closed 15 s after the first check that finds the connection idle', async () => {
     const check = controlClock();
     const { server, open } = await startServer();
     const accepted = once(server, 'connection');

@@ -177,7 +177,7 @@ describe('Responses of a route', () => {
     [499, 'info', false],
     [500, 'error', true],
   ] as const)(
-    'A response with the status %i is logged at the level %s, with an error field: %s',
+    'A response with the status %i is logged at the level %s (the log line has an error field: %s)',
     async (status, level, hasError) => {
       await call(
         route(() => json({}, status)),

@@ -119,7 +119,7 @@ async function loadProcess() {
     guard: () => guard(OLD_ID),
     'guard by the new id': () => guard(NEW_ID),
     register: () => registerByIdentityProviderUserId(OLD_ID),
-    /** Waits until the user has a row. Then changes the user's id from the old to the new one, or back. */
+    /** Waits until the user has a row. Then changes the user's id from the old to the new id, or back. */
     relink: () =>
       released(
         () =>

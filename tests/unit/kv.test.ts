@@ -134,7 +134,7 @@ describe('Invalid responses', () => {
       ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy()),
     ],
   ])(
-    'A call of the KV client rejects and is not retried after an invalid or missing response: %s',
+    'After an invalid or missing response, a call of the KV client rejects and is not retried: %s',
     async (_what, behave) => {
       respond = behave;
       await expect(kv.get('key')).rejects.toThrow();

@@ -12,7 +12,10 @@ interface Row {
 
 const userOf = ({ id, time }: Row): ProviderUser => ({ id, createdAt: Math.floor(time) });
 
-/** Returns a page as the provider's API does: oldest first, in a stable order. Compares `createdAfter` with the exact time. */
+/**
+ * Returns a page of users as the provider's API does: the oldest users first, in a stable order. Compares `createdAfter` with
+ * the exact creation time.
+ */
 function listOf(rows: readonly Row[], { createdAfter, offset, limit }: ProviderPage): ProviderUser[] {
   return rows
     .filter(({ time }) => createdAfter === undefined || time > createdAfter)
@@ -127,7 +130,7 @@ test.each<[string, (page: ProviderPage) => ProviderUser[], string]>([
     'a different order each time',
   ],
 ])(
-  'paginate() rejects if the provider does not list its users by creation time or not in a stable order: %s',
+  'paginate() rejects if the list of the provider is not sorted by creation time or has no stable order: %s',
   async (_name, read, words) => {
     await expect(seenBy(read, { limit: 2 })).rejects.toThrow(words);
   },

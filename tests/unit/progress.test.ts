@@ -24,7 +24,7 @@ function written(isTTY: boolean): string {
   return text;
 }
 
-test('On a terminal, the progress is one line that shows the rate and the remaining time and is updated every second', () => {
+test('On a terminal, the progress is one line that is updated every second. It shows the rate and the remaining time', () => {
   const text = written(true);
   expect(text.split('\r\x1b[2K').slice(1)).toEqual([
     ...Array.from(

@@ -140,7 +140,7 @@ test.each<[string, () => Response | Promise<Response>, string, number | undefine
     10,
   ],
 ])(
-  'A call of the Backend API throws a TransientError, so that callers retry the call, after %s',
+  'After %s, a call of the Backend API throws a TransientError, so that callers retry the call',
   async (_what, response, message, retryAfterSeconds) => {
     respondWith(response);
     const error = await errorOf(countUsers());
@@ -155,7 +155,7 @@ test.each([
   [201, { total_count: 7 }, 'responds with status 201'],
   [200, { total_count: '7' }, 'returns an unexpected response'],
 ])(
-  'A call of the Backend API throws an error that is not a TransientError after the status %i with the body %j',
+  'After the status %i with the body %j, a call of the Backend API throws an error that is not a TransientError',
   async (status, body, message) => {
     respond(body, status);
     const error = await errorOf(countUsers());
@@ -262,7 +262,7 @@ test('Only if CLERK_FAPI_URL is set, the browser SDK uses the path /__clerk and 
   setEnvironment(undefined);
 });
 
-test('A `fetch` call to the Backend API gets a timeout if it has a string URL and no signal, and all other calls are unchanged', async () => {
+test('A `fetch` call to the Backend API with a string URL and without a signal gets a timeout. All other calls are unchanged', async () => {
   const send = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response());
   const { fetch: given } = globalThis;
   vi.resetModules();

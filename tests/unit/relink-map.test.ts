@@ -47,7 +47,7 @@ test('parseMap() reports each invalid line and each line that collides with anot
   ]);
 });
 
-test('checkMap() accepts an id of 255 characters and reports a longer id, because the service does not accept it', () => {
+test('checkMap() accepts an id of 255 characters and reports a longer id, because the service does not accept longer ids', () => {
   const line = { line: 1, oldId: 'a', newId: 'u'.repeat(255) };
   expect(checkMap([line])).toEqual({ lines: [line], collisions: [] });
   const long = { ...line, newId: 'u'.repeat(256) };

@@ -111,7 +111,7 @@ test.each([
   ['x', 400],
   [Array.from({ length: 70 }).reduce((inner) => ['a', { b: inner }], ['', {}]), 400],
 ])(
-  'A page request gets a 400 if Next.js cannot parse the router state in its headers, and passes otherwise: case %#',
+  'A page request gets a 400 if Next.js cannot parse the router state in its headers. Otherwise, the request passes: case %#',
   (state, status) => {
     const headers = { 'next-router-state-tree': encodeURIComponent(JSON.stringify(state)) };
     expect(rejectionFor(request('/', headers))?.status).toBe(status);
@@ -135,7 +135,7 @@ test('A router state of up to 8,000 characters passes, even if it has many branc
   expect(stateStatus(shallow)).toBeUndefined();
 });
 
-test('A router state with a depth of 64 passes, and a deeper one is rejected', () => {
+test('A router state with a depth of 64 passes, and a deeper router state is rejected', () => {
   const nested = (depth: number): unknown => (depth === 0 ? ['', {}] : ['a', { b: nested(depth - 1) }]);
   expect(stateStatus(JSON.stringify(nested(31)))).toBeUndefined();
   expect(stateStatus(JSON.stringify(nested(32)))).toBe(400);
@@ -157,7 +157,7 @@ test('A page request with more than 100 headers gets a 431, and an API request w
 });
 
 test.each(['xrsc', 'rscx', 'x-next-action', 'my-x-nextjs-data', 'my-x-middleware-a', 'my-x-action-a'])(
-  'The request filter does not remove the header %s from an API request, because it only resembles a header of Next.js',
+  'The request filter does not remove the header %s from an API request, because the header only resembles a header of Next.js',
   (name) => {
     const given = request('/users/v1/me', { [name]: '1' });
     rejectionFor(given);

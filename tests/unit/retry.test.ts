@@ -64,7 +64,7 @@ test('If the caller passes no clock, retry() uses the real time', async () => {
     attempts += 1;
     throw down;
   }).catch((error: unknown) => error);
-  // The first delay is 0.5 s. The second one would exceed the limit.
+  // The first delay is 0.5 s. The second delay would exceed the limit.
   expect([outcome, attempts]).toEqual([down, 2]);
 });
 

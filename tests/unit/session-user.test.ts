@@ -17,7 +17,7 @@ const instance = {
 vi.hoisted(() => vi.stubEnv('CLERK_SECRET_KEY', 'sk_test_of_this_test'));
 
 const require = createRequire(import.meta.url);
-// Node.js cannot load the module for bundlers, which `import` selects in the SDK. `require` selects the module for Node.js.
+// In the SDK, `import` selects a module for bundlers, which Node.js cannot load. `require` selects the module for Node.js.
 vi.mock('#lib/idp/server', () => require('@clerk/nextjs/server'));
 /** Issue times of the session tokens, one for each time that the guard looked up a user. */
 const issued = vi.hoisted((): unknown[] => []);

@@ -156,7 +156,7 @@ test('The HTML of the docs page contains every command and does not depend on th
   expect(await mainOf({ host: '$(id)' })).toBe(main);
 });
 
-test('The docs page loads only one script that the home page does not load. This is the script of the copy buttons', () =>
+test('The docs page loads only one script that the home page does not load: the script of the copy buttons', () =>
   visit(browser, service, {}, async (page) => {
     /** Returns the address of each script of a page, or the first 18 characters of an inline script. */
     const scripts = async (path: string) => {

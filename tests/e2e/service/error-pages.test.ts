@@ -25,7 +25,7 @@ async function truncateResponses(page: Page, text: string): Promise<void> {
   });
 }
 
-/** Signs in on the home page and opens the account page. Its response is truncated, so the browser shows an error. */
+/** Signs in and opens the account page. The response for this page is truncated, so the browser shows an error. */
 async function failToOpenAccount(page: Page): Promise<void> {
   await signInWithoutForm(page, 'errors@example.com', '/');
   await truncateResponses(page, 'Your account');
