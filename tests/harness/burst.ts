@@ -14,15 +14,15 @@ export interface Burst {
   readonly calls: readonly BurstCall[];
   /** Returns the users whose request or event got a 2xx response. */
   acknowledged(): Set<string>;
-  /** Stops sending requests for further users. Resolves once every request in flight has its final result. */
+  /** Stops sending requests for further users. Resolves once every started request has a final result, as defined below. */
   end(): Promise<void>;
 }
 
 /**
  * Sends one request for each new user. The requests alternate between three ways to register a user: a guarded route (the
  * guard registers the user of the session token), the register route and the webhook. The requests also alternate between the
- * processes of the service. Sends a request again immediately if it gets a 500. Any other result is final: another status, or
- * no response. `concurrency` is the number of requests in flight. `name` is part of the user ids.
+ * processes of the service. A request that gets a 500 is sent again immediately. Any other status and a missing response are
+ * final results. `concurrency` is the number of requests in flight. `name` is part of the user ids.
  */
 export async function startBurst(service: TestService, name: string, concurrency = 8): Promise<Burst> {
   const calls: BurstCall[] = [];

@@ -1,2 +1,2 @@
-/** On SIGUSR2, ends the process that imports this module with exit code 7, as after a crash. */
+// Simulates a crash: the process that imports this module exits with code 7 when it receives SIGUSR2.
 process.on('SIGUSR2', () => process.exit(7));

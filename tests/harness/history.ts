@@ -12,7 +12,7 @@ export interface Call {
   readonly endedAt: number;
   /** Undefined if there was no response. */
   readonly status: number | undefined;
-  /** Internal id in the response. The response to a webhook does not contain it. */
+  /** Internal id in the response. The response to a webhook does not contain an internal id. */
   readonly userId: string | undefined;
 }
 
@@ -48,7 +48,7 @@ export async function readRows({ database }: Pick<TestService, 'database'>): Pro
 }
 
 const succeeded = ({ status }: Call) => status !== undefined && status < 300;
-/** A call without a response or with a server error may have created the user, or may do so later. */
+/** A call without a response or with a server error may have created the user, or may create the user later. */
 const isUncertain = ({ status }: Call) => status === undefined || status >= 500;
 
 /** Describes how the calls of one user are not linearizable. Returns undefined if they are linearizable. */
@@ -97,8 +97,8 @@ export function checkHistory(calls: readonly Call[], rows: Rows, before: Rows = 
 }
 
 /**
- * Returns the line that the endurance commands print about a history. The model of the link (docs/testing.md) admits a history
- * if it is linearizable.
+ * Returns the line that the endurance commands print about a history. The model of the link (docs/testing.md) admits only
+ * linearizable histories.
  */
 export const describeHistory = (calls: number, violations: readonly string[]): string =>
   violations.length === 0

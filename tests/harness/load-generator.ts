@@ -3,7 +3,7 @@ import { inParallel } from './parallel';
 import { deliver, me, now, register, tokenFor, userCreated } from './requests';
 import type { TestService } from './service';
 
-/** Result of a run. */
+/** Result of `generateLoad`. */
 export interface LoadFigures {
   readonly requests: number;
   readonly seconds: number;

@@ -270,7 +270,7 @@ export async function startTestService({
     Array.from({ length: count }, () => startServiceProcess(environment, checkout)),
   );
   const [first] = processes;
-  if (!first) throw new Error('A service has at least one process');
+  if (!first) throw new Error('The number of processes must be at least 1');
   const output = () => processes.map((process) => process.output()).join('\n');
   idp.webhooks.setEndpoint({ url: `${first.url}/webhooks/idp/v1/user-created`, secrets: [SIGNING_SECRET] });
   return {

@@ -7,6 +7,7 @@ import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/keys';
 import { bearer, now, tokenFor } from '../harness/requests';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
+// The authentication adapter authenticates requests with Clerk's SDK for servers. It does not depend on Next.js.
 vi.mock('@clerk/backend', { spy: true });
 const url = 'https://app.example.com/any';
 const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };
@@ -32,7 +33,7 @@ describe.each([
     ['https://other.example.com', false],
     [undefined, false],
   ])(
-    'If https://app.example.com is the only authorized party, a token with the azp %s leads to isAuthenticated: %s',
+    'If https://app.example.com is the only authorized party, a token whose claim azp is %s is authenticated: %s',
     async (azp, isAuthenticated) => {
       const authorizedParties = ['https://app.example.com'];
       const strict = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...jwtKey, authorizedParties });

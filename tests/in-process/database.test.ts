@@ -21,7 +21,7 @@ afterEach(async () => {
   await closeDatabase();
 });
 
-test('The first query opens the connection pool, attaches it to Vercel and makes it available to the metrics', async () => {
+test('The first query opens the connection pool, passes the pool to attachDatabasePool() of Vercel and makes the pool available to the metrics', async () => {
   for (let call = 0; call < 2; call += 1) await closeDatabase();
   expect(databasePool.current).toBeUndefined();
   await pingDatabase(1_000);
@@ -74,7 +74,7 @@ test('The statements of one withConnection() call run on one connection, which i
   expect(databasePool.current?.totalCount).toBe(0);
 });
 
-test('withConnection() passes an undefined announcedProcess if the server does not announce a process id', async () => {
+test('withConnection() passes undefined as announcedProcess if the server does not announce a process id', async () => {
   vi.mocked(attachDatabasePool).mockImplementationOnce((pool) => {
     if (pool instanceof Pool) pool.on('connect', (client) => Reflect.set(client, 'processID', null));
   });

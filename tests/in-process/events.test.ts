@@ -26,7 +26,9 @@ Object.assign(handlers.events, profileEvents, {
 const ROLE = `events_${randomBytes(6).toString('hex')}`;
 const database = await createTestDatabase();
 const { pool, rowsOf } = database;
-// Grants the privileges on the service's tables as in docs/deploy.md. In a real project, a migration creates `profiles`.
+// Grants the privileges on the service's tables as in docs/deploy.md. `webhook_messages` contains the ids of the handled
+// messages, and `webhook_subjects` the time of the newest event of each user. A user.deleted event can add a row to
+// `pending_deletions`. In a real project, a migration creates `profiles`.
 await pool.query(`
   CREATE TABLE profiles (user_id UUID PRIMARY KEY REFERENCES users, first_name TEXT);
   CREATE ROLE ${ROLE} LOGIN PASSWORD 'events';
@@ -116,7 +118,7 @@ describe('A handler of an event', () => {
     },
   );
 
-  test('After a handler throws, nothing is committed, and the next delivery completes the event', async () => {
+  test('After an event handler throws, nothing is committed, and the next delivery completes the event', async () => {
     handle.mockImplementationOnce(async (data, { transaction, isNewest }) => {
       await isNewest(data.id);
       await write(transaction, data.id);
@@ -147,7 +149,7 @@ describe('A handler of an event', () => {
     ],
     ['the network resets the connection', () => database.proxy.treat('reset')],
   ])(
-    'If %s during a handler, nothing is committed, and the next delivery completes the event',
+    'If %s while an event handler runs, nothing is committed, and the next delivery completes the event',
     async (_what, fail) => {
       onTestFinished(() => database.proxy.treat('forward'));
       handle.mockImplementationOnce(async (data, { transaction }) => {
@@ -177,7 +179,7 @@ describe('A handler of an event', () => {
     expect(await rowsOf('slow')).toHaveLength(1);
   });
 
-  test('The transaction of a handler has an idle timeout of 8 s, so PostgreSQL ends it if the process is suspended', async () => {
+  test('The transaction of a handler has an idle timeout of 8 s, so that PostgreSQL ends the transaction if the process is suspended', async () => {
     let timeout: unknown;
     handle.mockImplementationOnce(async (_data, { transaction }) => {
       timeout =
@@ -203,7 +205,7 @@ describe('A handler of an event', () => {
     },
   );
 
-  test('Each handled message deletes up to ten rows older than 30 days in webhook_messages and up to ten in webhook_subjects', async () => {
+  test('When the service handles a message, it deletes up to ten rows that are older than 30 days from each of the tables webhook_messages and webhook_subjects', async () => {
     for (const [table, columns, values] of [
       ['webhook_messages', 'id, received_at', ''],
       ['webhook_subjects', 'id, received_at, applied_time', ', 1'],
@@ -226,7 +228,7 @@ describe('A handler of an event', () => {
   });
 });
 
-test('The database role of the service may insert a pending deletion, and may update it at a second deletion event', async () => {
+test('The database role of the service may insert a pending deletion, and may update it when a second deletion event of the user arrives', async () => {
   for (const _attempt of [1, 2])
     expect(await deliver('test.deleted', { id: 'user_ada' })).toEqual(acknowledged('test.deleted'));
   const { rows } = await pool.query('SELECT identity_provider_user_id AS id FROM pending_deletions');
@@ -234,7 +236,7 @@ test('The database role of the service may insert a pending deletion, and may up
 });
 
 describe('Ordering', () => {
-  test('An event does not overwrite the profile of a newer event, but overwrites the profile of an event with the same time', async () => {
+  test('An event does not overwrite a profile that a newer event has written, but overwrites a profile that an event with the same time has written', async () => {
     await deliver('user.created', user('first', 1_000));
     await deliver('user.updated', user('third', 3_000));
     expect(await deliver('user.updated', user('second', 2_000))).toEqual(acknowledged('user.updated'));
@@ -308,7 +310,7 @@ describe('user.created', () => {
   );
 
   test.each(['[]', '{}', '{"type":7}', 'null', 'text'])(
-    'A verified body that is not an event gets a 400: %s',
+    'A body that is not an event gets a 400, even if its signature is valid: %s',
     async (body) => {
       const request = new NextRequest(`http://localhost${HOOK}`, {
         method: 'POST',

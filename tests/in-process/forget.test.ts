@@ -32,7 +32,7 @@ async function resolve(user: string, issuedAt = 0): Promise<string> {
   if (userId === undefined) throw new Error('The user is forgotten');
   return userId;
 }
-/** Returns the issue time of a session token that may link a user again after a deletion at the present time. */
+/** Returns the issue time of a session token that is new enough to link a user again after a deletion at the present time. */
 const later = () => Date.now() / 1000 + 60;
 
 /** First words of the cache commands and database statements, in the order of their arrival. */
@@ -55,14 +55,14 @@ afterEach(async () => {
   steps.length = 0;
 });
 
-test('forget() deletes the cached id before and after the row, and once more after the pause', async () => {
+test('forget() deletes the cached id before it deletes the row, after it deletes the row, and after the pause', async () => {
   await resolve('user_gone');
   steps.length = 0;
   const result = await forget('user_gone', async () => steps.push('pause'));
   expect(result).toBe('forgotten');
   const changes = steps.filter((step) => !['BEGIN', 'SET', 'COMMIT'].includes(step));
   // The SELECT statements read the ids of the user. WITH stores the hash in `forgotten_users`. The first DELETE removes expired
-  // hashes, and the second one removes the row.
+  // hashes, and the second DELETE removes the row.
   const reads = ['SELECT', 'SELECT'];
   expect(changes).toEqual([
     ...[...reads, 'DEL', 'WITH', 'DELETE', ...reads, 'DELETE'],
@@ -126,7 +126,7 @@ test('forget() for 0 days deletes the row of the user in `forgotten_users`', asy
   expect(await registerByIdentityProviderUserId('user_earlier')).toMatchObject({ created: true });
 });
 
-test('The database rejects a second key for the hash of forgotten ids, and links no user without a key', async () => {
+test('The database rejects a second key for the hash of forgotten ids, and links no user while there is no key', async () => {
   const { pool } = database;
   await expect(pool.query(`INSERT INTO forgotten_users_key VALUES ('\\x00')`)).rejects.toThrow('single_row');
   const { rows } = await pool.query('DELETE FROM forgotten_users_key RETURNING key');
@@ -152,7 +152,7 @@ test('A row of `forgotten_users` contains a hash instead of the id and expires a
   ]);
 });
 
-test('A second forget() sets a new time of deletion, so tokens from between the two calls do not link the user', async () => {
+test('A second forget() sets a new time of deletion, so that tokens that were issued between the two calls do not link the user', async () => {
   await forget('user_twice');
   await resolve('user_twice', later());
   await database.pool.query(`UPDATE forgotten_users SET forgotten_at = forgotten_at - interval '1 day'`);

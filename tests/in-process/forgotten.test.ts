@@ -5,11 +5,13 @@ import { SIGNING_SECRET } from '../harness/keys';
 import { inParallel } from '../harness/parallel';
 import { signatureHeaders } from '../harness/requests';
 
+// An operator can forget a user. The row of the user is then deleted, and `forgotten_users` gets a row. While that row exists,
+// no event and no older session token links the user again.
 const { database, kv } = await startInProcess();
 
 /** The session that the mocked SDK reports to pages and actions. */
 const session = { isAuthenticated: true, userId: '', sessionId: 'sess_1', sessionClaims: { iat: 0 } };
-/** Headers of a page request. `loadProcess` adds the header that marks a request as one for a page. */
+/** Headers of a page request. `loadProcess` adds the header that marks a request as a page request. */
 const pageHeaders = new Headers({ 'x-request-id': 'page' });
 vi.mock('#lib/idp/server', () => ({ auth: async () => session }));
 vi.mock('next/headers', () => ({ headers: async () => pageHeaders }));
@@ -18,6 +20,7 @@ vi.mock('react', async (original) => ({
   cache: (work: unknown) => work,
 }));
 
+/** Imports the modules of lib/ as a new process of the service does. Returns the ways to link or forget a user. */
 const loadProcess = () =>
   importAsProcess(async () => {
     const [z, { withLogFields }, webhook, register, links, rows, forget, guard, user, action, ids, page] =
@@ -54,7 +57,7 @@ const loadProcess = () =>
       insertLinks: links.insertLinks,
       deleteLink: rows.deleteLink,
       forget: (name: string) => forget.forget(name, 30, async () => undefined),
-      /** Delivers a `user.created`. Returns the fields of the log line and the number of calls of the handler. */
+      /** Delivers a `user.created` event. Returns the fields of the log line and the number of calls of the handler. */
       deliver: async (name: string, messageId = name) => {
         const payload = JSON.stringify({ type: 'user.created', data: { id: name } });
         const signature = signatureHeaders(payload, { secret: SIGNING_SECRET, id: `msg_${messageId}` });
@@ -70,7 +73,9 @@ const one = await loadProcess();
 const other = await loadProcess();
 
 const seconds = () => Date.now() / 1000;
+/** Issue time of a session token that is older than every deletion. */
 const LONG_AGO = 0;
+/** Returns the issue time of a session token that is newer than every deletion so far. */
 const later = () => seconds() + 60;
 const cached = (user: string) => kv.engine.call('GET', `auth:user-id-by-idp:${user}`);
 const idsOf = async (user: string) => (await database.rowsOf(user)).map(({ id }) => id);
@@ -97,7 +102,7 @@ test('A webhook, a register call, a guard with an older token and a backfill do 
   expect([await idsOf('user_1'), await cached('user_1')]).toEqual([[], null]);
 });
 
-test('A webhook registers a new user with two statements, and finds that a user is forgotten with four', async () => {
+test('A webhook delivery needs two statements to register a new user, and four statements to find that a user is forgotten', async () => {
   const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
   await one.deliver('user_unknown');
   expect(statements().slice(0, 2)).toEqual(['SELECT', 'INSERT']);
@@ -107,7 +112,7 @@ test('A webhook registers a new user with two statements, and finds that a user 
   expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT', 'SELECT']);
 });
 
-test('A token links a forgotten user if it was issued more than 5 s after the deletion, and later calls find the row', async () => {
+test('A token links a forgotten user if the token was issued more than 5 s after the deletion, and later calls find the row', async () => {
   await one.forget('user_back');
   const { rows } = await database.pool.query(
     `SELECT extract(epoch FROM forgotten_at)::float8 AS at FROM forgotten_users WHERE id_hash = forgotten_user_hash('user_back')`,
@@ -250,7 +255,7 @@ test('A user has no row after a deletion that runs at the same time as registrat
 });
 
 const MANY = Array.from({ length: 10_000 }, (_, index) => `user_many_${String(index).padStart(5, '0')}`);
-/** The users in the pages in which a backfill links them. */
+/** Pages of 500 users. The backfill of this test links one page at a time. */
 const PAGES = Array.from({ length: 20 }, (_, page) => MANY.slice(page * 500, (page + 1) * 500));
 
 /** Registers all users with a backfill. At the same time, registers every fourth user through another entry point. */

@@ -3,6 +3,8 @@ import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
 import { signatureHeaders } from '../harness/requests';
 
+// A user.deleted event of the identity provider stores a pending deletion. A run of forgetDue() forgets the users whose
+// deletion is due. It deletes the row and the cached id, and stores a hash of the id so that the user is not linked again.
 const { database, kv } = await startInProcess();
 const { pool, rowsOf } = database;
 
@@ -39,7 +41,7 @@ const respond = async (input: unknown) => {
   requests.push(ids);
   return Response.json(ids.filter((id) => atProvider.has(id)).map((id) => ({ id, created_at: 1 })));
 };
-/** Only the requests to the provider use `fetch`. */
+/** Replaces `fetch`, which only the requests to the provider use. */
 const provider = vi.spyOn(globalThis, 'fetch').mockImplementation(respond);
 afterAll(() => provider.mockRestore());
 
@@ -106,7 +108,7 @@ test('A second delivery of a user.deleted event changes nothing, and another use
   expect(await pending()).toEqual(['user_twice']);
 });
 
-test('A user whose user.created arrives after user.deleted is linked, and is forgotten when the deletion is due', async () => {
+test('If user.created arrives after user.deleted, the user is linked, and is forgotten when the deletion is due', async () => {
   await deliver('user.deleted', 'user_late');
   await deliver('user.created', 'user_late', { timestamp: Date.now() - 60_000 });
   expect(await rowsOf('user_late')).toHaveLength(1);
@@ -115,7 +117,7 @@ test('A user whose user.created arrives after user.deleted is linked, and is for
   expect(await rowsOf('user_late')).toEqual([]);
 });
 
-test('The due deletion of a user that is not linked stores that the user is forgotten, so that a late user.created does not link the user', async () => {
+test('The due deletion of a user that is not linked stores that the user is forgotten, so that a late user.created event does not link the user', async () => {
   await deliver('user.deleted', 'user_never_linked');
   await makeDue();
   expect(await run()).toEqual({ user_never_linked: 'forgotten' });
@@ -124,7 +126,7 @@ test('The due deletion of a user that is not linked stores that the user is forg
 });
 
 test.each([undefined, null, '', 7, {}, 'a\0b', 'u'.repeat(256)])(
-  'A user.deleted with an id that cannot be linked gets a 400 without a database statement: %j',
+  'A user.deleted event with an id that cannot be linked gets a 400 without a database statement: %j',
   async (id) => {
     database.takeStatements();
     await expect(deliver('user.deleted', id)).rejects.toMatchObject({ status: 400 });
@@ -207,7 +209,7 @@ test('The deletion of a user stays pending if the cached id cannot be deleted be
   expect([await rowsOf('user_cached'), await pending()]).toEqual([[], ['user_cached']]);
 });
 
-test('The deletion of a user that a newer session links again during a run stays pending until the next run queries the provider', async () => {
+test('If a newer session links a user again during a run, the deletion of the user stays pending until the next run queries the provider', async () => {
   await linkAndDelete('user_back');
   const relinked = await run(() => registerByIdentityProviderUserId('user_back', Date.now() / 1000 + 60));
   expect([relinked, await pending()]).toEqual([{ user_back: 'relinked' }, ['user_back']]);
@@ -216,7 +218,7 @@ test('The deletion of a user that a newer session links again during a run stays
   expect(await rowsOf('user_back')).toHaveLength(1);
 });
 
-test('The next run continues a run that was interrupted before or after it returned a result', async () => {
+test('If a run is interrupted before or after it returns a result, the next run completes the deletions', async () => {
   for (const id of ['user_1', 'user_2']) await linkAndDelete(id);
   const interrupted = run(async () => {
     throw new Error('interrupted');
@@ -252,7 +254,7 @@ test('A user.deleted event that arrives during the deletion of the user starts t
   expect(await run()).toEqual({});
 });
 
-test('A run over more users than fit in one batch processes each user once with one provider request per batch, even if all deletions stay pending', async () => {
+test('A run sends one provider request for each batch of 20 users and processes each user once, even if all deletions stay pending', async () => {
   const ids = Array.from({ length: 45 }, (_, index) => `user_${String(index).padStart(2, '0')}`);
   await pool.query(`INSERT INTO pending_deletions SELECT unnest($1::text[]), now() - interval '1 minute'`, [
     ids,

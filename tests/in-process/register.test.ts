@@ -44,7 +44,7 @@ test('Registering a new user takes a SELECT and an INSERT, and registering an ex
   expect(await idsOf('user_new')).toEqual([first.userId]);
 });
 
-test('A registration that waits for a transaction that has inserted the same user returns the inserted id once the transaction commits', async () => {
+test('If a registration waits for another transaction that has inserted the same user, the registration returns the inserted id once that transaction commits', async () => {
   const winner = await lockRow(database, 'user_lost');
   const loser = register('user_lost');
   expect(await winner.waiting(1)).toBe(true);
@@ -54,7 +54,7 @@ test('A registration that waits for a transaction that has inserted the same use
   expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT']);
 });
 
-test('A registration that waits for a transaction that has inserted the same user creates the user once the transaction rolls back', async () => {
+test('If a registration waits for another transaction that has inserted the same user, the registration creates the user once that transaction rolls back', async () => {
   const other = await lockRow(database, 'user_won');
   const call = register('user_won');
   expect(await other.waiting(1)).toBe(true);
@@ -89,6 +89,7 @@ test('Concurrent registrations of a user in one process share a failed INSERT an
   expect(await register('user_failed')).toMatchObject({ created: true });
 });
 
+/** Errors of a transaction that lost a race against another transaction, with their SQLSTATEs. */
 const LOST_RACES = [
   ['serialization failure', '40001'],
   ['deadlock', '40P01'],

@@ -7,9 +7,13 @@ import { lockRow } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { inParallel } from '../harness/parallel';
 
+// An operator moves users to another instance of the identity provider. A moved user keeps the internal id and gets a new id
+// of the provider. The old id becomes a previous id, which leads to the same internal id until it expires. A run moves the
+// users of a map, whose lines contain the old and the new id of a user.
 const { database, kv } = await startInProcess();
 const { pool } = database;
 
+/** Imports the modules of lib/ as a new process of the service does. */
 const loadProcess = () =>
   importAsProcess(async () => {
     const [register, ids, links, relink, rows, forget, storage] = await Promise.all([
@@ -37,10 +41,11 @@ const loadProcess = () =>
 const one = await loadProcess();
 const other = await loadProcess();
 
+/** Default name of a run. It is stored with each previous id. */
 const RUN = 'run of a test';
 const linesOf = (...pairs: readonly (readonly [string, string])[]): MapLine[] =>
   pairs.map(([oldId, newId], index) => ({ line: index + 1, oldId, newId }));
-/** Moves users and returns the sums of all steps. */
+/** Moves the users of a map. Returns the sums of all steps of the run, and the kinds of the collisions. */
 async function relink(
   lines: readonly MapLine[],
   options: { run?: string; days?: number; dryRun?: boolean } = {},
@@ -59,6 +64,7 @@ async function relink(
   };
 }
 const move = (oldId: string, newId: string, options = {}) => relink(linesOf([oldId, newId]), options);
+/** Result of a run that moves one user. */
 const MOVED = { moved: 1, already: 0, kinds: [] };
 
 const create = async (user: string): Promise<string> => {
@@ -71,7 +77,7 @@ const cached = (user: string) => kv.engine.call('GET', `auth:user-id-by-idp:${us
 const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
 const expire = (id: string) =>
   pool.query('UPDATE previous_ids SET expires_at = now() WHERE identity_provider_user_id = $1', [id]);
-/** Returns true once this many sessions wait for locks. */
+/** Returns true once this number of database sessions wait for locks. */
 const areBlocked = (count: number) =>
   waitUntil(async () => {
     const { rows } = await pool.query(
@@ -88,7 +94,7 @@ afterEach(async () => {
   await pool.query('DROP TRIGGER IF EXISTS pause_insert ON users; DROP FUNCTION IF EXISTS pause_insert');
 });
 
-test('A moved user has the same internal id under both ids, and each lookup takes one statement', async () => {
+test('A moved user has the same internal id under both ids, and each lookup takes one database statement', async () => {
   const userId = await create('old_1');
   expect(await move('old_1', 'new_1')).toEqual(MOVED);
   statements();
@@ -116,7 +122,7 @@ test('A previous id that has expired is not accepted and never gets another inte
   expect(await one.guard('new_expired')).toBe(userId);
 });
 
-test('The window has the given number of days', async () => {
+test('A previous id expires after the given number of days', async () => {
   await create('old_days');
   await move('old_days', 'new_days', { days: 7 });
   const { rows } = await pool.query(
@@ -126,7 +132,7 @@ test('The window has the given number of days', async () => {
   expect(rows).toEqual([{ run: RUN, replaced_by: 'new_days', days: 7 }]);
 });
 
-test('A second run of the same lines moves no user again, and deletes the cached ids', async () => {
+test('A second run with the same map moves no user again, and deletes the cached ids of the users', async () => {
   const userId = await create('old_again');
   expect(await move('old_again', 'new_again')).toEqual(MOVED);
   await kv.engine.call('SET', 'auth:user-id-by-idp:new_again', '019a0000-0000-7000-8000-000000000000');
@@ -146,7 +152,7 @@ test('A dry run finds the users that a run would move, and does not move them', 
   ]);
 });
 
-test('Lines that collide are reported, and their users are not moved', async () => {
+test('A run reports each line of a map that collides with the stored ids, and does not move the user of the line', async () => {
   for (const id of ['old_a', 'old_b', 'old_c', 'old_d', 'old_e', 'taken', 'old_gone']) await create(id);
   await move('old_a', 'new_a');
   await one.forget('old_gone');
@@ -179,14 +185,14 @@ test('Lines that collide are reported, and their users are not moved', async () 
   expect((await pool.query('SELECT * FROM users ORDER BY id')).rows).toEqual(before);
 });
 
-test('A user can move again, and all earlier ids have the same internal id', async () => {
+test('A user can be moved again, and all earlier ids of the user lead to the same internal id', async () => {
   const userId = await create('old_twice');
   await move('old_twice', 'new_once');
   expect(await move('new_once', 'new_twice')).toEqual(MOVED);
   for (const id of ['old_twice', 'new_once', 'new_twice']) expect(await one.guard(id)).toBe(userId);
 });
 
-test('The journal of a run is the map that undoes it, and the new ids are then previous ids', async () => {
+test('The journal of a run is a map that undoes the run. After that, the new ids of the run are previous ids', async () => {
   const userId = await create('old_back');
   await move('old_back', 'new_back', { run: 'to undo' });
   const { lines } = await one.readJournal('to undo', { seconds: 0 });
@@ -198,7 +204,7 @@ test('The journal of a run is the map that undoes it, and the new ids are then p
   expect(await move('old_back', 'new_back')).toEqual(MOVED);
 });
 
-test('The rollback of a run does not move users that a later run has moved, or that are forgotten', async () => {
+test('The rollback of a run does not move users that a later run has moved or that an operator has forgotten', async () => {
   for (const id of ['old_x', 'old_y']) await create(id);
   await relink(linesOf(['old_x', 'new_x'], ['old_y', 'new_y']), { run: 'first' });
   await move('new_x', 'newer_x');
@@ -208,7 +214,7 @@ test('The rollback of a run does not move users that a later run has moved, or t
 });
 
 test.each(['read committed', 'repeatable read', 'serializable'])(
-  'A registration whose lookup ran before another process linked and moved the id returns the id of that user at %s',
+  'If another process links and moves a user after the lookup of a registration, the registration returns the internal id of this user at isolation level %s',
   async (isolation) => {
     const [oldId, newId] = [`old_race_${isolation}`, `new_race_${isolation}`];
     await pool.query(`
@@ -239,7 +245,7 @@ test.each(['read committed', 'repeatable read', 'serializable'])(
   },
 );
 
-test('An insert of an old id that waits for the move fails, and the id keeps its user', async () => {
+test('An insert of an old id waits for the move of the user and then fails, so that the old id still leads to the user', async () => {
   const userId = await create('old_waiting');
   const holder = await pool.connect();
   try {
@@ -258,7 +264,7 @@ test('An insert of an old id that waits for the move fails, and the id keeps its
   expect(await one.guard('old_waiting')).toBe(userId);
 });
 
-test('A registration of the new id in flight that commits first is a collision', async () => {
+test('If a registration of the new id commits before the move, the run reports a collision', async () => {
   const userId = await create('old_late');
   const registration = await lockRow(database, 'new_late');
   const moving = move('old_late', 'new_late');
@@ -268,7 +274,7 @@ test('A registration of the new id in flight that commits first is a collision',
   expect(await idsOf('old_late')).toEqual([userId]);
 });
 
-test('A registration of the new id that waits for the move returns the id of the moved user', async () => {
+test('If a registration of the new id waits for the move, the registration returns the internal id of the moved user', async () => {
   const userId = await create('old_first');
   const holder = await pool.connect();
   try {
@@ -283,14 +289,15 @@ test('A registration of the new id that waits for the move returns the id of the
   }
 });
 
-test('A move that would deadlock with a transaction of the team gives way and is repeated', async () => {
-  // The transaction of the team notices the deadlock first.
+test('If a move would deadlock with a transaction of the application, the move is rolled back and repeated', async () => {
+  // The move ends at its lock timeout of 0.5 s. Without this timeout, PostgreSQL would detect the deadlock after 1 s in the
+  // transaction of the application and cancel this transaction.
   const { rows: names } = await pool.query('SELECT current_database() AS name');
   await pool.query(`ALTER DATABASE ${names[0].name} SET deadlock_timeout = '1min'`);
   await other.closeDatabase();
   const ids = [await create('old_lock_1'), await create('old_lock_2')];
   const lines = linesOf(['old_lock_1', 'new_lock_1'], ['old_lock_2', 'new_lock_2']);
-  // One of the two orders is a deadlock.
+  // One of the two orders in which the application locks the rows is opposite to the order of the move.
   for (const [first, second] of [ids, ids.toReversed()]) {
     const holder = await pool.connect();
     try {
@@ -344,7 +351,7 @@ test('After a deletion that runs at the same time as a move, no id of the user h
   });
 });
 
-test('forget() with an earlier id during another move forgets each id of the user', async () => {
+test('A deletion with an earlier id of a user that is being moved again forgets each id of the user', async () => {
   const users = Array.from({ length: 20 }, (_, index) => index);
   const lines = users.map((user): [string, string] => [`first_${user}`, `second_${user}`]);
   await one.linkMany(lines.map(([oldId]) => oldId));
@@ -373,7 +380,7 @@ test('A row that another transaction deletes during the move is not counted as m
   }
 });
 
-test('A target that is forgotten at the same time as the move has no row', async () => {
+test('A new id that is forgotten at the same time as the move has no row', async () => {
   const users = Array.from({ length: 100 }, (_, index) => index);
   for (const user of users) await create(`old_target_${user}`);
   await inParallel(5, users, async (user) => {
@@ -383,7 +390,7 @@ test('A target that is forgotten at the same time as the move has no row', async
   });
 });
 
-test('Users that move beside registrations of both ids in two processes keep their internal ids', async () => {
+test('Users keep their internal ids if they are moved while two processes look up their old and new ids', async () => {
   const users = Array.from({ length: 1_000 }, (_, user) => [`old_live_${user}`, `new_live_${user}`] as const);
   await one.linkMany(users.map(([oldId]) => oldId));
   const { rows } = await pool.query(`SELECT * FROM users WHERE identity_provider_user_id LIKE 'old_live_%'`);
@@ -395,7 +402,7 @@ test('Users that move beside registrations of both ids in two processes keep the
     for (let index = worker; !done; index += 7) {
       const [oldId, newId] = users[index % users.length] ?? ['', ''];
       const process = index % 2 === 0 ? one : other;
-      // The new instance has users only after their move.
+      // In this test, the new instance of the provider has a user only after the move.
       const id = index % users.length < isMoved && index % 3 === 0 ? newId : oldId;
       const userId = index % 5 === 0 ? (await process.register(id))?.userId : await process.guard(id);
       if (userId !== before.get(oldId)) wrong.push(`${id} ${userId}`);
@@ -411,7 +418,7 @@ test('Users that move beside registrations of both ids in two processes keep the
   for (const [oldId, newId] of users) expect(await one.guard(newId)).toBe(before.get(oldId));
 });
 
-test('Without a response of the cache, the users are moved, and the run rejects', async () => {
+test('If the cache does not respond, a run moves the users and then rejects', async () => {
   const userId = await create('old_uncached');
   await kv.proxy.treat('refuse');
   const options = { run: RUN, days: 30, retryOptions: { seconds: 0 } };
@@ -421,7 +428,7 @@ test('Without a response of the cache, the users are moved, and the run rejects'
   expect(await idsOf('new_uncached')).toEqual([userId]);
 });
 
-test('The data of a user contain the previous ids', async () => {
+test('findLinks() returns the previous ids of a user', async () => {
   const userId = await create('old_exported');
   await move('old_exported', 'new_exported');
   const [link] = await one.findLinks('old_exported');
@@ -430,7 +437,7 @@ test('The data of a user contain the previous ids', async () => {
   expect(link).toEqual({ userId, identityProviderUserId: 'new_exported', previousIds });
 });
 
-test('The role of the service can look up previous ids without a privilege on their table', async () => {
+test('The database role of the service can look up previous ids without a privilege on the table of these ids', async () => {
   await create('old_role');
   await move('old_role', 'new_role');
   const client = await pool.connect();
@@ -447,7 +454,7 @@ test('The role of the service can look up previous ids without a privilege on th
   }
 });
 
-test('The migration lets roles that may read the users read their previous ids', async () => {
+test('The migration gives each role that may read the table `users` the right to read the table `previous_ids`', async () => {
   const migration = await readFile(
     'prisma/migrations/20261123200000_create_previous_ids/migration.sql',
     'utf8',

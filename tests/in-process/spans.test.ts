@@ -4,6 +4,7 @@ import { importAsProcess, startInProcess } from '../harness/in-process';
 import { signatureHeaders } from '../harness/requests';
 
 const { kv } = await startInProcess();
+/** Imports the modules of lib/ as a new process of the service does. */
 const loadProcess = () =>
   importAsProcess(async () => ({
     ...(await import('#lib/guard')),
@@ -48,6 +49,7 @@ afterEach(async () => {
   kv.beforeCommand = async () => undefined;
 });
 
+/** Returns the result of the session check for a signed-in user. */
 const verdict = (user: string) => ({ user, issuedAt: () => undefined });
 
 test('The spans of a guarded request report the outcome of each step', async () => {

@@ -13,7 +13,7 @@ const commands = () => kv.takeCommands().map(([name]) => name);
 
 /**
  * Loads the modules of the service again, as a separate process would. Returns a function that calls the new resolveUserId().
- * This function returns the internal id of a user and the fields that the call has logged.
+ * The returned function returns the internal id of a user and the fields that the call has logged.
  */
 const loadProcess = () =>
   importAsProcess(async () => {
@@ -42,7 +42,7 @@ afterEach(async () => {
   await allowInserts(database);
 });
 
-test('The first lookup of a user is a cache miss that stores the id, and the second is a cache hit that does not query the database', async () => {
+test('The first lookup of a user is a cache miss that stores the id, and the second lookup is a cache hit that does not query the database', async () => {
   const first = await resolve('user_new');
   expect(first).toEqual({ userId: await cached('user_new'), cache: 'miss', caller: 'created' });
   expect(commands()).toEqual(['GET', 'SET']);
@@ -80,14 +80,14 @@ test('A cached value of the wrong Redis type is a miss, and does not count as a 
 });
 
 test.each(['ERR no WRONGTYPE Operation', 'WRONGTYPES', 'Command failed: ERR WRONGTYPE '])(
-  'A cache error that contains WRONGTYPE, but not as its error code, counts as a failure of the cache: %s',
+  'A cache error whose code is not WRONGTYPE counts as a failure of the cache, even if its text contains WRONGTYPE: %s',
   async (message) => {
     kv.beforeCommand = () => Promise.reject(new CommandError(message));
     expect(await resolve(`user_${message}`)).toMatchObject({ cache: 'bypass' });
   },
 );
 
-test('Concurrent lookups of a cached user in one process are all logged as hits, and none as a registration', async () => {
+test('Concurrent lookups of a cached user in one process are all logged as cache hits, and no lookup is logged as a registration', async () => {
   await kv.engine.call('SET', key('user_shared_hit'), OTHER_ID);
   const results = await Promise.all(Array.from({ length: 5 }, () => resolve('user_shared_hit')));
   expect(results).toEqual(Array.from({ length: 5 }, () => ({ userId: OTHER_ID, cache: 'hit' })));
@@ -136,7 +136,7 @@ test('A lookup passes a database error through, and does not write to the cache'
   expect([commands(), await cached('user_failed')]).toEqual([['GET'], null]);
 });
 
-test('Concurrent lookups of a new user in two processes return one id, and the cache contains it', async () => {
+test('Concurrent lookups of a new user in two processes return the same id, and the cache contains this id', async () => {
   const elsewhere = await loadProcess();
   const results = await Promise.all([resolve('user_twice'), elsewhere('user_twice')]);
   const [row] = await database.rowsOf('user_twice');

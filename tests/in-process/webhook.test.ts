@@ -7,6 +7,7 @@ import { SIGNING_SECRET } from '../harness/keys';
 
 const { database } = await startInProcess();
 
+/** Imports the modules of lib/ as a new process of the service does. */
 const loadProcess = () =>
   importAsProcess(async () => {
     const [webhook, log, { defineEvent }] = await Promise.all([

@@ -56,7 +56,7 @@ export async function sdkSources(): Promise<string[]> {
     contentSecurityPolicy: { strict: true },
   });
   const event: NextFetchEvent = Object.create(null);
-  // The header marks a request that is not a navigation. The SDK would redirect a navigation to its own host.
+  // The header marks a request that is not a navigation. The SDK would redirect a navigation to the provider.
   const request = new NextRequest('https://app.example.com/', { headers: { 'sec-fetch-dest': 'empty' } });
   const response = await middleware(request, event);
   const sources = sourcesOf(response?.headers.get('content-security-policy') ?? '');

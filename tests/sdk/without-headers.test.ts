@@ -20,7 +20,7 @@ test.each([HOOK, '/health/alive', '/health/ready'])(
   },
 );
 
-test('An API request fails in the middleware if the SDK supplies no auth state, with and without a session token', async () => {
+test('If the SDK supplies no auth state, API requests with and without a session token fail in the middleware', async () => {
   const headers = bearer(tokenFor(instance, 'user_1'));
   await expect(service.pass('/users/v1/me', headers)).rejects.toThrow('The SDK supplied no auth state');
   await expect(service.pass('/users/v1/me')).rejects.toThrow('The SDK supplied no auth state');

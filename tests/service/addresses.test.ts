@@ -19,6 +19,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const service = stopAfterAll(await startTestService());
 const token = tokenFor(service.idp, 'user_caller');
 
+/** Id of the user that a request to an alias would register if the alias reached the route. */
 const ALIASED = 'user_by_alias';
 const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 
@@ -94,7 +95,7 @@ describe('Requests that would cause errors in Next.js', () => {
     },
   );
 
-  test('A server action runs only with decodable arguments and from the origin of the page', async () => {
+  test('A server action runs only if its arguments can be decoded and the request comes from the origin of the page', async () => {
     const manifest = readFileSync(path.join(BUILD_FOLDER, 'server/server-reference-manifest.json'), 'utf8');
     const actions = [...manifest.matchAll(/"([0-9a-f]{40,64})":/g)].map(([, id = '']) => id);
     expect(actions.length).toBeGreaterThan(0);
@@ -183,7 +184,7 @@ describe('Unusual methods', () => {
   });
 
   test.each([`TRACE ${ME}`, 'TRACE *', 'GET *', 'OPTIONS *', 'POST *'])(
-    'The request "%s" is rejected, and the response contains neither its headers nor a stack trace',
+    'The request "%s" is rejected, and the response contains neither the headers of the request nor a stack trace',
     async (line) => {
       const { statuses, text } = await sendRaw(
         requestHead(`${line} HTTP/1.1`, { 'x-marker': 'marker-of-the-test' }),

@@ -7,7 +7,7 @@ import { me, tokenFor } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-/** Replaces the KV server in some tests. */
+/** Replaces the KV server, which is the cache, in some tests. */
 const stubStore = stopAfterAll(await startStubServer());
 const service = stopAfterAll(await startTestService());
 
@@ -34,7 +34,9 @@ const json =
 
 const count = (message: string) => service.linesWith(`"msg":"${message}"`).length;
 
+/** Returns a function that makes the proxy in front of the cache fail. */
 const treatConnections = (treatment: Treatment) => () => service.kv.proxy.treat(treatment);
+/** Returns a function that replaces the cache with a server that uses this listener. */
 const replaceStore = (listener: RequestListener) => () => {
   stubStore.handler = listener;
   service.kv.proxy.setTarget({ host: '127.0.0.1', port: stubStore.port });
@@ -103,7 +105,7 @@ test('A WRONGTYPE error (the cached value is not a string) counts as a miss, and
   for (let request = 0; request < 8; request += 1) expect(await cacheOf('user_wrong_type')).toBe('miss');
 });
 
-test('The log has one line when the cache is first skipped and one when it is used again', async () => {
+test('The log has one line when the cache is first skipped and one line when the cache is used again', async () => {
   const before = { skipped: count('cache skipped'), back: count('cache in use again') };
   await service.kv.proxy.treat('refuse');
   for (let request = 0; request < 20; request += 1) await me(service.url, tokenFor(service.idp, 'user_log'));
@@ -113,7 +115,7 @@ test('The log has one line when the cache is first skipped and one when it is us
   expect(count('cache in use again') - before.back).toBe(1);
 });
 
-test('The cache stays out of use while its quota is exhausted, although it responds to PING', async () => {
+test('The cache stays out of use while its quota is exhausted, although the cache responds to PING', async () => {
   let commands = 0;
   replaceStore(async (request, response) => {
     commands += 1;
@@ -127,14 +129,14 @@ test('The cache stays out of use while its quota is exhausted, although it respo
     .poll(async () => [await cacheOfOneUser(), count('cache skipped') - before.skipped])
     .toEqual(['bypass', 1]);
   commands = 0;
-  // While the cache is out of use, only the probes of the circuit breaker reach it.
+  // While the cache is out of use, only the probes of the circuit breaker reach the cache.
   await expect.poll(async () => [await cacheOfOneUser(), commands > 1]).toEqual(['bypass', true]);
   expect(count('cache in use again') - before.back).toBe(0);
 });
 
 test('Timeouts of concurrent cache calls do not open the circuit breaker', async () => {
   await service.kv.proxy.treat('black-hole');
-  // More calls than the failure threshold, but few enough that a slow machine still has all of them in flight together.
+  // 25 calls are more than the failure threshold, but few enough that even a slow machine has all of them in flight together.
   const burst = Array.from({ length: 25 }, (_, index) => cacheOf(`user_together_${index}`));
   expect(new Set(await Promise.all(burst))).toEqual(new Set(['bypass']));
   await service.kv.proxy.treat('reset');

@@ -82,12 +82,12 @@ test('When an empty cache replaces the cache under load, no request fails, and e
   expect(service.linesWith('cache skipped'), 'the cache stays in use').toEqual([]);
 });
 
-test('During a database failover under load, a cached user gets a 200, and afterwards no acknowledged user is lost and the new primary is used', async () => {
+test('During a database failover under load, a cached user gets a 200. After the failover, the service uses the new primary, and no acknowledged user is lost', async () => {
   const cached = await me(service.url, tokenFor(service.idp, 'user_kept'));
   const burst = await startBurst(service, 'failover');
   await acknowledges(burst, 30);
-  // From here on, no commit reaches the standby, so the primary must not confirm a commit. A confirmed commit would be lost
-  // when the primary is killed.
+  // No further commit reaches the standby, so the primary must not confirm a commit. A confirmed commit would be lost when the
+  // primary is killed.
   await postgres.cutReplication();
   const statement = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'`;
   const waiting = async () => (await service.database.pool.query(statement)).rowCount;

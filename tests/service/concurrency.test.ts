@@ -87,7 +87,7 @@ test.each([
   expect(await service.database.rowsOf(id)).toHaveLength(1);
 });
 
-test('300 concurrent requests for a new user to /users/v1/me, to the registration and to the webhook create one row', async () => {
+test('300 concurrent requests for a new user to /users/v1/me, to the register route and to the webhook create one row', async () => {
   const id = 'user_seen_first';
   const entryPoints = [
     (index: number) => me(processUrl(index), tokenFor(service.idp, id)),

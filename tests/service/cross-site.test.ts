@@ -63,13 +63,16 @@ const cases: [string, () => Record<string, string>, { GET: boolean; POST: boolea
 test.each([
   ['names an unauthorized frontend', 'https://blog.example.com'],
   ['is missing', undefined],
-])('A session token whose azp claim %s gets a 401, as a bearer token and as a cookie', async (_what, azp) => {
-  const foreign = tokenFor(service.idp, 'user_of_a_browser', azp === undefined ? {} : { azp });
-  for (const credential of [bearer(foreign), cookie(foreign)]) {
-    expect((await call('GET', credential, {})).status).toBe(401);
-    expect((await call('POST', credential, {})).status).toBe(401);
-  }
-});
+])(
+  'A session token whose claim azp (authorized party) %s gets a 401 as a bearer token and as a cookie',
+  async (_what, azp) => {
+    const foreign = tokenFor(service.idp, 'user_of_a_browser', azp === undefined ? {} : { azp });
+    for (const credential of [bearer(foreign), cookie(foreign)]) {
+      expect((await call('GET', credential, {})).status).toBe(401);
+      expect((await call('POST', credential, {})).status).toBe(401);
+    }
+  },
+);
 
 describe('Requests of other pages', () => {
   test.each(cases)(

@@ -186,7 +186,7 @@ test('If PostgreSQL closes the connections, only requests whose queries were run
   expect((await me(service.url, token('user_ended_idle'))).status).toBe(200);
 });
 
-test('While the database is read-only, users that have a row are served and new users get a 500, and events are delivered afterwards', async () => {
+test('While the database is read-only, users that have a row are served and new users get a 500, and events are delivered when the database is writable again', async () => {
   const cached = await me(service.url, token('user_read_cached'));
   await deliver(service.url, userCreated('user_read_known'));
   const readOnly = async (on: boolean) => {

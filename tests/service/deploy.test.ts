@@ -27,6 +27,7 @@ const root = mkdtempSync(path.join(os.tmpdir(), 'deploy-test-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 const server = stopAfterAll(await startPostgres({ folder: path.join(root, 'postgres'), durable: false }));
 let databases = 0;
+/** Creates an empty database and returns its URL. */
 
 async function newDatabase(): Promise<string> {
   databases += 1;
@@ -34,6 +35,7 @@ async function newDatabase(): Promise<string> {
   return server.url(`deploy_${databases}`);
 }
 
+/** Returns a new folder with the given migrations. The keys of `files` are the names of the migrations. */
 function newMigrations(files: Record<string, string>): string {
   const folder = mkdtempSync(path.join(root, 'migrations-'));
   for (const [name, sql] of Object.entries(files)) writeMigration(folder, name, sql);
@@ -63,6 +65,7 @@ async function query(url: string, statement: string) {
   }
 }
 
+/** Returns the rows of _prisma_migrations, the table in which Prisma records the applied and the failed migrations. */
 const rowsOf = (url: string) =>
   query(
     url,
@@ -70,6 +73,7 @@ const rowsOf = (url: string) =>
             finished_at >= started_at AS finished FROM _prisma_migrations ORDER BY started_at`,
   );
 
+/** Runs the command `npm run db:deploy`. */
 function runScript(databaseUrl: string | undefined, variables: Record<string, string> = {}) {
   const env = { ...process.env, MIGRATION_DATABASE_URL: '', DATABASE_URL: databaseUrl, ...variables };
   return new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
@@ -105,7 +109,7 @@ test('A deployment applies the committed migrations once and writes the same row
 test('Concurrent deployments apply each migration once, and all succeed', async () => {
   const url = await newDatabase();
   const folder = newMigrations({
-    // The migration sleeps for 0.2 s, so that the other deployments start before it ends.
+    // The migration sleeps for 0.2 s, so that the other deployments start before the migration ends.
     '1_table': 'CREATE TABLE note (id INT); SELECT pg_sleep(0.2);',
     '2_row': 'INSERT INTO note VALUES (1);',
   });
@@ -131,7 +135,7 @@ test('A deployment waits for the advisory lock of Prisma', async () => {
   expect(await deployment).toEqual(['1_table']);
 });
 
-test('A failed migration is rolled back and recorded as failed, and blocks deployments until it is marked as rolled back', async () => {
+test('A failed migration is rolled back and recorded as failed. It blocks further deployments until it is marked as rolled back', async () => {
   const url = await newDatabase();
   const folder = newMigrations({
     '1_good': 'CREATE TABLE note (id INT)',
@@ -232,17 +236,20 @@ test.each<[string, string]>([
   ['another schema', 'CREATE SCHEMA other; SET search_path = other; CREATE TABLE note (id INT);'],
   ['another role', 'CREATE ROLE migrator_of_the_test; SET ROLE migrator_of_the_test;'],
   ['an empty search path, as pg_dump sets it', "SELECT pg_catalog.set_config('search_path', '', false);"],
-])('A migration may contain text like COMMIT, change settings or be empty: %s', async (_what, sql) => {
-  const url = await newDatabase();
-  const folder = newMigrations({ '1_odd': sql, '2_table': 'CREATE TABLE after (id INT);' });
-  expect(await deployMigrations(url, folder)).toEqual(['1_odd', '2_table']);
-  expect(await query(url, `SELECT to_regclass('public.after') IS NOT NULL AS after`)).toEqual([
-    { after: true },
-  ]);
-  expect(await deployMigrations(url, folder)).toEqual([]);
-});
+])(
+  'A migration may contain a word such as COMMIT or END that is not a transaction command, change settings, or be empty: %s',
+  async (_what, sql) => {
+    const url = await newDatabase();
+    const folder = newMigrations({ '1_odd': sql, '2_table': 'CREATE TABLE after (id INT);' });
+    expect(await deployMigrations(url, folder)).toEqual(['1_odd', '2_table']);
+    expect(await query(url, `SELECT to_regclass('public.after') IS NOT NULL AS after`)).toEqual([
+      { after: true },
+    ]);
+    expect(await deployMigrations(url, folder)).toEqual([]);
+  },
+);
 
-test('A Vercel preview deployment migrates the database of DATABASE_URL only if MIGRATE_PREVIEW_DATABASE is set, and does not migrate the database of MIGRATION_DATABASE_URL', async () => {
+test('A Vercel preview deployment migrates the database of DATABASE_URL only if MIGRATE_PREVIEW_DATABASE is set. It never migrates the database of MIGRATION_DATABASE_URL', async () => {
   const url = await newDatabase();
   const preview = { VERCEL_ENV: 'preview' };
   const skipped = await runScript(url, preview);

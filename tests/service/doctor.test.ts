@@ -39,8 +39,8 @@ const service = stopAfterAll(await startTestService());
 const { database } = service;
 
 /**
- * Creates a role with the recommended privileges, unless the options change them, and returns its connection string. If
- * `record` is false, the role may not read the table of applied migrations.
+ * Creates a role and returns its connection string. Without options, the role has the recommended privileges. If `record` is
+ * false, the role may not read the table of applied migrations.
  */
 async function roleOn(
   { pool }: TestDatabase,
@@ -109,6 +109,7 @@ const elsewhere = stopAfterAll(
     signingKeyPem: generateSigningKeyPem(),
   }),
 );
+/** Variables for the Backend API of this other instance. */
 const ofElsewhere = {
   IDP_SECRET_KEY: 'sk_test_hidden_key_of_another_instance',
   CLERK_API_URL: elsewhere.url,
@@ -159,6 +160,7 @@ const rejectingStore = stopAfterAll(
   await startFetchServer(() => Response.json({ error: QUOTA_ERROR }, { status: 400 })),
 );
 
+/** Replaces the host and the port of a URL. */
 const at = (url: string, address: string) => Object.assign(new URL(url), { host: address }).href;
 const db = (DATABASE_URL: string): Variables => ({ DATABASE_URL });
 
@@ -258,7 +260,7 @@ test('The doctor finds no problem in a valid environment and leaves no data behi
 });
 
 test.each(['forgotten_until', 'previous_links'])(
-  'The doctor reports a failure if the function %s() is missing or the database role may not execute it',
+  'The doctor reports a failure if the function %s() is missing or the database role may not execute the function',
   async (name) => {
     const without = await databaseWith(`DROP FUNCTION ${name}`);
     const closed = await databaseWith(`REVOKE EXECUTE ON FUNCTION ${name} FROM PUBLIC`);
@@ -303,8 +305,8 @@ const oneWarning: Case = [
   [['warning', 'variables', 'IDP_JWT_KEY is not set']],
 ];
 /**
- * A doctor command whose servers do not respond. It takes 15 s, which is the timeout of a call to the service. It starts here,
- * so that it runs during the other tests.
+ * A doctor command that checks servers that do not respond. The command takes 15 s, which is the timeout of a call to the
+ * service. It starts here, so that it runs during the other tests.
  */
 const silentServers = startDoctor(
   {
@@ -608,6 +610,7 @@ const cases: readonly Case[] = [
   ],
 ];
 
+/** Returns a matcher for each expected problem. */
 const matching = (problems: readonly Problem[]) =>
   problems.map(([status, name, message]) =>
     expect.objectContaining({ status, name, message: expect.stringContaining(message) }),

@@ -10,7 +10,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const unauthorized = { status: 401, body: { message: 'Unauthorized' } };
 const TTL_SECONDS = 600;
 
-/** Records requests to the Backend API. With IDP_JWT_KEY, the service does not send any. */
+/** Records requests to the provider's Backend API. The service sends none, because IDP_JWT_KEY is set. */
 const backendApi = stopAfterAll(await startStubServer());
 const service = stopAfterAll(await startTestService({ environment: { CLERK_API_URL: backendApi.url } }));
 beforeEach(() => {
@@ -45,7 +45,7 @@ describe('An authenticated request', () => {
     expect(body).toMatchObject({ identityProviderUserId: user.id });
   });
 
-  test('The context of an impersonated session contains the impersonated user and not the actor', async () => {
+  test('The context of an impersonated session contains the impersonated user and not the user that impersonates', async () => {
     const { body } = await me(service.url, token('user_impersonated', { act: { sub: 'user_admin' } }));
     expect(body).toEqual({
       isAuthenticated: true,
@@ -72,7 +72,7 @@ describe('An authenticated request', () => {
     expect(await service.kv.engine.call('TTL', key('user_first'))).toBeGreaterThan(TTL_SECONDS - 30);
   });
 
-  test('A cache hit takes one KV round trip and no SQL', async () => {
+  test('A request with a cache hit takes one KV command and no SQL statement', async () => {
     const { body } = await me(service.url, token('user_hit'));
     service.kv.takeCommands();
     service.database.takeStatements();
@@ -118,7 +118,7 @@ describe('An authenticated request', () => {
     'not-an-id',
     '01890A5D-AC96-774B-BCCE-B302099A8057',
     '{}',
-  ])('The guard treats a malformed cached value as a miss and replaces it: %j', async (value) => {
+  ])('The guard treats a malformed cached value as a miss and replaces the value: %j', async (value) => {
     const { body } = await me(service.url, token('user_malformed'));
     await service.kv.engine.call('SET', key('user_malformed'), value);
     expect((await me(service.url, token('user_malformed'))).body).toEqual(body);
@@ -219,18 +219,21 @@ describe('A request without a verified session', () => {
     '?__clerk_redirect_url=https://example.com',
     '?__clerk_db_jwt=x',
     '?__clerk_synced=true&__clerk_hs_reason=x',
-  ])('A request without a session and with query parameters of the SDK gets a 401: %s', async (query) => {
-    for (const headers of [
-      { accept: 'text/html' },
-      { 'sec-fetch-dest': 'document' },
-      { cookie: '__clerk_handshake=x' },
-    ]) {
-      expect(await getMe(headers, query)).toMatchObject(unauthorized);
-    }
-    expect(backendApi.calls).toEqual([]);
-  });
+  ])(
+    "A request without a session and with query parameters of the provider's SDK gets a 401: %s",
+    async (query) => {
+      for (const headers of [
+        { accept: 'text/html' },
+        { 'sec-fetch-dest': 'document' },
+        { cookie: '__clerk_handshake=x' },
+      ]) {
+        expect(await getMe(headers, query)).toMatchObject(unauthorized);
+      }
+      expect(backendApi.calls).toEqual([]);
+    },
+  );
 
-  test('A request with forged headers of the SDK gets a 401', async () => {
+  test("A request with forged headers of the provider's SDK gets a 401", async () => {
     const forged = token('user_forged', { exp: now() + 60 });
     for (const secret of ['', SECRET_KEY, PUBLISHABLE_KEY]) {
       const response = await getMe({
@@ -278,7 +281,7 @@ describe('API paths and features of Next.js', () => {
     '/users/%E0%A4',
     '/users/v1/%6de',
     '/users/v1/%2e%2e/v1/me%2e',
-  ])('An unknown path or an alias of a route gets a 404 in JSON: %s', async (path) => {
+  ])('An unknown path or another spelling of the path of a route gets a 404 in JSON: %s', async (path) => {
     const response = await send(`${service.url}${path}`);
     expect(response).toMatchObject({ status: 404, body: { message: 'Not found' } });
     expect(response.headers.get('x-request-id')).toMatch(/./);
@@ -328,7 +331,7 @@ test('A request cannot make the service log a session token or a forged line', a
   expect(service.output()).not.toMatch(/clerk debug|forged/);
 });
 
-test('The guard accepts a token that expired 1 s ago, because clocks may differ, and a token whose issuer is the URL of a proxy', async () => {
+test('The guard accepts a token that expired 1 s ago, because clocks may differ. It also accepts a token whose issuer is the URL of a proxy', async () => {
   expect((await me(service.url, token('user_skew', { exp: now() - 1 }))).status).toBe(200);
   const iss = 'https://app.example.com/__clerk';
   expect((await me(service.url, token('user_of_proxy', { iss }))).status).toBe(200);

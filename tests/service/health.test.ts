@@ -83,7 +83,7 @@ describe('Readiness without the database', () => {
     },
   );
 
-  test('A readiness probe of a silent database ends at the timeout for probes, not at the timeout for queries', async () => {
+  test('If the database does not respond, a readiness probe ends at the timeout for probes, not at the timeout for queries', async () => {
     expect(await ready()).toEqual(ok);
     const before = count('not ready');
     await service.database.proxy.treat('black-hole');
@@ -139,7 +139,7 @@ describe('Many concurrent probes', () => {
     },
   );
 
-  test('Many readiness probes of a silent database cause at most about one query or connection per second', async () => {
+  test('If the database does not respond, many readiness probes cause at most about one query or connection per second', async () => {
     expect(await ready()).toEqual(ok);
     await service.database.proxy.treat('black-hole');
     service.database.takeStatements();

@@ -14,11 +14,13 @@ const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 
 describe('Request smuggling', () => {
   const body = (id: string) => JSON.stringify({ identityProviderUserId: id });
+  /** Returns the request that an attacker smuggles behind another request. If it is handled, it registers the user. */
   const hidden = (id: string) =>
     requestHead(`POST ${REGISTER} HTTP/1.1`, {
       ...bearer(token),
       'Content-Length': String(body(id).length),
     }) + body(id);
+  /** Returns the head of the first request. `lines` are its headers for the framing of the body. */
   const outer = (lines: string) => `POST ${REGISTER} HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n`;
 
   test('A second request on a connection is handled if the framing of the first request is valid', async () => {
@@ -51,7 +53,7 @@ describe('Request smuggling', () => {
     ['chunks ended by line feeds', 'Transfer-Encoding: chunked\r\n', '2\n{}\n0\n\n'],
     ['a chunk longer than its size', 'Transfer-Encoding: chunked\r\n', '2\r\n{}X\r\n0\r\n\r\n'],
   ])(
-    'A request with %s gets a 400, the connection is closed, and the request that it smuggles is not handled',
+    'A request with %s gets a 400, the connection is closed, and the smuggled request behind it is not handled',
     async (what, lines, content) => {
       const id = `user_smuggled ${what}`;
       const { statuses, closed } = await sendRaw(outer(lines) + content + hidden(id));

@@ -152,7 +152,7 @@ describe('Generated bodies for the register route', () => {
     expect((await check(body)).status).toBe(400);
   });
 
-  test('Keys like __proto__ in the body of a registration or a webhook delivery do not change later responses', async () => {
+  test('Keys such as __proto__ in the body of a registration or a webhook delivery do not change later responses', async () => {
     for (const key of ['__proto__', 'constructor', 'prototype']) {
       const poison = `{"identityProviderUserId":"user_${key}","${key}":{"isAuthenticated":1,"status":500,"userId":"x","prototype":{"userId":"x"}}}`;
       expect((await check(poison)).status).toBe(201);
@@ -315,6 +315,7 @@ describe('Generated headers', () => {
     '?%00=%ff&a[]=b&__proto__[x]=y',
   );
   const Headers = fc.dictionary(fc.constantFrom(...NAMES), Value, { maxKeys: 8 });
+  /** Expects that a response contains no redirect, no HTML, no client input and no header of the provider's SDK. */
   const expectPlain = ({ headers, text }: Awaited<ReturnType<typeof sendRequest>>) => {
     expect(headers.location).toBeUndefined();
     expect(headers['content-type'] ?? '').not.toContain('html');
@@ -388,7 +389,7 @@ describe('Generated headers', () => {
     },
   );
 
-  test('A request with a header of 20,000 characters gets a 431, and a request with 900 short headers or 1,000 cookies does not', async () => {
+  test('A request with a header of 20,000 characters gets a 431, and a request with 900 short headers or 1,000 cookies gets no 431', async () => {
     const huge = await sendRequest({ method: 'GET', path: ME, headers: { 'x-huge': 'a'.repeat(20_000) } });
     expect(huge.status).toBe(431);
     const many = Object.fromEntries(Array.from({ length: 900 }, (_, index) => [`x-${index}`, 'a']));
@@ -398,13 +399,13 @@ describe('Generated headers', () => {
   });
 });
 
-test('After the requests of the tests above, the service still works, and its log contains no 5xx', async () => {
+test('After all requests with tampered or generated content, the service still works, and its log contains no 5xx', async () => {
   expect((await me(service.url, token)).status).toBe(200);
   expect(service.linesWith('"msg":"request"').length).toBeGreaterThan(500);
   expect(service.linesWith('"status":5')).toEqual([]);
 });
 
-/** Seed of the generated requests. The same seed generates the same requests. Any other number would do. */
+/** Seed of the generated requests. The same seed generates the same requests. The number has no special meaning. */
 const SEED = 20_261_121;
 
 test('Hostile requests get no 5xx, leave no connection open, register no user, and do not make the service log client input', async () => {

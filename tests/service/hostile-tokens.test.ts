@@ -33,7 +33,7 @@ describe('Keys of session tokens', () => {
     tokenFor(service.idp, 'user_confused', claims, { header, ...(privateKeyPem ? { privateKeyPem } : {}) });
   const ourKid = () => service.idp.signingKey.kid;
 
-  test('A token that the key of the provider signed is accepted, whether the service fetches the key or reads it from IDP_JWT_KEY', async () => {
+  test("A token that was signed with the provider's key is accepted, whether the service fetches the key or reads the key from IDP_JWT_KEY", async () => {
     for (const url of [service.url, fetchingKeys.url]) {
       expect((await me(url, signed({ kid: ourKid() }))).status).toBe(200);
     }
@@ -53,7 +53,7 @@ describe('Keys of session tokens', () => {
       () => ({ kid: 'theirs', jku: `${attacker.url}/jku`, x5u: `${attacker.url}/x5u` }),
     ],
     ['a critical extension', () => ({ kid: ourKid(), crit: ['exp'] })],
-  ])('A token that another key signed gets a 401: %s', async (_what, header) => {
+  ])('A token that was signed with another key gets a 401: %s', async (_what, header) => {
     for (const url of [service.url, fetchingKeys.url]) {
       const claims = [{}, { iss: `${attacker.url}/issuer` }];
       for (const each of claims) {
@@ -71,13 +71,13 @@ describe('Keys of session tokens', () => {
     ],
     ['A token of a custom JWT template', { email: 'user@example.com', sts: undefined, v: undefined }, {}],
     ['A token whose header contains the category (cat) of session tokens', {}, { cat: 'cl_B7d4PD111AAA' }],
-  ])('%s that the provider signed', (what, claims, header) => {
+  ])('%s with a signature of the provider', (what, claims, header) => {
     test.each<[string, unknown]>([
       ['no sid', undefined],
       ['an empty sid', ''],
       ['null as its sid', null],
       ['a sid that is not a string', { id: 'sess_1' }],
-    ])(`${what} with %s gets a 401 each time, as a bearer and as a cookie`, async (_sid, sid) => {
+    ])(`${what} with %s gets a 401 each time, as a bearer token and as a cookie`, async (_sid, sid) => {
       const token = signed({ kid: ourKid(), ...header }, undefined, { ...claims, sid });
       for (const url of [service.url, fetchingKeys.url]) {
         for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
@@ -103,7 +103,7 @@ describe('Keys of session tokens', () => {
     clock.unfreeze();
   });
 
-  test('With fetched keys, a token with an unknown kid gets a 401 even if the key of the provider signed it', async () => {
+  test('If the service fetches the keys of the provider, a token with an unknown kid gets a 401, even if it was signed with one of these keys', async () => {
     for (const kid of ['theirs', '', '../../etc/passwd', '__proto__']) {
       expect((await me(fetchingKeys.url, signed({ kid }))).status).toBe(401);
     }

@@ -29,7 +29,7 @@ const cases = await Promise.all(
 );
 
 test.each(cases)(
-  'Each of two requests gets a 401, and the service logs one warning, if the identity provider returns $what instead of its keys',
+  'If the identity provider returns $what instead of its keys, each of two requests gets a 401, and the service logs one warning',
   async ({ service, responses }) => {
     expect(responses).toHaveLength(2);
     for (const response of responses) {

@@ -10,10 +10,13 @@ const service = stopAfterAll(await startTestService());
 const { database, idp, environment } = service;
 const key = (id: string) => `auth:user-id-by-idp:${id}`;
 const cached = (id: string) => service.kv.engine.call('GET', key(id));
+/** Runs a command such as `npm run users:show` in a new process. */
 const command = (name: 'show' | 'forget' | 'remember' | 'export', ...args: string[]) =>
   runCommand(`users/${name}`, args, environment);
+/** Runs `npm run users:show` in this process, which is faster. */
 const show = (id: string) =>
   runCommandInProcess(() => import('../../commands/users/show'), [id], environment);
+/** Runs `npm run users:forget` in this process. */
 const forget = (...args: string[]) =>
   runCommandInProcess(() => import('../../commands/users/forget'), args, environment);
 const signUp = (name: string) => idp.createUser({ email: `${name}@private.example` });
@@ -242,7 +245,7 @@ test('After the deletion of a user, an older session token, the register route a
   expect(await database.rowsOf(id)).toHaveLength(1);
 });
 
-test('The export command prints the same data of a user for the internal and the provider id, and `forgottenUntil` after the deletion', async () => {
+test('The export command prints the same data for the internal id and the provider id of a user. After the deletion, it prints until when the user is forgotten', async () => {
   const { id } = signUp('exported');
   const userId = await visit(id);
   await database.pool.query('INSERT INTO webhook_subjects (id, applied_time) VALUES ($1, 1000), ($2, 1)', [
@@ -272,7 +275,7 @@ test('The export command prints the same data of a user for the internal and the
   expect(await command('export')).toMatchObject({ exit: 2, stderr: expect.stringContaining('Pass one id') });
 });
 
-test('The export of a user contains the rows that the passed function returns from tables of the application', async () => {
+test('exportUser() adds the rows that a function of the application returns from its own tables', async () => {
   const { exportUser } = await import('#lib/users/export');
   const userId = await visit('user_with_tables');
   const user = { userId, identityProviderUserId: 'user_with_tables', previousIds: [] };
@@ -290,7 +293,7 @@ const pendingDeletions = async () =>
     ({ id }) => id,
   );
 
-test('The forget command with --due forgets the due users except those that the provider still has, and prints a receipt for each due user', async () => {
+test('The forget command with --due forgets the users whose deletion is due, except those that the provider still has. It prints a receipt for each user whose deletion is due', async () => {
   const [gone, restored] = [signUp('due'), signUp('restored')];
   const [goneId, restoredId] = [await visit(gone.id), await visit(restored.id)];
   idp.deleteUser(gone.id);
@@ -317,7 +320,7 @@ test('The forget command with --due forgets the due users except those that the 
   });
 });
 
-test('If a forget command with --due is killed after it has deleted a row, the next such command completes the deletion', async () => {
+test('If a forget command with --due is killed after it has deleted a row, the next forget command with --due completes the deletion', async () => {
   const id = 'user_of_a_killed_run';
   await visit(id);
   await scheduleDeletion(id);
@@ -333,7 +336,7 @@ test('If a forget command with --due is killed after it has deleted a row, the n
   expect(await pendingDeletions()).not.toContain(id);
 });
 
-test('The forget command with --due reports a user that another table refers to as pending, and rejects an id as an argument', async () => {
+test('The forget command with --due reports that a deletion stays pending if another table refers to the user. It rejects an id as an argument', async () => {
   const userId = await visit('user_due_with_orders');
   await scheduleDeletion('user_due_with_orders');
   await database.pool.query(`CREATE TABLE orders_kept (user_id UUID NOT NULL REFERENCES users (id));
@@ -354,7 +357,7 @@ test('The forget command with --due reports a user that another table refers to 
   expect(await database.rowsOf('user_due_with_orders')).toHaveLength(1);
 });
 
-test('The show and export commands print a pending deletion, and the remember command and a forget command with the id of the user remove it', async () => {
+test('The show and export commands print the pending deletion of a user. The remember and forget commands remove the pending deletion', async () => {
   const id = 'user_with_a_pending_deletion';
   await visit(id);
   await scheduleDeletion(id, `'2099-01-01T00:00Z'`);

@@ -8,7 +8,7 @@ import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const REQUESTS = 1_000;
-/** Maximum time for the requests and for shrinking a failure. It is shorter than the timeout of the test. */
+/** Maximum time for the requests and for the search for a simpler failing request. It is shorter than the test timeout. */
 const LIMIT_MS = 120_000;
 
 const service = stopAfterAll(await startTestService());

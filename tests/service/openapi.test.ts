@@ -150,7 +150,7 @@ beforeAll(() => {
 });
 
 test.each(examples.map((example) => [example.key, example] as const))(
-  'The response equals its documented example: %s',
+  'The response of the service equals its example in the OpenAPI document: %s',
   async (key, { expected, reject }) => {
     const response = await (timeouts.get(key) ?? (provocations[key] ?? reject)?.());
     if (!response) throw new Error('No test provokes this example: add a function to `provocations`');
@@ -158,7 +158,7 @@ test.each(examples.map((example) => [example.key, example] as const))(
   },
 );
 
-test('Each key of `provocations` names an example of the OpenAPI document', () => {
+test('Each response that these tests provoke has an example in the OpenAPI document', () => {
   const keys = examples.map(({ key }) => key);
   expect(Object.keys(provocations).filter((key) => !keys.includes(key))).toEqual([]);
 });
@@ -174,7 +174,7 @@ test('The OpenAPI document has the same responses for the webhook user.created a
   expect(document.webhooks['user.created'].post.responses).toEqual(document.paths[HOOK].post.responses);
 });
 
-test('The OpenAPI document needs no credential, has a single address and allows only GET and HEAD', async () => {
+test('The path /openapi.json needs no credential, has no other spelling and allows only GET and HEAD', async () => {
   const { status, body } = await get('/openapi.json');
   expect({ status, body }).toEqual({ status: 200, body: document });
   expect((await send(`${service.url}/openapi.json`, { method: 'HEAD' })).status).toBe(200);

@@ -25,6 +25,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 /** Time that platforms grant between SIGTERM and SIGKILL. */
 const SHUTDOWN_MS = 10_000;
 
+/** Number of registrations, and number of events, that are sent at the same time. */
 const BURST = 200;
 
 const service = stopAfterAll(await startTestService());
@@ -39,7 +40,7 @@ async function start(environment: Record<string, string> = {}): Promise<ServiceP
 const caller = () => tokenFor(service.idp, 'user_caller');
 const hook = (url: string) => `${url}${HOOK}`;
 
-test('After SIGKILL under load, every user exists whose registration or webhook delivery got a 2xx, and redelivery registers the users of all events', async () => {
+test('After SIGKILL under load, every user whose registration or webhook delivery got a 2xx has a row. A redelivery registers the users of all events', async () => {
   const victim = await start();
   const { webhooks, store } = service.idp;
   webhooks.setEndpoint({ url: hook(victim.url), secrets: webhooks.endpoint?.secrets ?? [] });
@@ -53,7 +54,7 @@ test('After SIGKILL under load, every user exists whose registration or webhook 
   const registered: string[] = [];
   const burst = Array.from({ length: BURST }, async (_, index) => {
     const identityProviderUserId = `user_killed_registered_${index}`;
-    // A request that waits too long gets a 500. Like a real caller, this loop then repeats the request.
+    // A request that waits too long gets a 500. This loop then repeats the request, as a real caller does.
     for (let status = 500; status === 500; ) {
       ({ status } = await register(victim.url, caller(), { identityProviderUserId }));
       if (status === 201) registered.push(identityProviderUserId);
@@ -255,7 +256,7 @@ test('A request that arrives after SIGTERM and ends shortly before the shutdown 
   expect(await exitInTime(stopping)).toBe(0);
 });
 
-test('The service exits with 0 in time after SIGTERM despite an incomplete request body and a blocked query', async () => {
+test('The service exits with 0 within 10 s after SIGTERM, even if a request body is incomplete and a query is blocked', async () => {
   const stopping = await start();
   const row = await lockRow(service.database, 'user_never');
   const blocked = deliver(stopping.url, userCreated('user_never'));

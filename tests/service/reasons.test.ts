@@ -21,7 +21,8 @@ const cookiesWithout = (name: string) => {
 };
 
 // A forgotten user is one that an operator has deleted with `npm run users:forget`. A session token that was issued before the
-// deletion does not link the user again. This row has a deletion time in one hour, so that every token of this file is earlier.
+// deletion does not link the user again. The deletion time below is one hour in the future, so every token of this file is
+// older.
 const FORGOTTEN = 'user_who_is_forgotten';
 await service.database.pool.query(
   `INSERT INTO forgotten_users VALUES (forgotten_user_hash($1), now() + interval '1 hour', now() + interval '1 day')`,
@@ -64,12 +65,12 @@ const cases: [reason: string, description: string, Credential][] = [
   ['not-yet-valid', 'a session cookie whose iat is in the future', () => cookie(token({ iat: now() + 60 }))],
   [
     'wrong-key',
-    'a bearer token that another key signed',
+    'a bearer token that was signed with another key',
     () => bearer(token({}, { privateKeyPem: foreignKey })),
   ],
   [
     'wrong-key',
-    'a session cookie that another key signed',
+    'a session cookie that was signed with another key',
     () => cookie(token({}, { privateKeyPem: foreignKey })),
   ],
   ['wrong-party', 'a token of another frontend', () => bearer(token({ azp: 'https://blog.example.com' }))],

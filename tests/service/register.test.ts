@@ -12,7 +12,7 @@ const token = tokenFor(service.idp, 'user_caller');
 const submit = (body: unknown) => register(service.url, token, body);
 
 describe('POST /auth/v1/register', () => {
-  test('Register responds 201 for a new id, and then 200 with the same internal id', async () => {
+  test('The register route responds 201 for a new id, and then 200 with the same internal id', async () => {
     const first = await submit({ identityProviderUserId: 'user_new' });
     const second = await submit({ identityProviderUserId: 'user_new' });
     expect(first).toMatchObject({
@@ -24,7 +24,7 @@ describe('POST /auth/v1/register', () => {
     expect(await rowsOf('user_new')).toMatchObject([{ id: Object(first.body).userId }]);
   });
 
-  test('Register responds 200 to callers that register themselves, because the guard has already registered them', async () => {
+  test('The register route responds 200 to callers that register themselves, because the guard has already registered them', async () => {
     const self = await register(service.url, tokenFor(service.idp, 'user_self'), {
       identityProviderUserId: 'user_self',
     });
@@ -39,7 +39,7 @@ describe('POST /auth/v1/register', () => {
     expect(other.status).toBe(201);
   });
 
-  test('A response of register, even to an invalid body, is JSON with no-store and a request id', async () => {
+  test('A response of the register route, including the response to an invalid body, is JSON with `no-store` and a request id', async () => {
     for (const body of [{ identityProviderUserId: 'user_headers' }, '{']) {
       const { headers } = await submit(body);
       expect(headers.get('content-type')).toBe('application/json');
@@ -71,14 +71,14 @@ describe('POST /auth/v1/register', () => {
     ['255 characters of two UTF-16 units each', '😀'.repeat(255)],
     ['an SQL statement in it', `'; DROP TABLE users; --`],
     ['the name of a property of all objects', '__proto__'],
-  ])('Register stores an id with %s unchanged', async (_what, identityProviderUserId) => {
+  ])('The register route stores an id with %s unchanged', async (_what, identityProviderUserId) => {
     const { status, body } = await submit({ identityProviderUserId });
     expect(status).toBe(201);
     expect(body).toMatchObject({ identityProviderUserId });
     expect(await rowsOf(identityProviderUserId)).toMatchObject([{ id: Object(body).userId }]);
   });
 
-  test('Register ignores unknown fields', async () => {
+  test('The register route ignores unknown fields', async () => {
     const response = await submit({ identityProviderUserId: 'user_fields', userId: 'mine', created: false });
     expect(response.status).toBe(201);
     expect(Object(response.body).userId).toMatch(UUID_V7);
@@ -115,11 +115,14 @@ describe('POST /auth/v1/register', () => {
       String.raw`{"identityProviderUserId":"a\ud800"}`,
       'identityProviderUserId must be well-formed Unicode without NUL',
     ],
-  ])('Register responds 400 to an invalid body and describes the error: %s', async (_what, body, message) => {
-    expect(await submit(body)).toMatchObject({ status: 400, body: { message } });
-  });
+  ])(
+    'The register route responds 400 to an invalid body and describes the error: %s',
+    async (_what, body, message) => {
+      expect(await submit(body)).toMatchObject({ status: 400, body: { message } });
+    },
+  );
 
-  test('Register accepts a body of 16 KiB and responds 413 to a larger one', async () => {
+  test('The register route accepts a body of 16 KiB and responds 413 to a larger body', async () => {
     const padded = (bytes: number) => {
       const json = JSON.stringify({ identityProviderUserId: 'user_padded' });
       return json + ' '.repeat(bytes - json.length);
@@ -131,7 +134,7 @@ describe('POST /auth/v1/register', () => {
     });
   });
 
-  test('Register responds 413 to a body of 40 KiB without Content-Length', async () => {
+  test('The register route responds 413 to a body of 40 KiB without Content-Length', async () => {
     const stream = new ReadableStream({
       start(controller) {
         for (let sent = 0; sent < 40; sent += 1) controller.enqueue(new Uint8Array(1024).fill(32));
@@ -147,12 +150,12 @@ describe('POST /auth/v1/register', () => {
     expect(response).toMatchObject({ status: 413, body: { message: 'Payload too large' } });
   });
 
-  test('Register responds 401 without a credential, even if the body is invalid', async () => {
+  test('The register route responds 401 without a credential, even if the body is invalid', async () => {
     const response = await send(`${service.url}/auth/v1/register`, { method: 'POST', body: '{' });
     expect(response).toMatchObject({ status: 401, body: { message: 'Unauthorized' } });
   });
 
-  test('Register responds 405 to GET', async () => {
+  test('The register route responds 405 to GET', async () => {
     expect((await send(`${service.url}/auth/v1/register`, { headers: bearer(token) })).status).toBe(405);
   });
 });

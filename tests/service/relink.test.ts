@@ -12,17 +12,22 @@ import { runCommandInProcess } from '../vitest/run-command-in-process';
 import { stopAfterAll } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
+// `npm run users:relink` moves users to another instance of the identity provider. A map lists the old and the new id of each
+// user. A moved user has the same internal id under both ids until the previous id expires.
 const folder = temporaryFolder();
-/** The deployment with the keys of the old instance, and the one with the keys of the new instance. */
+/** The deployment with the keys of the old instance. */
 const service = stopAfterAll(await startTestService());
 const { database, environment, kv } = service;
 const newIdp = stopAfterAll(await startProvider(LIVE_KEYS));
 const newEnvironment = { ...environment, ...providerVariables(LIVE_KEYS, newIdp) };
+/** The deployment with the keys of the new instance and the same database. */
 const newDeployment = stopAfterAll(await startServiceProcess(newEnvironment));
 
+/** Runs a command such as `npm run users:relink` in this process. */
 const command = (name: string, args: readonly string[], variables: Record<string, string> = environment) =>
   runCommandInProcess(() => import(`../../commands/users/${name}.ts`), args, variables);
 const relink = (...args: string[]) => command('relink', args);
+/** Writes a map and returns the path of the file. */
 function mapFile(lines: readonly string[]): string {
   const file = path.join(folder, `${randomBytes(4).toString('hex')}.csv`);
   writeFileSync(file, lines.join('\n'));
@@ -36,6 +41,7 @@ const link = async (ids: readonly string[]) => {
 };
 const rows = async () =>
   (await database.pool.query('SELECT * FROM users ORDER BY id')).rows.map(Object.values);
+/** Sends a request with a session token of a user. Returns the internal id, or the status of an error response. */
 const visit = async (url: string, idp: Parameters<typeof tokenFor>[0], id: string) => {
   const { status, body } = await me(url, tokenFor(idp, id));
   return status === 200 ? String(Object(body).userId) : status;
@@ -45,7 +51,7 @@ beforeEach(async () => {
   await database.pool.query('TRUNCATE users, forgotten_users CASCADE');
 });
 
-test('Each kind of collision is reported with its line and a remedy, and nothing is changed', async () => {
+test('The relink command reports each kind of collision with the line of the map and a remedy, and changes nothing', async () => {
   await link([
     'moved',
     'moved_too',
@@ -126,12 +132,12 @@ test('Each kind of collision is reported with its line and a remedy, and nothing
   }
 });
 
-test('A run that is killed continues with the same command, and its rollback undoes both parts', async () => {
+test('If the relink command is killed, the same command moves the remaining users, and a rollback moves all users back', async () => {
   const ids = Array.from({ length: 1_000 }, (_, index) => `user_${index}`);
   await link(ids);
   const before = await rows();
   const file = mapFile(ids.map((id) => `${id},new_${id}`));
-  // The second batch waits for the lock.
+  // The command moves the users in batches. The lock starts after the first batch and blocks the second batch.
   const listening = database.proxy.onClientData;
   let updates = 0;
   let lock: ReturnType<typeof lockTable> | undefined;
@@ -172,7 +178,7 @@ test('A run that is killed continues with the same command, and its rollback und
   });
 });
 
-test('The command waits for a database that is temporarily unavailable', async () => {
+test('The relink command waits for a database that is temporarily unavailable', async () => {
   await link(['user_patient']);
   await database.proxy.treat('reset');
   const { connections } = database.proxy;
@@ -189,17 +195,20 @@ test.each([
   [['--rollback', 'x'], 'A run has 16 hexadecimal digits.'],
   [['--rollback', '0123456789abcdef'], 'There is no user to move.'],
   [['--external-id', '--window-days', '0'], '--window-days must be a whole number from 1 to 999'],
-])('The command does not start with %j', async (args, message) => {
-  expect(await relink(...args)).toMatchObject({ exit: 2, stderr: expect.stringContaining(message) });
-});
+])(
+  'The relink command exits with 2 and a message if its arguments are invalid: %j',
+  async (args, message) => {
+    expect(await relink(...args)).toMatchObject({ exit: 2, stderr: expect.stringContaining(message) });
+  },
+);
 
-test('The commands of the guide move the users to another instance, and sessions of both instances work', async () => {
+test('The commands of docs/users.md move the users to another instance, and sessions of both instances work', async () => {
   const { idp } = service;
   const people = Array.from({ length: 20 }, (_, index) =>
     idp.createUser({ email: `person-${index}@private.example` }),
   );
   const [first] = people;
-  if (first === undefined) throw new Error('There are people');
+  if (first === undefined) throw new Error('No user was created');
   const userId = await visit(service.url, idp, first.id);
   const commands = [
     ...readFileSync('docs/users.md', 'utf8').matchAll(/^npm run -s users:(\w+)(.*?) +# (old|new) key/gm),
@@ -243,7 +252,7 @@ test('The commands of the guide move the users to another instance, and sessions
     previousIds: [{ identityProviderUserId: first.id, expiresAt: expect.stringMatching(/^20/) }],
   });
 
-  // After the window, a session of the old instance is rejected, and an event has no effect.
+  // After the previous ids have expired, a session of the old instance is rejected, and an event has no effect.
   await database.pool.query('UPDATE previous_ids SET expires_at = now()');
   await kv.engine.call('DEL', `auth:user-id-by-idp:${first.id}`);
   expect(await visit(service.url, idp, first.id)).toBe(401);

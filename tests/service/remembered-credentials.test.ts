@@ -29,7 +29,7 @@ test('If requests alternate between two users and between bearer token and cooki
   }
 });
 
-test('Concurrent requests of 20 users are each attributed to the user of their token', async () => {
+test('Each of many concurrent requests of 20 users is attributed to the user of its token', async () => {
   const tokens = Array.from({ length: 20 }, (_, index) => tokenFor(service.idp, `user_at_once_${index}`));
   const indexes = Array.from({ length: 200 }, (_, index) => index % tokens.length);
   const users = await Promise.all(indexes.map((index) => userOf(bearer(tokens[index] ?? ''))));
@@ -49,7 +49,7 @@ test.each([
   ['an OAuth token', 'user_oauth', { typ: 'at+jwt' }],
   ['a machine token', 'mch_machine', {}],
 ])(
-  'A request with %s as bearer token or cookie gets a 401, also if the request is repeated',
+  'A request with %s as bearer token or cookie gets a 401, even if the request is repeated',
   async (_what, sub, header) => {
     const token = tokenFor(service.idp, sub, {}, { header });
     for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
@@ -77,7 +77,7 @@ test('Forged SDK headers do not change the user of a request with a cached token
 test('A cached token gets a 401 once it has been expired for longer than the allowed clock skew of 5 s', async () => {
   const token = tokenFor(service.idp, 'user_expires', { exp: Math.floor(clock.now() / 1000) + 10 });
   for (const headers of [bearer(token), cookie(token)]) expect(await userOf(headers)).toBe('user_expires');
-  // 10 s until the token expires, 5 s of allowed clock skew and 1 s more.
+  // 16 s: 10 s until the token expires, 5 s of allowed clock skew, and 1 s more.
   clock.freeze(clock.now() + 16_000);
   try {
     for (const headers of [bearer(token), cookie(token)]) expect(await userOf(headers)).toBe(401);
@@ -86,7 +86,7 @@ test('A cached token gets a 401 once it has been expired for longer than the all
   }
 });
 
-test('After a change of IDP_JWT_KEY, a new process rejects a token that the previous IDP_JWT_KEY verifies', async () => {
+test('After a change of IDP_JWT_KEY, a new process rejects a token that was signed with the previous key', async () => {
   const token = tokenFor(service.idp, 'user_rotated');
   expect(await userOf(bearer(token))).toBe('user_rotated');
   const { publicKey } = foreignKeys();

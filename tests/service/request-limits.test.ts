@@ -95,7 +95,7 @@ describe('The number of chunks of a body is limited', () => {
     },
   );
 
-  test('Register accepts a body of about 500 one-byte chunks', async () => {
+  test('The register route accepts a body of about 500 one-byte chunks', async () => {
     const body = JSON.stringify({
       identityProviderUserId: 'user_'.padEnd(255, 'x'),
       ignored: 'x'.repeat(200),
@@ -105,7 +105,7 @@ describe('The number of chunks of a body is limited', () => {
     expect((await sendRaw(`${head}${chunks}0\r\n\r\n`)).statuses).toEqual([201]);
   });
 
-  test('The webhook reads an unsigned body of 1,023 chunks of 1 KiB and rejects only the missing signature', async () => {
+  test('The webhook reads an unsigned body of 1,023 chunks of 1 KiB and responds with the error for an invalid signature', async () => {
     // The size of a chunk is hexadecimal.
     const chunk = `400\r\n${'x'.repeat(1_024)}\r\n`;
     const head = requestHead(`POST ${HOOK} HTTP/1.1`, CHUNKED);
@@ -115,7 +115,7 @@ describe('The number of chunks of a body is limited', () => {
 });
 
 test.each(['/', '/sign-in', '/docs', '/account'])(
-  'The response headers of %s do not describe the session and, except for Location, do not repeat the query',
+  'The response headers of %s do not describe the session. Only the Location header may repeat the query',
   async (path) => {
     const query = Array.from({ length: 100 }, (_, index) => `key${index}=${'x'.repeat(100)}`).join('&');
     const { text } = await sendRaw(requestHead(`GET ${path}?${query} HTTP/1.1`));
@@ -126,7 +126,7 @@ test.each(['/', '/sign-in', '/docs', '/account'])(
   },
 );
 
-test('Twenty requests with a forged handshake nonce cause no more library output in the log than one such request', async () => {
+test('Twenty requests with a forged handshake nonce cause as many log lines with library output as a single request', async () => {
   const sendHandshake = () => sendRaw(requestHead('GET /sign-in?__clerk_handshake_nonce=forged HTTP/1.1'));
   const printed = () => service.linesWith('printed by a library').length;
   await sendHandshake();

@@ -7,9 +7,10 @@ import { bearer, deliver, me, register, send, signatureHeaders, tokenFor } from 
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
+/** Returns a unique text that begins with `what`. */
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 
-/** Private values in the requests and the database URL. The output may contain only `path`, and only a few times. */
+/** Private values in the requests and the database URL. The output may contain `path` a few times, and no other value. */
 const MARKS = {
   email: `${mark('ada')}@example.com`,
   firstName: mark('Ada'),
@@ -151,7 +152,7 @@ describe('After hostile traffic, with the cache and the database available and u
     msg: z.literal('request'),
   });
 
-  test('The log line of a request is a JSON object with only known fields, and has the level error if the status is at least 500', () => {
+  test('The log line of a request is a JSON object with only known fields, and has the level error only if the status is at least 500', () => {
     const lines = service.linesWith('"msg":"request"').map((line) => Line.parse(JSON.parse(line)));
     expect(lines.length).toBeGreaterThan(60);
     const outcomes = new Set(

@@ -58,6 +58,7 @@ test('A page does not use a nonce or a Content-Security-Policy from the request'
 });
 
 const sources = { nonce: 'n', frontendApi: 'https://clerk.example.com', development: false };
+/** Returns the sources of a policy that are other hosts than the host of the page. */
 const foreign = (policy: string) => policy.match(/https?:[^ ;]*/g) ?? [];
 
 test('The Content-Security-Policy of the local stack contains no other host and no unsafe-eval', () => {
@@ -66,7 +67,7 @@ test('The Content-Security-Policy of the local stack contains no other host and 
   expect(policy).not.toContain('unsafe-eval');
 });
 
-test('The only other hosts in the Content-Security-Policy of a service with a real Clerk instance belong to Clerk and to the captcha', () => {
+test('The only other hosts in the Content-Security-Policy of a service with a real Clerk instance belong to Clerk and to the captcha that Clerk uses', () => {
   const policy = contentSecurityPolicy({ ...sources, sameOrigin: false });
   expect(foreign(policy)).toEqual([
     'https://clerk.example.com',

@@ -82,13 +82,14 @@ test('Late, repeated and reordered events create each user once', async () => {
   expect(await users('user_disorder_%')).toEqual(ids.toSorted());
 });
 
-test('The service rejects no delivery during a rotation of the signing secret if its processes accept both secrets while the provider changes the secret', async () => {
+test('During a rotation of the signing secret, the service rejects no delivery if its processes accept both secrets while the provider changes the secret', async () => {
   const start = (secrets: string) =>
     startServiceProcess({ ...service.environment, IDP_WEBHOOK_SIGNING_SECRET: secrets });
   const [both, only] = await Promise.all([start(`${SIGNING_SECRET} ${NEW_SECRET}`), start(NEW_SECRET)]);
   const { webhooks } = service.idp;
   let turn = 0;
   const statuses: (number | null)[] = [];
+  /** Delivers six events, alternately to the processes at `urls`. The provider signs each event with all `secrets`. */
   const phase = async (urls: readonly string[], secrets: readonly string[]) => {
     for (let event = 0; event < 6; event += 1) {
       const url = urls[event % urls.length] ?? service.url;

@@ -24,6 +24,7 @@ import { startServiceProcess, startTestService } from '../harness/service';
 import { emitAllMetrics, metricsTable, otelVariables } from '../harness/telemetry';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
+/** Returns a unique text that begins with `what`. */
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 
 /** Private values in the requests of `hostileTraffic`. The service must not export any of them. */
@@ -42,6 +43,7 @@ const MARKS = {
   badToken: mark('badToken'),
 } as const;
 
+/** Headers of a caller that has a trace of its own. */
 const TRACE = {
   traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
   tracestate: `vendor=${MARKS.header}`,
@@ -282,6 +284,7 @@ const startProcess = async (environment: Record<string, string>) =>
 
 /** Time that a platform waits after SIGTERM before it sends SIGKILL. */
 const SHUTDOWN_MS = 10_000;
+/** Resolves with the exit code, or with 'still running' when a platform would kill the process. */
 const exitInTime = ({ exited }: { exited: Promise<number | null> }) =>
   Promise.race([exited, pause(SHUTDOWN_MS, 'still running', { ref: false })]);
 

@@ -25,8 +25,9 @@ const LONG_AGO = Date.parse('2026-01-01');
 
 let database: TestDatabase;
 let provider: Emulator;
-/** A proxy in front of the identity provider. Tests let the proxy return errors. */
+/** A proxy in front of the identity provider. Some tests make the proxy return errors. */
 let front: StubServer;
+/** Path of the state file, in which a backfill stores its progress. */
 let state: string;
 
 beforeEach(async () => {
@@ -41,6 +42,7 @@ afterEach(async () => {
   await database.drop();
 });
 
+/** Forwards a request to the identity provider. */
 async function forward({ url, headers }: IncomingMessage, response: ServerResponse): Promise<void> {
   const { authorization = '' } = headers;
   const forwarded = await fetch(`${provider.url}${url}`, { headers: { authorization } });
@@ -71,11 +73,13 @@ const environment = (more: Record<string, string> = {}) => ({
   CLERK_API_URL: front.url,
   ...more,
 });
+/** Runs a backfill in this process with the given environment variables. */
 const backfillIn = (variables: Record<string, string>, ...args: string[]) =>
   runCommandInProcess(() => import('../../commands/users/backfill'), ['--state', state, ...args], variables);
 const backfill = (...args: string[]) => backfillIn(environment(), ...args);
 const check = (...args: string[]) =>
   runCommandInProcess(() => import('../../commands/users/check'), args, environment());
+/** Returns the requests for pages of the provider's list of users. */
 const listed = () => front.calls.filter((call) => call.startsWith('GET /v1/users?'));
 const link = (ids: readonly string[]) =>
   database.pool.query(
@@ -110,7 +114,7 @@ test('A backfill registers each user whose id is valid, despite a rate limit, er
   const { exit, stdout, stderr } = await runCommand('users/backfill', ['--state', state], environment());
   expect(failures).toEqual([]);
   expect(joiners).toHaveLength(4);
-  expect(exit).toBe(1); // Because of the id that is too long.
+  expect(exit).toBe(1); // The id that is too long causes this exit code.
   expect(stderr).toContain(`identityProviderUserId must have at most 255 characters`);
   expect(stderr).toContain('limits the rate of requests. Retry in 1 s');
   expect(stdout + stderr).not.toMatch(/@|sk_test/);
@@ -136,7 +140,7 @@ test('A backfill registers each user whose id is valid, despite a rate limit, er
   });
 });
 
-test('The run after a killed backfill continues after the last committed page and skips no user', async () => {
+test('If a backfill is killed, the next run continues after the last committed page and skips no user', async () => {
   const ids = signUp(USERS);
   const locks: RowLock[] = [];
   front.handler = async (request, response) => {
@@ -305,7 +309,7 @@ test('A backfill stops with a message if the database role may not insert', asyn
   expect(failed.stderr).not.toContain('hidden-password');
 });
 
-test('The check command counts users that are missing in the database or at the provider, and prints their ids with --ids', async () => {
+test('The check command counts users that are missing in the database or at the provider. With --ids, it also prints the ids of these users', async () => {
   const ids = signUp(1_200);
   await link(ids.slice(3));
   expect(await check('--ids')).toMatchObject({

@@ -4,6 +4,7 @@ import { deliver, HOOK, me, now, send, signatureHeaders, tokenFor, userCreated }
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
+/** Previous signing secret. The service accepts it while the secret is rotated. */
 const OLD_SECRET = `whsec_${Buffer.from('the secret that is rotated out..').toString('base64')}`;
 
 const service = stopAfterAll(
@@ -17,6 +18,7 @@ const invalidEvent = { status: 400, body: { message: 'Invalid webhook event' } }
 const acknowledged = (eventType: string) => ({ status: 200, body: { received: true, eventType } });
 
 const { rowsOf, users } = service.database;
+/** Returns the Unix time in `fromNow` seconds. */
 const seconds = (fromNow: number) => String(now() + fromNow);
 
 describe('POST /webhooks/idp/v1/user-created', () => {
@@ -75,7 +77,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     expect(await deliver(service.url, body)).toMatchObject(invalidEvent);
   });
 
-  test('A delivery without a body gets a 400 "Missing body" with complete, incomplete or no signature headers', async () => {
+  test('A delivery without a body gets a 400 "Missing body", whether its signature headers are complete, incomplete or missing', async () => {
     const missing = { status: 400, body: { message: 'Missing body' } };
     expect(await send(`${service.url}${HOOK}`, { method: 'POST' })).toMatchObject(missing);
     expect(await deliver(service.url, '')).toMatchObject(missing);

@@ -22,6 +22,7 @@ import { createTestDatabase, serverOfThisRun } from '../harness/dependencies/dat
 import { createLocalStack, type Details } from '../harness/stack';
 import { stopAfterTest } from '../vitest/stop-after-all';
 
+// The local stack consists of the service and its dependencies on this machine. `npm run dev` starts it.
 const Me = z.object({ isAuthenticated: z.boolean(), userId: z.string(), identityProviderUserId: z.string() });
 
 const Package = z.object({ scripts: z.record(z.string(), z.string()) });
@@ -232,7 +233,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
   );
 });
 
-test('If the database of DATABASE_URL is not migrated, the local stack prints the command that migrates it, and the stack ends when its parent process ends', async () => {
+test('If the database of DATABASE_URL is not migrated, the local stack prints the command that migrates the database, and the stack ends when its parent process ends', async () => {
   const database = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
   onTestFinished(() => database.drop());
   const own = { DATABASE_URL: database.url };

@@ -12,6 +12,7 @@ import { isAlive } from '../../dev/system/processes';
 import { stopAfterTest } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
+// The embedded PostgreSQL is a server from an npm package. The local stack and the tests start it with startPostgres().
 const root = temporaryFolder();
 let folders = 0;
 /** Timeout of a connection. It is long enough for a busy machine, and only a failing test reaches it. */
@@ -35,6 +36,7 @@ async function query(url: string, statement: string) {
   }
 }
 
+/** Returns the process id of a running server. */
 function serverProcess(server: { readonly dataFolder: string }): number {
   return Number(readFileSync(path.join(server.dataFolder, 'postmaster.pid'), 'utf8').split('\n')[0]);
 }
@@ -119,7 +121,7 @@ test('The embedded PostgreSQL ends when the process that started the server is k
   expect(await query(next.url('left_behind'), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-test('startPostgres() adopts a server that an earlier process left running, and stop() terminates it', async () => {
+test('startPostgres() uses a server that an earlier process left running, and stop() terminates this server', async () => {
   const folder = newFolder();
   // A watchdog process normally stops the server when the process that started the server ends. With this `execPath`, the
   // watchdog cannot start, so the server keeps running.
@@ -138,8 +140,8 @@ test('The embedded PostgreSQL starts even if postmaster.pid contains the process
   const first = await start(folder);
   await first.createDatabase('kept');
   await first.stop();
-  // PostgreSQL does not start if postmaster.pid contains the id of a running process with the same operating-system user. It
-  // assumes that this process is a server. This test starts such a process.
+  // PostgreSQL does not start if postmaster.pid contains the id of a running process with the same operating-system user.
+  // PostgreSQL assumes that this process is a server. This test starts such a process.
   const { uid, gid } = statSync(first.dataFolder);
   const other = spawn('sleep', ['600'], {
     cwd: '/',

@@ -12,6 +12,7 @@ import {
 import { hasRedis, startRedis, type TestRedis } from '../harness/dependencies/redis';
 import { stopAfterTest } from '../vitest/stop-after-all';
 
+// The KV server of the local stack has the HTTP interface of Vercel KV. An engine runs its commands, in memory or in Redis.
 const token = 'a-token-of-this-test';
 
 /** Creates a client with the options of the service: no deserialization and no retries. */
@@ -86,7 +87,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await Promise.all([kv.get('a'), kv.get('b')])).toEqual(['1', '2']);
   });
 
-  test('SET sets the expiry with EX, PX, EXAT or PXAT, keeps it with KEEPTTL and otherwise removes it', async () => {
+  test('SET sets the expiry of a key with EX, PX, EXAT or PXAT, keeps the expiry with KEEPTTL and otherwise removes the expiry', async () => {
     await kv.set('key', 'value', { ex: 600 });
     expect(await kv.ttl('key')).toBeGreaterThan(590);
     expect(await kv.ttl('key')).toBeLessThanOrEqual(600);
@@ -113,7 +114,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     expect(await kv.dbsize()).toBe(0);
   });
 
-  test('SET with NX keeps an existing value, SET with XX requires one, and SET with GET returns the old value', async () => {
+  test('SET with NX keeps an existing value, SET with XX requires an existing value, and SET with GET returns the old value', async () => {
     expect(await kv.set('key', 'no', { xx: true })).toBeNull();
     expect(await kv.set('key', 'first', { nx: true })).toBe('OK');
     expect(await kv.set('key', 'second', { nx: true })).toBeNull();
@@ -140,7 +141,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     await expect(kv.incr('counter')).rejects.toThrow('ERR value is not an integer or out of range');
   });
 
-  test('DEL and EXISTS count the existing keys, DBSIZE counts all keys and FLUSHALL removes them', async () => {
+  test('DEL and EXISTS count the existing keys, DBSIZE counts all keys and FLUSHALL removes all keys', async () => {
     await Promise.all([kv.set('a', '1'), kv.set('b', '2'), kv.set('c', '3')]);
     expect(await kv.exists('a', 'b', 'absent', 'a')).toBe(3);
     expect(await kv.del('a', 'absent')).toBe(1);
@@ -266,7 +267,7 @@ describe('The HTTP interface of the KV server', () => {
     expect((await send(server, '/get/key', { method: 'DELETE' })).status).toBe(405);
   });
 
-  test('The KV server accepts a body of 1 MiB and responds to a larger one with 413', async () => {
+  test('The KV server accepts a body of 1 MiB and responds to a larger body with 413', async () => {
     const seen = vi.fn();
     const server = await serve(memoryEngine(), seen);
     const frame = JSON.stringify(['SET', 'key', '']).length;
@@ -338,7 +339,7 @@ describe('The HTTP interface of the KV server', () => {
     await expect(startKvServer({ token, port, engine: memoryEngine() })).rejects.toThrow('EADDRINUSE');
   });
 
-  test('stop() of the KV server aborts the requests in flight, and closes the engine once even if it is called twice', async () => {
+  test('stop() of the KV server aborts the requests in flight, and closes the engine only once, even if stop() is called twice', async () => {
     const closed = vi.fn(async () => {});
     let called = () => {};
     const inFlight = new Promise<void>((resolve) => {

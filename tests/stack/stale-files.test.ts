@@ -8,6 +8,7 @@ const folder = temporaryFolder();
 
 const HOUR = 3600;
 
+/** Creates a folder whose last change was the given number of hours ago. */
 function make(name: string, hoursOld: number): void {
   mkdirSync(path.join(folder, name));
   writeFileSync(path.join(folder, name, 'content'), '');

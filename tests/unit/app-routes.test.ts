@@ -6,12 +6,15 @@ import { checkRoutes, writeRoutes } from '#lib/routing/app-routes';
 import { updateRoutes } from '../../dev/stack/routes';
 
 const project = process.cwd();
+/** Empty project folder that each test gets. */
 let folder = '';
 
+/** Creates an empty file and its folder. */
 const add = (file: string) => {
   mkdirSync(path.dirname(file), { recursive: true });
   writeFileSync(file, '');
 };
+/** Returns the entries of the written list of routes. */
 const written = () =>
   [...readFileSync('lib/routing/routes.ts', 'utf8').matchAll(/'(.*)'/g)].map(([, entry]) => entry);
 
@@ -31,7 +34,9 @@ test('The list of routes in the repository matches the files in app/', () => {
   expect(checkRoutes).not.toThrow();
 });
 
-test('writeRoutes() lists API roots, versioned API routes and pages, and omits groups, slots, private folders and other routes', () => {
+// Next.js omits a route group, such as `(marketing)`, from the path of a page. It serves no page for a slot (`@side`) or in a
+// private folder (`_parts`).
+test('writeRoutes() lists only pages, API routes with a version in the path, and the first path segment of these API routes', () => {
   for (const file of [
     'app/(marketing)/pricing/page.tsx',
     'app/projects/[id]/page.tsx',
@@ -67,7 +72,7 @@ test('checkRoutes() throws if a route is missing from the list, or if a listed r
   expect(checkRoutes).toThrow('Run `npm run routes`');
 });
 
-test('writeRoutes() rejects an intercepting route, which the middleware cannot recognize', () => {
+test('writeRoutes() throws an error for an intercepting route of Next.js, because the middleware cannot recognize such a route', () => {
   add('app/feed/(..)photo/[id]/page.tsx');
   expect(writeRoutes).toThrow('intercepting routes are not supported');
 });

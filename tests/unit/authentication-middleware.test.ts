@@ -5,6 +5,8 @@ import { foreignParty } from '#lib/idp/authorized-party';
 import { log } from '#lib/log';
 import { allowedMethods, isPage } from '#lib/routing/paths';
 
+// The authentication middleware passes requests to the middleware of the identity provider's SDK (Clerk). It then passes the
+// auth state, which is the SDK's result, to the route in request headers that start with `x-clerk-auth-`.
 vi.mock('#lib/env', () => ({ environment: () => ({ IDP_SECRET_KEY: 'sk_test_of_this_test' }) }));
 
 beforeEach(() => {
@@ -69,7 +71,7 @@ function setUp({ isProxy = false, sdk = acceptingSdk() } = {}) {
       for (const [name, value] of headers)
         if (name.startsWith(prefix)) route.set(name.slice(prefix.length), value);
       return {
-        /** The request that the SDK received, or undefined if it was not called. */
+        /** The request that the SDK received, or undefined if the SDK was not called. */
         seen: sdk.mock.calls[calls]?.[0],
         /** Status and headers of the response. */
         status: response?.status,
@@ -94,7 +96,7 @@ const signedIn = (token: string) => ['signed-in', token, `signed ${token}`];
 const signedOut = ['signed-out', '', ''];
 
 describe('API paths', () => {
-  test('A route below /cron receives every bearer token and no session, and other API routes receive no bearer token without session form', async () => {
+  test('A route below /cron receives any bearer token but no session. Other API routes receive a bearer token only if it has the form of a session token', async () => {
     const { pass } = setUp();
     for (const given of [
       bearer('of the scheduler'),
@@ -111,7 +113,7 @@ describe('API paths', () => {
     }
   });
 
-  test('For an API request, the SDK receives only the session cookie, and the route receives the request without SDK headers', async () => {
+  test('For an API request, the SDK receives only the session cookie. The route receives the whole request without the headers of the SDK', async () => {
     const given = {
       cookie:
         '__session=ey.b.c; __clerk_handshake=x; __clerk_handshake_nonce=x; __refresh_abc=x; theme=a%20b',
@@ -143,7 +145,7 @@ describe('API paths', () => {
     ['mt_a.b.c', null],
     ['Basic YTpi', null],
   ])(
-    'For the authorization header %j, the SDK and the route receive the authorization header %j',
+    'The SDK and the route receive the authorization header %j as %j (null means no header)',
     async (authorization, expected) => {
       const { seen, route } = await setUp().pass(get({ authorization }));
       expect(seen?.headers.get('authorization')).toBe(expected);
@@ -151,7 +153,7 @@ describe('API paths', () => {
     },
   );
 
-  test('A session cookie does not replace a rejected bearer token, but is used if the scheme of the authorization header is not Bearer', async () => {
+  test('A session cookie does not replace a rejected bearer token. The cookie is used if the scheme of the authorization header is not Bearer', async () => {
     const token = sessionToken();
     const { state } = await setUp().pass(get({ ...cookie(token), authorization: 'Bearer ak_0123' }));
     expect(state).toEqual(signedOut);
@@ -310,7 +312,8 @@ describe('Cache of credentials', () => {
 });
 
 // A handshake renews an expired session. The SDK redirects a page request to the provider. The provider redirects back with a
-// handshake token or with a nonce. The handshake token contains the new cookies. The SDK exchanges a nonce for such a token.
+// handshake token or with a nonce. The handshake token contains the new cookies. The SDK exchanges a nonce for a handshake
+// token.
 const handshake = `${encoded({ alg: 'RS256', typ: 'JWT', kid: 'ins_1' })}.${encoded({})}.x`;
 
 describe('Pages', () => {
@@ -339,11 +342,13 @@ describe('Pages', () => {
       cookie: headers.get('cookie'),
       destination: headers.get('sec-fetch-dest'),
     }));
+  /** The request that the SDK gets when it is called again with only the session cookie. */
   const bySession = {
     url: 'http://localhost:3000/account?a=b',
     cookie: SESSION,
     destination: 'empty',
   };
+  /** The request that the SDK gets when it is called again without a credential. */
   const signedOutPage = { url: 'http://localhost:3000/account', cookie: null, destination: 'empty' };
 
   test.each<[string, () => Response | Promise<Response>]>([
@@ -410,7 +415,7 @@ describe('Pages', () => {
     expect(seenBy(sdk).slice(1)).toEqual([signedOutPage]);
   });
 
-  test('A page receives the cookies of the application whose names only contain the name of an SDK cookie', async () => {
+  test('A page receives an application cookie even if its name contains the name of an SDK cookie, such as my__session', async () => {
     const cookie = 'my__session=a; my__clerk_handshake=b';
     const { route } = await setUp().pass(get({ cookie }, '/account'));
     expect(route.get('cookie')).toBe(cookie);
@@ -428,7 +433,7 @@ describe('Pages', () => {
   });
 });
 
-test('A request to /__clerk reaches the SDK unchanged if the service proxies the Frontend API, and does not reach it otherwise', async () => {
+test("The SDK receives a request to /__clerk unchanged if the service proxies Clerk's Frontend API. Otherwise, the SDK does not receive the request", async () => {
   const request = get({ authorization: 'Bearer ak_0123' }, '/__clerk/v1/client?__clerk_redirect_url=x');
   expect((await setUp({ isProxy: true }).pass(request)).seen).toBe(request);
   expect((await setUp().pass(request)).seen).toBeUndefined();
@@ -459,7 +464,7 @@ describe('Limit of 180 cookies', () => {
   const own = (count: number) => Array.from({ length: count }, (_, index) => `own${index}=a%20b`);
 
   test.each(['/users/v1/me', '/account', '/unknown'])(
-    'A request to %s keeps 180 cookies unchanged',
+    'The middleware passes the 180 cookies of a request to %s unchanged',
     async (path) => {
       const cookie = [...own(179), `__session=${sessionToken()}`].join('; ');
       expect((await setUp().pass(get({ cookie }, path))).route.get('cookie')).toBe(cookie);
@@ -467,7 +472,7 @@ describe('Limit of 180 cookies', () => {
   );
 
   test.each(['/users/v1/me', '/account', '/unknown'])(
-    "A request to %s with 1,902 cookies keeps the SDK's two cookies and the first 178 other cookies",
+    "If a request to %s has 1,902 cookies, the middleware passes only the SDK's two cookies and the first 178 other cookies",
     async (path) => {
       const token = sessionToken();
       const cookie = [`__session=${token}`, ...own(1_900), '__client_uat=1'].join('; ');
@@ -513,7 +518,7 @@ describe('An SDK without auth state', () => {
     },
   );
 
-  test('An SDK that supplies no auth state makes requests to other API paths fail', async () => {
+  test('A request to /users/v1/me fails if the SDK supplies no auth state', async () => {
     await expect(silent().pass(get())).rejects.toThrow('The SDK supplied no auth state');
   });
 });
@@ -555,7 +560,7 @@ describe('Allowed methods', () => {
     expect(methods(pathname)).toBe(expected);
   });
 
-  test('An unserved path gets a 404, a method that is not allowed gets a 405, and the SDK is called in neither case', async () => {
+  test('A path that is not served gets a 404, a method that is not allowed gets a 405, and the SDK is called in neither case', async () => {
     const { pass, sdk } = setUp();
     const statusOf = async (path: string, init: { method?: string; body?: string } = {}) =>
       (await pass(new NextRequest(`http://localhost:3000${path}`, init))).status;
@@ -568,7 +573,7 @@ describe('Allowed methods', () => {
   });
 });
 
-/** Returns an SDK middleware that reports this state for each request. */
+/** Returns an SDK middleware that reports the given auth state for each request. */
 const reporting = (
   { token, ...state }: { status: string; user?: string; reason?: string; token?: string },
   headers: Record<string, string> = {},
@@ -635,7 +640,7 @@ describe('The auth state of an API request', () => {
     ['', [{ reason: undefined }]],
     ['token-expired', []],
   ])(
-    'A warning is logged for an SDK rejection with an unknown reason, and it names only a reason of up to 100 lowercase letters or hyphens: %j',
+    'The middleware logs a warning if the SDK rejects a token for an unknown reason. The warning contains the reason only if it has at most 100 characters, all lowercase letters or hyphens: %j',
     async (word, logged) => {
       const sdk = reporting({ status: 'signed-out' }, { 'x-clerk-auth-reason': word });
       const { pass } = setUp({ sdk });
@@ -694,7 +699,7 @@ describe('The middleware', () => {
   );
 
   test.each(['/x/__clerk', '/x/__clerk/v1/client', '/__clerkx'])(
-    'The middleware does not treat %s as a path of the proxied Frontend API',
+    'The middleware does not treat %s as a path of the proxied Frontend API of Clerk',
     async (path) => {
       const request = get({ authorization: 'Bearer ak_0123' }, path);
       expect((await setUp({ isProxy: true }).pass(request)).seen).not.toBe(request);
@@ -714,14 +719,14 @@ describe('The middleware', () => {
     },
   );
 
-  test('The middleware sets a Content-Security-Policy that forbids everything on an API response, and none for an unknown path', async () => {
+  test('An API response has a Content-Security-Policy that forbids everything. The response for an unknown path has no policy from the middleware', async () => {
     expect((await setUp().pass(get())).headers.get('content-security-policy')).toBe(
       "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     );
     expect((await setUp().pass(get({}, '/unknown'))).headers.has('content-security-policy')).toBe(false);
   });
 
-  test('A page request continues without a rewrite if the SDK rewrites it to its own address, and does not continue if the SDK redirects it', async () => {
+  test('If the SDK rewrites a page request to the same address, Next.js renders the page without a rewrite. If the SDK redirects the request, Next.js does not render the page', async () => {
     const sdk = vi.fn<NextMiddleware>(({ url }) => NextResponse.rewrite(url));
     const { headers } = await setUp({ sdk }).pass(get({}, '/account'));
     expect([headers.get('x-middleware-rewrite'), headers.get('x-middleware-next')]).toEqual([null, '1']);
@@ -765,7 +770,7 @@ const action = (body: string, cookie = '', path = '/account') =>
 const ACTION_FIELD = `--x\r\nContent-Disposition: form-data; name="$ACTION_ID_${'7f'.repeat(21)}"\r\n\r\n\r\n--x--\r\n`;
 
 describe('Server actions', () => {
-  test('A server action of a page starts and completes no handshake, and keeps its method and session', async () => {
+  test('A server action neither starts nor completes a handshake, and the SDK receives the method and the session of the action', async () => {
     const cookie = '__session=ey.b.c; __clerk_handshake_nonce=x; __clerk_handshake_nonce_y=x';
     const { seen } = await setUp().pass(
       action(ACTION_FIELD, cookie, '/account?a=b&__clerk_handshake_nonce=x'),
@@ -814,7 +819,7 @@ describe('Page requests', () => {
     },
   );
 
-  test('The SDK receives no handshake token of a request that also has a malformed one', async () => {
+  test('If one handshake token of a request is malformed, the SDK receives none of its handshake tokens', async () => {
     const { seen } = await setUp().pass(
       page(`/account?__clerk_handshake=${handshake}&__clerk_handshake=x&a=b`),
     );
@@ -831,7 +836,7 @@ describe('Page requests', () => {
     [2_000, '/account?a='],
     [2_001, '/'],
   ])(
-    'The page receives its path, or a slash instead of a path of more than 2,000 characters: %i characters',
+    'The page receives its path in a request header. A slash replaces a path of more than 2,000 characters: %i characters',
     async (length, start) => {
       const path = '/account?a='.padEnd(length, 'x');
       const { seen } = await setUp().pass(page(path));

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { batchLoader } from '#lib/concurrency/batch-loader';
 
+// batchLoader() collects keys in a batch. A lookup is a call of `lookUp` with the keys of a batch. In these tests, the value of
+// a key is its length.
 const lengths = (keys: readonly string[]) => new Map(keys.map((key) => [key, key.length]));
 const lookUp = vi.fn<(keys: readonly string[]) => Promise<ReadonlyMap<string, number>>>();
 /** Returns the keys of each lookup so far. */
@@ -36,7 +38,7 @@ test('A single key is looked up immediately', async () => {
   expect(lookups()).toEqual([['one']]);
 });
 
-test('Keys of one event loop iteration share a lookup, and keys that arrive while a lookup is pending share the next one', async () => {
+test('Keys of one event loop iteration share a lookup, and keys that arrive while a lookup is pending share the next lookup', async () => {
   const find = batchLoader(lookUp);
   const first = holdOne();
   const early = ['a', 'bb'].map(find);
@@ -104,7 +106,7 @@ test('Once a lookup has succeeded, keys of one event loop iteration share the ne
   expect(lookups()).toEqual([['a'], ['bb', 'ccc']]);
 });
 
-test('If an older lookup settles while a newer one is pending, a key waits for the newer lookup', async () => {
+test('If an older lookup settles while a newer lookup is pending, a key waits for the newer lookup', async () => {
   const find = batchLoader(lookUp);
   const [older, newer] = [holdOne(), holdOne()];
   void find('a');
@@ -121,7 +123,7 @@ test('If an older lookup settles while a newer one is pending, a key waits for t
   expect(await found).toBe(3);
 });
 
-test('A key that waits for a lookup is looked up as soon as that lookup fails', async () => {
+test('A key that waits until a pending lookup settles is looked up as soon as that lookup fails', async () => {
   const find = batchLoader(lookUp);
   const first = holdOne();
   const failed = find('a').catch((error: Error) => error.message);

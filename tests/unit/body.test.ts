@@ -63,7 +63,8 @@ test('The errors for a body that is too long or cannot be read have messages wit
 
 test('limitBody().text() joins the chunks of a body, and stops reading above the limit', async () => {
   let chunks = 0;
-  const endless = (last: number) =>
+  /** Returns a body of `last` chunks with three bytes each. */
+  const chunked = (last: number) =>
     new ReadableStream<Uint8Array>(
       {
         pull(controller) {
@@ -74,14 +75,14 @@ test('limitBody().text() joins the chunks of a body, and stops reading above the
       },
       { highWaterMark: 0 },
     );
-  const read = (last: number) => limitBody(streamed(endless(last)), rules).text();
+  const read = (last: number) => limitBody(streamed(chunked(last)), rules).text();
   expect(await read(2)).toBe('abcabc');
   chunks = 0;
   await expect(read(100)).rejects.toMatchObject({ status: 413 });
   expect(chunks).toBe(3);
 });
 
-test('readJson() accepts a body of 16 KiB and rejects a longer one', async () => {
+test('readJson() accepts a body of 16 KiB and rejects a longer body', async () => {
   const id = 'x'.repeat(16 * 1024 - '{"id":""}'.length);
   expect(await readJson(sent(JSON.stringify({ id })), Shape)).toEqual({ id });
   await expect(readJson(sent(JSON.stringify({ id: `${id}x` })), Shape)).rejects.toMatchObject({

@@ -1,6 +1,8 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { type Breaker, circuitBreaker } from '#lib/concurrency/circuit-breaker';
 
+// A circuit breaker passes calls to a dependency. After several consecutive failures, the breaker opens: it rejects the calls,
+// and sends probes to the dependency. A successful probe closes the breaker.
 const FAILURE_THRESHOLD = 5;
 const RESET_TIMEOUT_MS = 1_000;
 
@@ -82,7 +84,7 @@ test('The failures of concurrent calls count as one failure', async () => {
   expect(onOpen).toHaveBeenCalledTimes(1);
 });
 
-test('An open breaker sends one probe at a time, after the reset timeout and only when there are calls', async () => {
+test('An open breaker sends one probe at a time, after the reset timeout and only when a call arrives', async () => {
   await failTimes(FAILURE_THRESHOLD);
   let endProbe = (_error: Error) => {};
   probe.mockReturnValue(new Promise((_resolve, reject) => (endProbe = reject)));
@@ -116,7 +118,7 @@ test('A successful probe closes the breaker and resets the failure count', async
   expect(await succeeds()).toBe(true);
 });
 
-test('A call that started before the outage and succeeds during it does not close the breaker', async () => {
+test('A call that started before the outage and succeeds during the outage does not close the breaker', async () => {
   const early = startCall();
   await failTimes(FAILURE_THRESHOLD);
   early.end?.resolve('late');
@@ -131,7 +133,7 @@ test('Failures of consecutive calls count even if they happen within one millise
   expect(onOpen).toHaveBeenCalledTimes(1);
 });
 
-test('A call that fails after the breaker has opened does not open it again', async () => {
+test('A call that fails after the breaker has opened does not open the breaker again', async () => {
   await failTimes(FAILURE_THRESHOLD - 1);
   const [first, second] = [startCall(), startCall()];
   for (const { end, call } of [first, second]) {
@@ -150,7 +152,7 @@ test('After a failed probe, the next probe starts one reset timeout later', asyn
     await Promise.resolve();
     return probe.mock.calls.length;
   };
-  // The first call fails at 0 ms, and the clock advances by 1 ms after each call. This is the time of the last failure.
+  // The last failure happens at `openedAt`: the first call fails at 0 ms, and the clock advances by 1 ms after each call.
   const openedAt = FAILURE_THRESHOLD - 1;
   expect(await probesAt(openedAt + RESET_TIMEOUT_MS - 1)).toBe(0);
   const failedAt = openedAt + RESET_TIMEOUT_MS;

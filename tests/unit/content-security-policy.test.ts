@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { contentSecurityPolicy, nextForDocument } from '#lib/http/content-security-policy';
 import { EXCLUDED_SOURCES, FRONTEND_API, ownSources, sdkSources } from '../sdk/policy-sources';
 
-test('The Content-Security-Policy of the service contains all sources of the SDK policy except EXCLUDED_SOURCES', async () => {
+test("The Content-Security-Policy of the service contains all sources of the policy of Clerk's SDK, except those that the service excludes on purpose", async () => {
   const required = await sdkSources();
   expect(required).toContain(`connect-src ${FRONTEND_API}`);
   const allowed = ownSources();
@@ -11,6 +11,7 @@ test('The Content-Security-Policy of the service contains all sources of the SDK
 });
 
 const sources = { frontendApi: 'https://clerk.example', sameOrigin: false, development: false };
+/** Directives at the end of every policy. */
 const COMMON =
   "worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
 

@@ -8,6 +8,8 @@ import {
   peak,
 } from '../../tools/attack/cost/growth';
 
+// The search for expensive requests measures how much CPU time the server needs for requests of growing size. The growth
+// exponent is 1 if the cost grows linearly with the size, and 2 if it grows quadratically.
 const ORDINARY_MS = 5;
 
 /**
@@ -50,30 +52,31 @@ test('growthExponent() replaces a cost that is too small to measure by the small
 });
 
 test.each([{ points: [] }, { points: series(() => 0) }, { points: series(linear(40)).slice(-1) }])(
-  'growthExponent() returns undefined for $points.length measurements that show no growth',
+  'growthExponent() returns undefined if no growth can be derived from $points.length measurements',
   ({ points }) => {
     expect(growthExponent(points)).toBeUndefined();
   },
 );
 
 test.each([
-  { name: 'A constant cost', points: series(() => 0), limits: ORDINARY_LIMITS },
-  { name: 'A linear cost below 5 times the reference', points: series(linear(19)), limits: ORDINARY_LIMITS },
-  { name: 'A negligible quadratic cost', points: series(quadratic(11), 1), limits: ORDINARY_LIMITS },
+  { name: 'a constant cost', points: series(() => 0), limits: ORDINARY_LIMITS },
+  { name: 'a linear cost below 5 times the reference', points: series(linear(19)), limits: ORDINARY_LIMITS },
+  { name: 'a negligible quadratic cost', points: series(quadratic(11), 1), limits: ORDINARY_LIMITS },
   {
-    name: 'A high linear cost, if the limits have no maximum in milliseconds,',
+    name: 'a high linear cost if the limits have no maximum in milliseconds',
     points: series(linear(100), 30),
     limits: { factor: 5, negligible: 12 },
   },
   {
-    name: 'A high linear cost, if the limits have no maximum at all,',
+    name: 'a high linear cost if the limits have no maximum at all',
     points: series(linear(100)),
     limits: { negligible: 12 },
   },
-])('$name is acceptable', ({ points, limits }) => {
+])('brokenLimits() accepts $name', ({ points, limits }) => {
   expect(brokenLimits(points, limits)).toEqual([]);
 });
 
+/** Limits for requests whose signature the service checks. */
 const signature: CostLimits = { factor: 1.6, negligible: 4 };
 
 test.each([
@@ -97,7 +100,7 @@ test.each([
   expect(brokenLimits(points, ORDINARY_LIMITS)).toEqual(broken);
 });
 
-test('With a factor of 1.6 and a negligible cost of 4 ms, brokenLimits() reports a doubled cost and accepts an increase by half', () => {
+test('With a factor of 1.6 and a negligible cost of 4 ms, brokenLimits() reports a cost that doubles and accepts a cost that increases by half', () => {
   expect(brokenLimits(series(linear(10), 10), signature)).toEqual(['over 1.6 times']);
   expect(brokenLimits(series(linear(5), 10), signature)).toEqual([]);
 });

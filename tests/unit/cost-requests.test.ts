@@ -57,15 +57,20 @@ test('Every dimension has a unique name and applies to at least one address', ()
   );
 });
 
-test.each(DIMENSIONS)('The head of the largest request is below the limit of Node.js: $name', (dimension) => {
-  for (const { ordinary, dimensions } of targets.filter((target) => target.dimensions.includes(dimension))) {
-    expect(dimensions).toContain(dimension);
-    const head = serialize(dimension.grow(ordinary, dimension.maxBytes))
-      .toString('latin1')
-      .split('\r\n\r\n')[0];
-    expect(head?.length).toBeLessThan(MAX_HEAD);
-  }
-});
+test.each(DIMENSIONS)(
+  'The head of the largest request of a dimension is below the limit of Node.js: $name',
+  (dimension) => {
+    for (const { ordinary, dimensions } of targets.filter((target) =>
+      target.dimensions.includes(dimension),
+    )) {
+      expect(dimensions).toContain(dimension);
+      const head = serialize(dimension.grow(ordinary, dimension.maxBytes))
+        .toString('latin1')
+        .split('\r\n\r\n')[0];
+      expect(head?.length).toBeLessThan(MAX_HEAD);
+    }
+  },
+);
 
 test.each(DIMENSIONS)(
   'A request becomes larger when the size of its dimension increases: $name',
@@ -81,7 +86,7 @@ test.each(DIMENSIONS)(
   },
 );
 
-test('fill() repeats a unit only as often as it fits into the size', () => {
+test('fill() repeats a unit only as often as the unit fits into the size', () => {
   expect(fill(7, () => 'ab')).toBe('ababab');
   expect(fill(6, (index) => `${index}`.repeat(index + 1))).toBe('011222');
 });
@@ -139,7 +144,7 @@ test('costTargets() returns only the targets that the pattern matches', () => {
 });
 
 test.each(WORST_SHAPES)(
-  'worstRequest() returns a request with the method and at least the size of the shape: $dimension',
+  'worstRequest() returns a request with the given method and more than the given size for the dimension: $dimension',
   (shape) => {
     const request = worstRequest(shape, TOKEN);
     expect(request.method).toBe(shape.method);

@@ -3,6 +3,7 @@ import { judgeQueryLimit, judgeTransport } from '#lib/doctor/deployed';
 
 // The doctor is the command that checks the configuration of a deployment (`npm run doctor`).
 
+/** Value of the header Strict-Transport-Security. */
 const HEADER = 'max-age=31536000';
 const secure = { status: 308, location: 'https://app.example.com/' };
 
@@ -19,7 +20,7 @@ test.each<[string, string, Parameters<typeof judgeTransport>[1], string]>([
   ['a warning if the header is missing', '', secure, 'warning'],
   ['a warning if the header has max-age=0', 'max-age=0', secure, 'warning'],
 ])(
-  'For the redirect to https:// and the header Strict-Transport-Security, the result of the doctor is %s',
+  'When the doctor checks the redirect to https:// and the header Strict-Transport-Security, the result is %s',
   (_case, strictTransport, plain, status) => {
     expect(judgeTransport(strictTransport, plain).status).toBe(status);
   },

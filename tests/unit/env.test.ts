@@ -10,6 +10,7 @@ import {
 } from '#lib/env';
 import { BUILD_TIME_VALUES as complete } from '../harness/build';
 
+/** Returns a webhook signing secret with the given number of bytes. */
 const secretOf = (bytes: number) => `whsec_${Buffer.alloc(bytes, 7).toString('base64')}`;
 const pem = ({ publicKey }: { publicKey: KeyObject }) =>
   publicKey.export({ type: 'spki', format: 'pem' }).toString();
@@ -29,6 +30,7 @@ GE7OP1AZmOye3A==
 -----END CERTIFICATE-----
 `;
 
+/** Returns the error message of parseEnvironment(), or an empty string if the variables are valid. */
 const problemsOf = (overrides: Record<string, string | undefined>) => {
   try {
     parseEnvironment({ ...complete, ...overrides });
@@ -140,11 +142,11 @@ describe('The environment', () => {
     expect(problemsOf({ [name]: value })).toBe(`Invalid environment variables:\n  - ${problem}`);
   });
 
-  test('A secret key with text before it is invalid', () => {
+  test('A secret key is invalid if other text precedes it', () => {
     expect(problemsOf({ IDP_SECRET_KEY: 'xsk_test_0123456789' })).toContain('must be a secret key');
   });
 
-  test('environment() parses the variables once, and again after setEnvironment(undefined)', () => {
+  test('environment() parses the variables once. After setEnvironment(undefined), it parses them again', () => {
     for (const [name, value] of Object.entries(complete)) vi.stubEnv(name, value);
     setEnvironment(undefined);
     const first = environment();
@@ -280,7 +282,7 @@ describe('The environment', () => {
         JSON.stringify({ keys: [publicKey.export({ format: 'jwk' })] }),
       ],
     ])(
-      'If IDP_JWT_KEY is %s, the error states how to set it, but does not contain the value',
+      'If IDP_JWT_KEY is %s, the error states how to set the variable, but does not contain the value',
       (_form, words, value) => {
         const problems = problemsOf({ IDP_JWT_KEY: value });
         expect(problems).toContain(`  - IDP_JWT_KEY ${words}`);

@@ -7,7 +7,7 @@ test.each([
   ['zod', z.object({ id: z.string() })],
   ['zod/mini', mini.object({ id: mini.string() })],
 ])(
-  'A handler from defineEvent() parses the event data with a %s schema, and returns a function that handles the event only if the data is valid',
+  'A handler that defineEvent() creates with a %s schema throws a 400 for invalid data. For valid data, it returns a function that handles the event',
   (_name, schema) => {
     const handle = vi.fn(async (_data: { id: string }) => undefined);
     const handler = defineEvent(schema, handle);

@@ -82,7 +82,7 @@ test.each([
   ],
   [`__session=${TOKEN}; __session_x=no-token`, `__session=${TOKEN}`, TOKEN],
 ])(
-  'extractCredential() keeps only well-formed cookies of the SDK, and sets `token` only if there is a single session token: %j',
+  "extractCredential() keeps only well-formed cookies of the identity provider's SDK, and sets `token` only if the cookies contain a single session token: %j",
   (given, value, token) => {
     expect(extract({ cookie: given })).toEqual({ credential: { header: 'cookie', value, token } });
   },
@@ -95,9 +95,12 @@ test.each([
   `__client_uat___session=${TOKEN}`,
   '__session=',
   '__client_uat=1',
-])('The cookies %j contain no session, and a request from another site may have them', (given) => {
-  expect(extract({ cookie: given, 'sec-fetch-site': 'cross-site' })).toEqual({ credential: undefined });
-});
+])(
+  'extractCredential() neither accepts nor rejects cookies without a session, even in a request from another site: %j',
+  (given) => {
+    expect(extract({ cookie: given, 'sec-fetch-site': 'cross-site' })).toEqual({ credential: undefined });
+  },
+);
 
 test('parseCookies() trims names and values, keeps equals signs in values, and returns one empty cookie if there is no cookie header', () => {
   expect(parseCookies(new Headers({ cookie: ' a = b=c ;d' }))).toEqual([
@@ -122,7 +125,7 @@ test('stripSdkHeaders() removes only headers whose name starts with x-clerk- or 
   });
 });
 
-test('timesOf() returns `exp` and `iat` of a token, and throws if `exp` is not a number or the token is malformed', () => {
+test('timesOf() returns the times `exp` and `iat` of a token. It throws if `exp` is not a number or if the token is malformed', () => {
   const tokenOf = (payload: string) => `ey.${Buffer.from(payload).toString('base64url')}.x`;
   expect(timesOf(tokenOf('{"exp":7,"iat":2,"a":1}'))).toEqual({ exp: 7, iat: 2 });
   expect(timesOf(tokenOf('{"exp":7}'))).toEqual({ exp: 7 });

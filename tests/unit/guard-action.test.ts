@@ -7,6 +7,7 @@ import { requireUser } from '#lib/user';
 
 vi.mock('#lib/user', () => ({ requireUser: vi.fn() }));
 
+// guardAction() creates a server action whose handler runs only for a user with a session, and only with valid input.
 const CONTEXT = { isAuthenticated: true, userId: 'internal-id', identityProviderUserId: 'user_1' } as const;
 const handler = vi.fn(async (input: unknown, _context: object): Promise<unknown> => input);
 const Project = z.object({
@@ -40,7 +41,7 @@ test('The handler of an action gets the parsed input and the context of the user
   expect(handler).toHaveBeenCalledExactlyOnceWith({ name: 'garden' }, CONTEXT);
 });
 
-test('The input is the last argument of the action, with or without a previous state', async () => {
+test('The input is the last argument of the action, whether or not React passes a previous state before the input', async () => {
   const input = form(['name', 'garden']);
   for (const args of [[input], [undefined, input], [{ name: 'previous' }, input]])
     expect(await Reflect.apply(action, undefined, args)).toEqual({ ok: true, data: { name: 'garden' } });
@@ -54,7 +55,7 @@ test('A field that occurs several times in a form becomes an array in the input 
   });
 });
 
-test('An action without a session redirects, and neither its schema nor its handler runs', async () => {
+test('If the user has no session, an action redirects, and neither its schema nor its handler runs', async () => {
   vi.mocked(requireUser).mockRejectedValue(new Error('NEXT_REDIRECT'));
   const parsed = vi.fn(() => true);
   const guarded = guardAction(anyInput.check(z.refine(parsed)), handler);
@@ -107,7 +108,7 @@ test('If the handler throws an HttpError, the action returns the status and the 
   });
 });
 
-test('An action passes any other error of its handler through', async () => {
+test('If the handler throws an error that is not an HttpError, the action passes the error through', async () => {
   const error = new Error('NEXT_NOT_FOUND');
   handler.mockRejectedValueOnce(error);
   await expect(action(undefined, { name: 'garden' })).rejects.toBe(error);

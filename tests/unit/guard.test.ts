@@ -18,6 +18,7 @@ vi.mock('#lib/log', async (original) => ({
   log: { info: vi.fn(), error: vi.fn() },
 }));
 
+// The guard wraps the handler of a route. The handler runs only for requests with a verified session, and gets the user's ids.
 const ENVIRONMENT = parseEnvironment({ ...BUILD_TIME_VALUES });
 const SESSION: AuthState = {
   status: 'signed-in',
@@ -28,7 +29,7 @@ const SESSION: AuthState = {
 };
 const URL = 'http://localhost:3000/things/v1/42';
 
-/** A request with the headers that the middleware sets for an auth state. */
+/** Returns a request with the headers that the middleware sets for an auth state. */
 function request(changes: Partial<AuthState> = {}, method = 'GET') {
   const headers = new Headers();
   writeAuthState(headers, { ...SESSION, ...changes });

@@ -63,7 +63,7 @@ test('A readiness result is reused for 1 s, even if the result is a failure, and
   expect(await readiness()).toEqual({ status: 'ok' });
 });
 
-test('The log has one line for the start and one for the end of an outage of the database', async () => {
+test('The log has one line for the start and one line for the end of an outage of the database', async () => {
   vi.mocked(pingDatabase).mockRejectedValue(new TypeError('no response'));
   for (let probe = 0; probe < 3; probe += 1) {
     expect(await readiness()).toEqual(down);

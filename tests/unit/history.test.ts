@@ -2,6 +2,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Call, checkHistory, ENTRY_POINTS } from '../harness/history';
 
+// A history is a list of concurrent calls for the same user, each with the times of its request and its response.
+// checkHistory() reports which rules of the service a history violates. The first test compares checkHistory() with a simpler
+// and slower check: some order of the calls must explain all responses and the rows in the database.
 const USER = 'user_1';
 const rowsOf = (ids: readonly string[]) => new Map([[USER, ids]]);
 
@@ -20,7 +23,10 @@ function subsets([first, ...rest]: readonly Call[]): Call[][] {
   return subsets(rest).flatMap((set) => [set, [first, ...set]]);
 }
 
-/** Simulates calls one after the other. Returns the ids of the rows, or undefined if a response does not match. */
+/**
+ * Simulates calls one after the other. `before` is the internal id of the user before the calls. Returns the ids of the rows,
+ * or undefined if a response does not match.
+ */
 function run(calls: readonly Call[], before: string | undefined): string[] | undefined {
   let linked: string | undefined = before;
   for (const { entryPoint, status, userId } of calls) {

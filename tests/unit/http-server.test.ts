@@ -18,7 +18,10 @@ beforeEach(() => {
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 const ok: Handler = async (request, response) => void response.end(`${request.url} `);
 
-/** Starts a server. The returned `open` opens a connection to it, sends `sent` and collects the bytes that arrive. */
+/**
+ * Starts a server. The returned `open` opens a connection to it, sends `sent` and collects the bytes that arrive. The returned
+ * `drain` shuts the server down when all requests in flight are complete.
+ */
 async function startServer(handle: Handler = ok) {
   const handler = vi.fn(handle);
   const { server, drain } = httpServer(handler);
@@ -74,7 +77,7 @@ test('drain() waits for an API request whose client has disconnected', async () 
   expect(events).toEqual(['disconnected', 'completed', 'drained']);
 });
 
-test('The first check keeps an idle connection open, because an unread request may have arrived, and a later check closes the connection', async () => {
+test('The first check of an idle connection does not close the connection, because a request that the server has not read may have arrived. A later check closes the connection', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
   try {
     const { server } = httpServer(() => Promise.resolve());
@@ -242,7 +245,7 @@ describe('Request bodies', () => {
     requestTo('/users/a', 'Transfer-Encoding: chunked'),
     requestTo('POST /health/alive', 'Content-Length: 5'),
   ])(
-    'The server ignores a body if the route or the method takes none, and closes the connection after the response: %j',
+    'The server ignores a body if the route or the method takes no body, and closes the connection after the response: %j',
     async (head) => {
       const { open } = await startServer(reading);
       const received = await open(head).closed();
@@ -435,7 +438,7 @@ describe('Slow clients', () => {
     expect(socket.destroyed).toBe(false);
   });
 
-  test('A connection without a request is closed 15 s after the first check that finds it idle', async () => {
+  test('A connection without a request is closed 15 s after the first check that finds the connection idle', async () => {
     const check = controlClock();
     const { server, open } = await startServer();
     const accepted = once(server, 'connection');

@@ -44,7 +44,7 @@ describe('The route in the log', () => {
     ['/users/v1/alice@example.com', 'GET /users'],
     ['/alice@example.com', 'GET /'],
   ])(
-    'Without a route pattern, the log contains only the API root (such as /users) of a path, or a slash if the path has no API root: %s',
+    'For a route without a pattern, the log contains only the API root of the path, such as /users. A path without an API root is logged as a slash: %s',
     async (path, name) => {
       await call(
         route(() => json({})),
@@ -72,7 +72,7 @@ describe('The route in the log', () => {
   });
 });
 
-test('A route with the option `quiet` logs above the level debug only if its handler throws', async () => {
+test('A route with the option `quiet` logs at a level above debug only if its handler throws', async () => {
   for (const status of [200, 503]) {
     await call(
       route(() => json({}, status), '/x', { quiet: true }),
@@ -177,7 +177,7 @@ describe('Responses of a route', () => {
     [499, 'info', false],
     [500, 'error', true],
   ] as const)(
-    'A response with the status %i is logged at the level %s, with an error field: %s',
+    'A response with the status %i is logged at the level %s (the log line has an error field: %s)',
     async (status, level, hasError) => {
       await call(
         route(() => json({}, status)),

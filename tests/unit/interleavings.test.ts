@@ -7,7 +7,8 @@ import { fakeStorage } from '../harness/fake-storage';
 
 // Runs the real functions of lib/ with a fake database and a fake cache. Each statement and each command waits until the test
 // releases it, so that the test can run every order of them. The model in tools/model describes the same functions as a state
-// machine, and must have the same outcomes.
+// machine, and must have the same outcomes. A guarded request (`guard`) and a request to the register route (`register`) create
+// the row of a user. An operator moves a user to another id at the provider (`relink`) or deletes the user (`forget`).
 
 /** A statement or command that waits until the test releases it. */
 interface Waiting {
@@ -21,7 +22,7 @@ const waiting = new Set<Waiting>();
 /** Name of the call that runs. */
 const currentCall = new AsyncLocalStorage<string>();
 
-/** Runs `statement` when the test releases it. The test does so only while `isEnabled()` returns true. */
+/** Runs `statement` when the test releases it. The test releases it only while `isEnabled()` returns true. */
 const schedule = <T>(name: string, statement: () => T, isEnabled = () => true) =>
   new Promise<void>((resolve) =>
     waiting.add({ call: currentCall.getStore(), name, isEnabled, run: resolve }),
@@ -166,7 +167,7 @@ async function run({ before, calls, interruptions }: Calls, choices: readonly nu
     const same = enabled.filter(({ call }) => call === latest);
     const allowed = interrupted === interruptions && same.length > 0 ? same : enabled;
     const chosen = allowed[choices[alternatives.length] ?? 0];
-    if (chosen === undefined) throw new Error('No call waits, but not all are done');
+    if (chosen === undefined) throw new Error('Some calls are not done, but none of them waits');
     alternatives.push(allowed.length);
     trace.push(`${chosen.call}: ${chosen.name}`);
     if (same.length > 0 && chosen.call !== latest) interrupted += 1;
@@ -278,7 +279,7 @@ test.each<Case>([
   ['guard by the new id and forget', 'moved', undefined, ['guard by the new id', 0], ['forget', 1]],
   ['register and relink', 'new', undefined, ['register', 0], ['register', 1], ['relink', 1]],
 ])(
-  'The orders of %s for a %s user have the same outcomes in lib/ and in the model',
+  'The functions of lib/ and the model have the same outcomes for the orders of these calls: %s (user: %s)',
   async (_name, before, interruptions, ...calls) => {
     const outcomes = await runAll({ before, calls, interruptions });
     const expected = outcomesOfModel({ before, calls });

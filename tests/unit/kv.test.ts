@@ -12,6 +12,7 @@ import { BUILD_TIME_VALUES } from '../harness/build';
 
 const TIMEOUT_MS = 500;
 
+/** A request that the fake KV store of this test has received. */
 interface Arrival {
   readonly commands: unknown[];
   readonly authorization: string | undefined;
@@ -19,7 +20,7 @@ interface Arrival {
   readonly response: ServerResponse;
 }
 
-/** Responds as the KV store to each request. By default, the result of a command is its last argument. */
+/** Responds to each request of the KV client. By default, the result of a command is its last argument. */
 let respond: (arrival: Arrival) => void;
 const arrivals: Arrival[] = [];
 const server = createServer(async (request, response) => {
@@ -53,7 +54,7 @@ afterEach(async () => {
 
 /** Waits for one event loop iteration. */
 const nextIteration = () => new Promise(setImmediate);
-/** Makes the connection of the next request fail with this code, immediately or when the response starts. */
+/** Makes the connection of the next request fail with this error code, immediately or when the response starts. */
 function breakNextRequest(code: string, when: 'immediately' | 'response' = 'immediately'): void {
   const onStart = (message: unknown) => {
     unsubscribe('http.client.request.start', onStart);
@@ -93,7 +94,7 @@ test.each(['123', 'true', 'null', '"quoted"', '{"a":1}', '', 'ünïcode ☃', 'O
   },
 );
 
-test('The KV client returns null and lists unchanged, and a hash as an object', async () => {
+test('The KV client returns null and lists unchanged. It converts a hash to an object', async () => {
   respond = ({ response }) => response.end('[{"result":null}]');
   expect(await kv.get('absent')).toBeNull();
   respond = ({ response }) => response.end('[{"result":["a",1]}]');
@@ -133,7 +134,7 @@ describe('Invalid responses', () => {
       ({ request, response }) => response.write('[{"resu', () => request.socket.resetAndDestroy()),
     ],
   ])(
-    'A call of the KV client rejects and is not retried after an invalid or missing response: %s',
+    'After an invalid or missing response, a call of the KV client rejects and is not retried: %s',
     async (_what, behave) => {
       respond = behave;
       await expect(kv.get('key')).rejects.toThrow();

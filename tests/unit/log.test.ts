@@ -13,7 +13,8 @@ import {
   withLogFields,
 } from '#lib/log';
 
-test('describeError() returns the name and the code of an error, and the message only if it consists of words', () => {
+// describeError() returns the fields of an error for the log. It omits texts that may contain personal data or keys.
+test('describeError() returns the name and the code of an error. It returns the message only if the message consists of words', () => {
   const cause = Object.assign(new Error('duplicate key value: Key (id)=(user_1) exists'), { code: '23505' });
   const described = describeError(new Error('timeout exceeded when trying to connect', { cause }));
   expect(described).toMatchObject({
@@ -31,7 +32,7 @@ test.each(['connect to ada@example.com', 'key sk_test_1', 'body was {"a":1}', 'p
   },
 );
 
-test('describeError() names the missing variables of an environment', () => {
+test('describeError() returns the message of an InvalidEnvironmentError, which names the missing variables', () => {
   const error = new InvalidEnvironmentError(['DATABASE_URL is missing']);
   expect(describeError(error).message).toContain('DATABASE_URL is missing');
 });
@@ -141,7 +142,7 @@ test.each([
   },
 );
 
-test('A line of the log is a JSON object with the level, the time and, if there is a current span, its ids', () => {
+test('A line of the log is a JSON object with the level and the time. If there is a current span, the line also contains the ids of the span', () => {
   const { level } = log;
   log.level = 'info';
   setSpanIds(() => ({ trace_id: 'a', span_id: 'b' }));

@@ -12,7 +12,10 @@ interface Row {
 
 const userOf = ({ id, time }: Row): ProviderUser => ({ id, createdAt: Math.floor(time) });
 
-/** Returns a page as the provider's API does: oldest first, in a stable order. Compares `createdAfter` with the exact time. */
+/**
+ * Returns a page of users as the provider's API does: the oldest users first, in a stable order. Compares `createdAfter` with
+ * the exact creation time.
+ */
 function listOf(rows: readonly Row[], { createdAfter, offset, limit }: ProviderPage): ProviderUser[] {
   return rows
     .filter(({ time }) => createdAfter === undefined || time > createdAfter)
@@ -23,6 +26,7 @@ function listOf(rows: readonly Row[], { createdAfter, offset, limit }: ProviderP
 
 const idsOf = (rows: readonly Row[]) => listOf(rows, { offset: 0, limit: 1_000 }).map(({ id }) => id);
 
+/** Returns the ids of the users that paginate() yields. `read` returns a page of the provider's list. */
 async function seenBy(
   read: (page: ProviderPage) => readonly ProviderUser[],
   options: { from?: Cursor | undefined; limit: number },
@@ -34,7 +38,7 @@ async function seenBy(
 }
 
 const limit = fc.integer({ min: 2, max: 7 });
-/** Generates lists of up to 40 users, whose creation times `time` generates. Most users share their millisecond with others. */
+/** Generates lists of up to 40 users, whose creation times `time` generates. Many users are created in the same millisecond. */
 const rowsWith = (time: fc.Arbitrary<number>) =>
   fc
     .array(time, { maxLength: 40 })
@@ -48,7 +52,7 @@ describe.each([
     rowsWith(fc.integer({ min: 1_000, max: 1_999 }).map((micros) => micros / 1_000)),
   ],
 ])('With creation times in %s', (_resolution, table) => {
-  test('paginate() returns all users of an unchanged list, in order and each user once', async () => {
+  test('paginate() returns each user of an unchanged list once, in the order of the list', async () => {
     await fc.assert(
       fc.asyncProperty(table, limit, async (rows, limit) => {
         expect(await seenBy((page) => listOf(rows, page), { limit })).toEqual(idsOf(rows));
@@ -57,32 +61,32 @@ describe.each([
     );
   });
 
-  test('If users sign up or are deleted during a run of paginate(), it returns every other user exactly once', async () => {
+  test('If users sign up or are deleted during a run of paginate(), it returns each user that exists during the whole run exactly once', async () => {
     const change = fc.record({ deletes: fc.array(fc.nat(60), { maxLength: 4 }), signUps: fc.nat(2) });
     await fc.assert(
       fc.asyncProperty(table, limit, fc.array(change, { maxLength: 20 }), async (rows, limit, changes) => {
-        let there: Row[] = rows;
+        let present: Row[] = rows;
         const pending = [...changes];
-        let born = 0;
+        let created = 0;
         const read = (page: ProviderPage) => {
-          const users = listOf(there, page);
+          const users = listOf(present, page);
           const { deletes = [], signUps = 0 } = pending.shift() ?? {};
-          there = there.filter((_, index) => !deletes.includes(index));
+          present = present.filter((_, index) => !deletes.includes(index));
           for (let each = 0; each < signUps; each += 1) {
-            born += 1;
-            there = [...there, { id: `user_new_${born}`, time: 10 + born }];
+            created += 1;
+            present = [...present, { id: `user_new_${created}`, time: 10 + created }];
           }
           return users;
         };
         const seen = await seenBy(read, { limit });
         expect(new Set(seen).size).toBe(seen.length);
-        expect(rows.filter((row) => there.includes(row) && !seen.includes(row.id))).toEqual([]);
+        expect(rows.filter((row) => present.includes(row) && !seen.includes(row.id))).toEqual([]);
       }),
       { numRuns: 500 },
     );
   });
 
-  test('If paginate() continues from any of its cursors, it returns the remaining users, and no user twice', async () => {
+  test('If paginate() continues from any of its cursors, it returns exactly the remaining users', async () => {
     await fc.assert(
       fc.asyncProperty(table, limit, async (rows, limit) => {
         const read = (page: ProviderPage) => listOf(rows, page);
@@ -126,7 +130,7 @@ test.each<[string, (page: ProviderPage) => ProviderUser[], string]>([
     'a different order each time',
   ],
 ])(
-  'paginate() rejects pages that together are not sorted by creation time or not in a stable order: %s',
+  'paginate() rejects if the list of the provider is not sorted by creation time or has no stable order: %s',
   async (_name, read, words) => {
     await expect(seenBy(read, { limit: 2 })).rejects.toThrow(words);
   },

@@ -10,6 +10,7 @@ import {
   takesBody,
 } from '#lib/routing/paths';
 
+/** Returns the rejection of the request `GET /users/v1/me` with the given changes. */
 const rejectionOf = (request: Partial<AddressedRequest>) =>
   rejectionForAddress({
     method: 'GET',
@@ -31,7 +32,7 @@ test.each<[Partial<AddressedRequest>, number | undefined]>([
   [{ pathname: '/__clerk/v1/client', method: 'TRACE', hasProxy: true }, 405],
   [{ method: 'TRACE' }, 405],
 ])(
-  'The request %j gets the rejection status %s from rejectionForAddress() (undefined: no rejection)',
+  'For the request GET /users/v1/me with the changes %j, rejectionForAddress() returns the status %s (undefined: no rejection)',
   (request, status) => {
     expect(rejectionOf(request)?.status).toBe(status);
   },
@@ -44,12 +45,14 @@ test('A rejection with 405 lists the allowed methods', () => {
   });
 });
 
+/** Headers of a valid server action. */
 const HEADERS: Readonly<Record<string, string>> = {
   'next-action': '7f'.repeat(20),
   'content-type': 'text/plain;charset=UTF-8',
   'content-length': '2',
   host: 'app.example',
 };
+/** Returns the rejection status of a server action with the given changes of its headers. */
 const actionStatus = (headers: Record<string, string | undefined> = {}, pathname = '/account') => {
   const all: Readonly<Record<string, string | undefined>> = { ...HEADERS, ...headers };
   return rejectionOf({ pathname, method: 'POST', header: (name) => all[name] })?.status;
@@ -83,13 +86,13 @@ test.each<[Record<string, string | undefined>, number | undefined]>([
   [{ origin: 'https://other.example', 'x-forwarded-host': ' other.example , inner' }, undefined],
   [{ origin: 'not a URL' }, 405],
 ])(
-  'A server action with valid headers, except for %o, gets the rejection status %s (undefined: no rejection)',
+  'A valid server action with the header changes %o gets the rejection status %s (undefined: no rejection)',
   (headers, status) => {
     expect(actionStatus(headers)).toBe(status);
   },
 );
 
-test('A POST request without the headers of a server action is accepted for an API route and for the proxied Frontend API', () => {
+test("A POST request without the headers of a server action is accepted for an API route and for Clerk's proxied Frontend API", () => {
   const request = { method: 'POST', header: () => undefined, hasProxy: true };
   for (const pathname of ['/users/v1/me', '/__clerk/v1/client'])
     expect(rejectionOf({ ...request, pathname })).toBeUndefined();
@@ -100,7 +103,7 @@ test.each([
   ['/__clerk/v1', true],
   ['/__clerks', false],
   ['/x/__clerk', false],
-])('isProxied() reports whether %s belongs to the proxied Frontend API: %s', (pathname, expected) => {
+])("isProxied() returns whether %s belongs to Clerk's proxied Frontend API: %s", (pathname, expected) => {
   expect(isProxied(pathname)).toBe(expected);
 });
 

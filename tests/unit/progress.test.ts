@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { shown } from '../../commands/command';
 import { showProgress } from '../../commands/progress';
 
-/** Returns the output of a run for 3,000 users. The run processes 100 users a second, and ends after 12 s. */
+/** Returns the progress output of a command that expects 3,000 users. It processes 100 users a second and ends after 12 s. */
 function written(isTTY: boolean): string {
   let text = '';
   let time = 0;
@@ -24,7 +24,7 @@ function written(isTTY: boolean): string {
   return text;
 }
 
-test('A terminal shows one line that is updated with the rate and the remaining time', () => {
+test('On a terminal, the progress is one line that is updated every second. It shows the rate and the remaining time', () => {
   const text = written(true);
   expect(text.split('\r\x1b[2K').slice(1)).toEqual([
     ...Array.from(
@@ -37,7 +37,7 @@ test('A terminal shows one line that is updated with the rate and the remaining 
   ]);
 });
 
-test('A stream that is not a terminal gets a plain line every 5 s', () => {
+test('If the output is not a terminal, the progress is a new line every 5 s', () => {
   expect(written(false)).toBe(
     '500 of about 3,000 users, 100 a second, 25 s left\n1,000 of about 3,000 users, 100 a second, 20 s left\none failed\n',
   );

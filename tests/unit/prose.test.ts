@@ -15,7 +15,7 @@ test('The prose check reports a phrase in a comment with the line of the phrase 
   expect(findProse('a.ts', source.join('\n'))).toEqual([
     { line: 4, found: 'under way', write: 'in flight, running' },
   ]);
-  // If the text below contained the two slashes, the check would take it for a comment and report this file.
+  // The prose check also reads this file. It would take the text below for a comment if the text contained two slashes.
   const comment = '//';
   expect(found('a.ts', `const a = 1; ${comment} Runs it anew.\nconst url = 'http://anew';`)).toEqual([
     [1, 'anew'],

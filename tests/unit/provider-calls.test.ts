@@ -52,7 +52,8 @@ test.each([[{}], [{ keys: 'none' }], [{ keys: [{ kid: 'ins_1' }] }]])(
   },
 );
 
-test('The error after a 401 says that the provider rejects the secret key', async () => {
+// If a call of the identity provider fails with a TransientError, the caller retries it.
+test('If the identity provider responds with 401, the error says that the provider rejects the secret key', async () => {
   respond({ errors: [{ code: 'clerk_key_invalid' }] }, 401);
   await expect(countUsers()).rejects.toThrow('The identity provider rejects IDP_SECRET_KEY');
 });
@@ -62,7 +63,7 @@ test.each([
   [{ errors: [{ code: 'not a code, but text' }] }, ''],
   ['<html>', ''],
 ])(
-  'The error after a 403 is not a TransientError, and contains the status and the error code, if the body has a valid code: %j',
+  'If the identity provider responds with 403, the error is not a TransientError. It contains the status, and the error code if the body has a valid code: %j',
   async (body, code) => {
     respond(body, 403);
     const error = await countUsers().catch((thrown: unknown) => thrown);
@@ -139,7 +140,7 @@ test.each<[string, () => Response | Promise<Response>, string, number | undefine
     10,
   ],
 ])(
-  'A call of the Backend API throws a TransientError, so that callers retry the call, after %s',
+  'After %s, a call of the Backend API throws a TransientError, so that callers retry the call',
   async (_what, response, message, retryAfterSeconds) => {
     respondWith(response);
     const error = await errorOf(countUsers());
@@ -154,7 +155,7 @@ test.each([
   [201, { total_count: 7 }, 'responds with status 201'],
   [200, { total_count: '7' }, 'returns an unexpected response'],
 ])(
-  'A call of the Backend API throws an error that is not a TransientError after the status %i with the body %j',
+  'After the status %i with the body %j, a call of the Backend API throws an error that is not a TransientError',
   async (status, body, message) => {
     respond(body, status);
     const error = await errorOf(countUsers());
@@ -176,7 +177,7 @@ test('listUsers() requests users in the order of their creation times, and retur
   ]);
 });
 
-test('listUsersById() requests up to 100 users at a time, and puts a plus before each id, because the provider excludes users whose id in the request starts with a minus', async () => {
+test('listUsersById() requests up to 100 users at a time. It puts a plus before each id, because the provider excludes a user if the id in the request starts with a minus', async () => {
   const requests = respondWith(() => Response.json(users(1)));
   expect(await listUsersById([])).toEqual([]);
   expect(requests()).toEqual([]);
@@ -210,7 +211,7 @@ test('listUsersById() sends long ids in several requests, because servers limit 
   expect(requests()).toHaveLength(4);
 });
 
-test('keysOfPublishableKey() requests the keys from CLERK_FAPI_URL if it is set, and otherwise from the address in the publishable key', async () => {
+test('keysOfPublishableKey() requests the keys from CLERK_FAPI_URL. If this variable is not set, it requests them from the address in the publishable key', async () => {
   const requests = respondWith(() => Response.json({ keys: [] }));
   await keysOfPublishableKey(1_000);
   vi.stubEnv('CLERK_FAPI_URL', 'http://127.0.0.1:4001/');
@@ -248,7 +249,7 @@ test('keysOfSecretKey() requests the keys from the Backend API', async () => {
   expect(requests()[0]?.url).toBe('https://api.clerk.com/v1/jwks?');
 });
 
-test('The browser SDK uses the path /__clerk and mailsOnConsole() returns IDP_CONSOLE_URL only if CLERK_FAPI_URL is set', () => {
+test('Only if CLERK_FAPI_URL is set, the browser SDK uses the path /__clerk and mailsOnConsole() returns IDP_CONSOLE_URL', () => {
   const key = BUILD_TIME_VALUES.IDP_PUBLISHABLE_KEY;
   setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_CONSOLE_URL: 'http://127.0.0.1:3900' }));
   expect([browserSettings(), mailsOnConsole()]).toEqual([{ publishableKey: key }, undefined]);
@@ -261,7 +262,7 @@ test('The browser SDK uses the path /__clerk and mailsOnConsole() returns IDP_CO
   setEnvironment(undefined);
 });
 
-test('A `fetch` call to the Backend API gets a timeout if it has a string URL and no signal, and all other calls are unchanged', async () => {
+test('A `fetch` call to the Backend API with a string URL and without a signal gets a timeout. All other calls are unchanged', async () => {
   const send = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response());
   const { fetch: given } = globalThis;
   vi.resetModules();
@@ -283,7 +284,7 @@ test('A `fetch` call to the Backend API gets a timeout if it has a string URL an
   ]);
 });
 
-test('IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY replace the key variables of the SDK unless they are blank, and the automatic proxy and the telemetry of the SDK are always off', async () => {
+test('IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY replace the key variables of the SDK, except with a blank value. The automatic proxy and the telemetry of the SDK are always off', async () => {
   const names = ['CLERK_SECRET_KEY', 'NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY'];
   for (const name of [...names, 'CLERK_DISABLE_AUTO_PROXY', 'NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'])
     vi.stubEnv(name, 'old');
@@ -303,7 +304,7 @@ test('IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY replace the key variables of the SD
   expect(names.map((name) => process.env[name])).toEqual(['sk_test_new', 'pk_test_new']);
 });
 
-test('namesForeignParty() returns true only for an origin that a list of authorized parties does not contain, and isForeignParty() returns true only for a response of foreignParty()', () => {
+test('namesForeignParty() returns true only for an origin that the list of authorized parties does not contain. isForeignParty() returns true only for a response of foreignParty()', () => {
   const own = ['https://app.example', 'https://www.example'];
   expect(namesForeignParty('https://www.example', own)).toBe(false);
   expect(namesForeignParty('https://evil.example', own)).toBe(true);

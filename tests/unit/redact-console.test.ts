@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { log } from '#lib/log';
 import { lineLimiter, redactConsole } from '#lib/server/redact-console';
 
-test('If a library prints often at one place, the service logs one line a minute for this place, and each line contains the number of lines omitted before it', () => {
+test('If a library prints often at one place, the service logs at most one line a minute for this place. Each line contains the number of lines that were omitted before it', () => {
   vi.useFakeTimers();
   vi.stubEnv('NODE_ENV', 'production');
   const warn = vi.spyOn(log, 'warn').mockReturnValue();

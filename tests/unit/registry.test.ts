@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { builtItem, copiedFiles, registryIndex } from '../../tools/registry/build';
 
+// The registry contains files of lib/ that the shadcn CLI copies into another application.
 test('The registry contains the present files of lib (`npm run registry` updates it)', async () => {
   for (const [file, text] of copiedFiles()) await expect(text).toMatchFileSnapshot(`../../${file}`);
   await expect(registryIndex()).toMatchFileSnapshot('../../registry.json');

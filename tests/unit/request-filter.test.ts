@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { rejectionFor } from '#lib/server/request-filter';
 
+// The request filter checks each request before Next.js receives it.
 function request(url: string, headers: Record<string, string> = {}, method = 'GET'): IncomingMessage {
   const message = new IncomingMessage(new Socket());
   return Object.assign(message, {
@@ -89,7 +90,7 @@ test('A request without a Host header is rejected unless it uses HTTP/1.0', () =
   expect(rejectionFor(without)).toBeUndefined();
 });
 
-test('An API request loses its Next.js-internal headers, and a page request keeps them', () => {
+test('The request filter removes Next.js-internal headers from an API request, but not from a page request', () => {
   const sent = {
     rsc: '1',
     'next-action': 'x',
@@ -110,13 +111,17 @@ test.each([
   ['x', 400],
   [Array.from({ length: 70 }).reduce((inner) => ['a', { b: inner }], ['', {}]), 400],
 ])(
-  'A page request gets a 400 if Next.js cannot parse the router state in its headers, and passes otherwise: case %#',
+  'A page request gets a 400 if Next.js cannot parse the router state in its headers. Otherwise, the request passes: case %#',
   (state, status) => {
     const headers = { 'next-router-state-tree': encodeURIComponent(JSON.stringify(state)) };
     expect(rejectionFor(request('/', headers))?.status).toBe(status);
   },
 );
 
+/**
+ * Returns the rejection status of a page request with this router state: the header in which the browser code of Next.js
+ * describes the current page.
+ */
 const stateStatus = (text: string) => rejectionFor(request('/', { 'next-router-state-tree': text }))?.status;
 
 test('A router state of up to 8,000 characters passes, even if it has many branches, and a longer router state gets a 400', () => {
@@ -130,7 +135,7 @@ test('A router state of up to 8,000 characters passes, even if it has many branc
   expect(stateStatus(shallow)).toBeUndefined();
 });
 
-test('A router state with a depth of 64 passes, and a deeper one is rejected', () => {
+test('A router state with a depth of 64 passes, and a deeper router state is rejected', () => {
   const nested = (depth: number): unknown => (depth === 0 ? ['', {}] : ['a', { b: nested(depth - 1) }]);
   expect(stateStatus(JSON.stringify(nested(31)))).toBeUndefined();
   expect(stateStatus(JSON.stringify(nested(32)))).toBe(400);
@@ -152,7 +157,7 @@ test('A page request with more than 100 headers gets a 431, and an API request w
 });
 
 test.each(['xrsc', 'rscx', 'x-next-action', 'my-x-nextjs-data', 'my-x-middleware-a', 'my-x-action-a'])(
-  'An API request keeps the header %s, which only resembles a header of Next.js',
+  'The request filter does not remove the header %s from an API request, because the header only resembles a header of Next.js',
   (name) => {
     const given = request('/users/v1/me', { [name]: '1' });
     rejectionFor(given);
@@ -161,7 +166,7 @@ test.each(['xrsc', 'rscx', 'x-next-action', 'my-x-nextjs-data', 'my-x-middleware
 );
 
 test.each(['rsc', 'next-url', 'x-nextjs-data', 'x-middleware-a', 'x-action-a'])(
-  'An API request loses the header %s',
+  'The request filter removes the header %s from an API request',
   (name) => {
     const given = request('/users/v1/me', { [name]: '1' });
     rejectionFor(given);
@@ -169,6 +174,6 @@ test.each(['rsc', 'next-url', 'x-nextjs-data', 'x-middleware-a', 'x-action-a'])(
   },
 );
 
-test('The request filter passes requests for /__clerk, because only the middleware knows whether the service proxies the Frontend API', () => {
+test('The request filter passes requests for /__clerk, because only the middleware knows whether the service is a proxy for the Frontend API of Clerk', () => {
   expect(rejectionFor(request('/__clerk/v1/client', {}, 'POST'))).toBeUndefined();
 });

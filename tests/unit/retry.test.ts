@@ -2,8 +2,8 @@ import { expect, test, vi } from 'vitest';
 import { retry, TransientError } from '#lib/concurrency/retry';
 
 /**
- * Calls `retry` with a function that throws the given errors, one per attempt, and then succeeds. Returns the outcome and the
- * delays in seconds. The clock advances only during the delays.
+ * Calls `retry` with a time limit in seconds and a function that throws the given errors, one per attempt, and then succeeds.
+ * Returns the outcome and the delays in seconds. The clock advances only during the delays.
  */
 async function waitsOf(seconds: number, errors: readonly unknown[]) {
   let time = 0;
@@ -64,7 +64,7 @@ test('If the caller passes no clock, retry() uses the real time', async () => {
     attempts += 1;
     throw down;
   }).catch((error: unknown) => error);
-  // The first delay is 0.5 s. The second one would exceed the limit.
+  // The first delay is 0.5 s. The second delay would exceed the limit.
   expect([outcome, attempts]).toEqual([down, 2]);
 });
 

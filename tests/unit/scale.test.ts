@@ -4,7 +4,7 @@ import { cost, freePlanEnds, usage } from '../../bench/scale/compute';
 import { INPUTS } from '../../bench/scale/inputs';
 import { withComputedSections } from '../../bench/scale/page';
 
-test('docs/scale.md contains the computed tables', async () => {
+test('docs/scale.md contains the tables that withComputedSections() computes', async () => {
   const page = readFileSync('docs/scale.md', 'utf8');
   await expect(withComputedSections(page)).toMatchFileSnapshot('../../docs/scale.md');
 });

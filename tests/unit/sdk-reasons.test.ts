@@ -5,6 +5,8 @@ import { UNAUTHENTICATED_REASONS } from '#lib/errors/unauthenticated-reason';
 import { reasonOfSdk, SDK_REASONS } from '#lib/idp/sdk-reasons';
 import { authErrorReasons, MISSING_KEYS, OTHER_THAN_TOKEN } from '../sdk/reasons';
 
+// The provider's SDK (@clerk/backend) reports why a request has no session. The service maps this reason to one of its own
+// reasons, which the log contains.
 /** Reasons that only later versions of the SDK report and that the service already maps. */
 const LATER = ['token-invalid-issuer'];
 
@@ -22,19 +24,19 @@ test('Each reason for which the SDK finds no session maps to a reason of the ser
   expect(unmapped.toSorted()).toEqual(OTHER_THAN_TOKEN.toSorted());
 });
 
-test('Each mapped reason exists in the installed SDK or is in LATER, and the reason in LATER maps to wrong-key', () => {
+test('Each reason of the SDK that the service maps exists in the installed SDK or in a later version, and the reason of the later version maps to wrong-key', () => {
   const known = [...Object.values(TokenVerificationErrorReason), ...authErrorReasons(), ...LATER];
   expect(SDK_REASONS.filter((reason) => !known.includes(reason))).toEqual([]);
   expect(LATER.map(reasonOfSdk)).toEqual(['wrong-key']);
 });
 
-test('Each mapped reason of the SDK becomes a reason of the service that is not `not-verified`', () => {
+test('Each reason of the SDK that the service maps becomes a reason that is more specific than `not-verified`', () => {
   const reasons = UNAUTHENTICATED_REASONS.filter((reason) => reason !== 'not-verified');
   expect(SDK_REASONS).toContain('token-invalid');
   expect(SDK_REASONS.filter((reason) => !reasons.some((each) => each === reasonOfSdk(reason)))).toEqual([]);
 });
 
-test('The reason of an expired session does not depend on why the SDK did not renew it', () => {
+test('reasonOfSdk() returns expired for an expired session, even if the SDK also reports why it did not renew the session', () => {
   for (const suffix of ['', '-refresh-', '-refresh-non-eligible-no-refresh-cookie'])
     expect(reasonOfSdk(`session-token-expired${suffix}`)).toBe('expired');
 });

@@ -22,7 +22,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('The session cache returns the session of a credential, and no session for a different credential', () => {
+test('The session cache returns the session of a credential, and returns no session for a different credential', () => {
   const token = tokenUntil(Date.now() + HOUR_MS);
   cache.set(credential(token), session());
   expect(cache.get(credential(token))).toEqual(session());
@@ -59,7 +59,7 @@ test('A cached session expires with its token, even if the process was suspended
 });
 
 test.each([0, -1, -HOUR_MS])(
-  'The session cache does not store a session whose token expires %i ms from now',
+  'The session cache does not store a session whose token expires now or has expired: remaining time %i ms',
   (milliseconds) => {
     const stored = credential(tokenUntil(Date.now() + milliseconds));
     cache.set(stored, session());
@@ -67,7 +67,7 @@ test.each([0, -1, -HOUR_MS])(
   },
 );
 
-test('The session cache holds at most 5,000 sessions and drops the oldest ones first', () => {
+test('The session cache holds at most 5,000 sessions and drops the oldest sessions first', () => {
   const expires = Date.now() + HOUR_MS;
   const all = Array.from({ length: 10_000 }, (_, index) => credential(tokenUntil(expires, `${index}`)));
   for (const each of all) cache.set(each, session());

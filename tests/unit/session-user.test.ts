@@ -17,7 +17,7 @@ const instance = {
 vi.hoisted(() => vi.stubEnv('CLERK_SECRET_KEY', 'sk_test_of_this_test'));
 
 const require = createRequire(import.meta.url);
-// Node.js cannot load the module for bundlers, which `import` selects in the SDK. `require` selects the module for Node.js.
+// In the SDK, `import` selects a module for bundlers, which Node.js cannot load. `require` selects the module for Node.js.
 vi.mock('#lib/idp/server', () => require('@clerk/nextjs/server'));
 /** Issue times of the session tokens, one for each time that the guard looked up a user. */
 const issued = vi.hoisted((): unknown[] => []);
@@ -90,7 +90,7 @@ test.each(KINDS)(
   },
 );
 
-test('If a request has several session cookies, the first one determines the user', async () => {
+test('If a request has several session cookies, the first session cookie determines the user', async () => {
   const { cookie: given } = cookie(token('user_1'));
   expect(await userOf({ cookie: `${given}; __session_other=${token('user_2')}` })).toBe('user_1');
 });
@@ -125,7 +125,7 @@ test('A client cannot select the user with request headers', async () => {
 
 const session = { isAuthenticated: true, userId: 'user_1', sessionId: 'sess_1' };
 
-test('The issue time of a session without claims is undefined', () => {
+test('For a session without claims, sessionUserOf() returns an undefined issue time', () => {
   const verdict = sessionUserOf(session);
   expect(verdict.user === undefined ? verdict : verdict.issuedAt()).toBeUndefined();
 });

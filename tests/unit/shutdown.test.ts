@@ -1,6 +1,7 @@
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 
 const load = () => import('#lib/concurrency/shutdown-state');
+/** Removes the shutdown state, which all copies of the module in a process share. */
 const forgetState = () => Reflect.deleteProperty(globalThis, Symbol.for('identity-link.shutdown'));
 
 beforeEach(() => {

@@ -50,7 +50,7 @@ test('With a valid environment and no OTLP endpoint, start() redacts the console
   ]);
 });
 
-test('Live keys without authorized parties cause a warning', async () => {
+test('start() logs a warning if the keys are live and IDP_AUTHORIZED_PARTIES is not set', async () => {
   setVariables(LIVE);
   await start();
   expect(warn).toHaveBeenCalledExactlyOnceWith(
@@ -58,7 +58,7 @@ test('Live keys without authorized parties cause a warning', async () => {
   );
 });
 
-test('Live keys with authorized parties cause no warning', async () => {
+test('start() logs no warning if the keys are live and IDP_AUTHORIZED_PARTIES is set', async () => {
   setVariables({ ...LIVE, IDP_AUTHORIZED_PARTIES: 'https://app.example' });
   await start();
   expect(warn).not.toHaveBeenCalled();

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 
+/** Returns the texts between backticks in a table cell. */
 const codes = (cell = '') => [...cell.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);
 const rows = [...readFileSync('docs/telemetry.md', 'utf8').matchAll(/^\| `.*\|$/gm)]
   .map(([row]) => row.split(' | '))
@@ -16,6 +17,7 @@ const LABELS = ['le', ...rows.flatMap((cells) => codes(cells[3])).map((name) => 
 
 /** Keywords of PromQL that the expressions in docs/telemetry use. */
 const KEYWORDS = new Set(['by', 'and', 'unless']);
+/** Returns the identifiers in a text. */
 const names = (text: string) => [...text.matchAll(/(?<![\w.$])[a-z_]\w*/gi)].map(([name]) => name);
 
 /** Returns the metrics and labels of a PromQL expression. Supports only the syntax that docs/telemetry uses. */

@@ -29,11 +29,14 @@ test.each<[Record<string, string>, object | undefined]>([
     { ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a/traces' },
     { ...BOTH, traces: 'http://a/traces' },
   ],
-])('telemetrySettings() parses the variables %j to %j', (variables, settings) => {
-  expect(telemetrySettings(variables)).toEqual(settings);
-});
+])(
+  'telemetrySettings() converts the variables %j to the settings %j (undefined: telemetry is disabled)',
+  (variables, settings) => {
+    expect(telemetrySettings(variables)).toEqual(settings);
+  },
+);
 
-test('A malformed OTLP endpoint for traces disables the export of traces, and the warning names traces but does not contain the endpoint', () => {
+test('A malformed OTLP endpoint for traces disables the export of traces. The warning contains the word traces, but not the endpoint', () => {
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
   expect(telemetrySettings({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'grpc://token@a' })).toBeUndefined();
   expect(JSON.stringify(warn.mock.calls)).toContain('traces');

@@ -35,6 +35,7 @@ interface Delivery {
   readonly headers: Headers;
 }
 
+/** Returns the delivery of the test vector with changes. */
 function delivery(
   changes: Partial<Record<'id' | 'timestamp' | 'signature' | 'payload', string>> = {},
 ): Delivery {
@@ -48,6 +49,7 @@ function delivery(
   };
 }
 
+/** Returns the message id if this implementation accepts the delivery with one of the secrets. */
 const verify = ({ payload, headers }: Delivery, secrets: readonly string[] = SECRETS) =>
   verifyWebhookSignature(payload, headers, secrets.map(decodeSigningSecret))?.id;
 
@@ -242,7 +244,7 @@ describe('Deliberate differences from svix', () => {
   });
 
   // The signed text is `id.timestamp.payload`. If ids may contain dots, one text can be split in several ways.
-  test('An old signed text that is split differently, so that the timestamp is current, is valid in svix and is rejected by this implementation', () => {
+  test('If the signed text of an old delivery is split at other dots, so that its timestamp is current, svix accepts the delivery and this implementation rejects it', () => {
     const signature = `v1,${sign(VECTOR.secret, 'msg_1', oldTimestamp, `${NOW}.${VECTOR.payload}`)}`;
     const received = delivery({ id: `msg_1.${oldTimestamp}`, signature });
     expect(svixAccepts(received)).toBe(true);

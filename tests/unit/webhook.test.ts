@@ -44,7 +44,7 @@ afterEach(() => {
 });
 
 describe('receiveWebhook', () => {
-  // The payload of the test vector is not an event. This error message shows that the signature was accepted before.
+  // The payload of the test vector is not an event. The service reports this error only after it has accepted the signature.
   const verified = 'Invalid webhook event';
   const rejected = 'Invalid webhook signature';
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, type MockInstance, vi } from 'vitest';
 
+// Fails each test during which `console.error` was called.
 let consoleError: MockInstance;
 
 beforeEach(() => {

@@ -156,7 +156,7 @@ test('The HTML of the docs page contains every command and does not depend on th
   expect(await mainOf({ host: '$(id)' })).toBe(main);
 });
 
-test('The docs page loads only one script that the home page does not load, the script of the copy buttons', () =>
+test('The docs page loads only one script that the home page does not load: the script of the copy buttons', () =>
   visit(browser, service, {}, async (page) => {
     /** Returns the address of each script of a page, or the first 18 characters of an inline script. */
     const scripts = async (path: string) => {
@@ -220,8 +220,8 @@ test('A focused heading of the docs page shows a link symbol, and Enter opens th
   visit(browser, service, {}, async (page) => {
     await open(page);
     const link = page.locator('#post-auth-v1-register-201 a');
-    const sign = () => link.evaluate((element) => getComputedStyle(element, '::after').opacity);
-    expect(await sign()).toBe('0');
+    const symbolOpacity = () => link.evaluate((element) => getComputedStyle(element, '::after').opacity);
+    expect(await symbolOpacity()).toBe('0');
     await page.locator('#post-auth-v1-register-200 a').focus();
     for (
       let tabs = 0;
@@ -230,7 +230,7 @@ test('A focused heading of the docs page shows a link symbol, and Enter opens th
     ) {
       await page.keyboard.press('Tab');
     }
-    expect(await sign()).toBe('1');
+    expect(await symbolOpacity()).toBe('1');
     await page.keyboard.press('Enter');
     await page.waitForURL('/docs#post-auth-v1-register-201');
   }));

@@ -12,7 +12,7 @@ service.idp.createUser({ email: 'errors@example.com', password: PASSWORD });
 /** Error that React logs when a connection closes early. The production build logs a number, and `next dev` logs a text. */
 const CONNECTION_CLOSED = /Minified React error #412|Connection closed/;
 
-/** Requests of the client-side router. */
+/** Requests of the client-side router of Next.js. */
 const ROUTER_REQUEST = /[?&]_rsc=/;
 
 /** Truncates each later response to the client-side router. The response then ends before the first occurrence of `text`. */
@@ -25,6 +25,7 @@ async function truncateResponses(page: Page, text: string): Promise<void> {
   });
 }
 
+/** Signs in and opens the account page. The response for this page is truncated, so the browser shows an error. */
 async function failToOpenAccount(page: Page): Promise<void> {
   await signInWithoutForm(page, 'errors@example.com', '/');
   await truncateResponses(page, 'Your account');

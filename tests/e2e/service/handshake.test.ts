@@ -54,8 +54,8 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       const email = `${parties}-${format}-${azp}@${keys}.example`;
       service.idp.createUser({ email, password: PASSWORD });
       service.idp.setHandshake({ format, azp: azp === 'with' });
-      // A service with authorized parties rejects an API request whose token lacks `azp`, so the browser console may show this
-      // error. The page then renews the token.
+      // A service with authorized parties rejects an API request whose token lacks `azp`, so the browser console may show a
+      // 401. The page then renews the token.
       const expected = [/status of 401 .*\/users\/v1\/me/];
       return visit(browser, { url }, { expected }, async (page) => {
         await signInWithoutForm(page, email);

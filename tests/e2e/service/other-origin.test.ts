@@ -40,11 +40,13 @@ function readRecipe(): Header {
   );
 }
 
+/** Folder of the build with the recipe. */
 const FOLDER = `${BUILD_FOLDER}/with-the-recipe`;
 
 /**
  * Creates a copy of the test build that has the recipe in its routes-manifest.json. All other entries of the copy are symbolic
- * links. `next build` would write the recipe from `headers` of next.config.ts to routes-manifest.json.
+ * links. An operator would add the recipe to `headers` of next.config.ts, and `next build` would write the recipe to
+ * routes-manifest.json.
  */
 function buildWithRecipe(): void {
   rmSync(FOLDER, { recursive: true, force: true });

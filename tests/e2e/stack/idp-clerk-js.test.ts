@@ -42,7 +42,7 @@ const componentOf = (path: string) =>
     /^\/[^/]*/.exec(path)?.[0] ?? ''
   ];
 
-/** Starts an application that uses the SDK to proxy the Frontend API and to authenticate requests for its pages by cookie. */
+/** Starts an application. It uses Clerk's server SDK to proxy the Frontend API and to authenticate page requests by cookie. */
 function startApplication(provider: Emulator, publishableKey: string) {
   const clerk = createClerkClient({
     secretKey,
@@ -96,7 +96,7 @@ async function arriveSignedIn(tab: Page, email: string): Promise<string | null> 
   return signedInAs(tab);
 }
 
-/** Starts an emulator and an application that uses this emulator. Returns both, and functions that use browser tabs. */
+/** Starts an emulator and an application that uses this emulator. Also returns functions that use browser tabs. */
 async function startInstance(publishableKey: string, options: Partial<EmulatorOptions> = {}) {
   const provider = stopAfterAll(await startProvider({ publishableKey, sessionTokenSeconds: 20, ...options }));
   const application = stopAfterAll(await startApplication(provider, publishableKey));
@@ -155,7 +155,7 @@ describe.each([development, production])(
       expect(await first.locator('#server').textContent()).toBe('nobody');
     });
 
-    test(`With a ${style} instance, submitting a sign-in form uses a session that a different tab started after the form was opened`, async () => {
+    test(`With a ${style} instance, a sign-in form that is submitted after a sign-in in another tab uses the session of the other tab`, async () => {
       const user = provider.createUser({ email: 'join@example.com', password: PASSWORD });
       const { tab: first, profile } = await newTab();
       await first.goto('/sign-in');

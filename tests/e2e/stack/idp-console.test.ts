@@ -84,7 +84,7 @@ test('The console lists a user that its form created, and the acknowledged deliv
     await announced(page, 'user.created delivered, status 200');
   }));
 
-test('The console shows emailed codes as they arrive, newest first, and a button copies a code', () =>
+test('The console shows each emailed code when it arrives, with the newest code first. A button copies a code', () =>
   open({ permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
     await page.getByText('No mail yet.').waitFor();
     mailTo('first@example.com', '111111');
@@ -161,7 +161,7 @@ test('The console shows the error response to an invalid signature, and a redeli
     await delivery.getByText('{"received":true}').waitFor();
   }));
 
-test('Updates of the console keep open details, the focus and typed text', () =>
+test('An update of the console does not close open details, move the focus or delete typed text', () =>
   open({}, async (page) => {
     provider.createUser({ email: 'opened@example.com' });
     const opened = page.locator('.groups > li').filter({ hasText: 'opened@example.com' });
@@ -220,7 +220,7 @@ test('The console starts a session, copies the session token and revokes the ses
     expect(await page.getByRole('button', { name: 'Copy token' }).count()).toBe(0);
   }));
 
-test('The console initially hides the sessions of a user, and hides the ended sessions in a separate list', () =>
+test("The console initially collapses the list of a user's active sessions, and lists the ended sessions in a separate collapsed list", () =>
   open({}, async (page) => {
     const { id } = provider.createUser({ email: 'folded@example.com' });
     const ended = page.locator('.session').filter({ hasText: provider.createSession(id).id });

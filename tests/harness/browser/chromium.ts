@@ -8,13 +8,14 @@ import { type Browser, chromium, type LaunchOptions } from 'playwright';
 import { extract } from 'tar';
 import { removeStaleFiles } from '../../../dev/system/stale-files';
 
+/** npm package that contains Chromium for Linux x64. */
 const PACKAGE = '@sparticuz/chromium';
 /** Folder of the unpacked browser (190 MB). Git ignores it. Later runs reuse it. */
 const FOLDER = path.resolve('.local/chromium');
 /** Prefix of the folders into which a process is unpacking the browser. */
 const UNFINISHED = '.unpacking-';
 
-/** Prefers the font of the package over system fonts, so that a page looks the same on every machine. */
+/** Font configuration. It prefers the font of the package over system fonts, so that a page looks the same on every machine. */
 const FONTS = `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>

@@ -17,7 +17,7 @@ export interface AdjustableClock extends ManualClock {
   stop(): void;
 }
 
-/** Returns a clock that runs at the speed of real time. Each call of `advance` moves it forward. */
+/** Returns a clock that runs at the speed of real time. Each call of `advance` moves the clock forward. */
 export function adjustableClock(): AdjustableClock {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-clock-'));
   const file = path.join(folder, 'offset');

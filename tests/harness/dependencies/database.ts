@@ -3,7 +3,7 @@ import { Client, escapeIdentifier, Pool } from 'pg';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy';
 
 export interface TestDatabase {
-  /** Connection string of the service. It leads through `proxy`. */
+  /** Connection string of the service. It contains the address of `proxy`. */
   readonly url: string;
   readonly proxy: TcpProxy;
   /** Direct connections for the test. */

@@ -13,7 +13,7 @@ const Point = z.object({
   /** A point of a sum or a gauge has either `asInt` or `asDouble`. */
   asInt: z.coerce.number().optional(),
   asDouble: z.number().optional(),
-  /** Set for a histogram. */
+  /** Number of measurements. Only a point of a histogram has this field. */
   count: z.coerce.number().optional(),
 });
 const Points = z.object({ dataPoints: z.array(Point), isMonotonic: z.boolean().optional() });

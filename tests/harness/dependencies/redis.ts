@@ -34,7 +34,7 @@ export async function startRedis(wantedPort?: number): Promise<TestRedis> {
     { stdio: 'ignore' },
   );
   const { pid } = child;
-  child.on('error', () => {}); // A child that could not be started has no pid. The next line throws an error for it.
+  child.on('error', () => {}); // If the start fails, there is no pid, and the next line throws.
   if (pid === undefined) throw new Error(`There is no ${PROGRAM} on PATH`);
   const cancelKill = killOnExit(pid, 'SIGTERM');
   const stop = async () => {

@@ -92,7 +92,7 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
     template: TEMPLATE,
     cutReplication: () => link.treat('black-hole'),
     async killPrimary() {
-      // A primary that shuts down acknowledges commits without the standby. These acknowledgements must not reach a client.
+      // Closes the address first, so that no client gets an acknowledgement of a commit that the standby does not have.
       await address.treat('refuse');
       const [pid] = (await readFile(path.join(primary.dataFolder, 'postmaster.pid'), 'utf8')).split('\n');
       await endProcess(Number(pid), []);

@@ -75,7 +75,7 @@ async function lock(database: TestDatabase, statement: string, values: unknown[]
   };
 }
 
-/** Blocks every insert of these users by inserting rows with the same identity-provider ids, without a commit. */
+/** Blocks every insert of these users. Inserts rows with the same identity-provider ids and leaves the transaction open. */
 export function lockRow(database: TestDatabase, ...identityProviderUserIds: string[]): Promise<RowLock> {
   const insert =
     'INSERT INTO users (id, identity_provider_user_id) SELECT gen_random_uuid(), unnest($1::text[])';

@@ -5,13 +5,13 @@ import { connect, createServer, type Socket } from 'node:net';
 export type Treatment =
   /** Forwards all bytes. */
   | 'forward'
-  /** Does not listen. New connections are refused, open ones are reset. */
+  /** Does not listen. New connections are refused, and open connections are reset. */
   | 'refuse'
   /** Resets every connection, new or open. */
   | 'reset'
   /** Accepts connections and drops all bytes. */
   | 'black-hole'
-  /** Resets open connections. Accepts new ones and holds their bytes until the next treatment. */
+  /** Resets open connections. Accepts new connections and holds their bytes until the next treatment. */
   | 'hold'
   /** Forwards the first bytes of each chunk of a response and drops the rest. */
   | 'truncate';
@@ -26,7 +26,7 @@ export interface TcpProxy {
   /** Number of accepted connections so far, including those that were reset immediately. */
   readonly connections: number;
   treat(treatment: Treatment): Promise<void>;
-  /** Sets the target of new connections and resets open ones. */
+  /** Sets the target of new connections and resets open connections. */
   setTarget(target: Address): void;
   /** Called with each chunk that a client sends, before the chunk is forwarded or dropped. */
   onClientData: ((chunk: Buffer) => void) | undefined;

@@ -63,7 +63,10 @@ const ADDRESSES = [
   ],
 ];
 
-/** Functions that return a variant of a path. A server may normalize a variant. The last three functions ignore the path. */
+/**
+ * Functions that return a variant of a path. A server may normalize a variant to the original path. The last three functions
+ * ignore the path.
+ */
 const SPELLINGS: ((address: string) => string)[] = [
   (address) => `${address}/`,
   (address) => `/${address}`,

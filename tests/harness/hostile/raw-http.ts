@@ -31,7 +31,7 @@ export interface RawRequest {
   readonly endless?: { readonly chunk: string; readonly pauseMilliseconds: number };
   /** Does not read the response. A client that does not read notices a closed connection only when it sends more. */
   readonly pauseReading?: boolean;
-  /** Timeout. The default is long, because a server that works closes the connection earlier. */
+  /** Timeout. The default is long, because a correct server closes the connection earlier. */
   readonly milliseconds?: number;
 }
 

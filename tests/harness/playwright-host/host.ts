@@ -14,7 +14,7 @@ const Report = z.object({
   stats: z.object({ expected: z.number(), unexpected: z.number(), flaky: z.number(), skipped: z.number() }),
 });
 
-/** A server whose page shows the user of the session, as the server and as the browser SDK see it. */
+/** Code of a server. Its page shows the user id that the server reads from the session, and the id that the browser SDK has. */
 const SERVER = `
 const { createServer } = require('node:http');
 const { createClerkClient } = require('@clerk/backend');
@@ -62,8 +62,9 @@ async function install(folder: string): Promise<void> {
 }
 
 /**
- * Runs Playwright in a separate CommonJS application, which contains only the emulator of this project. Two
- * workers share one emulator. Resolves with the numbers of tests by result. Rejects if Playwright writes no report.
+ * Runs Playwright in a separate CommonJS application. The emulator is the only part of this project in the application. Two
+ * workers share one emulator, and each runs the tests of sign-ups.ts. Resolves with the numbers of tests by result. Rejects if
+ * Playwright writes no report.
  */
 export async function runPlaywrightHost(signUpsPerWorker: number) {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-playwright-'));

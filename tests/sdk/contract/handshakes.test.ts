@@ -7,7 +7,7 @@ import { KEYS, loadService, ORIGIN, routeHeaders, type Service, startInstance } 
 // provider redirects back with a signed token that contains the new cookies, or with a nonce. The SDK exchanges the nonce for
 // the cookies through the Backend API.
 
-/** Maximum number of requests of one navigation. Ends a redirect loop. */
+/** Maximum number of requests of one navigation. It ends a redirect loop. */
 const MAX_REQUESTS = 10;
 
 /** Applies `Set-Cookie` headers to the cookies of a browser. */

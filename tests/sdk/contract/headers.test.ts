@@ -32,7 +32,7 @@ test('The SDK reports the reason for a rejected token in a header of its respons
 /** Returns the headers that the service's middleware passes to a route. */
 const passed = async (sub: string) => routeHeaders(await service.pass('/users/v1/me', bearer(token(sub))));
 
-test('auth() returns the user from the headers that the middleware passes to the route', async () => {
+test('auth() of the SDK returns the user from the headers that the middleware passes to the route', async () => {
   const headers = await passed('user_1');
   expect(await service.auth(headers)).toMatchObject({ isAuthenticated: true, userId: 'user_1' });
   expect(await service.runRoute(headers)).toEqual({ status: 200, user: 'user_1' });
@@ -45,11 +45,14 @@ test.each([
   ],
   ['is forged', async () => 'a'.repeat(40)],
   ['is empty', async () => ''],
-])('auth() rejects a session token if the header x-clerk-auth-signature %s', async (_name, forge) => {
-  const headers = await passed('user_1');
-  headers.set('x-clerk-auth-signature', await forge());
-  await expect(service.auth(headers)).rejects.toThrow();
-});
+])(
+  'auth() of the SDK rejects a session token if the header x-clerk-auth-signature %s',
+  async (_name, forge) => {
+    const headers = await passed('user_1');
+    headers.set('x-clerk-auth-signature', await forge());
+    await expect(service.auth(headers)).rejects.toThrow();
+  },
+);
 
 test('A guarded route responds with 401 if the user in the header x-identity-link-user is not the user of the session token', async () => {
   const headers = await passed('user_1');

@@ -18,6 +18,7 @@ const VERSION_1 = {
   org_role: 'org:admin',
   org_permissions: [],
 };
+/** Claim of the session token of an impersonated user. It names the actor: the user that impersonates the other user. */
 const ACTOR = { act: { sub: 'user_of_the_support', iss: 'https://dashboard.clerk.com' } };
 /** Claims of a token of a custom JWT template. Such a token has no session id. */
 const TEMPLATE = {
