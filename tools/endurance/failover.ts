@@ -87,12 +87,13 @@ async function failOverCache(): Promise<void> {
       tokenFor(service.idp, `user_cached_${index}`),
     ).flatMap((token) => service.processes.map(({ url }) => ({ url, token })));
     const userIds = new Set<string>();
-    let failed = 0;
+    /** Statuses other than 200. */
+    const failed: number[] = [];
     let misses = 0;
     const sendAll = () =>
       inParallel(16, requests, async ({ url, token }) => {
         const { status, body, headers } = await me(url, token);
-        if (status !== 200) failed += 1;
+        if (status !== 200) failed.push(status);
         else userIds.add(Object(body).userId);
         if (!headers.get('server-timing')?.includes('cache;desc=hit')) misses += 1;
       });
@@ -102,7 +103,7 @@ async function failOverCache(): Promise<void> {
     const { hostname: host, port } = new URL(other.url);
     service.database.takeStatements();
     misses = 0;
-    const failedBefore = failed;
+    const failedBefore = failed.length;
     const started = performance.now();
     const inFlight = sendAll();
     service.kv.proxy.setTarget({ host, port: Number(port) });
@@ -113,6 +114,7 @@ async function failOverCache(): Promise<void> {
     const later = service.database.takeStatements().length;
     service.kv.proxy.setTarget(service.kv.address);
     await other.stop();
+    if (failed.length > 0) console.error(`Statuses other than 200: ${failed.join(', ')}`);
     for (const line of service.linesWith('"level":"error"').slice(0, 5)) console.error(line);
     report(
       'cache: an empty cache takes over the address',
@@ -124,10 +126,10 @@ async function failOverCache(): Promise<void> {
         'database statements': statements,
         'database statements when all requests were repeated': later,
         'responses other than 200 before the failover': failedBefore,
-        'responses other than 200 after the start of the failover': failed - failedBefore,
+        'responses other than 200 after the start of the failover': failed.length - failedBefore,
         'users with several ids': userIds.size - CACHED_USERS,
       },
-      failed > 0 || userIds.size !== CACHED_USERS || statements > misses,
+      failed.length > 0 || userIds.size !== CACHED_USERS || statements > misses,
     );
   });
 }
