@@ -105,7 +105,8 @@ export default {
       },
     },
     {
-      name: 'live-code-does-not-import-the-authentication-port',
+      // lib/authentication is for programs without Next.js, such as a queue worker.
+      name: 'the-service-does-not-import-the-authentication-port',
       severity: 'error',
       from: {
         path: '^(app|lib|middleware|instrumentation)',

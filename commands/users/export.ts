@@ -6,7 +6,7 @@ import { exportOwnTables } from '../../events/export-user';
 import { type ExitCode, runCommand } from '../command';
 import { linkOf, onlyId, VARIABLES } from './one-user';
 
-const USAGE = `npm run users:export -- --user <internal id or identity provider's id>
+const USAGE = `npm run users:export -- --user <internal id or id at the identity provider>
 
   Prints all data of one user as JSON. events/export-user.ts adds the rows of your own tables.
   Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may read all tables.

@@ -11,7 +11,7 @@ import { type ExitCode, runCommand, shown, UsageError } from '../command';
 import { forgetDueUsers } from './due';
 import { linkOf, onlyId, VARIABLES } from './one-user';
 
-const USAGE = `npm run users:forget -- <internal id or identity provider's id> [--yes]
+const USAGE = `npm run users:forget -- <internal id or id at the identity provider> [--yes]
        npm run users:forget -- --due
 
   Deletes the cache entry and the row of one user, and the rows of other tables that refer to the user by ON DELETE CASCADE.
@@ -19,7 +19,7 @@ const USAGE = `npm run users:forget -- <internal id or identity provider's id> [
   again. With 0 days, any registration links the user again. Asks for confirmation.
   --yes   does not ask for confirmation
   --due   deletes all users whose deletion was scheduled by an event and is now due (docs/users.md). Does not ask for
-          confirmation. Does not delete a user that the provider has again. Prints a receipt for each user.
+          confirmation. Does not delete a user that exists again at the provider. Prints a receipt for each user.
 
   Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables users,
   forgotten_users and pending_deletions.

@@ -6,7 +6,7 @@ import { cancelDeletion } from '#lib/users/pending-deletions';
 import { type ExitCode, runCommand } from '../command';
 import { onlyId } from './one-user';
 
-const USAGE = `npm run users:remember -- <identity provider's id>
+const USAGE = `npm run users:remember -- <id at the identity provider>
 
   Deletes the entry that users:forget stored in the table forgotten_users. Any registration then links the user again. Also
   cancels the pending deletion of the user.

@@ -9,7 +9,7 @@ import { deletionDueAt } from '#lib/users/pending-deletions';
 import { type ExitCode, runCommand, shown } from '../command';
 import { linkOf, onlyId, VARIABLES } from './one-user';
 
-const USAGE = `npm run users:show -- <internal id or identity provider's id>
+const USAGE = `npm run users:show -- <internal id or id at the identity provider>
 
   Shows the link and the cache entry of one user, and whether the identity provider has the user.
   Needs IDP_SECRET_KEY, DATABASE_URL, KV_REST_API_URL and KV_REST_API_TOKEN.

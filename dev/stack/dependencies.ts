@@ -48,7 +48,7 @@ export async function startDatabase(settings: Settings, signal: AbortSignal): Pr
     const databaseUrl = server.url(databaseName);
     await deployMigrations(databaseUrl, undefined, { retryFailed: true });
     return {
-      line: getHost(databaseUrl) + (server.adopted ? ' (adopted from a run that was killed)' : ''),
+      line: getHost(databaseUrl) + (server.adopted ? ' (still running from a run that was killed)' : ''),
       details: { databaseUrl },
       environment: { DATABASE_URL: databaseUrl },
       stop: () => server.stop(),

@@ -48,7 +48,7 @@ export type Acknowledgment = Readonly<z.infer<typeof Acknowledgment>>;
 export const ErrorBody = z.object({ message: z.string() });
 export type ErrorBody = Readonly<z.infer<typeof ErrorBody>>;
 
-/** Body of `GET /health/alive` if the process responds. */
+/** Body of the 200 response to `GET /health/alive`. */
 export const Alive = z.object({ status: z.literal('ok') });
 
 /** Body of `GET /health/ready` if the process can serve requests. `degraded` means that the cache does not respond. */

@@ -115,7 +115,7 @@ async function checkReady(site: Site): Promise<CheckResult> {
   if (response === undefined)
     return warning(
       'ready, but the cache of the service does not respond',
-      "Compare KV_REST_API_URL and KV_REST_API_TOKEN of the deployment with the values on the store's page",
+      "Compare KV_REST_API_URL and KV_REST_API_TOKEN of the deployment with the values in the dashboard of the store's provider",
     );
   const { status, errors } = bodyOf(response);
   if (status === 'ok') return ok('ready');

@@ -63,7 +63,8 @@ export function rejectionFor(request: IncomingMessage): Rejection | undefined {
     pathname,
     query: url.slice(pathname.length + 1),
     header: (name) => headers[name]?.toString(),
-    // Always allows the paths of the Frontend API proxy. The middleware calls `rejectionForAddress` with the actual value.
+    // Passes every request for the identity provider's Frontend API (`/__clerk`). The middleware knows whether this service is
+    // a proxy for that API, and calls `rejectionForAddress` with the actual value.
     hasProxy: true,
   });
   if (rejection) return rejection;

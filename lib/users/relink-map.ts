@@ -25,7 +25,7 @@ export const REMEDIES = {
   'new id occurs twice': 'Two users cannot have one id. Keep the line of the right user',
   'new id is the old id of another line':
     'Apply the other line in an earlier run with its own map, and then this line',
-  'unknown old id': 'Run users:backfill with the old instance, or remove the line',
+  'unknown old id': 'Run users:backfill with the IDP_SECRET_KEY of the old instance, or remove the line',
   'old id was moved to another id': 'Remove the line, or first roll back the run that moved the id',
   'new id is linked to another internal id':
     'If the user of the new id has no data, run users:forget for the new id with FORGOTTEN_USERS_DAYS=0. Otherwise remove the line and merge the data yourself',
@@ -127,7 +127,8 @@ export function parseMap(text: string): CheckedMap {
 }
 
 /**
- * Reads all users of the instance. Returns a map with one line for each user that has an `external_id`, which is the old id.
+ * Reads all users of the new instance (the instance of IDP_SECRET_KEY). Returns a map with one line for each user that has an
+ * `external_id`, which is the old id.
  */
 export async function readExternalIds(retryOptions: RetryOptions): Promise<CheckedMap> {
   const externalIds = new Map<string, string | null>();

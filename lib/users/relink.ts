@@ -10,7 +10,7 @@ import { uncache } from './uncache';
 
 /** Number of users in one transaction. A transaction holds two advisory locks and one row lock for each of its users. */
 const BATCH = 200;
-/** Number of rows of the journal that one statement reads. */
+/** Number of rows that one statement reads from the journal of a run: the rows that the run has added to `previous_ids`. */
 const JOURNAL_PAGE = 5_000;
 
 /** Result for one batch of lines. `toMove` is the number of users that have moved or, in a dry run, can be moved. */
@@ -97,8 +97,9 @@ function stateOf(
 }
 
 /**
- * Returns the states of the lines. The first statement waits for `users:forget` and blocks it until the transaction ends. The
- * second statement sees the rows that `users:forget` has committed.
+ * Returns the states of the lines. `forgotten_until` takes a shared advisory lock for each id until the transaction ends, and
+ * `users:forget` takes the exclusive lock for the ids that it deletes. The first statement therefore waits for a concurrent
+ * `users:forget` of these users, and blocks later ones. The second statement sees the rows that `users:forget` has committed.
  */
 async function statesOf(transaction: Transaction, lines: readonly MapLine[]) {
   const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];
@@ -173,8 +174,8 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
  *
  * Deletes the cache entries of both ids after the commit. In this order, no lookup caches a wrong internal id:
  * - An entry of the old id is correct at any time, because the internal id does not change.
- * - Before the commit, the new id has no row, so no lookup stores an entry for it. An older entry can only belong to a row that
- *   was deleted without `users:forget`. The deletion removes it.
+ * - Before the commit, the new id has no row, so no lookup stores an entry for it. An older entry can only come from a row that
+ *   was deleted without `users:forget`. The deletion of the cache entries removes the older entry.
  * - After the commit, lookups of both ids store the internal id of the user.
  * If the command ends between the commit and the deletion, the next run deletes the entries.
  *

@@ -102,7 +102,7 @@ test('A webhook, a register call, a guard with an older token and a backfill do 
   expect([await idsOf('user_1'), await cached('user_1')]).toEqual([[], null]);
 });
 
-test('A webhook delivery needs two statements to register a new user, and four statements to find that a user is forgotten', async () => {
+test('A webhook delivery registers a new user with two statements before its handler runs, and needs four statements to find that a user is forgotten', async () => {
   const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
   await one.deliver('user_unknown');
   expect(statements().slice(0, 2)).toEqual(['SELECT', 'INSERT']);

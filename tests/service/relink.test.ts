@@ -124,7 +124,7 @@ test('The relink command reports each kind of collision with the line of the map
       kinds.map(([line, kind]) => `line ${line}: ${kind}`),
     );
     expect(reported[9]).toBe(
-      'line 11: unknown old id: unknown -> x_1. Run users:backfill with the old instance, or remove the line.',
+      'line 11: unknown old id: unknown -> x_1. Run users:backfill with the IDP_SECRET_KEY of the old instance, or remove the line.',
     );
     expect(stdout).toMatch(/\n17 lines, 1 to move, 0 already moved, 16 collisions\nNothing was changed\.\n$/);
     expect(exit).toBe(1);

@@ -18,7 +18,7 @@ const invalidEvent = { status: 400, body: { message: 'Invalid webhook event' } }
 const acknowledged = (eventType: string) => ({ status: 200, body: { received: true, eventType } });
 
 const { rowsOf, users } = service.database;
-/** Returns the Unix time in `fromNow` seconds. */
+/** Returns the Unix time, in seconds, of the moment `fromNow` seconds after now. */
 const seconds = (fromNow: number) => String(now() + fromNow);
 
 describe('POST /webhooks/idp/v1/user-created', () => {

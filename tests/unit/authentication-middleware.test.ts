@@ -464,7 +464,7 @@ describe('Limit of 180 cookies', () => {
   const own = (count: number) => Array.from({ length: count }, (_, index) => `own${index}=a%20b`);
 
   test.each(['/users/v1/me', '/account', '/unknown'])(
-    'The middleware passes the 180 cookies of a request to %s unchanged',
+    'If a request to %s has 180 cookies, the middleware passes them unchanged',
     async (path) => {
       const cookie = [...own(179), `__session=${sessionToken()}`].join('; ');
       expect((await setUp().pass(get({ cookie }, path))).route.get('cookie')).toBe(cookie);

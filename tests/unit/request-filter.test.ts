@@ -106,6 +106,12 @@ test('The request filter removes Next.js-internal headers from an API request, b
   expect(pageRequest.headers).toMatchObject(sent);
 });
 
+/**
+ * Returns the rejection status of a page request with this router state: the header in which the browser code of Next.js
+ * describes the current page.
+ */
+const stateStatus = (text: string) => rejectionFor(request('/', { 'next-router-state-tree': text }))?.status;
+
 test.each([
   [['', {}], undefined],
   ['x', 400],
@@ -113,16 +119,9 @@ test.each([
 ])(
   'A page request gets a 400 if Next.js cannot parse the router state in its headers. Otherwise, the request passes: case %#',
   (state, status) => {
-    const headers = { 'next-router-state-tree': encodeURIComponent(JSON.stringify(state)) };
-    expect(rejectionFor(request('/', headers))?.status).toBe(status);
+    expect(stateStatus(encodeURIComponent(JSON.stringify(state)))).toBe(status);
   },
 );
-
-/**
- * Returns the rejection status of a page request with this router state: the header in which the browser code of Next.js
- * describes the current page.
- */
-const stateStatus = (text: string) => rejectionFor(request('/', { 'next-router-state-tree': text }))?.status;
 
 test('A router state of up to 8,000 characters passes, even if it has many branches, and a longer router state gets a 400', () => {
   const wide = (length: number) => JSON.stringify(['x'.repeat(length - '["",{}]'.length), {}]);

@@ -92,7 +92,7 @@ test('In a route, getUser() returns the user that the middleware verified, and r
   await expect(requireUser()).rejects.toMatchObject({ status: 401, message: 'Unauthorized' });
 });
 
-test('getUser() in a route adds its fields to the log line of the route', async () => {
+test('Within withLogFields(), as in a route, getUser() adds its log fields to the given fields and writes no log line of its own', async () => {
   visit(SIGNED_IN);
   const fields = {};
   await withLogFields(fields, async () => {

@@ -4,7 +4,7 @@ import { DOCUMENTED } from '../harness/openapi';
 
 /** Name of the environment variable that contains the folder for recorded responses. Test workers inherit it. */
 export const RESPONSES_FOLDER_VARIABLE = 'TESTS_RESPONSES_FOLDER';
-/** File that lists each documented response and a test that received it. A run of all of tests/service writes it. */
+/** File that lists each documented response and a test that received it. It is written after all files in tests/service ran. */
 const LIST = '.local/documented-responses.txt';
 
 const folderOf = () => process.env[RESPONSES_FOLDER_VARIABLE] ?? '';

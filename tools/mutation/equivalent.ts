@@ -33,7 +33,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     file: 'lib/concurrency/batch-loader.ts',
     mutant: 'if (open?.keys === keys) open = undefined; | open?.keys → open.keys',
     reason:
-      'Only the newest batch clears `open`. Batches are sent in order, so `open` is set until the newest batch is sent.',
+      '`open` is the newest batch and is cleared when that batch is sent. Batches are sent in the order in which they were opened, so `open` is set whenever a batch is sent.',
   },
   {
     file: 'lib/guard-action.ts',
@@ -114,7 +114,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     file: 'lib/idp/authentication-middleware.ts',
     mutant:
       'return rejectWith(rejection)(request, { params: Promise.resolve({}) }); | { params: Promise.resolve({}) } → {}',
-    reason: 'The route of a rejection does not read the parameters.',
+    reason: 'The route that `rejectWith` returns does not read its `params`.',
   },
   {
     file: 'lib/idp/authentication-middleware.ts',

@@ -109,7 +109,7 @@ const read = (file: string) => {
   return existsSync(full) ? readFileSync(full, 'utf8') : '';
 };
 const buildId = read('BUILD_ID').trim();
-/** Ids of the server actions of the build. The public scripts also contain these ids. */
+/** Ids of the server actions of the build. An attacker can read these ids in the scripts of the pages. */
 const actions = [...read('server/server-reference-manifest.json').matchAll(/"([0-9a-f]{40,64})"/g)].map(
   ([, id = '']) => id,
 );

@@ -78,8 +78,8 @@ function bodyOf({ name, target, body }: HostileAction): {
 }
 
 /**
- * Sends a request. If `fetch` fails for a request that may run a handler, rejects. For any other request, resolves with the
- * status 0, because the service may close the connection before it has read the body.
+ * Sends a request. If `fetch` fails for a request that may run a handler, rejects. If `fetch` fails for any other request,
+ * resolves with the status 0, because the service may close the connection of a rejected request before it has read the body.
  */
 async function sendAction(action: HostileAction): Promise<{ status: number; text: string }> {
   const { body, type } = bodyOf(action);

@@ -129,7 +129,8 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
 
 /**
  * Creates the user and a session if the sign-up has all required fields, the protect check (Clerk Protect) is passed and the
- * address is verified. The last two conditions apply only if the instance requires them.
+ * address is verified. The last two conditions apply only if the instance requires them. `missingFields` reports missing fields
+ * and a protect check that is not passed.
  */
 function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const { email, password, firstName, lastName, unsafeMetadata, verification } = signUp;

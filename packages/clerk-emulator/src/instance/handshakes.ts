@@ -3,7 +3,8 @@ import { newId } from './ids';
 
 /**
  * Settings of the handshakes of an instance. A handshake passes the session cookies to the application's server
- * (../frontend-api/handshake.ts). Each combination of these settings occurs at some instance of Clerk.
+ * (../frontend-api/handshake.ts). Clerk's handshakes have differed in these settings, so an application should work with each
+ * combination.
  */
 export interface HandshakeSettings {
   /**
