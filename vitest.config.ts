@@ -6,7 +6,7 @@ const common = {
   execArgv: ['--import', './tests/vitest/exit-with-vitest.mjs'],
   // With `false`, a worker process loads each package once. With `true`, it would load each package once per test file.
   isolate: false,
-  // The timeouts (in milliseconds) are long, because the machine may be slow. The result of a test does not depend on them.
+  // The timeouts (in milliseconds) only end tests that hang. They are long, because the machine may be slow.
   testTimeout: 180_000,
   expect: { poll: { timeout: 30_000 } },
   hookTimeout: 180_000,

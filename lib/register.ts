@@ -31,7 +31,7 @@ const findUserId = batchLoader(linkedUserIds);
 
 /**
  * Returns the result for an id that a lookup found. `userId` is null for an expired previous id, which is an id that a user had
- * before `users:relink`.
+ * before an operator moved the user to another id (`users:relink`).
  */
 const existingLink = (userId: string | null): Registration | undefined =>
   userId === null ? undefined : { userId, created: false };

@@ -22,9 +22,9 @@ const SIGNED = [
 ];
 
 /**
- * Returns a command for a POSIX shell that calls an operation with the first example of its request body. The page is the
- * same on every host, because the command reads the address and the credentials from the shell variables API, TOKEN and
- * WEBHOOK_SECRET.
+ * Returns a command for a POSIX shell that calls an operation with the first example of its request body. The command reads the
+ * address and the credentials from the shell variables API, TOKEN and WEBHOOK_SECRET, so the API page (/docs) shows the same
+ * command on every host.
  */
 export function curl({ path, security, requestBody }: Operation): string {
   const schemes = security.flatMap((each) => Object.keys(each)).map((name) => securitySchemes[name]);

@@ -16,7 +16,7 @@ const CACHE_SECONDS = 600;
 
 const value = <Key extends keyof typeof INPUTS>(key: Key): number => INPUTS[key].value;
 
-/** Returns the average resources that one daily user needs per day. A daily user is active on that day. */
+/** Returns the average resources that a user needs on one day of activity. A user who is active on a day is a daily user. */
 function perUser() {
   const requests = value('requestsPerDay');
   const misses = value('sessionsPerDay');

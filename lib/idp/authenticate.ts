@@ -35,8 +35,8 @@ export type Authenticate = (
  * Creates the function that authenticates API requests with the SDK's middleware, and caches verified sessions.
  *
  * If the SDK fails to process a credential, the function returns the auth state of a request without a credential, but with the
- * reason `not-verified`. The function gets that state from the SDK once and reuses it, because the state depends only on the
- * secret key. If the SDK cannot supply that state, the function rejects.
+ * reason `not-verified`. The function gets that state from the SDK once and reuses it, because the state is the same for every
+ * request without a credential. If the SDK cannot supply that state, the function rejects.
  */
 export function authenticator(sdk: NextMiddleware, warn: (fields: object) => void): Authenticate {
   const sessions = sessionCache();

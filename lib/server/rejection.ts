@@ -21,8 +21,9 @@ export const rejectionOfError = ({ code = '' }: { readonly code?: string }): Rej
 type ReceivedRequest = IncomingMessage & { readonly receivedAt: number };
 
 /**
- * Logs a request that the HTTP server rejects or whose connection is lost, and returns the id of the request. The log line has
- * the API root instead of the path (`apiRootOf` in lib/routing/paths.ts), because other segments may be personal data.
+ * Logs a request that the HTTP server rejects or whose connection is lost, and returns the id of the request. Instead of the
+ * path, the log line has the API root, which is the first segment of the path of an API route (`apiRootOf` in
+ * lib/routing/paths.ts), because other segments may be personal data.
  */
 export function logRejected(status: number, request?: ReceivedRequest): string {
   const requestId = requestIdOf(request?.headers['x-request-id']);

@@ -61,7 +61,7 @@ export function instruments(meter: Meter): Metrics {
   breakers.add(0);
   const registrations = meter.createCounter('identity_link.registrations', {
     description:
-      'Registrations by source (`request`, `register`, `webhook`) and outcome (`created`, `existing`, `forgotten`).',
+      "Registrations by source (the user's `request`, `register` route, `webhook`) and outcome (`created`, `existing`, or `forgotten`: deleted user or expired id).",
     unit: '{registration}',
   });
   const webhooks = meter.createCounter('identity_link.webhooks', {

@@ -4,8 +4,9 @@ import { type ForgetResult, forget } from './forget';
 import { completeDeletion, type DueDeletion, dueDeletions } from './pending-deletions';
 
 /**
- * `restored`: the provider has the user again, so the user was not deleted. `moved`: `users:relink` has moved the user to
- * another id, and the user with that id was not deleted. `failed`: `error` is the error of `forget`.
+ * `restored`: the provider has the user again, so the user was not deleted. `moved`: an operator has moved the user to another
+ * id at the provider (`users:relink`), so this id is a previous id and the user was not deleted. `failed`: `error` is the error
+ * of `forget`.
  */
 type DueResult =
   | { readonly result: ForgetResult | 'restored' | 'moved' }
@@ -15,9 +16,9 @@ type DueResult =
 export type ForgetDueStep = DueDeletion & DueResult;
 
 /**
- * Number of users that are forgotten at the same time, so that the pauses of `forget` overlap. One request to the provider
- * checks all these users. The number is limited because each user also needs a database connection (`MAX_CONNECTIONS` in
- * lib/storage/database.ts).
+ * Number of users that are forgotten at the same time. For each user, `forget` pauses until no request can cache the deleted
+ * id any more. These pauses overlap. One request to the provider checks all these users. The number is limited because each
+ * user also needs a database connection (`MAX_CONNECTIONS` in lib/storage/database.ts).
  */
 const BATCH_SIZE = 20;
 
@@ -25,7 +26,9 @@ const BATCH_SIZE = 20;
 const ENDS: ReadonlySet<DueResult['result']> = new Set(['forgotten', 'restored', 'moved']);
 
 /**
- * Forgets all users whose deletion is due, and yields a result for each. `forgotten`, `restored` and `moved` end the pending
+ * Forgets all users whose deletion is due, and yields a result for each. A handler of an event schedules a deletion, which is
+ * due after a number of hours and pending until then (lib/users/pending-deletions.ts). To forget a user is to delete the link
+ * and to prevent late events from linking the user again. `forgotten`, `restored` and `moved` end the pending
  * deletion, but only when the caller requests the next result. All other results, and an interruption, leave the deletion
  * pending, so that a later run repeats the steps. Two runs at the same time can yield the same user.
  *
@@ -43,7 +46,7 @@ export async function* forgetDue(
     const existing = new Set((await retry(retryOptions, () => listUsersById(ids))).map(({ id }) => id));
     const resultOf = async ({ identityProviderUserId, isPrevious }: DueDeletion): Promise<DueResult> => {
       if (existing.has(identityProviderUserId)) return { result: 'restored' };
-      // `forget` would find the user by the previous id, and would delete the user.
+      // The user has moved to another id. `forget` would find the user by this previous id and delete the user.
       if (isPrevious) return { result: 'moved' };
       return forget(identityProviderUserId, days, pause).then(
         (result) => ({ result }),

@@ -100,7 +100,7 @@ export async function buildIfChanged(): Promise<void> {
   writeFileSync(DIGEST_FILE, sources);
 }
 
-/** Returns the URL path of the largest static file. The file is larger than the send buffers of a connection. */
+/** Returns the URL path of the largest static file. Tests request it to fill the send buffers of a connection. */
 export function largestFile(): string {
   const folder = path.join(BUILD_FOLDER, 'static/chunks');
   const sizes = readdirSync(folder).map((name) => ({ name, size: statSync(path.join(folder, name)).size }));

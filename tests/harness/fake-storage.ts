@@ -14,7 +14,8 @@ const databaseError = (originalCode: string) =>
 
 /**
  * Returns fakes of the functions of lib/ that query the database, and a fake cache. Each call passes its statement or command
- * with a name to `schedule`, which decides when it runs. tests/in-process/fake-storage.test.ts checks that the fakes return what the real functions return.
+ * with a name to `schedule`, which decides when it runs. tests/in-process/fake-storage.test.ts checks that the fakes return
+ * what the real functions return.
  *
  * Previous ids and the entries of forgotten users do not expire, and no session token is newer than a deletion.
  */
@@ -81,7 +82,10 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
           for (const key of keys) cached.delete(key);
         }),
     },
-    /** Returns true if no rule of `users:relink` prevents `move`. */
+    /**
+     * Returns true if lib/users/relink.ts would move the user: `from` is the present id of a user, and `to` is neither
+     * forgotten nor an id of another user.
+     */
     canMove: (from: string, to: string) => {
       const row = findRow(from);
       const other = findRow(to);

@@ -9,7 +9,8 @@ import { inParallel } from '../harness/parallel';
 
 // An operator moves users to another instance of the identity provider. A moved user keeps the internal id and gets a new id
 // of the provider. The old id becomes a previous id, which leads to the same internal id until it expires. A run moves the
-// users of a map, whose lines contain the old and the new id of a user.
+// users of a map, whose lines contain the old and the new id of a user. An operator can also forget a user, which deletes the
+// row. After that, only a session token that is newer than the deletion links the user again.
 const { database, kv } = await startInProcess();
 const { pool } = database;
 
@@ -45,7 +46,7 @@ const other = await loadProcess();
 const RUN = 'run of a test';
 const linesOf = (...pairs: readonly (readonly [string, string])[]): MapLine[] =>
   pairs.map(([oldId, newId], index) => ({ line: index + 1, oldId, newId }));
-/** Moves the users of a map. Returns the sums of all steps of the run, and the kinds of the collisions. */
+/** Moves the users of a map. Returns the numbers of users that moved or had already moved, and the kinds of the collisions. */
 async function relink(
   lines: readonly MapLine[],
   options: { run?: string; days?: number; dryRun?: boolean } = {},
@@ -192,7 +193,7 @@ test('A user can be moved again, and all earlier ids of the user lead to the sam
   for (const id of ['old_twice', 'new_once', 'new_twice']) expect(await one.guard(id)).toBe(userId);
 });
 
-test('The journal of a run is a map that undoes the run. After that, the new ids of the run are previous ids', async () => {
+test('The journal of a run is a map that undoes the run. After this rollback, the new ids of the run are previous ids', async () => {
   const userId = await create('old_back');
   await move('old_back', 'new_back', { run: 'to undo' });
   const { lines } = await one.readJournal('to undo', { seconds: 0 });
@@ -214,7 +215,7 @@ test('The rollback of a run does not move users that a later run has moved or th
 });
 
 test.each(['read committed', 'repeatable read', 'serializable'])(
-  'If another process links and moves a user after the lookup of a registration, the registration returns the internal id of this user at isolation level %s',
+  'If another process links and moves a user between the lookup and the insert of a registration, the registration returns the internal id of the user (isolation level %s)',
   async (isolation) => {
     const [oldId, newId] = [`old_race_${isolation}`, `new_race_${isolation}`];
     await pool.query(`
@@ -351,7 +352,7 @@ test('After a deletion that runs at the same time as a move, no id of the user h
   });
 });
 
-test('A deletion with an earlier id of a user that is being moved again forgets each id of the user', async () => {
+test('If a user is deleted by an earlier id while the user is moved again, each id that the user has had is forgotten', async () => {
   const users = Array.from({ length: 20 }, (_, index) => index);
   const lines = users.map((user): [string, string] => [`first_${user}`, `second_${user}`]);
   await one.linkMany(lines.map(([oldId]) => oldId));

@@ -6,7 +6,7 @@ import { checkRoutes, writeRoutes } from '#lib/routing/app-routes';
 import { updateRoutes } from '../../dev/stack/routes';
 
 const project = process.cwd();
-/** Empty project folder that each test gets. */
+/** Temporary project folder of the current test. */
 let folder = '';
 
 /** Creates an empty file and its folder. */

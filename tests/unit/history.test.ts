@@ -31,8 +31,8 @@ function run(calls: readonly Call[], before: string | undefined): string[] | und
   let linked: string | undefined = before;
   for (const { entryPoint, status, userId } of calls) {
     const isNew = linked === undefined;
-    // If the response of the creating call does not contain an id, the id comes from the first response that contains an id. If
-    // no response contains an id, any id fits.
+    // The first call creates the row if there is none. If the response to this call contains no id, the row has the first id
+    // that another response contains. If no response contains an id, any id fits.
     linked ??= userId ?? calls.find((each) => each.userId !== undefined)?.userId ?? 'any';
     const isUncertain = status === undefined || status >= 500;
     if (!isUncertain && userId !== undefined && userId !== linked) return undefined;

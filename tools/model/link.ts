@@ -27,7 +27,10 @@ import {
 // Models how the service links identity-provider users to internal ids: lib/register.ts, lib/user-id.ts, lib/webhook.ts,
 // lib/users/forget.ts and lib/users/relink.ts. A step is one statement of the database, one command of the cache, or one
 // failure. PostgreSQL and the cache run each statement or command atomically. Between two steps of a call, any other step can
-// happen.
+// happen. A guard is a request with a session.
+//
+// `users:forget` deletes a user. After that, only a token that is newer than the deletion links this forgotten user again.
+// `users:relink` moves a user to another id at the provider. The old id becomes a previous id, which expires.
 
 /** Returns the model. `weakness` is a change of the service that breaks a guarantee. */
 export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weakness): Model<State> {
@@ -121,10 +124,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     state.calls.push(call);
   }
 
-  /**
-   * Returns the row that a lookup finds by the id of a call. Returns `expired` for an expired previous id (an id that the user
-   * had before `users:relink`).
-   */
+  /** Returns the row that a lookup finds by the id of a call. Returns `expired` for a previous id that has expired. */
   function rowOf(user: UserState, name: Name): number | 'expired' | undefined {
     if (name === user.present) return user.rows[0];
     if (isWeak('the lookup does not read previous ids') || user.previous === 'none') return undefined;
@@ -212,7 +212,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       else if (row !== undefined) registered(state, call, row, false);
       else {
         call.at = 'insert';
-        call.created = isWeak('the first lookup decides what counts as created');
+        call.created = isWeak('a call that lost the race reports created');
       }
     } else if (call.at === 'insert') insert(state, call);
     else if (call.at === 'find again') {
@@ -234,14 +234,17 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
   /** Stores that the user is forgotten. The tokens of the calls in flight are then older than the deletion. */
   function storeForgotten(state: State, user: UserState, forget: Forget): void {
     for (const name of namesOf(user)) {
-      if (name === user.present || !isWeak('forget stores the entry of only one id'))
+      if (name === user.present || !isWeak('forget marks only one id of the user as forgotten'))
         user.names[name].isForgotten = true;
     }
     user.previous = 'none';
     for (const call of state.calls) if (call.user === forget.user) call.hasNewToken = false;
   }
 
-  /** Runs the next step of `users:forget`. If the cache is down, the first step ends the command. Later steps continue. */
+  /**
+   * Runs the next step of `users:forget`. If the cache is down at the first step, the command ends. If the cache is down at a
+   * later step, the command continues and does not delete the cached ids in this step.
+   */
   function advanceForget(state: State, forget: Forget): void {
     const user = userOf(state, forget);
     const tryUncache = () => {
@@ -269,7 +272,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       forget.at = 'wait';
     } else if (forget.at === 'wait') forget.at = 'uncache last';
     else {
-      if (!isWeak('forget does not delete the cache entry after the pause')) tryUncache();
+      if (!isWeak('forget does not delete the cache entry again after it has waited for lookups'))
+        tryUncache();
       if (state.isCacheUp) user.isForgetting = false;
       state.forget = null;
     }
@@ -311,8 +315,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     const idle = Array.from({ length: processes }, (_, process) => process).filter((each) => !busy.has(each));
 
     for (const [user, { present, previous, names, rows }] of state.users.entries()) {
-      // The new instance has no sessions and sends no events of a user before the move. After a deletion, only the present
-      // id of a user has tokens that are newer than the deletion.
+      // Before the move of a user, the new instance of the provider has no sessions of this user and sends no events about
+      // the user. After a deletion, only the present id of a user has tokens that are newer than the deletion.
       const hasMoved = present === 1 || previous !== 'none' || names[1].isForgotten;
       for (const process of [...busy, ...idle.slice(0, 1)]) {
         for (const name of NAMES.slice(0, hasMoved ? 2 : 1)) {

@@ -2,10 +2,17 @@
 export interface Bounds {
   readonly users: number;
   readonly processes: number;
-  /** Requests through the guard, registrations and webhook deliveries, including repeated requests. */
+  /**
+   * Calls of each kind, including repeated calls. A guard is a request with a session, because the guard of a route checks the
+   * session (lib/guard.ts). The other kinds are calls of the register route and webhook deliveries.
+   */
   readonly guards: number;
   readonly registers: number;
   readonly deliveries: number;
+  /**
+   * Runs of `users:forget`, which deletes the row of a user. After that, the user is forgotten: only a session token that is
+   * newer than the deletion links the user again.
+   */
   readonly forgets: number;
   /** Moves of a user to the other id at the provider. The second move of a user is a rollback. */
   readonly relinks: number;
@@ -23,14 +30,14 @@ export const WEAKNESSES = [
   'no unique key',
   'the insert replaces the row',
   'a lost race returns the id that it did not insert',
-  'the first lookup decides what counts as created',
+  'a call that lost the race reports created',
   'single-flight reports created to all callers',
   'the cache is written before the commit',
   'a cache hit writes the entry again',
   'a lookup writes to the cache after its deadline',
   'forget deletes the row before the cache entry',
   'forget does not wait for lookups',
-  'forget does not delete the cache entry after the pause',
+  'forget does not delete the cache entry again after it has waited for lookups',
   'forget marks the user as forgotten after the deletion',
   'the insert does not check forgotten users',
   'a call does not repeat a shared registration of a forgotten user',
@@ -38,7 +45,7 @@ export const WEAKNESSES = [
   'the lookup does not read previous ids',
   'the insert does not check previous ids',
   'the insert does not check expired previous ids',
-  'forget stores the entry of only one id',
+  'forget marks only one id of the user as forgotten',
   'forget deletes the cached id of only one id',
   'the webhook is acknowledged before the commit',
   'the webhook is acknowledged after a failed registration',
@@ -52,7 +59,7 @@ export type Kind = 'guard' | 'register' | 'webhook';
 export const NAMES = [0, 1] as const;
 export type Name = (typeof NAMES)[number];
 
-/** A request in a process. `id` is 0 until it is known. */
+/** A request in a process. `name` is the provider's id of the user. `id` is the internal id, or 0 until it is known. */
 export interface Call {
   readonly kind: Kind;
   readonly user: number;
@@ -117,7 +124,7 @@ export interface UserState {
   isAcknowledged: boolean;
 }
 
-/** An operator's command that forgets a user. `at` is the next step. Only a model with a weakness has the step `store`. */
+/** A run of `users:forget` for a user. `at` is the next step. Only a model with a weakness has the step `store`. */
 export interface Forget {
   readonly user: number;
   at: 'uncache first' | 'delete' | 'store' | 'uncache' | 'wait' | 'uncache last';

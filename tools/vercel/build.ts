@@ -9,8 +9,8 @@ import { addExample } from '../example-files';
 const execute = promisify(execFile);
 
 /**
- * Versions of the Vercel CLI and of its dependency `sandbox`. Some registries lack the version of `sandbox` that the CLI
- * requests, so this version replaces it.
+ * Versions of the Vercel CLI and of its dependency `sandbox`. The version of `sandbox` overrides the one that the CLI requests,
+ * because some registries lack the requested version.
  */
 const VERSIONS = { vercel: '64.0.2', sandbox: '4.5.0' } as const;
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
@@ -53,7 +53,7 @@ export async function copyTree(into: string): Promise<void> {
   writeFileSync(path.join(into, '.vercel', 'project.json'), JSON.stringify(project));
 }
 
-/** Adds the example to a copy of the project, as `npm run example` does. */
+/** Adds the example application (examples/projects) to a copy of the project, as `npm run example` does. */
 export async function addExampleTo(folder: string): Promise<void> {
   addExample(folder);
   await execute('npm', ['run', '--silent', 'routes'], { cwd: folder });

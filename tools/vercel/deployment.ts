@@ -22,7 +22,7 @@ export interface Deployment {
   readonly middleware: BuiltFunction;
   /** Returns the function that serves a path. */
   at(pathname: string): BuiltFunction;
-  /** Returns the output of all functions. */
+  /** Returns the stdout and stderr of all functions. */
   output(): string;
   stop(): Promise<void>;
 }

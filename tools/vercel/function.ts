@@ -67,7 +67,10 @@ export interface FunctionOptions {
    */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** If true, the function cannot find the HTTP server of launcher.mjs in its process. */
+  /**
+   * If true, launcher.mjs hides its HTTP server from the code of the function, because Vercel does not document whether the
+   * server runs in the process of the function.
+   */
   readonly hideServer: boolean;
 }
 

@@ -208,7 +208,7 @@ export function responseChecks(
     },
     {
       title:
-        'Internal URLs of Next.js and alternative URLs of a route other than its .rsc alias get a 404, even with a session',
+        'Internal URLs of Next.js and alternative URLs of a route, except its .rsc alias, get a 404, even with a session',
       async run() {
         for (const address of ALTERNATIVE_PATHS)
           assert.equal(
@@ -220,7 +220,7 @@ export function responseChecks(
     },
     {
       title:
-        'An .rsc alias and an rsc header do not bypass the guard, and an invalid router state gets a 500 without a stack trace',
+        'An .rsc alias and an rsc header do not bypass the guard, and a malformed next-router-state-tree header gets a 500 without a stack trace',
       async run() {
         const alias = async (headers: Record<string, string>) =>
           (await send(`${url}${ME}.rsc`, { headers })).status;

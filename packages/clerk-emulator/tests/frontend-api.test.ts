@@ -72,7 +72,7 @@ test('An application that proxies the Frontend API must send the secret key of t
   expect(await through('sk_test_other')).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
 });
 
-test('A handshake redirects only to a page of this machine or of the application that proxies the Frontend API, and the claim azp is the origin of that page', async () => {
+test('A handshake redirects only to a page of this machine or of the application that proxies the Frontend API. The claim azp of the new session token is the origin of that page', async () => {
   const provider = await start();
   const { user, browser } = await signedInBrowser(provider, 'page@example.com');
   const handshake = (redirect: string, headers = {}) =>
@@ -189,7 +189,7 @@ test('A sign-in in a browser that already has a session gets an error that conta
   expect(again.meta?.client?.sessions.map(({ id }) => id)).toEqual([sessionId]);
 });
 
-test('A browser with an unknown token, such as a token from a deleted database, gets a new token when it signs in', async () => {
+test('If the emulator does not know the token of a browser, for example because its data file was deleted, the browser gets a new token when it signs in', async () => {
   const provider = await start();
   provider.createUser({ email: 'stale@example.com', password });
   const stale = await developmentBrowser(provider, 'dvb_of_a_database_that_was_deleted');

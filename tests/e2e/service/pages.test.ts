@@ -6,7 +6,7 @@ import { startTestService } from '../../harness/service';
 import { stopAfterAll } from '../../vitest/stop-after-all';
 
 // Address of the console, which is the web page of the Clerk emulator. With this variable, the pages of the service also show
-// the instructions for the local stack.
+// instructions for the local stack, which is the service with its dependencies on one machine (`npm run dev`).
 const environment = { IDP_CONSOLE_URL: 'http://127.0.0.1:3900' };
 const service = stopAfterAll(await startTestService({ environment }));
 const browser = stopAfterAll(await launchBrowser());
@@ -84,7 +84,7 @@ test('The header links to the API page and, on the local stack, to the console',
     await page.getByRole('heading', { name: 'The API' }).waitFor();
   }));
 
-test('On the local stack, a banner on the sign-up page says that no mail is sent, and then links to the console for the code', () =>
+test('On the local stack, a banner on the sign-up page says that no mail is sent. When the form requires a verification code, the banner links to the console, which shows the code', () =>
   visit(browser, service, {}, async (page) => {
     const banner = page.getByRole('complementary', { name: 'Local stack' });
     await page.goto('/sign-up');

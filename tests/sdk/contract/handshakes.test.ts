@@ -82,7 +82,7 @@ describe.each(['test', 'live'] as const)('With %s keys', (keys) => {
   });
 
   test.each(CASES)(
-    'A handshake by %s that issues a session token %s azp renews the session cookie and ends on the page with a signed-in user',
+    'A handshake renews the session cookie and ends on the page with a signed-in user (redirect with a %s, session token %s azp)',
     async (format, azp) => {
       provider.setHandshake({ format, azp: azp === 'with' });
       const { expired, cookies } = expiredBrowser(provider);

@@ -46,7 +46,8 @@ test('The middleware runs the expected SDK versions, and lib/idp/backend-api.ts 
 });
 
 test('The authentication adapter verifies a session with the expected version of the SDK', async () => {
-  // Loads the SDK again, because the loaded copy has cached the public keys. The new copy uses the `fetch` of `loadService`.
+  // Loads the SDK again, because the loaded copy has cached the public keys. `loadService` has replaced the global `fetch`, so
+  // `callsOf` also returns the HTTP calls of the new copy.
   vi.resetModules();
   const { createAuthenticationAdapter } = await import('#lib/idp/authentication-adapter');
   const adapter = createAuthenticationAdapter({

@@ -73,7 +73,7 @@ export function newClient(instance: Instance): Client {
 
 /**
  * Returns headers and cookies that update the browser. A development instance sends the token of a new client in a header. A
- * production instance sends cookies with the token and with the time of the last sign-in or sign-out.
+ * production instance sends cookies with the token and with the time that `clientUpdatedAt` returns.
  */
 export function browserState(instance: Instance, request: BrowserRequest) {
   const { client } = request.browser;
@@ -93,7 +93,7 @@ export function browserState(instance: Instance, request: BrowserRequest) {
   };
 }
 
-/** Returns the time of the last sign-in or sign-out in seconds, or 0 if no session is active. */
+/** Returns the time at which a session last started or ended, in seconds since 1970, or 0 if no session is active. */
 export function clientUpdatedAt(instance: Instance, client: Client | undefined): number {
   const signedIn = client !== undefined && activeSessions(instance, client.id).length > 0;
   return signedIn ? Math.floor(client.updatedAt / 1000) : 0;

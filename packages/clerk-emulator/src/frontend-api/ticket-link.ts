@@ -6,8 +6,8 @@ import { isTrustedOrigin } from './browser';
 
 /**
  * Returns a redirect from the link of an invitation to the page that the invitation names. Adds the ticket, the secret of the
- * invitation, to the query of the page. Throws a 400 if the invitation names no page. The page must be on this machine
- * or part of the application, because a page of another site could use the ticket to sign up. For any other page, throws a 400.
+ * invitation, to the query of the page. Throws a 400 if the invitation names no page, or a page that is neither on this machine
+ * nor part of the application that proxied the request. A page of another site could use the ticket to sign up.
  */
 export function openTicketLink(instance: Instance, request: ApiRequest): ApiResponse {
   const ticket = request.url.searchParams.get('ticket') ?? '';

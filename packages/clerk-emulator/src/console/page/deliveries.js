@@ -106,7 +106,7 @@ function groupByUser(all, { users }) {
 }
 
 /**
- * Returns the data of an event. A sender may put any JSON value there.
+ * Returns the data of an event. It can be any JSON value, because a user of the console can send an event with any data.
  * @param {Delivery} delivery
  */
 const dataOf = ({ body }) => JSON.parse(body).data;
