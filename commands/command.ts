@@ -7,7 +7,7 @@ import { closeDatabase } from '#lib/storage/database';
 /** Error for an invalid option, argument or input file of a command. The message tells the operator how to correct it. */
 export class UsageError extends Error {}
 
-/** Exit code of a command: 0 for success, 1 for a failure, 2 for a UsageError or invalid environment variables. */
+/** Exit code of a command: 0 for success, 1 for a failure, 2 for a UsageError, an error of parseArgs or an invalid variable. */
 export type ExitCode = 0 | 1 | 2;
 
 /** Returns true for a UsageError and for an error of parseArgs. */
@@ -16,8 +16,9 @@ const isUsageError = (error: unknown) =>
   (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
 
 /**
- * Error classes that this project uses for messages without secrets. An instance of a subclass does not count, because a
- * library may have thrown it.
+ * Error classes whose messages safeMessage() prints. This project uses these classes only for messages without secrets. The
+ * database client, drivers and parsers throw instances of subclasses. These do not count, because their messages may contain
+ * values.
  */
 const SAFE_ERRORS: readonly unknown[] = [Error, TransientError, InvalidEnvironmentError];
 
@@ -52,9 +53,9 @@ export async function runCommand(usage: string, command: () => Promise<ExitCode>
 }
 
 /**
- * Returns the id in a form that is safe to print. A client can register almost any id, and a terminal interprets control
- * characters. JSON.stringify() therefore quotes an id that contains unusual characters, and escapes most control characters.
- * Any remaining character outside printable ASCII becomes `?`.
+ * Returns an identity-provider user id in a form that is safe to print. A caller of POST /auth/v1/register can register almost
+ * any text as such an id, and a terminal interprets control characters. JSON.stringify() therefore quotes an id that contains
+ * unusual characters, and escapes most control characters. Any remaining character outside printable ASCII becomes `?`.
  */
 export const shown = (id: string): string =>
   /^[\w.:@|-]+$/.test(id) ? id : JSON.stringify(id).replace(/[^\x20-\x7e]/g, '?');

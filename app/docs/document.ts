@@ -122,7 +122,7 @@ export const operations = [
   ...operationsIn(document.webhooks, 'webhook'),
 ];
 export type Operation = (typeof operations)[number];
-/** A response with its status and with `id`, the URL fragment of its place on the page. */
+/** A response with its status and with `id`, the URL fragment of its place on the page /docs. */
 export type Response = Operation['responses'][number];
 
 /** Responses to requests whose method and path do not belong to an operation. */

@@ -11,7 +11,10 @@ export interface Fixtures {
   readonly pool: Pool;
   /** URL of the cache for the Redis protocol. */
   readonly redisUrl: string;
-  /** URL and token of the cache for the REST protocol of the KV client. The REST server stores its data in Redis. */
+  /**
+   * URL and token of the cache for @vercel/kv, the KV client of the service. This client sends Redis commands to a REST server,
+   * which stores its data in Redis.
+   */
   readonly kv: { readonly url: string; readonly token: string };
   readonly idp: Emulator;
   readonly keys: { readonly secret: string; readonly publishable: string; readonly signing: string };

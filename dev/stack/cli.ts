@@ -116,7 +116,8 @@ async function runOperatorCommand(
   command: (typeof operatorCommands)[number],
   args: readonly string[],
 ): Promise<void> {
-  // The embedded database has only one role, which `--local` allows. Only a stack with an embedded database has `databaseUrl`.
+  // With the option `--local`, `doctor` does not check the privileges of the database role, because the only role of the
+  // embedded database owns everything. Only a stack with an embedded database has `databaseUrl`.
   const doctorOptions = [
     ...(databaseUrl === undefined ? [] : ['--local']),
     ...(args.includes('--url') ? [] : ['--url', app]),

@@ -64,7 +64,7 @@ export function readSdkAuthState({ headers }: Response): AuthState | undefined {
   return { status, token, signature, user: undefined, reason };
 }
 
-/** A reason of the SDK has this format. Any other text may come from a client. */
+/** Format of the SDK's reasons. Other text is not logged, because it might contain a part of a client's request. */
 const PLAIN_WORD = /^[a-z-]{1,100}$/;
 
 /** Returns the SDK's reason for a rejection, so that a warning can log it. */

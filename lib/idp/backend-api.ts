@@ -28,7 +28,7 @@ const MAX_QUERY_LENGTH = 6_000;
 /** Message of the error for a 401: the key belongs to no instance, or was revoked. */
 export const SECRET_KEY_REJECTED = 'The identity provider rejects IDP_SECRET_KEY';
 const API_URL = 'https://api.clerk.com';
-/** The API version that the pinned SDK requests. */
+/** Version of the Backend API that the installed version of Clerk's SDK (@clerk/backend) requests. */
 const API_VERSION = '2026-05-12';
 const TIMEOUT_MS = 20_000;
 /** Pause after a 429 without a valid `retry-after`. */

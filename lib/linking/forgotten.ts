@@ -6,17 +6,18 @@ import type { Transaction } from '../storage/database';
 // skips these ids.
 //
 // The key is a random value in the database (`forgotten_users_key`), not derived from a secret of the environment. All
-// processes and commands must have the same key, but an instance may have several valid secret keys, and each secret is
-// rotated. If the key were derived from a secret, a process with another secret would link the forgotten user again, without an
-// error or a log line. Because the key is in the database, a full copy of the database shows whether a known id was forgotten.
-// A copy without `forgotten_users_key` does not show this. The role of the service may read neither of the two tables.
+// processes and commands must have the same key, but an instance of the identity provider may have several valid secret keys,
+// and each secret is rotated. If the key were derived from a secret, a process with another secret would link the forgotten
+// user again, without an error or a log line. Because the key is in the database, a full copy of the database shows whether a
+// known id was forgotten. A copy without `forgotten_users_key` does not show this. The role of the service may read neither of
+// the two tables.
 
 const Found = z.array(z.object({ id: z.string(), until: z.number() }));
 
 /**
  * Returns the ids that belong to forgotten users. The value of each id is the time at which its entry expires, in milliseconds
- * since 1970. `issuedAt` is the time of a session token, in seconds since 1970. If it is set, omits the ids that this token may
- * link (lib/linking/links.ts).
+ * since 1970. `issuedAt` is the time of a session token, in seconds since 1970. If it is set, omits users that were forgotten
+ * before the token was issued, because such a token may link the user again (lib/linking/links.ts).
  */
 export async function forgottenUntil(
   identityProviderUserIds: readonly string[],

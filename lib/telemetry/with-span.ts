@@ -46,8 +46,9 @@ const state = processState('telemetry', (): { current?: Telemetry } => ({}));
 export const telemetry = (): Telemetry | undefined => state.current;
 
 /**
- * Enables telemetry for all bundles of this process (lib/process-state.ts). From then on, log lines contain the ids of the
- * current span if the span is sampled.
+ * Enables telemetry for the middleware, the routes and server.ts of this process, although each of them is a separate bundle
+ * with its own copy of this module (lib/process-state.ts). From then on, log lines contain the ids of the current span if the
+ * span is sampled.
  */
 export function enableTelemetry(enabled: Telemetry): void {
   state.current = enabled;

@@ -36,12 +36,12 @@ async function countUnlinked(ids: readonly string[]): Promise<Linked> {
 }
 
 /**
- * Links every unlinked user of the identity provider and yields a step for each page whose rows are committed. Does not write
- * to the cache. A backfill may run during live traffic. It does not miss users that exist during the whole run, and does not
- * link a user twice.
+ * Links every unlinked user of the identity provider: inserts a row with a new internal id (lib/linking/links.ts). Yields a
+ * step for each page of users, after the rows for this page are committed. Does not write to the cache of internal ids. A
+ * backfill may run during live traffic. It does not miss users that exist during the whole run, and does not link a user twice.
  *
  * Holds one page of 500 users in memory. Throws if the provider or the database rejects a request, or fails for longer than
- * `retryOptions.seconds`. The yielded steps stay valid.
+ * `retryOptions.seconds`. The links of the yielded steps then stay in the database, and their cursors can be used.
  */
 export async function* backfill({
   from,

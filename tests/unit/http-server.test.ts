@@ -77,7 +77,7 @@ test('drain() waits for an API request whose client has disconnected', async () 
   expect(events).toEqual(['disconnected', 'completed', 'drained']);
 });
 
-test('The first check of an idle connection does not close the connection, because a request that the server has not read may have arrived. A later check closes the connection', async () => {
+test('The periodic check that first finds a connection idle does not close the connection, because a request that the server has not read may have arrived. A later check closes the connection', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
   try {
     const { server } = httpServer(() => Promise.resolve());
@@ -489,7 +489,7 @@ describe('drain()', () => {
     await drained;
   });
 
-  test('During drain(), a request on an idle connection still gets a response, and the server then closes the connection', async () => {
+  test('During drain(), a request that arrives on an idle connection before the server closes it gets a response, and the server then closes the connection', async () => {
     const { drain, open } = await startServer();
     const { client, received, closed } = open(requestTo('/users/a'));
     await expect.poll(received).toContain('/users/a');

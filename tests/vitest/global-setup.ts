@@ -32,7 +32,8 @@ export default async function setUp({ vitest }: TestProject): Promise<(() => Pro
     process.env[SERVER_VARIABLE] = postgres.url('postgres');
   };
   const prepareServices = async () => {
-    // The import is here, because this module takes longer to load than a file of in-process tests takes to run.
+    // Imports prepare-services.ts only if it is needed, because it takes longer to load than a file of in-process tests takes
+    // to run.
     const services = await import('./prepare-services');
     return services.prepareServices(path.join(folder, 'responses'));
   };

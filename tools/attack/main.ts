@@ -5,7 +5,8 @@ import { hostileRequests } from '../../tests/harness/hostile/hostile-request';
 
 /**
  * `npm run attack`: sends generated hostile requests over raw sockets to the production build. Fails if a response is a
- * 5xx, if the log contains a part of a request, if a connection stays open or if a user is registered.
+ * 5xx, if the log contains the marker text that many requests contain, if the server does not close the connection of a
+ * request within 12 s, or if a user is registered.
  * `-- --requests 20000 --seed 7` changes the number of requests and the seed. The same seed generates the same requests.
  *
  * `npm run attack -- --cost`: measures the CPU time of requests of growing size and compares it with an ordinary (small)

@@ -25,7 +25,7 @@ const { values } = parseArgs({
 });
 if (!(Number(values.seconds) >= SHORTEST_SECONDS)) {
   throw new Error(
-    `--seconds must be at least ${SHORTEST_SECONDS}. In a shorter run, every failed request could be an effect of an injected failure.`,
+    `--seconds must be at least ${SHORTEST_SECONDS}. In a shorter run, the service would not have time to recover between two injected failures, so every failed request could be an effect of one.`,
   );
 }
 
@@ -131,7 +131,9 @@ await withService({ processes: Number(values.processes), environment: limitedHea
     ...(unexplained > 0
       ? [`${unexplained} requests failed, and an injected database failure does not explain them`]
       : []),
-    ...(violations.length > 0 ? ['the history of the calls is not linearizable'] : []),
+    ...(violations.length > 0
+      ? ['the rows and the responses of a user contradict each other (see the history of the calls above)']
+      : []),
     ...(traffic.undelivered.size > 0 ? ['an event was not acknowledged'] : []),
     ...(memoryGrew(memory) ? ['memory grew'] : []),
   ];

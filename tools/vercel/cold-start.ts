@@ -8,8 +8,8 @@ import type { BuiltFunction } from './function';
 const ROUNDS = 5;
 
 /**
- * Returns a request that reaches the given function. The functions of the icon and of the global error page are called without
- * the router, because ordinary requests rarely reach them.
+ * Returns a request that reaches the given function. The functions of the icon and of the global error page are called
+ * directly, without the emulation of Vercel's router (router.ts), because ordinary requests rarely reach them.
  */
 function firstRequest(
   { name, invoke }: BuiltFunction,

@@ -90,8 +90,8 @@ function matchRule(
 /**
  * Returns true for a rule that only sets a request header. The build has such a rule without `continue` for each server action,
  * before the rule of the middleware (https://github.com/nextjs/adapter-vercel/pull/113). Vercel does not document whether its
- * router continues with the next rule. This router continues. Otherwise, it would skip the middleware, and the SDK would fail
- * in every server action.
+ * router continues with the next rule. This router continues. Otherwise, it would skip the middleware, and Clerk's SDK
+ * would fail in every server action.
  */
 const isAnnotation = ({ dest, status, middlewarePath, headers, transforms }: Rule) =>
   [dest, status, middlewarePath].every((target) => target === undefined) &&
@@ -136,8 +136,8 @@ type Find = (routed: RoutedRequest) => Promise<Target | undefined>;
 
 /**
  * Emulates Vercel's router. Returns a function that applies the rules to a request and resolves with the target of the request.
- * The function first runs the middleware. Then it looks for a static file, and then for the function of the route. Vercel's
- * router may take more steps before it applies the rules.
+ * The middleware runs first. The returned function then looks for a static file, and then for the serverless function of the
+ * route. Vercel's router may take more steps before it applies the rules.
  */
 export function router(
   routes: z.infer<typeof Rules>,

@@ -10,15 +10,15 @@ const GRACE_MS = 8_000;
  * Runs a command with additional environment variables and forwards signals to it. Resolves with its exit code, or with 128
  * plus the number of the signal that ended it, as a shell does. Ends the processes that the command started and left running.
  *
- * The command is the leader of a process group. Ctrl-C therefore reaches only this process, and a signal reaches the command
- * once.
+ * The command is the leader of a new process group, so Ctrl-C in the terminal sends a signal only to this process. The command
+ * gets only the signal that this process forwards, and not the same signal twice.
  */
 export async function runCommand(
   [program = '', ...args]: readonly string[],
   variables: Readonly<Record<string, string>>,
 ): Promise<number> {
   if (process.platform === 'win32')
-    throw new Error('dev needs Linux or macOS, because it uses process groups.');
+    throw new Error('The command clerk-emulator dev needs Linux or macOS, because it uses process groups.');
   const child = spawn(program, args, {
     env: { ...process.env, ...variables },
     stdio: 'inherit',

@@ -17,7 +17,8 @@ export function sdkVariables(
     CLERK_PUBLISHABLE_KEY: publishableKey,
     // The SDKs derive an https:// address of the Frontend API from the key, unless they have the URL of a proxy.
     CLERK_PROXY_URL: url,
-    // Without the next two addresses, the SDKs would load the scripts with https, because the proxy has another origin.
+    // Without the next two addresses, the SDKs would load their scripts from the host of CLERK_PROXY_URL with https. The
+    // emulator serves only http.
     CLERK_JS_URL: `${url}/npm/@clerk/clerk-js@6/dist/clerk.browser.js`,
     CLERK_UI_URL: `${url}/npm/@clerk/ui@1/dist/ui.browser.js`,
     CLERK_TELEMETRY_DISABLED: '1',

@@ -71,8 +71,8 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   await copyAsStandby(path.dirname(first.dataFolder), path.join(folder, 'standby'), linkUrl.href);
   const [primary, standby] = await Promise.all([start('primary', server.port), start('standby')]);
   const url = new URL(first.url('postgres'));
-  // The primary gets these settings after the copy was made. If the standby also had these settings, it would wait for a second
-  // standby after its promotion, and there is no second standby.
+  // `ALTER SYSTEM` changes a file of the primary after the copy was made, so the standby does not get this setting. With this
+  // setting, the standby would wait for a second standby after its promotion, and there is no second standby.
   await run(
     primary.url('postgres'),
     `ALTER SYSTEM SET synchronous_standby_names = '*'`,
@@ -92,7 +92,8 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
     template: TEMPLATE,
     cutReplication: () => link.treat('black-hole'),
     async killPrimary() {
-      // Closes the address first, so that no client gets an acknowledgement of a commit that the standby does not have.
+      // Closes the address first. A primary that is ending stops waiting for the standby, so a commit may then exist only on
+      // the primary. No client may get an acknowledgement of such a commit.
       await address.treat('refuse');
       const [pid] = (await readFile(path.join(primary.dataFolder, 'postmaster.pid'), 'utf8')).split('\n');
       await endProcess(Number(pid), []);

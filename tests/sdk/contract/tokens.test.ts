@@ -65,6 +65,7 @@ const TOKENS: [name: string, make: () => string, inHeader: Expected, inCookie?: 
     // The service ignores a cookie whose value is not a JWT with a signature.
     reason('no-credential'),
   ],
+  // For the header `alg: HS256`, tokenFor() signs with the public key as secret.
   [
     'A token signed with HS256 and the public key as secret',
     () => token({}, { header: { alg: 'HS256' } }),
