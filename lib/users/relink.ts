@@ -52,10 +52,11 @@ export async function readJournal(run: string, retryOptions: RetryOptions): Prom
         }),
       ),
     );
-    for (const { replacedBy, identityProviderUserId } of rows)
+    for (const { replacedBy, identityProviderUserId } of rows) {
       lines.push({ line: lines.length + 1, oldId: replacedBy, newId: identityProviderUserId });
+      last = identityProviderUserId;
+    }
     if (rows.length < JOURNAL_PAGE) return checkMap(lines);
-    last = rows.at(-1)?.identityProviderUserId ?? '';
   }
 }
 
