@@ -150,7 +150,7 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
       await transaction.$executeRaw`SET LOCAL lock_timeout = '500ms'`;
       const states = await statesOf(transaction, batch);
       const toMove = states.flatMap(({ line, state }) => (state === 'to move' ? [line] : []));
-      if (!options.dryRun && toMove.length > 0) await move(transaction, toMove, options);
+      if (!options.dryRun) await move(transaction, toMove, options);
       return { states, toMove };
     }, TRANSACTION),
   );
