@@ -43,7 +43,8 @@ export interface Collision {
 }
 
 /** A field in quotes, or a field without quotes and commas. In quotes, a quote is doubled. */
-const FIELD = '(?:"((?:[^"]|"")*)"|([^",]*))';
+const FIELD = '("(?:[^"]|"")*"|[^",]*)';
+const unquote = (field = '') => field.replaceAll(/^"|"$/g, '').replaceAll('""', '"');
 const CSV = new RegExp(`^${FIELD},${FIELD}$`);
 const Pair = z.object({ old: z.string(), new: z.string() });
 
@@ -53,15 +54,7 @@ function parseLine(text: string): Omit<MapLine, 'line'> | undefined {
     return data && { oldId: data.old, newId: data.new };
   }
   const fields = CSV.exec(text);
-  if (fields === null) return undefined;
-  const [
-    ,
-    quotedOld,
-    oldId = quotedOld?.replaceAll('""', '"'),
-    quotedNew,
-    newId = quotedNew?.replaceAll('""', '"'),
-  ] = fields;
-  return { oldId: oldId ?? '', newId: newId ?? '' };
+  return fields === null ? undefined : { oldId: unquote(fields[1]), newId: unquote(fields[2]) };
 }
 
 const isValid = (id: string) => IdentityProviderUserId.safeParse(id).success;

@@ -7,7 +7,7 @@ const { database } = await startInProcess();
 const provider = stubProviderUsers();
 afterAll(() => provider.restore());
 
-const { deleteLink, linkMany, reconcile } = await importAsProcess(async () => ({
+const { deleteLink, insertLinks, linkMany, reconcile } = await importAsProcess(async () => ({
   ...(await import('#lib/users/reconcile')),
   ...(await import('#lib/users/rows')),
   ...(await import('#lib/linking/links')),
@@ -37,11 +37,12 @@ afterEach(async () => {
 
 test('reconcile() returns the users of the provider that are neither linked nor forgotten, and counts the forgotten ones', async () => {
   await linkMany(['user_linked']);
-  await deleteLink('user_forgotten', 30);
-  signUp('user_linked', 'user_new', 'user_forgotten', 'user\0nul');
+  for (const id of ['user_forgotten', 'user_back']) await deleteLink(id, 30);
+  await insertLinks(['user_back'], Date.now() / 1_000 + 60);
+  signUp('user_linked', 'user_new', 'user_forgotten', 'user_back', 'user\0nul');
   const [step] = await run();
   expect(step).toEqual({
-    ...{ providerUsers: 4, rows: 0, forgotten: 1 },
+    ...{ providerUsers: 5, rows: 0, forgotten: 1 },
     ...{ notLinked: ['user_new', 'user\0nul'], notAtProvider: [] },
   });
 });
@@ -75,6 +76,8 @@ test('reconcile() compares all users and all rows, 500 at a time, and each of th
   for (const half of [ids.slice(0, 500), ids.slice(500)]) await linkMany(half.slice(1));
   const gone = ['user_gone_1', 'user_gone_2', 'user_gone_3'];
   await linkMany(gone);
+  // An update moves rows to the end of the table, so that the rows of the table are not sorted by id.
+  await database.pool.query(`UPDATE users SET id = id WHERE identity_provider_user_id < 'user_500'`);
   const steps = await run();
   expect(steps.map(({ providerUsers, rows }) => [providerUsers, rows])).toEqual([
     [500, 0],

@@ -219,6 +219,8 @@ test('The journal contains all users of a run that moved more users than one sta
      FROM generate_series(1, 5001) AS id`,
     [userId],
   );
+  // With statistics, PostgreSQL reads the table without the index, so that the rows are not sorted by id.
+  await pool.query('ANALYZE previous_ids');
   const { lines, collisions } = await one.readJournal('long run', { seconds: 0 });
   expect([lines.length, collisions]).toEqual([5_001, []]);
   expect([lines[0], lines.at(-1)]).toEqual([

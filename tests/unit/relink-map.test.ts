@@ -19,6 +19,8 @@ test('A map has CSV lines and JSON lines, and skips a heading, empty lines and a
     [5, 'f', 'g,h'],
   ]);
   expect(pairs('"a",",""b"')).toEqual([[1, 'a', ',"b']]);
+  expect(pairs('"""a""",""""')).toEqual([[1, '"a"', '"']]);
+  expect(pairs('a,b\ufeff')).toEqual([[1, 'a', 'b\ufeff']]);
   expect(pairs('a,b\nold,new')).toEqual([
     [1, 'a', 'b'],
     [2, 'old', 'new'],
