@@ -22,7 +22,7 @@ interface Call {
 const calls: Call[] = [];
 /** Responses by the path, with `http:` before the path of an unencrypted request. */
 let respond: Record<string, (call: Call) => Response | Promise<Response>>;
-/** Secrets with which the service verifies an event. */
+/** Signing secrets of the service. */
 let secrets: string[];
 
 function receive({ init }: Call): Response {
