@@ -221,4 +221,21 @@ export const EQUIVALENT: readonly Equivalent[] = [
       '...(userId === undefined ? {} : { where: { id: { gt: userId } } }), | userId === undefined → false',
     reason: 'Prisma ignores a condition whose value is undefined.',
   },
+  {
+    file: 'lib/http/body.ts',
+    mutant: '} catch { | { return undefined; } → {}',
+    reason: 'A function without a `return` statement returns undefined.',
+  },
+  {
+    file: 'lib/http/body.ts',
+    mutant:
+      'throw new HttpError(400, parsed.error.issues[0]?.message ?? notJson); | parsed.error.issues[0]?.message → parsed.error.issues[0].message',
+    reason: 'An error of zod has at least one issue.',
+  },
+  {
+    file: 'lib/http/server-action.ts',
+    mutant:
+      "const build = processState('server-actions', (): { ids?: ReadonlySet<string> } => ({})); | 'server-actions' → \"\"",
+    reason: 'The name only has to differ from the other names that are passed to `processState`.',
+  },
 ];

@@ -37,8 +37,10 @@ test.each([
   '[{"a":{"b":1},"c":"$0:0:a"}]',
   `["${'['.repeat(100)}"]`,
   nested(64),
-  JSON.stringify([Array.from({ length: 9_999 }, () => 'a')]),
+  JSON.stringify([Array.from({ length: 9_999 }, () => 'a,[{')]),
   JSON.stringify(Array.from({ length: 1_000 }, () => 0)),
+  JSON.stringify(Array.from({ length: 100 }, () => ({}))),
+  `[${'{"a":'.repeat(63)}1${'}'.repeat(63)}]`,
   JSON.stringify(Array.from({ length: 100 }, () => ['a\\"[[', '{'])),
 ])('The call of a known action with decodable arguments passes: %#', async (body) => {
   expect(await statusOf(body, KNOWN)).toBeUndefined();
@@ -55,6 +57,7 @@ test.each([
   `["$n${'9'.repeat(301)}"]`,
   `[${'0,'.repeat(1_000)}0]`,
   nested(65),
+  `[${'{"a":'.repeat(64)}1${'}'.repeat(64)}]`,
   nested(100_000),
   JSON.stringify([Array.from({ length: 10_000 }, () => 0)]),
   JSON.stringify([Array.from({ length: 5_000 }, () => ({}))]),
@@ -157,6 +160,19 @@ test.each([
     body,
   });
   expect((await rejectionForServerAction(request))?.status).toBe(status);
+});
+
+test('The call of a known action passes if the headers of a field have at most 2,000 bytes', async () => {
+  const statusWith = async (bytes: number) => {
+    const head = `Content-Disposition: form-data; name="0"\r\na: ${'b'.repeat(bytes)}`;
+    const request = new NextRequest('http://localhost:3000/', {
+      method: 'POST',
+      headers: { 'content-type': 'multipart/form-data; boundary=x', 'next-action': KNOWN },
+      body: `--x\r\n${head}\r\n\r\n[]\r\n--x--\r\n`,
+    });
+    return (await rejectionForServerAction(request))?.status;
+  };
+  expect([await statusWith(1_900), await statusWith(2_000)]).toEqual([undefined, 400]);
 });
 
 test('A body that does not match its multipart content type gets a 400', async () => {
