@@ -58,8 +58,8 @@ export async function* forgetDue(
       yield step;
       if (ENDS.has(step.result))
         await retry(retryOptions, () => completeDeletion(step.identityProviderUserId));
+      last = step.identityProviderUserId;
     }
-    last = ids.at(-1) ?? '';
     if (ids.length < BATCH_SIZE) return;
   }
 }

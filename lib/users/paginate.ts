@@ -28,7 +28,7 @@ function requireOrder(rows: readonly ProviderUser[], createdAfter = Number.NEGAT
 
 /** Returns the position after these users. */
 function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cursor {
-  const all = [...(cursor?.seen ?? []), ...users];
+  const all = cursor ? [...cursor.seen, ...users] : users;
   const createdAt = users.reduce((latest, user) => Math.max(latest, user.createdAt), cursor?.createdAt ?? 0);
   // The next request starts one millisecond before the last user.
   return { createdAt, seen: all.filter((user) => user.createdAt >= createdAt - 1) };

@@ -47,7 +47,8 @@ export interface Collision {
 }
 
 /** A field in quotes, or a field without quotes and commas. In quotes, a quote is doubled. */
-const FIELD = '(?:"((?:[^"]|"")*)"|([^",]*))';
+const FIELD = '("(?:[^"]|"")*"|[^",]*)';
+const unquote = (field = '') => field.replaceAll(/^"|"$/g, '').replaceAll('""', '"');
 const CSV = new RegExp(`^${FIELD},${FIELD}$`);
 const Pair = z.object({ old: z.string(), new: z.string() });
 
@@ -57,10 +58,7 @@ function parseLine(text: string): Omit<MapLine, 'line'> | undefined {
     return data && { oldId: data.old, newId: data.new };
   }
   const fields = CSV.exec(text);
-  if (fields === null) return undefined;
-  const [, quotedOld, plainOld = '', quotedNew, plainNew = ''] = fields;
-  const unquote = (quoted: string | undefined) => quoted?.replaceAll('""', '"');
-  return { oldId: unquote(quotedOld) ?? plainOld, newId: unquote(quotedNew) ?? plainNew };
+  return fields === null ? undefined : { oldId: unquote(fields[1]), newId: unquote(fields[2]) };
 }
 
 const isValid = (id: string) => IdentityProviderUserId.safeParse(id).success;

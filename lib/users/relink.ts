@@ -55,10 +55,11 @@ export async function readJournal(run: string, retryOptions: RetryOptions): Prom
         }),
       ),
     );
-    for (const { replacedBy, identityProviderUserId } of rows)
+    for (const { replacedBy, identityProviderUserId } of rows) {
       lines.push({ line: lines.length + 1, oldId: replacedBy, newId: identityProviderUserId });
+      last = identityProviderUserId;
+    }
     if (rows.length < JOURNAL_PAGE) return checkMap(lines);
-    last = rows.at(-1)?.identityProviderUserId ?? '';
   }
 }
 
@@ -158,7 +159,7 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
       await transaction.$executeRaw`SET LOCAL lock_timeout = '500ms'`;
       const states = await statesOf(transaction, batch);
       const toMove = states.flatMap(({ line, state }) => (state === 'to move' ? [line] : []));
-      if (!options.dryRun && toMove.length > 0) await move(transaction, toMove, options);
+      if (!options.dryRun) await move(transaction, toMove, options);
       return { states, toMove };
     }, TRANSACTION),
   );

@@ -1,5 +1,16 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { importAsProcess, startInProcess } from '../harness/in-process';
+
+/** Lengths of the pauses so far, in milliseconds. Each pause takes at most a millisecond. */
+const { pauses } = vi.hoisted(() => ({ pauses: Array.of<number | undefined>() }));
+vi.mock('node:timers/promises', async (original) => {
+  const timers = await original<typeof import('node:timers/promises')>();
+  const setTimeout = (milliseconds?: number) => {
+    pauses.push(milliseconds);
+    return timers.setTimeout(Math.min(milliseconds ?? 1, 1));
+  };
+  return { ...timers, setTimeout };
+});
 
 const { database, kv } = await startInProcess();
 /** Returns the cache key under which the internal id of a user is stored. */
@@ -69,6 +80,13 @@ test('forget() deletes the cached id before it deletes the row, after it deletes
     ...['DEL', 'pause', 'DEL', 'SELECT'],
   ]);
   expect([await database.rowsOf('user_gone'), await cached('user_gone')]).toEqual([[], null]);
+});
+
+test('forget() waits for 9 s between the deletion of the row and the last deletion of the cached id', async () => {
+  await resolve('user_pause');
+  pauses.length = 0;
+  expect(await forgetUser('user_pause', 30)).toBe('forgotten');
+  expect(pauses).toEqual([9_000]);
 });
 
 test('forget() deletes an id that a lookup caches during the pause', async () => {

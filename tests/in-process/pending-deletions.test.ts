@@ -236,8 +236,8 @@ test('If a run is interrupted before or after it returns a result, the next run 
 });
 
 test('Two concurrent runs both report each user as forgotten, and neither run fails', async () => {
-  for (const id of ['user_1', 'user_2', 'user_3']) await linkAndDelete(id);
-  const all = { user_1: 'forgotten', user_2: 'forgotten', user_3: 'forgotten' };
+  for (const id of ['1_user', 'user_2', 'user_3']) await linkAndDelete(id);
+  const all = { '1_user': 'forgotten', user_2: 'forgotten', user_3: 'forgotten' };
   let arrived = 0;
   const untilBothPause = async () => {
     arrived += 1;

@@ -36,6 +36,8 @@ const loadProcess = () =>
       closeDatabase: storage.closeDatabase,
       findLinks: rows.findLinks,
       readJournal: relink.readJournal,
+      rollbackOf: relink.rollbackOf,
+      runOf: relink.runOf,
       relink: relink.relink,
     };
   });
@@ -154,7 +156,9 @@ test('A dry run finds the users that a run would move, and does not move them', 
 });
 
 test('A run reports each line of a map that collides with the stored ids, and does not move the user of the line', async () => {
-  for (const id of ['old_a', 'old_b', 'old_c', 'old_d', 'old_e', 'taken', 'old_gone']) await create(id);
+  for (const id of ['old_a', 'old_b', 'old_c', 'old_d', 'old_e', 'old_f', 'taken', 'old_gone'])
+    await create(id);
+  await pool.query(`INSERT INTO pending_deletions VALUES ('old_f', now())`);
   await move('old_a', 'new_a');
   await one.forget('old_gone');
   await one.forget('new_gone');
@@ -168,6 +172,7 @@ test('A run reports each line of a map that collides with the stored ids, and do
       ['old_c', 'new_a'],
       ['old_d', 'old_a'],
       ['old_e', 'new_gone'],
+      ['old_f', 'new_f'],
     ),
   );
   expect(result).toEqual({
@@ -181,6 +186,7 @@ test('A run reports each line of a map that collides with the stored ids, and do
       'new id is linked to another internal id',
       'new id is a previous id of another user',
       'new id is forgotten',
+      'old id has a pending deletion',
     ],
   });
   expect((await pool.query('SELECT * FROM users ORDER BY id')).rows).toEqual(before);
@@ -203,6 +209,44 @@ test('The journal of a run is a map that undoes the run. After this rollback, th
   for (const id of ['old_back', 'new_back']) expect(await one.guard(id)).toBe(userId);
   expect((await one.readJournal('to undo', { seconds: 0 })).lines).toEqual([]);
   expect(await move('old_back', 'new_back')).toEqual(MOVED);
+});
+
+test('The id of a run depends on the pairs of the map but not on their order, and does not change with the version of the service', () => {
+  const run = one.runOf(linesOf(['a', 'b'], ['c', 'd']));
+  expect(run).toBe('347c233d34091012');
+  expect(one.runOf(linesOf(['c', 'd'], ['a', 'b']))).toBe(run);
+  expect(one.runOf(linesOf(['a', 'd'], ['c', 'b']))).not.toBe(run);
+  expect(one.rollbackOf(run)).toBe('ad8a90d9bc4d743d');
+});
+
+test('The journal contains all users of a run that moved more users than one statement reads', async () => {
+  const userId = await create('old_journal');
+  await pool.query(
+    `INSERT INTO previous_ids SELECT to_char(5001 - id, 'FM0000'), $1, 'new_' || id, 'long run', now()
+     FROM generate_series(1, 5001) AS id`,
+    [userId],
+  );
+  // With statistics, PostgreSQL reads the table without the index, so that the rows are not sorted by id.
+  await pool.query('ANALYZE previous_ids');
+  const { lines, collisions } = await one.readJournal('long run', { seconds: 0 });
+  expect([lines.length, collisions]).toEqual([5_001, []]);
+  expect([lines[0], lines.at(-1)]).toEqual([
+    { line: 1, oldId: 'new_5001', newId: '0000' },
+    { line: 5_001, oldId: 'new_1', newId: '5000' },
+  ]);
+});
+
+test('A run moves 200 users in each transaction, and yields no step for an empty map', async () => {
+  const pairs = Array.from({ length: 201 }, (_, index): [string, string] => [
+    `old_n_${index}`,
+    `new_n_${index}`,
+  ]);
+  await one.linkMany(pairs.map(([oldId]) => oldId));
+  const moved: number[] = [];
+  const options = { run: RUN, days: 30, retryOptions: { seconds: 0 } };
+  for await (const { toMove } of other.relink(linesOf(...pairs), options)) moved.push(toMove);
+  expect(moved).toEqual([200, 1]);
+  expect(await other.relink([], options).next()).toEqual({ done: true, value: undefined });
 });
 
 test('The rollback of a run does not move users that a later run has moved or that an operator has forgotten', async () => {
@@ -372,10 +416,13 @@ test('A row that another transaction deletes during the move is not counted as m
   const holder = await pool.connect();
   try {
     await holder.query(`BEGIN; DELETE FROM users WHERE identity_provider_user_id = 'old_deleted'`);
-    const moving = move('old_deleted', 'new_deleted');
+    const reasons: string[] = [];
+    const retryOptions = { seconds: 20, onWait: (reason: string) => reasons.push(reason) };
+    const moving = move('old_deleted', 'new_deleted', { retryOptions });
     expect(await areBlocked(1)).toBe(true);
     await holder.query('COMMIT');
     expect(await moving).toEqual({ moved: 0, already: 0, kinds: ['unknown old id'] });
+    expect(reasons).toEqual(['Another transaction has changed a user']);
   } finally {
     holder.release(true);
   }
@@ -436,6 +483,11 @@ test('findLinks() returns the previous ids of a user', async () => {
   expect(await one.findLinks('new_exported')).toEqual([link]);
   const previousIds = [{ identityProviderUserId: 'old_exported', expiresAt: expect.any(Date) }];
   expect(link).toEqual({ userId, identityProviderUserId: 'new_exported', previousIds });
+  expect(await one.findLinks(userId)).toEqual([link]);
+  // A caller can register any id, so the internal id of one user may be the provider's id of another one.
+  await create(userId);
+  const ids = (await one.findLinks(userId)).map((each) => each.identityProviderUserId);
+  expect(ids.toSorted()).toEqual([userId, 'new_exported']);
 });
 
 test('The database role of the service can look up previous ids without a privilege on the table of these ids', async () => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import * as z from 'zod/mini';
 import { limitBody, readJson } from '#lib/http/body';
 
@@ -80,6 +80,19 @@ test('limitBody().text() joins the chunks of a body, and stops reading above the
   chunks = 0;
   await expect(read(100)).rejects.toMatchObject({ status: 413 });
   expect(chunks).toBe(3);
+});
+
+test('limitBody().text() cancels a body that is too long, and ignores an error of the cancellation', async () => {
+  const cancel = vi.fn(() => Promise.reject(new Error('connect ECONNRESET 10.0.0.1')));
+  const pull = (controller: ReadableStreamDefaultController<Uint8Array>) =>
+    controller.enqueue(new TextEncoder().encode('123456789'));
+  const reading = limitBody(streamed(new ReadableStream<Uint8Array>({ pull, cancel })), rules).text();
+  await expect(reading).rejects.toMatchObject({ status: 413 });
+  expect(cancel).toHaveBeenCalledTimes(1);
+});
+
+test('limitBody().text() returns an empty text for a request without a body', async () => {
+  expect(await limitBody(new Request('http://localhost/', { method: 'POST' }), rules).text()).toBe('');
 });
 
 test('readJson() accepts a body of 16 KiB and rejects a longer body', async () => {

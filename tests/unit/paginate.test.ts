@@ -135,3 +135,37 @@ test.each<[string, (page: ProviderPage) => ProviderUser[], string]>([
     await expect(seenBy(read, { limit: 2 })).rejects.toThrow(words);
   },
 );
+
+test('paginate() stops after 20 new starts for users of one creation time, but not after 20 new starts in total', async () => {
+  let requests = 0;
+  const unstable = ({ limit }: ProviderPage) => {
+    requests += 1;
+    return Array.from({ length: limit }, (_, index) => ({ id: `user_${requests}_${index}`, createdAt: 1 }));
+  };
+  await expect(seenBy(unstable, { limit: 2 })).rejects.toThrow('a different order each time');
+  // Two requests find that more users have the time than fit on a page. Then each start takes two requests.
+  expect(requests).toBe(1 + 2 * 21);
+  const rows = Array.from({ length: 100 }, (_, index) => ({
+    id: `user_${String(index).padStart(2, '0')}`,
+    time: Math.floor(index / 4) * 10,
+  }));
+  const restarted = new Set<number | undefined>();
+  // The first request with an offset skips a row, as if a user had been deleted. `paginate` then starts again for this time.
+  const read = (page: ProviderPage) => {
+    const skips = page.offset > 0 && !restarted.has(page.createdAfter);
+    if (skips) restarted.add(page.createdAfter);
+    return listOf(rows, { ...page, offset: page.offset + (skips ? 1 : 0) });
+  };
+  expect(await seenBy(read, { limit: 2 })).toEqual(idsOf(rows));
+  expect(restarted.size).toBeGreaterThan(20);
+});
+
+test('A cursor of paginate() contains only users that the next request can return again', async () => {
+  const rows = [1, 5, 8, 9].map((time) => ({ id: `user_${time}`, time }));
+  const cursors: Cursor[] = [];
+  for await (const { users, cursor } of paginate(async (page) => listOf(rows, page), { limit: 2 })) {
+    expect(users).not.toEqual([]);
+    cursors.push(cursor);
+  }
+  expect(cursors.at(-1)).toEqual({ createdAt: 9, seen: rows.slice(2).map(userOf) });
+});

@@ -1,5 +1,12 @@
-import { expect, test } from 'vitest';
-import { checkMap, parseMap } from '#lib/users/relink-map';
+import { afterEach, expect, test, vi } from 'vitest';
+import { checkMap, parseMap, REMEDIES, readExternalIds } from '#lib/users/relink-map';
+import { SECRET_KEY } from '../harness/keys';
+import { stubProviderUsers } from '../harness/provider-users';
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
 
 // A map is a file that lists the old and the new id of each user that moves to another instance of the identity provider.
 /** Returns the line number, the old id and the new id of each valid line. */
@@ -14,6 +21,9 @@ test('parseMap() reads CSV lines and JSON lines, and skips a heading, empty line
     [4, 'c,"d"', 'e'],
     [5, 'f', 'g,h'],
   ]);
+  expect(pairs('"a",",""b"')).toEqual([[1, 'a', ',"b']]);
+  expect(pairs('"""a""",""""')).toEqual([[1, '"a"', '"']]);
+  expect(pairs('a,b\ufeff')).toEqual([[1, 'a', 'b\ufeff']]);
   expect(pairs('a,b\nold,new')).toEqual([
     [1, 'a', 'b'],
     [2, 'old', 'new'],
@@ -52,4 +62,48 @@ test('checkMap() accepts an id of 255 characters and reports a longer id, becaus
   expect(checkMap([line])).toEqual({ lines: [line], collisions: [] });
   const long = { ...line, newId: 'u'.repeat(256) };
   expect(checkMap([long])).toEqual({ lines: [], collisions: [{ ...long, kind: 'invalid new id' }] });
+});
+
+test('A collision contains both ids of its line, and each kind of collision has a remedy', () => {
+  const maps = ['a,1\na,2', 'a,1\nb,1', 'a,b\nb,c', 'a,a', ',a', 'a,'];
+  const collisions = maps.flatMap((map) => parseMap(map).collisions);
+  expect(collisions).toEqual([
+    { line: 1, oldId: 'a', newId: '1', kind: 'old id occurs twice', other: 2 },
+    { line: 2, oldId: 'a', newId: '2', kind: 'old id occurs twice', other: 1 },
+    { line: 1, oldId: 'a', newId: '1', kind: 'new id occurs twice', other: 2 },
+    { line: 2, oldId: 'b', newId: '1', kind: 'new id occurs twice', other: 1 },
+    { line: 1, oldId: 'a', newId: 'b', kind: 'new id is the old id of another line', other: 2 },
+    { line: 1, oldId: 'a', newId: 'a', kind: 'old id equals new id' },
+    { line: 1, oldId: '', newId: 'a', kind: 'invalid old id' },
+    { line: 1, oldId: 'a', newId: '', kind: 'invalid new id' },
+  ]);
+  for (const { kind } of collisions) expect(REMEDIES).toHaveProperty([kind], expect.stringMatching(/^[A-Z]/));
+  for (const remedy of Object.values(REMEDIES)) expect(remedy).toMatch(/^[A-Z]/);
+});
+
+test('readExternalIds() returns a line for each user of the provider that has an external id', async () => {
+  vi.stubEnv('IDP_SECRET_KEY', SECRET_KEY);
+  const provider = stubProviderUsers();
+  provider.users = Array.from({ length: 501 }, (_, index) => ({
+    id: `new_${index}`,
+    createdAt: index,
+    externalId: index < 5 ? ['', null, undefined, 'old_twice', 'old_twice'][index] : `old_${index}`,
+  }));
+  provider.failures.push(() => new Response('', { status: 503 }));
+  const waits: string[] = [];
+  const { lines, collisions } = await readExternalIds({
+    seconds: 5,
+    onWait: (reason) => waits.push(reason),
+    sleep: async () => undefined,
+  });
+  expect(waits).toEqual(['the identity provider responds with status 503']);
+  expect(collisions).toMatchObject([
+    { line: 1, newId: 'new_3', kind: 'old id occurs twice', other: 2 },
+    { line: 2, newId: 'new_4', kind: 'old id occurs twice', other: 1 },
+  ]);
+  expect(lines).toHaveLength(496);
+  expect([lines[0], lines.at(-1)]).toEqual([
+    { line: 3, oldId: 'old_5', newId: 'new_5' },
+    { line: 498, oldId: 'old_500', newId: 'new_500' },
+  ]);
 });

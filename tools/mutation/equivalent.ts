@@ -12,6 +12,10 @@ interface Equivalent {
 // Source lines of the mutants below.
 const ISSUES = "return { ok: false, status: 400, message: issues[0]?.message ?? 'Invalid input', fields };";
 
+const FAILED = "error === undefined ? [] : [{ id, reason: error.issues[0]?.message ?? '' }],";
+
+const UNQUOTE = `const unquote = (field = '') => field.replaceAll(/^"|"$/g, '').replaceAll('""', '"');`;
+
 const STATE =
   "const state = processState('database', (): { connection?: ReturnType<typeof connect> | undefined } =";
 // These string literals are split between `$` and `{`. The linter rejects `${` in a string that is not a template literal.
@@ -34,16 +38,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     mutant: 'if (open?.keys === keys) open = undefined; | open?.keys → open.keys',
     reason:
       '`open` is the newest batch and is cleared when that batch is sent. Batches are sent in the order in which they were opened, so `open` is set whenever a batch is sent.',
-  },
-  {
-    file: 'lib/guard-action.ts',
-    mutant: `${ISSUES} | issues[0]?.message → issues[0].message`,
-    reason: 'An error of zod has at least one issue.',
-  },
-  {
-    file: 'lib/guard-action.ts',
-    mutant: `${ISSUES} | 'Invalid input' → ""`,
-    reason: 'An error of zod has at least one issue.',
   },
   {
     file: 'lib/storage/database.ts',
@@ -173,5 +167,75 @@ export const EQUIVALENT: readonly Equivalent[] = [
     mutant:
       'for (const [index, reply] of replies.entries()) calls[index]?.resolve(reply); | calls[index]?.resolve → calls[index].resolve',
     reason: 'The number of replies is the number of calls.',
+  },
+  {
+    file: 'lib/http/action-result.ts',
+    mutant: `${ISSUES} | issues[0]?.message → issues[0].message`,
+    reason: 'An error of zod has at least one issue.',
+  },
+  {
+    file: 'lib/http/action-result.ts',
+    mutant: `${ISSUES} | 'Invalid input' → ""`,
+    reason: 'An error of zod has at least one issue.',
+  },
+  {
+    file: 'lib/users/backfill.ts',
+    mutant:
+      'const start = from instanceof Date ? { createdAt: from.getTime(), seen: [] } : from; | [] → ["Stryker was here"]',
+    reason: 'An element that is not a user equals no user of the provider, and is not in the next cursor.',
+  },
+  {
+    file: 'lib/users/backfill.ts',
+    mutant: `${FAILED} | error.issues[0]?.message → error.issues[0].message`,
+    reason: 'An error of zod has at least one issue.',
+  },
+  {
+    file: 'lib/users/backfill.ts',
+    mutant: `${FAILED} | '' → "Stryker was here!"`,
+    reason: 'An error of zod has at least one issue.',
+  },
+  {
+    file: 'lib/users/forget.ts',
+    mutant: '() => false, | () => false → () => undefined',
+    reason: 'The callers treat undefined like false.',
+  },
+  {
+    file: 'lib/users/paginate.ts',
+    mutant: 'lastId = rows.at(-1)?.id; | rows.at(-1)?.id → rows.at(-1).id',
+    reason: 'A page with fewer rows than `limit` is the last one, so this page has rows.',
+  },
+  {
+    file: 'lib/users/relink-map.ts',
+    mutant: `${UNQUOTE} | '' → "Stryker was here!"`,
+    reason: 'Both groups of the pattern have a value in each match.',
+  },
+  {
+    file: 'lib/users/relink.ts',
+    mutant:
+      'return line ? [{ line, state: stateOf(line, row, forgottenIds) }] : []; | [] → ["Stryker was here"]',
+    reason: 'The number of rows is the number of lines.',
+  },
+  {
+    file: 'lib/users/rows.ts',
+    mutant:
+      '...(userId === undefined ? {} : { where: { id: { gt: userId } } }), | userId === undefined → false',
+    reason: 'Prisma ignores a condition whose value is undefined.',
+  },
+  {
+    file: 'lib/http/body.ts',
+    mutant: '} catch { | { return undefined; } → {}',
+    reason: 'A function without a `return` statement returns undefined.',
+  },
+  {
+    file: 'lib/http/body.ts',
+    mutant:
+      'throw new HttpError(400, parsed.error.issues[0]?.message ?? notJson); | parsed.error.issues[0]?.message → parsed.error.issues[0].message',
+    reason: 'An error of zod has at least one issue.',
+  },
+  {
+    file: 'lib/http/server-action.ts',
+    mutant:
+      "const build = processState('server-actions', (): { ids?: ReadonlySet<string> } => ({})); | 'server-actions' → \"\"",
+    reason: 'The name only has to differ from the other names that are passed to `processState`.',
   },
 ];

@@ -5,18 +5,23 @@ import { rejectionForServerAction, setServerActions } from '#lib/http/server-act
 /** Ids of server actions. `setServerActions` below declares that the build contains only the action KNOWN. */
 const KNOWN = '7f'.repeat(21);
 const UNKNOWN = '00'.repeat(21);
+
+const rejectionOf = (body: string | FormData, id?: string) =>
+  rejectionForServerAction(
+    new NextRequest('http://localhost:3000/projects', {
+      method: 'POST',
+      headers: id === undefined ? {} : { 'next-action': id },
+      body,
+    }),
+  );
+const statusOf = async (body: string | FormData, id?: string) => (await rejectionOf(body, id))?.status;
+
+const withoutList = await statusOf('[]', UNKNOWN);
 setServerActions({ node: { [KNOWN]: {} }, edge: {} });
 
-const statusOf = async (body: string | FormData, id?: string) =>
-  (
-    await rejectionForServerAction(
-      new NextRequest('http://localhost:3000/projects', {
-        method: 'POST',
-        headers: id === undefined ? {} : { 'next-action': id },
-        body,
-      }),
-    )
-  )?.status;
+test('Without a list of the actions in the build, the call of any action passes', () => {
+  expect(withoutList).toBeUndefined();
+});
 
 const form = (fields: Readonly<Record<string, string>>) => {
   const data = new FormData();
@@ -32,7 +37,11 @@ test.each([
   '[{"a":{"b":1},"c":"$0:0:a"}]',
   `["${'['.repeat(100)}"]`,
   nested(64),
-  JSON.stringify([Array.from({ length: 9_000 }, () => 'a')]),
+  JSON.stringify([Array.from({ length: 9_999 }, () => 'a,[{')]),
+  JSON.stringify(Array.from({ length: 1_000 }, () => 0)),
+  JSON.stringify(Array.from({ length: 100 }, () => ({}))),
+  `[${'{"a":'.repeat(63)}1${'}'.repeat(63)}]`,
+  JSON.stringify(Array.from({ length: 100 }, () => ['a\\"[[', '{'])),
 ])('The call of a known action with decodable arguments passes: %#', async (body) => {
   expect(await statusOf(body, KNOWN)).toBeUndefined();
 });
@@ -48,8 +57,10 @@ test.each([
   `["$n${'9'.repeat(301)}"]`,
   `[${'0,'.repeat(1_000)}0]`,
   nested(65),
+  `[${'{"a":'.repeat(64)}1${'}'.repeat(64)}]`,
   nested(100_000),
-  JSON.stringify([Array.from({ length: 10_001 }, () => 0)]),
+  JSON.stringify([Array.from({ length: 10_000 }, () => 0)]),
+  JSON.stringify([Array.from({ length: 5_000 }, () => ({}))]),
 ])(
   'The call of a known action gets a 400 if the arguments exceed a limit or Next.js cannot decode them: %#',
   async (body) => {
@@ -57,8 +68,18 @@ test.each([
   },
 );
 
-test('The call of an action that the build does not contain gets a 404', async () => {
-  expect(await statusOf('[]', UNKNOWN)).toBe(404);
+test('The call of an action that the build does not contain gets a 404, with the header that makes the client reload', async () => {
+  expect(await rejectionOf('[]', UNKNOWN)).toEqual({
+    ...{ status: 404, message: 'Not found' },
+    headers: { 'x-nextjs-action-not-found': '1' },
+  });
+});
+
+test('The call of a known action passes if its form has 1,000 fields, and gets a 400 if it has more', async () => {
+  const fields = (count: number) =>
+    Object.fromEntries(Array.from({ length: count - 1 }, (_, index) => [`1_${index}`, '']));
+  expect(await statusOf(form({ '0': '["$K1"]', ...fields(1_000) }), KNOWN)).toBeUndefined();
+  expect(await statusOf(form({ '0': '["$K1"]', ...fields(1_001) }), KNOWN)).toBe(400);
 });
 
 test('The call of a known action passes if the argument is a form', async () => {
@@ -76,6 +97,16 @@ test.each([
   [
     { $ACTION_REF_1: '', '$ACTION_1:0': `{"id":"${KNOWN}","bound":"$@1"}`, '$ACTION_1:1': '["a"]' },
     undefined,
+  ],
+  [{ $ACTION_REF_1: '', '$ACTION_1:0': `{"id":"${KNOWN}","bound":null}` }, undefined],
+  [{ $ACTION_REF_123456789: '', '$ACTION_123456789:0': `{"id":"${KNOWN}","bound":null}` }, undefined],
+  [{ $ACTION_REF_1: '', '$ACTION_1:0': `{"id":"${KNOWN}","bound":null}`, '$ACTION_2:x': '' }, undefined],
+  [
+    {
+      ...{ $ACTION_REF_1: '', '$ACTION_1:0': `{"id":"${KNOWN}","bound":null}` },
+      ...{ $ACTION_REF_2: '', '$ACTION_2:0': `{"id":"${UNKNOWN}","bound":null}` },
+    },
+    404,
   ],
   [{ $ACTION_REF_1: '', '$ACTION_1:0': `{"id":"${KNOWN}","bound":"$@1"}` }, 400],
   [{ $ACTION_REF_1: '', '$ACTION_1:0': `{"id":"${KNOWN}","bound":"$@1"}`, '$ACTION_1:1': '{}' }, 400],
@@ -103,7 +134,7 @@ test.each([
   },
 );
 
-test.each(['x', '-1', '1:0', ''])(
+test.each(['x', 'x1', '1x', '-1', '1:0', '', '1234567890'])(
   'A form that refers to an action by the invalid number %j gets a 400',
   async (reference) => {
     const fields = {
@@ -129,6 +160,19 @@ test.each([
     body,
   });
   expect((await rejectionForServerAction(request))?.status).toBe(status);
+});
+
+test('The call of a known action passes if the headers of a field have at most 2,000 bytes', async () => {
+  const statusWith = async (bytes: number) => {
+    const head = `Content-Disposition: form-data; name="0"\r\na: ${'b'.repeat(bytes)}`;
+    const request = new NextRequest('http://localhost:3000/', {
+      method: 'POST',
+      headers: { 'content-type': 'multipart/form-data; boundary=x', 'next-action': KNOWN },
+      body: `--x\r\n${head}\r\n\r\n[]\r\n--x--\r\n`,
+    });
+    return (await rejectionForServerAction(request))?.status;
+  };
+  expect([await statusWith(1_900), await statusWith(2_000)]).toEqual([undefined, 400]);
 });
 
 test('A body that does not match its multipart content type gets a 400', async () => {

@@ -1,0 +1,51 @@
+import { vi } from 'vitest';
+
+/** A user in the identity provider's database. */
+interface StoredUser {
+  readonly id: string;
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
+  readonly externalId?: string | null | undefined;
+}
+
+/** An identity provider whose Backend API replaces the global function `fetch`. */
+export interface ProviderUsers {
+  /** Query strings of the requests so far. */
+  readonly queries: string[];
+  /** Responses to the next requests. Without an element, a request gets a page of `users`. */
+  readonly failures: (() => Response | Promise<Response>)[];
+  users: readonly StoredUser[];
+  restore(): void;
+}
+
+function listOf(users: readonly StoredUser[], query: URLSearchParams): readonly StoredUser[] {
+  const ids = query.getAll('user_id').map((id) => id.slice(1));
+  if (ids.length > 0) return users.filter(({ id }) => ids.includes(id));
+  const [after, offset] = [query.get('created_at_after'), Number(query.get('offset'))];
+  const later = users.filter(({ createdAt }) => after === null || createdAt > Number(after));
+  return later.slice(offset, offset + Number(query.get('limit')));
+}
+
+/** Replaces `fetch` by a Backend API that lists `users`, in the order of this list. */
+export function stubProviderUsers(): ProviderUsers {
+  const fetching = vi.spyOn(globalThis, 'fetch').mockImplementation(async (input) => {
+    const { search, searchParams } = new URL(String(input));
+    provider.queries.push(search);
+    const fail = provider.failures.shift();
+    if (fail) return fail();
+    return Response.json(
+      listOf(provider.users, searchParams).map(({ id, createdAt, externalId }) => ({
+        id,
+        created_at: createdAt,
+        external_id: externalId,
+      })),
+    );
+  });
+  const provider: ProviderUsers = {
+    queries: [],
+    failures: [],
+    users: [],
+    restore: () => fetching.mockRestore(),
+  };
+  return provider;
+}

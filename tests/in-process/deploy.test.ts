@@ -1,0 +1,321 @@
+import { createHash } from 'node:crypto';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { Socket } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { Client } from 'pg';
+import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { deployMigrations, messageOfError, pendingMigrations } from '#lib/migrations/deploy';
+import { createTestDatabase, serverOfThisRun } from '../harness/dependencies/database';
+
+// The order in which a file system lists a folder is not defined.
+vi.mock('node:fs', async (original) => {
+  const fs = await original<typeof import('node:fs')>();
+  return {
+    ...fs,
+    readdirSync: (...args: never[]) => Reflect.apply(fs.readdirSync, fs, args).toReversed(),
+  };
+});
+
+const committed = path.resolve('prisma/migrations');
+const root = mkdtempSync(path.join(os.tmpdir(), 'deploy-test-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+/** A database without tables. */
+const database = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
+afterAll(() => database.drop());
+const url = String(database.pool.options.connectionString);
+
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await database.pool.query(`
+    DROP SCHEMA IF EXISTS other CASCADE;
+    DROP SCHEMA public CASCADE;
+    CREATE SCHEMA public;
+    GRANT USAGE ON SCHEMA public TO PUBLIC;
+    DROP ROLE IF EXISTS migrator_of_the_test, reader_of_the_test`);
+});
+
+function newMigrations(files: Record<string, string>): string {
+  const folder = mkdtempSync(path.join(root, 'migrations-'));
+  for (const [name, sql] of Object.entries(files)) writeMigration(folder, name, sql);
+  writeFileSync(path.join(folder, 'migration_lock.toml'), 'provider = "postgresql"\n');
+  return folder;
+}
+
+function writeMigration(folder: string, name: string, sql: string) {
+  mkdirSync(path.join(folder, name), { recursive: true });
+  writeFileSync(path.join(folder, name, 'migration.sql'), sql);
+}
+
+const query = async (statement: string) =>
+  (await database.pool.query<Record<string, unknown>>(statement)).rows;
+
+const rowsOf = () =>
+  query(
+    `SELECT migration_name AS name, checksum, logs, applied_steps_count AS steps, rolled_back_at AS rolled_back,
+            finished_at >= started_at AS finished FROM _prisma_migrations ORDER BY started_at`,
+  );
+
+/** Replaces a statement of a deployment by another one. */
+function replaceStatement(statement: string, replacement: string): void {
+  const { query: original } = Client.prototype;
+  vi.spyOn(Client.prototype, 'query').mockImplementation(function (
+    this: Client,
+    text: string,
+    ...args: unknown[]
+  ) {
+    return Reflect.apply(original, this, [text === statement ? replacement : text, ...args]);
+  });
+}
+
+test('A deployment applies the committed migrations once and writes the same rows to _prisma_migrations as Prisma', async () => {
+  const names = readdirSync(committed, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const expected = names.map(({ name }) => name).sort();
+  expect(await deployMigrations(url)).toEqual(expected);
+  expect(await deployMigrations(url)).toEqual([]);
+  expect(await rowsOf()).toEqual(
+    expected.map((name) => ({
+      name,
+      checksum: createHash('sha256')
+        .update(readFileSync(path.join(committed, name, 'migration.sql')))
+        .digest('hex'),
+      logs: null,
+      steps: 1,
+      rolled_back: null,
+      finished: true,
+    })),
+  );
+  expect(await query('SELECT count(*)::int AS users FROM users')).toEqual([{ users: 0 }]);
+});
+
+test('Concurrent deployments apply each migration once, and all succeed', async () => {
+  const folder = newMigrations({
+    // The migration sleeps for 0.2 s, so that the other deployments start before it ends.
+    '1_table': 'CREATE TABLE note (id INT); SELECT pg_sleep(0.2);',
+    '2_row': 'INSERT INTO note VALUES (1);',
+  });
+  const results = await Promise.all(Array.from({ length: 8 }, () => deployMigrations(url, folder)));
+  expect(results.flat().sort()).toEqual(['1_table', '2_row']);
+  expect(await query('SELECT * FROM note')).toEqual([{ id: 1 }]);
+  expect(await rowsOf()).toHaveLength(2);
+});
+
+test('A deployment waits for the advisory lock of Prisma', async () => {
+  const prisma = await database.pool.connect();
+  onTestFinished(() => prisma.release(true));
+  await prisma.query('SELECT pg_advisory_lock(72707369)');
+  const folder = newMigrations({ '1_table': 'CREATE TABLE note (id INT)' });
+  let ended = false;
+  const deployment = deployMigrations(url, folder).finally(() => {
+    ended = true;
+  });
+  const ofThisDatabase = 'database = (SELECT oid FROM pg_database WHERE datname = current_database())';
+  const waiting = async () =>
+    (await query(`SELECT FROM pg_locks WHERE NOT granted AND ${ofThisDatabase}`)).length === 1;
+  await expect.poll(waiting).toBe(true);
+  expect(ended).toBe(false);
+  await prisma.query('SELECT pg_advisory_unlock(72707369)');
+  expect(await deployment).toEqual(['1_table']);
+});
+
+test('A failed migration is rolled back and recorded as failed, and blocks deployments until it is marked as rolled back', async () => {
+  const folder = newMigrations({
+    '1_good': 'CREATE TABLE note (id INT)',
+    '2_bad': 'CREATE TABLE half (id INT); INSERT INTO note VALUES (1); SELECT 1/0;',
+    '3_later': 'CREATE TABLE later (id INT)',
+  });
+  await expect(deployMigrations(url, folder)).rejects.toThrow(
+    /2_bad failed and was rolled back: division by zero/,
+  );
+  expect(await query(`SELECT to_regclass('half') AS half, to_regclass('later') AS later`)).toEqual([
+    { half: null, later: null },
+  ]);
+  expect(await query('SELECT * FROM note')).toEqual([]);
+  expect(await rowsOf()).toMatchObject([
+    { name: '1_good', steps: 1, finished: true },
+    {
+      name: '2_bad',
+      steps: 0,
+      finished: null,
+      rolled_back: null,
+      logs: expect.stringContaining('division by zero'),
+    },
+  ]);
+
+  writeMigration(folder, '2_bad', 'CREATE TABLE half (id INT)');
+  await expect(deployMigrations(url, folder)).rejects.toThrow(
+    /2_bad failed earlier.*npx prisma migrate resolve --rolled-back 2_bad/,
+  );
+  await query(`UPDATE _prisma_migrations SET rolled_back_at = now() WHERE migration_name = '2_bad'`);
+  expect(await deployMigrations(url, folder)).toEqual(['2_bad', '3_later']);
+  expect(await deployMigrations(url, folder)).toEqual([]);
+});
+
+test('With `retryFailed`, a deployment applies a corrected migration that failed before', async () => {
+  const folder = newMigrations({ '1_bad': 'SELECT 1 / 0', '2_later': 'CREATE TABLE later (id INT)' });
+  const deployment = () => deployMigrations(url, folder, { retryFailed: true });
+  await expect(deployment()).rejects.toThrow('1_bad failed and was rolled back');
+  await expect(deployment()).rejects.toThrow('1_bad failed and was rolled back');
+  writeMigration(folder, '1_bad', 'CREATE TABLE good (id INT)');
+  expect(await deployment()).toEqual(['1_bad', '2_later']);
+  expect(await deployment()).toEqual([]);
+});
+
+test('A deployment fails if an applied migration was edited', async () => {
+  const folder = newMigrations({ '1_table': 'CREATE TABLE note (id INT);\n' });
+  await deployMigrations(url, folder);
+  appendFileSync(path.join(folder, '1_table', 'migration.sql'), '-- more\n');
+  writeMigration(folder, '2_later', 'CREATE TABLE later (id INT)');
+  await expect(deployMigrations(url, folder)).rejects.toThrow('1_table was edited after it was applied');
+  expect(await query(`SELECT to_regclass('later') AS later`)).toEqual([{ later: null }]);
+});
+
+test('A deployment accepts an applied migration with different line endings', async () => {
+  const folder = newMigrations({ '1_table': 'CREATE TABLE note (\n  id INT\n);\n' });
+  await deployMigrations(url, folder);
+  writeMigration(folder, '1_table', 'CREATE TABLE note (\r\n  id INT\r\n);\r\n');
+  expect(await deployMigrations(url, folder)).toEqual([]);
+});
+
+test.each([
+  'COMMIT;',
+  'COMMIT; SELECT 1/0;',
+  '/* x */ COMMIT;',
+  'COMMIT AND CHAIN;',
+  'ABORT;',
+  'ROLLBACK; BEGIN;',
+  'END;',
+  'BEGIN;',
+  'SAVEPOINT before_migration; RELEASE before_migration;',
+  'DO $$ BEGIN COMMIT; END $$;',
+])('A migration with a transaction command is rolled back and recorded as failed: %s', async (end) => {
+  const folder = newMigrations({ '1_end': `CREATE TABLE note (id INT); ${end}` });
+  await expect(deployMigrations(url, folder)).rejects.toThrow(
+    /^Migration 1_end failed and was rolled back: /,
+  );
+  expect(
+    await query(
+      `SELECT to_regclass('note') AS note, finished_at, length(logs) > 10 AS logged FROM _prisma_migrations`,
+    ),
+  ).toEqual([{ note: null, finished_at: null, logged: true }]);
+});
+
+test.each<[string, string]>([
+  ['CASE', "CREATE VIEW answer AS SELECT CASE WHEN true THEN 1\nEND;\nSELECT 'it''s';"],
+  ['BEGIN ATOMIC', 'CREATE FUNCTION answer() RETURNS INT LANGUAGE sql BEGIN ATOMIC SELECT 1;\nEND;'],
+  ['a comment', '-- then\n-- commit;\n'],
+  ['a comment of several lines', '/*\ncommit;\n*/ SELECT 1;'],
+  [
+    'a function body',
+    'CREATE FUNCTION one() RETURNS INT AS $$\nBEGIN\n  RETURN 1;\nEND;\n$$ LANGUAGE plpgsql;',
+  ],
+  ['no statement', ''],
+  ['another schema', 'CREATE SCHEMA other; SET search_path = other; CREATE TABLE note (id INT);'],
+  ['another role', 'CREATE ROLE migrator_of_the_test; SET ROLE migrator_of_the_test;'],
+  ['an empty search path, as pg_dump sets it', "SELECT pg_catalog.set_config('search_path', '', false);"],
+])('A migration may contain text like COMMIT, change settings or be empty: %s', async (_what, sql) => {
+  const folder = newMigrations({ '1_odd': sql, '2_table': 'CREATE TABLE after (id INT);' });
+  expect(await deployMigrations(url, folder)).toEqual(['1_odd', '2_table']);
+  expect(await query(`SELECT to_regclass('public.after') IS NOT NULL AS after`)).toEqual([{ after: true }]);
+  expect(await deployMigrations(url, folder)).toEqual([]);
+});
+
+test('A deployment of an older version ignores migrations that a newer version applied', async () => {
+  const folder = newMigrations({
+    '1_table': 'CREATE TABLE note (id INT)',
+    '2_newer': 'CREATE TABLE newer (id INT)',
+  });
+  await deployMigrations(url, folder);
+  const older = path.join(root, 'older');
+  cpSync(folder, older, { recursive: true });
+  rmSync(path.join(older, '2_newer'), { recursive: true });
+  expect(await deployMigrations(url, older)).toEqual([]);
+});
+
+test('pendingMigrations() writes nothing and returns the pending migrations, or undefined if the role may not read the applied migrations', async () => {
+  const folder = newMigrations({ '1_good': 'CREATE TABLE note (id INT)', '2_bad': 'SELECT 1/0' });
+  expect(await pendingMigrations(url, folder)).toEqual(['1_good', '2_bad']);
+  expect(await query(`SELECT to_regclass('_prisma_migrations') AS record`)).toEqual([{ record: null }]);
+  await expect(deployMigrations(url, folder)).rejects.toThrow('2_bad failed');
+  expect(await pendingMigrations(url, folder)).toEqual(['2_bad']);
+
+  await query(`CREATE ROLE reader_of_the_test LOGIN PASSWORD 'secret'`);
+  const asReader = Object.assign(new URL(url), { username: 'reader_of_the_test', password: 'secret' }).href;
+  expect(await pendingMigrations(asReader, folder)).toBeUndefined();
+
+  await query('UPDATE _prisma_migrations SET rolled_back_at = now() WHERE finished_at IS NULL');
+  writeMigration(folder, '2_bad', 'SELECT 1');
+  await deployMigrations(url, folder);
+  expect(await pendingMigrations(url, folder)).toEqual([]);
+});
+
+test('A deployment gives up after it has waited 60 s for the lock of another deployment', async () => {
+  const other = await database.pool.connect();
+  onTestFinished(() => other.release(true));
+  await other.query('SELECT pg_advisory_lock(72707369)');
+  replaceStatement(`SET LOCAL lock_timeout = '60s'`, `SET LOCAL lock_timeout = '1ms'`);
+  const error = await deployMigrations(url, newMigrations({})).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({
+    message:
+      'Another migration has held the lock of this database for 60 s. Wait for it to end, then try again.',
+    cause: { code: '55P03' },
+  });
+});
+
+test('A deployment passes other errors of the lock through', async () => {
+  replaceStatement('SELECT pg_advisory_xact_lock(72707369)', 'SELECT 1 / 0');
+  const error = await deployMigrations(url, newMigrations({})).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: '22012', message: 'division by zero' });
+});
+
+test('The time limit for the lock of the deployment does not apply to the statements of a migration', async () => {
+  const folder = newMigrations({
+    '1_limit': `CREATE TABLE settings AS SELECT current_setting('lock_timeout') AS lock_timeout`,
+  });
+  await deployMigrations(url, folder);
+  expect(await query('SELECT * FROM settings')).toEqual([{ lock_timeout: '0' }]);
+});
+
+test('A deployment rejects if its connection breaks, and leaves no row in _prisma_migrations', async () => {
+  const keepAlive = vi.spyOn(Socket.prototype, 'setKeepAlive');
+  const folder = newMigrations({ '1_break': 'SELECT pg_terminate_backend(pg_backend_pid())' });
+  await expect(deployMigrations(url, folder)).rejects.toThrow();
+  expect(await query(`SELECT to_regclass('_prisma_migrations') AS record`)).toEqual([{ record: null }]);
+  // Without this setting, a deployment does not notice a broken connection while it waits for a long migration.
+  expect(keepAlive).toHaveBeenCalledWith(true, expect.any(Number));
+});
+
+test('The error of a failed migration names the migration and the remedy, and its cause is the error of the database', async () => {
+  const folder = newMigrations({ '1_bad': 'SELECT 1 / 0' });
+  const error = await deployMigrations(url, folder).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({
+    message:
+      'Migration 1_bad failed and was rolled back: division by zero. Correct the cause, mark the failure as rolled back ' +
+      '(`npx prisma migrate resolve --rolled-back 1_bad`, or set rolled_back_at of its row in _prisma_migrations), then deploy again.',
+    cause: { code: '22012' },
+  });
+  await expect(deployMigrations(url, folder)).rejects.toThrow(
+    'Migration 1_bad failed earlier. Correct the cause',
+  );
+});
+
+test('pendingMigrations() returns the names of the committed migrations by default', async () => {
+  const names = readdirSync(committed, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  expect(await pendingMigrations(url)).toEqual(names.map(({ name }) => name).sort());
+});
+
+test('messageOfError() returns the messages of all errors of an AggregateError, or the text of a value that is not an error', () => {
+  const errors = [new Error('IPv4 refused'), new Error('IPv6 refused')];
+  expect(messageOfError(new AggregateError(errors))).toBe('IPv4 refused, IPv6 refused');
+  expect(messageOfError(new AggregateError([], 'none'))).toBe('none');
+  expect(messageOfError('text')).toBe('text');
+});

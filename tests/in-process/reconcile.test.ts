@@ -1,0 +1,108 @@
+import { afterAll, afterEach, expect, test } from 'vitest';
+import type { ReconcileStep } from '#lib/users/reconcile';
+import { importAsProcess, startInProcess } from '../harness/in-process';
+import { stubProviderUsers } from '../harness/provider-users';
+
+const { database } = await startInProcess();
+const provider = stubProviderUsers();
+afterAll(() => provider.restore());
+
+const { deleteLink, insertLinks, linkMany, reconcile } = await importAsProcess(async () => ({
+  ...(await import('#lib/users/reconcile')),
+  ...(await import('#lib/users/rows')),
+  ...(await import('#lib/linking/links')),
+}));
+
+/** Reasons of the waits between two attempts. */
+const waits: string[] = [];
+const retryOptions = {
+  seconds: 5,
+  onWait: (reason: string) => waits.push(reason),
+  sleep: async () => undefined,
+};
+async function run(): Promise<ReconcileStep[]> {
+  const steps: ReconcileStep[] = [];
+  for await (const step of reconcile(retryOptions)) steps.push(step);
+  return steps;
+}
+const signUp = (...ids: string[]) => {
+  provider.users = ids.map((id, index) => ({ id, createdAt: index }));
+};
+
+afterEach(async () => {
+  await database.pool.query('TRUNCATE users, forgotten_users CASCADE');
+  provider.queries.length = 0;
+  waits.length = 0;
+});
+
+test('reconcile() returns the users of the provider that are neither linked nor forgotten, and counts the forgotten ones', async () => {
+  await linkMany(['user_linked']);
+  for (const id of ['user_forgotten', 'user_back']) await deleteLink(id, 30);
+  await insertLinks(['user_back'], Date.now() / 1_000 + 60);
+  signUp('user_linked', 'user_new', 'user_forgotten', 'user_back', 'user\0nul');
+  const [step] = await run();
+  expect(step).toEqual({
+    ...{ providerUsers: 5, rows: 0, forgotten: 1 },
+    ...{ notLinked: ['user_new', 'user\0nul'], notAtProvider: [] },
+  });
+});
+
+test('reconcile() returns the rows of users that the provider has neither under the present id nor under a previous one', async () => {
+  await linkMany(['user_present', 'user_moved', 'user_gone']);
+  await database.pool.query(`
+    INSERT INTO previous_ids
+    SELECT 'old_' || identity_provider_user_id, id, identity_provider_user_id, 'run', '2030-01-01' FROM users
+    WHERE identity_provider_user_id IN ('user_moved', 'user_gone')`);
+  signUp('user_present', 'old_user_moved');
+  const [gone] = await database.rowsOf('user_gone');
+  const [, ...steps] = await run();
+  expect(steps).toEqual([
+    {
+      ...{ providerUsers: 0, rows: 3, forgotten: 0, notLinked: [] },
+      notAtProvider: [
+        {
+          userId: gone?.id,
+          identityProviderUserId: 'user_gone',
+          previousIds: [{ identityProviderUserId: 'old_user_gone', expiresAt: new Date('2030-01-01') }],
+        },
+      ],
+    },
+  ]);
+});
+
+test('reconcile() compares all users and all rows, 500 at a time, and each of them once', async () => {
+  const ids = Array.from({ length: 999 }, (_, index) => `user_${String(index).padStart(3, '0')}`);
+  signUp(...ids);
+  for (const half of [ids.slice(0, 500), ids.slice(500)]) await linkMany(half.slice(1));
+  const gone = ['user_gone_1', 'user_gone_2', 'user_gone_3'];
+  await linkMany(gone);
+  // An update moves rows to the end of the table, so that the rows of the table are not sorted by id.
+  await database.pool.query(`UPDATE users SET id = id WHERE identity_provider_user_id < 'user_500'`);
+  const steps = await run();
+  expect(steps.map(({ providerUsers, rows }) => [providerUsers, rows])).toEqual([
+    [500, 0],
+    [499, 0],
+    [0, 500],
+    [0, 500],
+    [0, 0],
+  ]);
+  expect(steps.flatMap(({ notLinked }) => notLinked)).toEqual(['user_000', 'user_500']);
+  const links = steps.flatMap(({ notAtProvider }) => notAtProvider);
+  expect(links.map(({ identityProviderUserId }) => identityProviderUserId)).toEqual(gone);
+});
+
+test('reconcile() waits and repeats a request that fails for a short time', async () => {
+  await linkMany(['user_1']);
+  signUp('user_1');
+  const steps: ReconcileStep[] = [];
+  provider.failures.push(() => new Response('', { status: 503 }));
+  for await (const step of reconcile(retryOptions)) {
+    steps.push(step);
+    if (steps.length === 1) provider.failures.push(() => new Response('', { status: 502 }));
+  }
+  expect(waits).toEqual([503, 502].map((status) => `the identity provider responds with status ${status}`));
+  expect(steps).toMatchObject([
+    { providerUsers: 1, notLinked: [] },
+    { rows: 1, notAtProvider: [] },
+  ]);
+});
