@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { DataPointType, type MetricData, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
+import { DataPointType, MeterProvider, type MetricData, MetricReader } from '@opentelemetry/sdk-metrics';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { databasePool } from '#lib/telemetry/database-pool';
 import { instruments, type Metrics } from '#lib/telemetry/metrics';
