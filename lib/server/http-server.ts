@@ -36,6 +36,8 @@ const MIN_CHUNK_BYTES = 64;
  * once.
  */
 class LimitedRequest extends IncomingMessage {
+  declare readonly method: string;
+  declare readonly url: string;
   readonly receivedAt = performance.now();
   #chunksLeft = MAX_SMALL_CHUNKS;
   #isDiscarded = false;
@@ -222,7 +224,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
           })
           .finally(() => apiRequests.delete(handled));
         // `drain` awaits only API requests, because Next.js never settles the promise of an aborted download.
-        if (isApi(request.url ?? '')) apiRequests.add(handled);
+        if (isApi(request.url)) apiRequests.add(handled);
       }),
   );
   server

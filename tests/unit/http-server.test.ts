@@ -187,7 +187,9 @@ describe('Connections', () => {
     ['Expect: 100-continue', 200],
   ])('A request with the header "%s" gets the status %i', async (header, status) => {
     const { open } = await startServer();
-    expect(statusesOf(await open(requestTo('/users/a', header, CLOSE)).closed()).at(-1)).toBe(status);
+    const received = await open(requestTo('/users/a', header, CLOSE)).closed();
+    expect(statusesOf(received).at(-1)).toBe(status);
+    expect(received.includes('{"message":"Expectation failed"}')).toBe(status === 417);
   });
 });
 
