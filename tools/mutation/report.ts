@@ -70,14 +70,25 @@ export function readReport(file: string): Result[] {
   });
 }
 
-/** Deletes the mutants that crashed the test runner from Stryker's file of earlier results. The next run tests them again. */
-export function dropErrors(file: string): void {
+interface StoredMutant {
+  readonly status: string;
+  readonly static?: boolean;
+  readonly testsCompleted?: number;
+}
+
+/**
+ * Deletes results from Stryker's file of earlier results, so that the next run tests these mutants again: mutants that crashed
+ * the test runner, that survived without a completed test, or that survived in module-level code (`static`). Stryker would
+ * reuse the last ones even after tests were added.
+ */
+export function dropUnreliableResults(file: string): void {
   if (!existsSync(file)) return;
   const report = JSON.parse(readFileSync(file, 'utf8'));
   for (const name of Object.keys(report.files)) {
     const { mutants } = report.files[name];
     report.files[name].mutants = mutants.filter(
-      ({ status }: { status: string }) => status !== 'RuntimeError',
+      ({ status, static: isStatic, testsCompleted }: StoredMutant) =>
+        status !== 'RuntimeError' && !(status === 'Survived' && (isStatic || !testsCompleted)),
     );
   }
   writeFileSync(file, JSON.stringify(report));
