@@ -12,6 +12,7 @@ import {
   setSpanIds,
   withLogFields,
 } from '#lib/log';
+import { processState } from '#lib/process-state';
 
 test('describeError() returns the name and the code of an error, and the message only if it consists of words', () => {
   const cause = Object.assign(new Error('duplicate key value: Key (id)=(user_1) exists'), { code: '23505' });
@@ -144,20 +145,26 @@ test.each([
 test('A line of the log is a JSON object with the level, the time and, if there is a current span, its ids', () => {
   const { level } = log;
   log.level = 'info';
-  setSpanIds(() => ({ trace_id: 'a', span_id: 'b' }));
+  Reflect.deleteProperty(
+    processState('trace', () => ({})),
+    'spanIds',
+  );
   const lines: unknown[] = [];
   const stream: { write: (line: string) => void } = Reflect.get(log, pino.symbols.streamSym);
   const original = stream.write;
   stream.write = (line) => void lines.push(JSON.parse(line));
+  log.info('first');
+  setSpanIds(() => ({ trace_id: 'a', span_id: 'b' }));
   log.info({ status: 200 }, 'request');
   setSpanIds(() => undefined);
-  log.info('second');
+  log.info('third');
   stream.write = original;
   log.level = level;
   const time = expect.stringMatching(/^20.*Z$/);
   expect(lines).toEqual([
+    { level: 'info', time, msg: 'first' },
     { level: 'info', time, trace_id: 'a', span_id: 'b', status: 200, msg: 'request' },
-    { level: 'info', time, msg: 'second' },
+    { level: 'info', time, msg: 'third' },
   ]);
 });
 
