@@ -88,8 +88,8 @@ interface Connection {
   latest?: CombinedResponse;
   readonly waiting: (() => void)[];
   /**
-   * Time of the first `closeSlowConnections` call that found no response in flight. Data that had arrived by that time is read
-   * before the next call, so only a later call may close the connection.
+   * Time of the first `closeSlowConnections` call since the last response. Data that had arrived by that time is read before
+   * the next call, so only a later call may close the connection.
    */
   idleSince?: number | undefined;
   /**
@@ -138,7 +138,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       });
       respond();
     };
-    request.once('too-many-chunks', () => closeAfterResponse(new Error('Too many chunks'), socket));
+    request.once('too-many-chunks', () => closeAfterResponse(new Error(), socket));
     if (!connection.current) start();
     else if (connection.waiting.length < MAX_WAITING) connection.waiting.push(start);
     else socket.destroy();
@@ -162,7 +162,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     if (!(socket instanceof Socket)) return;
     const { current, latest, waiting } = connections.get(socket) ?? {};
     const incomplete = latest?.req.complete ? undefined : latest;
-    if (!socket.writable || error.code === 'ECONNRESET' || incomplete?.headersSent) socket.destroy();
+    if (!socket.writable || incomplete?.headersSent) socket.destroy();
     else if (!current || incomplete) rejectSocket(socket, rejectionOfError(error), incomplete?.req);
     else {
       waiting?.splice(0);
@@ -178,7 +178,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       const bytesRead = socket.bytesWritten - socket.writableLength;
       if (bytesRead !== connection.bytesRead || socket.writableLength === 0)
         Object.assign(connection, { bytesRead, readAt: now });
-      if (!connection.current) connection.idleSince ??= now;
+      connection.idleSince ??= now;
       const [since, limit] = connection.current
         ? [connection.readAt, CLIENT_TIMEOUT_MS]
         : [connection.idleSince ?? now, isDraining ? IDLE_MS : CLIENT_TIMEOUT_MS + KEEP_ALIVE_MS];
