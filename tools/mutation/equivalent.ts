@@ -202,6 +202,16 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: '`rejectionFor` treats undefined like false.',
   },
   {
+    file: 'lib/telemetry/sdk.ts',
+    mutant: 'spanProcessors: processor ? [processor] : [], | [] → ["Stryker was here"]',
+    reason: 'Without an endpoint for traces, no span is sampled, so @vercel/otel calls no span processor.',
+  },
+  {
+    file: 'lib/telemetry/sdk.ts',
+    mutant: "dontPropagateContextUrls: ['*'], | '*' → \"\"",
+    reason: 'Every URL starts with the empty text.',
+  },
+  {
     file: 'lib/telemetry/with-span.ts',
     mutant:
       "const state = processState('telemetry', (): { current?: Telemetry } => ({})); | 'telemetry' → \"\"",
