@@ -1,8 +1,16 @@
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { log } from '#lib/log';
 import { processState } from '#lib/process-state';
 import { telemetrySettings } from '#lib/telemetry/settings';
 import { enableTelemetry, type Telemetry, telemetry, withSpan } from '#lib/telemetry/with-span';
+
+const state = processState('telemetry', (): { current?: Telemetry | undefined } => ({}));
+const disableTelemetry = () => {
+  state.current = undefined;
+};
+// Another test file of this worker may have enabled telemetry.
+beforeEach(disableTelemetry);
+afterEach(disableTelemetry);
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example:4318/otlp/' };
 const BOTH = {
@@ -62,7 +70,6 @@ test('If telemetry is disabled, withSpan() returns the promise that `work` retur
 });
 
 test('Once telemetry is enabled, withSpan() runs the work in a span, and the log gets the function that returns the ids of the span', async () => {
-  const state = processState('telemetry', (): { current?: Telemetry | undefined } => ({}));
   const enabled: Telemetry = {
     withSpan: vi.fn((_name, work) => work()),
     recordRequest: vi.fn(),
@@ -73,9 +80,6 @@ test('Once telemetry is enabled, withSpan() runs the work in a span, and the log
     spanIds: vi.fn(() => undefined),
     flush: async () => undefined,
   };
-  onTestFinished(() => {
-    state.current = undefined;
-  });
   expect(telemetry()).toBeUndefined();
   enableTelemetry(enabled);
   expect(telemetry()).toBe(enabled);
