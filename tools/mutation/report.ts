@@ -70,16 +70,9 @@ export function readReport(file: string): Result[] {
   });
 }
 
-interface StoredMutant {
-  readonly status: string;
-  readonly static?: boolean;
-  readonly testsCompleted?: number;
-}
-
 /**
- * Deletes results from Stryker's file of earlier results, so that the next run tests these mutants again: mutants that crashed
- * the test runner, that survived without a completed test, or that survived in module-level code (`static`). Stryker would
- * reuse the last ones even after tests were added.
+ * Deletes the mutants that survived or that crashed the test runner from Stryker's file of earlier results. The next run tests
+ * them again. Stryker would reuse the result of a mutant of module-level code that survived, even after tests were added.
  */
 export function dropUnreliableResults(file: string): void {
   if (!existsSync(file)) return;
@@ -87,8 +80,7 @@ export function dropUnreliableResults(file: string): void {
   for (const name of Object.keys(report.files)) {
     const { mutants } = report.files[name];
     report.files[name].mutants = mutants.filter(
-      ({ status, static: isStatic, testsCompleted }: StoredMutant) =>
-        status !== 'RuntimeError' && !(status === 'Survived' && (isStatic || !testsCompleted)),
+      ({ status }: { status: string }) => status !== 'RuntimeError' && status !== 'Survived',
     );
   }
   writeFileSync(file, JSON.stringify(report));
