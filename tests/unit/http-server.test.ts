@@ -146,16 +146,15 @@ describe('Connections', () => {
     await expect.poll(received).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\n$/);
   });
 
-  test('flushHeaders() does not throw if the client has disconnected', async () => {
+  test('flushHeaders() does not throw after the response', async () => {
     const flushed = vi.fn();
-    const { handler, open } = await startServer(async (_request, response) => {
+    const { open } = await startServer(async (_request, response) => {
+      response.end();
       await once(response, 'close');
       response.flushHeaders();
       flushed();
     });
-    const { client } = open(requestTo('/users/a'));
-    await expect.poll(() => handler.mock.calls.length).toBe(1);
-    client.destroy();
+    open(requestTo('/users/a'));
     await expect.poll(() => flushed.mock.calls.length).toBe(1);
   });
 
