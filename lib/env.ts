@@ -8,7 +8,7 @@ const MAX_SIGNING_SECRET_BYTES = 64;
 /** Printable ASCII without spaces. The value is sent in an HTTP header. */
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
-const required = z.string({ error: 'is missing' }).check(z.trim(), z.minLength(1, 'is empty'));
+const required = z.string({ error: 'is missing' }).check(z.trim());
 
 /**
  * Parses a publishable key. It contains the host of the provider's Frontend API and a final `$`, encoded in base64. That API

@@ -36,6 +36,8 @@ const MIN_CHUNK_BYTES = 64;
  * once.
  */
 class LimitedRequest extends IncomingMessage {
+  declare readonly method: string;
+  declare readonly url: string;
   readonly receivedAt = performance.now();
   #chunksLeft = MAX_SMALL_CHUNKS;
   #isDiscarded = false;
@@ -87,7 +89,7 @@ interface Connection {
   /** Functions that start the pipelined requests, in the order of the requests. */
   readonly waiting: (() => void)[];
   /**
-   * Time of the first call of `closeSlowConnections` that found no response in flight. Only a later call closes the connection.
+   * Time of the first call of `closeSlowConnections` since the last response. Only a later call closes the connection.
    * Before that call, Node.js reads the data that had already arrived.
    */
   idleSince?: number | undefined;
@@ -137,7 +139,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       });
       respond();
     };
-    request.once('too-many-chunks', () => closeAfterResponse(new Error('Too many chunks'), socket));
+    request.once('too-many-chunks', () => closeAfterResponse(new Error(), socket));
     if (!connection.current) start();
     else if (connection.waiting.length < MAX_WAITING) connection.waiting.push(start);
     else socket.destroy();
@@ -177,7 +179,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       const bytesRead = socket.bytesWritten - socket.writableLength;
       if (bytesRead !== connection.bytesRead || socket.writableLength === 0)
         Object.assign(connection, { bytesRead, readAt: now });
-      if (!connection.current) connection.idleSince ??= now;
+      connection.idleSince ??= now;
       const [since, limit] = connection.current
         ? [connection.readAt, CLIENT_TIMEOUT_MS]
         : [connection.idleSince ?? now, isDraining ? IDLE_MS : CLIENT_TIMEOUT_MS + KEEP_ALIVE_MS];
@@ -223,7 +225,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
           })
           .finally(() => apiRequests.delete(handled));
         // `drain` awaits only API requests, because Next.js never settles the promise of an aborted download.
-        if (isApi(request.url ?? '')) apiRequests.add(handled);
+        if (isApi(request.url)) apiRequests.add(handled);
       }),
   );
   server

@@ -8,7 +8,7 @@ function withoutMessage({ message: _message, cause, ...described }: ErrorDescrip
 
 /** Returns the description of an error without messages, and the digest that the error page shows. */
 function describePrinted(error: Error): object {
-  const digest = 'digest' in error ? String(error.digest) : '';
+  const digest = String(Reflect.get(error, 'digest'));
   return {
     error: withoutMessage(describeError(error)),
     ...(/^\d+(?:@E\d+)?$/.test(digest) ? { digest } : {}),
@@ -54,7 +54,7 @@ export function redactConsole(): void {
   const limit = lineLimiter();
   for (const level of ['error', 'warn'] as const) {
     console[level] = (...values: unknown[]) => {
-      const frames = describeError(new Error('printed')).frames?.slice(1) ?? [];
+      const frames = describeError(new Error()).frames?.slice(1) ?? [];
       const error = values.find((value) => value instanceof Error);
       const omitted = limit(`${level} ${frames[0]} ${error && describeError(error).frames?.[0]}`);
       if (omitted === undefined) return;

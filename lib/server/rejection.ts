@@ -9,16 +9,22 @@ export const INTERNAL_SERVER_ERROR: Rejection = { status: 500, message: 'Interna
 export const HEADERS_TOO_LARGE: Rejection = { status: 431, message: 'Request header fields too large' };
 
 /** Rejections by error code of the Node.js HTTP server. An error with any other code leads to a 400. */
-const REJECTIONS: Readonly<Record<string, Rejection>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'Request timeout' },
-  HPE_HEADER_OVERFLOW: HEADERS_TOO_LARGE,
-};
+const REJECTIONS = new Map<string | undefined, Rejection>([
+  ['ERR_HTTP_REQUEST_TIMEOUT', { status: 408, message: 'Request timeout' }],
+  ['HPE_HEADER_OVERFLOW', HEADERS_TOO_LARGE],
+]);
 
-export const rejectionOfError = ({ code = '' }: { readonly code?: string }): Rejection =>
-  REJECTIONS[code] ?? BAD_REQUEST;
+export const rejectionOfError = ({ code }: { readonly code?: string }): Rejection =>
+  REJECTIONS.get(code) ?? BAD_REQUEST;
+
+/** A request to an HTTP server. Unlike the response to a client's request, it always has a method and a URL. */
+export type ServerRequest = IncomingMessage & { readonly method: string; readonly url: string };
+
+/** Returns the path of a request without the query string. */
+export const pathnameOf = ({ url }: ServerRequest): string => url.replace(/\?.*/, '');
 
 /** A request with the time at which its headers were received, as `performance.now()` returns it. */
-type ReceivedRequest = IncomingMessage & { readonly receivedAt: number };
+type ReceivedRequest = ServerRequest & { readonly receivedAt: number };
 
 /**
  * Logs a request that the HTTP server rejects or whose connection is lost, and returns the id of the request. Instead of the
@@ -27,7 +33,7 @@ type ReceivedRequest = IncomingMessage & { readonly receivedAt: number };
  */
 export function logRejected(status: number, request?: ReceivedRequest): string {
   const requestId = requestIdOf(request?.headers['x-request-id']);
-  const route = request ? `${request.method} ${apiRootOf(request.url?.split('?', 1)[0] ?? '')}` : 'none';
+  const route = request ? `${request.method} ${apiRootOf(pathnameOf(request))}` : 'none';
   const ms = request ? Math.round(performance.now() - request.receivedAt) : 0;
   log.info({ requestId, route, status, ms }, 'request');
   return requestId;
@@ -46,7 +52,8 @@ const headersOf = ({ headers }: Rejection, requestId: string) => ({
 export function reject(response: ServerResponse<ReceivedRequest>, rejection: Rejection): void {
   const requestId = logRejected(rejection.status, response.req);
   response.writeHead(rejection.status, headersOf(rejection, requestId));
-  response.end(response.req.method === 'HEAD' ? undefined : bodyOf(rejection));
+  // Node.js omits the body of a response to a HEAD request.
+  response.end(bodyOf(rejection));
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/parse-and-validate-flight-router-state.js';
 import { BAD_REQUEST, isApi, type Rejection, rejectionForAddress } from '../routing/paths';
-import { HEADERS_TOO_LARGE } from './rejection';
+import { HEADERS_TOO_LARGE, pathnameOf, type ServerRequest } from './rejection';
 
 /** Headers of the protocol between the client and the server of Next.js. API routes do not use them. */
 const NEXT_HEADER = /^(?:rsc|next-.*|x-nextjs-.*|x-middleware-.*|x-action-.*)$/;
@@ -47,16 +47,16 @@ const MAX_PAGE_HEADERS = 100;
  * Returns false for a target that is not a path, such as `*` or an absolute URL. Also returns false if the Host header is
  * missing, except in HTTP/1.0, which does not require that header (RFC 9112, section 3.2).
  */
-const hasValidTarget = ({ url = '', headers, httpVersion }: IncomingMessage): boolean =>
+const hasValidTarget = ({ url, headers, httpVersion }: ServerRequest): boolean =>
   url.startsWith('/') && (headers.host !== undefined || httpVersion === '1.0');
 
 /**
  * Returns the rejection of a request that this service does not serve. Returns undefined if Next.js may handle the request.
  * Removes Next.js-internal headers from an API request.
  */
-export function rejectionFor(request: IncomingMessage): Rejection | undefined {
-  const { method = '', url = '', headers } = request;
-  const [pathname = ''] = url.split('?', 1);
+export function rejectionFor(request: ServerRequest): Rejection | undefined {
+  const { method, url, headers } = request;
+  const pathname = pathnameOf(request);
   if (!hasValidTarget(request)) return BAD_REQUEST;
   const rejection = rejectionForAddress({
     method,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { DiagLogLevel, diag, metrics, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
+import { diag, metrics, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
 import { parseKeyPairsIntoRecord } from '@opentelemetry/core';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
@@ -22,10 +22,7 @@ const FLUSH_MS = 1_500;
 function warnOfFailedExports(): void {
   const warn = rateLimitedWarning('telemetry could not be sent');
   const ignore = () => undefined;
-  diag.setLogger(
-    { error: () => warn(), warn: ignore, info: ignore, debug: ignore, verbose: ignore },
-    { logLevel: DiagLogLevel.ERROR, suppressOverrideMessage: true },
-  );
+  diag.setLogger({ error: () => warn(), warn: ignore, info: ignore, debug: ignore, verbose: ignore });
 }
 
 function spanProcessor(url: string): BatchSpanProcessor {
@@ -34,7 +31,7 @@ function spanProcessor(url: string): BatchSpanProcessor {
     ...parseKeyPairsIntoRecord(variable('HEADERS')),
     ...parseKeyPairsIntoRecord(variable('TRACES_HEADERS')),
   };
-  const protocol = variable('TRACES_PROTOCOL') ?? variable('PROTOCOL');
+  const protocol = variable('TRACES_PROTOCOL') || variable('PROTOCOL');
   const Exporter = protocol === 'http/json' ? OTLPHttpJsonTraceExporter : OTLPHttpProtoTraceExporter;
   return new BatchSpanProcessor(redactingExporter(new Exporter({ url, headers })), {
     exportTimeoutMillis: EXPORT_MS,

@@ -8,7 +8,7 @@ export interface TelemetrySettings {
   readonly metrics?: string;
 }
 
-const isAddress = (value: string) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
+const isAddress = (value: string) => URL.canParse(value) && /^https?:/.test(new URL(value).protocol);
 
 function addressOf(signal: 'TRACES' | 'METRICS', variables: Variables): string | undefined {
   const given = (name: string) => variables[name]?.trim() ?? '';

@@ -45,34 +45,34 @@ const matching =
  * The text attributes that are exported from all spans. Spans of outgoing calls also keep the attributes in `OUTGOING`. All
  * other text attributes, such as URLs, query strings, headers and messages, are removed.
  */
-const TEXTS: Readonly<Record<string, Check>> = {
-  'http.method': methodOf,
-  'http.route': routeOf,
-  'http.client.name': matching(WORD),
-  'next.span_type': matching(WORD),
-  'error.type': matching(WORD),
-  'identity_link.outcome': matching(WORD),
-};
+const TEXTS = new Map<string, Check>([
+  ['http.method', methodOf],
+  ['http.route', routeOf],
+  ['http.client.name', matching(WORD)],
+  ['next.span_type', matching(WORD)],
+  ['error.type', matching(WORD)],
+  ['identity_link.outcome', matching(WORD)],
+]);
 const NUMBERS = new Set(['http.status_code', 'http.response_time']);
 /**
  * Attributes that are exported only from spans of outgoing calls. The span of an incoming request does not keep the host,
  * because the client chooses the host.
  */
-const OUTGOING: Readonly<Record<string, Check>> = {
-  'net.peer.name': matching(HOST),
-  'net.peer.port': matching(/^\d{1,5}$/),
-};
+const OUTGOING = new Map<string, Check>([
+  ['net.peer.name', matching(HOST)],
+  ['net.peer.port', matching(/^\d{1,5}$/)],
+]);
 
 type Kept = Record<string, string | number>;
 
 function attributesOf({ kind, attributes }: ReadableSpan): Kept {
-  const checks = kind === SpanKind.CLIENT ? { ...TEXTS, ...OUTGOING } : TEXTS;
+  const checks = kind === SpanKind.CLIENT ? new Map([...TEXTS, ...OUTGOING]) : TEXTS;
   // `next.bubble` marks the span of a middleware that passed the request on. Next.js ends this span with status 200 before
   // there is a response, so its numbers do not describe the response.
   const numbers = attributes['next.bubble'] === true ? new Set() : NUMBERS;
   const kept: Kept = {};
   for (const [name, value] of Object.entries(attributes)) {
-    const checked = typeof value === 'string' ? checks[name]?.(value) : undefined;
+    const checked = typeof value === 'string' ? checks.get(name)?.(value) : undefined;
     if (checked !== undefined) kept[name] = checked;
     if (typeof value === 'number' && numbers.has(name)) kept[name] = value;
   }

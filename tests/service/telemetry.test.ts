@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { startTelemetry } from '#lib/telemetry/sdk';
 import { BUILD_FOLDER } from '../harness/build';
 import { startOtlpReceiver } from '../harness/dependencies/otlp-receiver';
 import { startTcpProxy } from '../harness/dependencies/tcp-proxy';
@@ -290,39 +289,6 @@ const exitInTime = ({ exited }: { exited: Promise<number | null> }) =>
 
 /** Export intervals of an hour, so that no export is due during a test. */
 const LONG_INTERVALS = { OTEL_BSP_SCHEDULE_DELAY: '3600000', OTEL_METRIC_EXPORT_INTERVAL: '3600000' };
-
-test('On Vercel, the function stays alive after a response until the telemetry is exported or the export times out', async () => {
-  const own = stopAfterTest(await startOtlpReceiver());
-  const kept: Promise<unknown>[] = [];
-  const context = Symbol.for('@vercel/request-context');
-  Reflect.set(globalThis, context, {
-    get: () => ({ waitUntil: (work: Promise<unknown>) => kept.push(work) }),
-  });
-  vi.stubEnv('VERCEL', '1');
-  vi.stubEnv('OTEL_METRIC_EXPORT_INTERVAL', LONG_INTERVALS.OTEL_METRIC_EXPORT_INTERVAL);
-  onTestFinished(() => {
-    vi.unstubAllEnvs();
-    Reflect.deleteProperty(globalThis, context);
-  });
-  const telemetry = startTelemetry({ metrics: `${own.url}/v1/metrics` });
-  const response = { method: 'GET', route: '/users/v1/me', status: 200, seconds: 0.01, logFields: {} };
-  const recorded = () =>
-    own.metrics().find(({ name }) => name === 'http.server.request.duration')?.points[0]?.value;
-
-  telemetry.recordRequest(response);
-  expect(kept).toHaveLength(1);
-  await Promise.all(kept);
-  expect(recorded()).toBe(1);
-
-  for (let request = 0; request < 50; request += 1) telemetry.recordRequest(response);
-  await Promise.all(kept);
-  expect(recorded()).toBe(51);
-  expect(own.calls.length, 'many responses of a burst share an export').toBeLessThan(5);
-
-  own.treat('hang');
-  telemetry.recordRequest(response);
-  await Promise.all(kept);
-});
 
 test('On SIGTERM, the service exports the remaining telemetry before it exits', async () => {
   const own = stopAfterTest(await startOtlpReceiver());

@@ -33,7 +33,10 @@ beforeEach(async () => {
 });
 
 test('A process is ready if the database and the cache respond', async () => {
+  const ping = vi.fn();
+  vi.mocked(withKv).mockImplementation(async (command) => command(Object.create({ ping })));
   expect(await readiness()).toEqual({ status: 'ok' });
+  expect(ping).toHaveBeenCalledTimes(1);
   expect(pingDatabase).toHaveBeenCalledExactlyOnceWith(2_000);
   expect(logged()).toEqual([0, 0]);
 });

@@ -141,6 +141,47 @@ describe('Connections', () => {
     expect(packet).toContain('first');
   });
 
+  test('flushHeaders() sends the headers even if no byte of the body follows', async () => {
+    const { open } = await startServer(async (_request, response) => {
+      response.flushHeaders();
+    });
+    const { received } = open(requestTo('/users/a'));
+    await expect.poll(received).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\n$/);
+  });
+
+  test('flushHeaders() does not throw after the response', async () => {
+    const flushed = vi.fn();
+    const { open } = await startServer(async (_request, response) => {
+      response.end();
+      await once(response, 'close');
+      response.flushHeaders();
+      flushed();
+    });
+    open(requestTo('/users/a'));
+    await expect.poll(() => flushed.mock.calls.length).toBe(1);
+  });
+
+  test('If a client disconnects, its waiting requests are not handled', async () => {
+    const { handler, open } = await startServer(() => new Promise(() => undefined));
+    const { client } = open(requestTo('/users/a') + requestTo('/users/b'));
+    await expect.poll(() => handler.mock.calls.length).toBe(1);
+    const [, response] = handler.mock.calls[0] ?? [];
+    client.resetAndDestroy();
+    await expect.poll(() => response?.closed).toBe(true);
+    expect(handler).toHaveBeenCalledTimes(1);
+  });
+
+  test('A client that resets an idle connection causes no line in the log', async () => {
+    const { server, open } = await startServer();
+    const accepted = once(server, 'connection');
+    const { client, received } = open(requestTo('/users/a'));
+    const [socket] = await accepted;
+    await expect.poll(received).toContain('/users/a');
+    client.resetAndDestroy();
+    await expect.poll(() => socket.destroyed).toBe(true);
+    expect(info).not.toHaveBeenCalled();
+  });
+
   test('If a response ends immediately after its first bytes, the client receives its chunks in order', async () => {
     const { open } = await startServer(async (_request, response) => {
       response.flushHeaders();
@@ -190,7 +231,9 @@ describe('Connections', () => {
     ['Expect: 100-continue', 200],
   ])('A request with the header "%s" gets the status %i', async (header, status) => {
     const { open } = await startServer();
-    expect(statusesOf(await open(requestTo('/users/a', header, CLOSE)).closed()).at(-1)).toBe(status);
+    const received = await open(requestTo('/users/a', header, CLOSE)).closed();
+    expect(statusesOf(received).at(-1)).toBe(status);
+    expect(received.includes('{"message":"Expectation failed"}')).toBe(status === 417);
   });
 });
 
@@ -240,6 +283,40 @@ describe('Request bodies', () => {
     expect(received).toMatch(/\r\nconnection: close\r\n/);
   });
 
+  test('A body may have 1,024 chunks and one more for every 64 bytes', async () => {
+    const { open } = await startServer(reading);
+    // 1,041 chunks with 17 times 64 bytes.
+    const body = `${chunked(1_040, 1)}${chunked(1, 48)}`;
+    expect(statusesOf(await open(`${POST}${body}0\r\n\r\n`).closed())).toEqual([200]);
+    expect(statusesOf(await open(`${POST}${body}${chunked(1, 1)}0\r\n\r\n`).closed())).toEqual([400]);
+  });
+
+  test('A handler never reads a body to its end from which chunks are missing', async () => {
+    const read = vi.fn();
+    const { open } = await startServer(async (request) => {
+      await text(request).then(read, () => undefined);
+    });
+    await open(`${POST}${chunked(1_100, 1)}${chunked(1, 10_000)}0\r\n\r\n`).closed();
+    await new Promise(setImmediate);
+    expect(read).not.toHaveBeenCalled();
+  });
+
+  test('The body of a rejected request causes no error if the body arrives with the headers', async () => {
+    const { server, open } = await startServer();
+    const failed = vi.fn();
+    server.on('request', (request) => request.on('error', failed));
+    await open(`${requestTo('POST /users/a.rsc', 'Content-Length: 5')}hello`).closed();
+    expect(failed).not.toHaveBeenCalled();
+  });
+
+  test('A response that is sent before the body of its request arrives is not logged as a rejection', async () => {
+    const { open } = await startServer();
+    const { client, received } = open(requestTo('POST /users/a', 'Content-Length: 500'));
+    await expect.poll(received).toContain('/users/a');
+    client.destroy();
+    expect(info).not.toHaveBeenCalled();
+  });
+
   test.each([
     requestTo('/users/a', 'Content-Length: 5'),
     requestTo('/users/a', 'Transfer-Encoding: chunked'),
@@ -263,23 +340,34 @@ describe('Request bodies', () => {
       requestTo('/users/a', CLOSE),
     ];
     expect(statusesOf(await open(requests.join('')).closed())).toEqual([200, 200, 200]);
+    expect(info).not.toHaveBeenCalled();
   });
 
   test('A rejected request with a body gets a response before its body arrives, and the connection is closed', async () => {
     const { open } = await startServer();
     const received = await open(requestTo('POST /users/a.rsc', 'Content-Length: 500')).closed();
     expect(statusesOf(received)).toEqual([404]);
+    expect(received).toMatch(/\r\nconnection: close\r\n/i);
   });
 
-  test('If a client disconnects before its request is complete, the request is logged with status 400', async () => {
-    const { handler, open } = await startServer(async (request) => {
-      await text(request).catch(() => undefined);
-    });
-    const { client } = open(requestTo('POST /users/a', 'Content-Length: 500'));
-    await expect.poll(() => handler.mock.calls.length).toBe(1);
-    client.destroy();
-    await expect.poll(() => info.mock.calls[0]?.[0]).toMatchObject({ route: 'POST /users', status: 400 });
-  });
+  test.each(['destroy', 'resetAndDestroy'] as const)(
+    'If a client disconnects before its request is complete, the request is logged once, with status 400: %s()',
+    async (disconnect) => {
+      const { server, handler, open } = await startServer(async (request) => {
+        await text(request).catch(() => undefined);
+      });
+      const accepted = once(server, 'connection');
+      const { client } = open(requestTo('POST /users/a', 'Content-Length: 500'));
+      const [socket] = await accepted;
+      await expect.poll(() => handler.mock.calls.length).toBe(1);
+      client[disconnect]();
+      await expect.poll(() => socket.closed).toBe(true);
+      await new Promise(setImmediate);
+      expect(info.mock.calls).toEqual([
+        [expect.objectContaining({ route: 'POST /users', status: 400 }), 'request'],
+      ]);
+    },
+  );
 
   test('If a client disconnects after its request is complete, the server does not log the request as rejected', async () => {
     const { server, handler, open } = await startServer(() => new Promise(() => undefined));
@@ -293,6 +381,13 @@ describe('Request bodies', () => {
 });
 
 describe('Invalid requests', () => {
+  test('A request without a Host header gets a 400 in JSON', async () => {
+    const { open } = await startServer();
+    const received = await open('GET /users/a HTTP/1.1\r\nConnection: close\r\n\r\n').closed();
+    expect(statusesOf(received)).toEqual([400]);
+    expect(received).toContain('{"message":"Bad request"}');
+  });
+
   test('Bytes that are not a request get a 400 in JSON, and the connection is closed', async () => {
     const { open } = await startServer();
     const received = await open('hello\r\n\r\n').closed();
@@ -332,8 +427,25 @@ describe('Invalid requests', () => {
     end();
     const received = await closed();
     expect(statusesOf(received)).toEqual([200]);
+    expect(received).toMatch(/\r\nconnection: close\r\n/i);
     expect(received).toContain('complete');
     expect(handler).toHaveBeenCalledTimes(1);
+  });
+
+  test('If invalid bytes follow a request whose response has started, the server completes the response and closes the connection', async () => {
+    let end = () => {};
+    const { server, open } = await startServer(async (_request, response) => {
+      response.write('started');
+      end = () => response.end('complete');
+    });
+    const { client, received } = open(requestTo('/users/a'));
+    await expect.poll(received).toContain('started');
+    const failed = once(server, 'clientError');
+    client.write('hello\r\n\r\n');
+    await failed;
+    end();
+    await expect.poll(() => client.destroyed).toBe(true);
+    expect(received()).toContain('complete');
   });
 
   test('If a response has started, invalid bytes in the body of its request close the connection', async () => {
@@ -355,13 +467,24 @@ describe('Invalid requests', () => {
     await expect.poll(() => handler.mock.calls.length).toBe(1);
     client.write('no length\r\n');
     expect(statusesOf(await closed())).toEqual([400]);
-    expect(info.mock.calls[0]?.[0]).toMatchObject({ route: 'POST /users', status: 400 });
+    expect(info.mock.calls).toEqual([
+      [expect.objectContaining({ route: 'POST /users', status: 400 }), 'request'],
+    ]);
   });
 
   test('A CONNECT request gets a 405 and does not open a tunnel', async () => {
     const { open } = await startServer();
     const received = await open(requestTo('CONNECT example.com:443')).closed();
     expect(received).toMatch(/^HTTP\/1\.1 405 Method Not Allowed\r\n/);
+  });
+
+  test('An error of the connection after a CONNECT request closes the connection', async () => {
+    const { server, open } = await startServer();
+    const connected = once(server, 'connect');
+    open(requestTo('CONNECT example.com:443'));
+    const [, socket] = await connected;
+    socket.emit('error', new Error('failed by a test'));
+    expect(socket.destroyed).toBe(true);
   });
 
   test('A CONNECT request on a connection with a request in flight closes the connection', async () => {
@@ -473,16 +596,18 @@ describe('drain()', () => {
     const { drain, open } = await startServer(async (request, response) => {
       ends.push(() => response.end(`<${request.url}>`));
     });
-    const { closed } = open(requestTo('/users/a') + requestTo('/users/b'));
+    const { closed } = open(['/users/a', '/users/b', '/users/c'].map((path) => requestTo(path)).join(''));
     await expect.poll(() => ends.length).toBe(1);
     await pause(20);
     const drained = drain();
-    ends[0]?.();
-    await expect.poll(() => ends.length).toBe(2);
-    ends[1]?.();
+    for (let count = 1; count <= 3; count += 1) {
+      await expect.poll(() => ends.length).toBe(count);
+      ends[count - 1]?.();
+    }
     const received = await closed();
-    expect(received.match(/<.*?>/g)).toEqual(['</users/a>', '</users/b>']);
+    expect(received.match(/<.*?>/g)).toEqual(['</users/a>', '</users/b>', '</users/c>']);
     expect(received.match(/Connection: (?:close|keep-alive)/gi)).toEqual([
+      'Connection: keep-alive',
       'Connection: keep-alive',
       'Connection: close',
     ]);
@@ -497,6 +622,16 @@ describe('drain()', () => {
     client.write(requestTo('/users/b'));
     expect(await closed()).toMatch(/Connection: close[\s\S]*\/users\/b/i);
     await drained;
+  });
+
+  test('drain() does not wait for a page request whose client has disconnected', async () => {
+    const { handler, drain, open } = await startServer(() => new Promise(() => undefined));
+    const { client } = open(requestTo('/'));
+    await expect.poll(() => handler.mock.calls.length).toBe(1);
+    client.destroy();
+    const drained = vi.fn();
+    void drain().then(drained);
+    await expect.poll(() => drained.mock.calls.length).toBe(1);
   });
 
   test('drain() closes idle connections and stops listening', async () => {

@@ -12,6 +12,7 @@ import {
   setSpanIds,
   withLogFields,
 } from '#lib/log';
+import { processState } from '#lib/process-state';
 
 // describeError() returns the fields of an error for the log. It omits texts that may contain personal data or keys.
 test('describeError() returns the name and the code of an error. It returns the message only if the message consists of words', () => {
@@ -145,20 +146,26 @@ test.each([
 test('A line of the log is a JSON object with the level and the time. If there is a current span, the line also contains the ids of the span', () => {
   const { level } = log;
   log.level = 'info';
-  setSpanIds(() => ({ trace_id: 'a', span_id: 'b' }));
+  Reflect.deleteProperty(
+    processState('trace', () => ({})),
+    'spanIds',
+  );
   const lines: unknown[] = [];
   const stream: { write: (line: string) => void } = Reflect.get(log, pino.symbols.streamSym);
   const original = stream.write;
   stream.write = (line) => void lines.push(JSON.parse(line));
+  log.info('first');
+  setSpanIds(() => ({ trace_id: 'a', span_id: 'b' }));
   log.info({ status: 200 }, 'request');
   setSpanIds(() => undefined);
-  log.info('second');
+  log.info('third');
   stream.write = original;
   log.level = level;
   const time = expect.stringMatching(/^20.*Z$/);
   expect(lines).toEqual([
+    { level: 'info', time, msg: 'first' },
     { level: 'info', time, trace_id: 'a', span_id: 'b', status: 200, msg: 'request' },
-    { level: 'info', time, msg: 'second' },
+    { level: 'info', time, msg: 'third' },
   ]);
 });
 

@@ -79,6 +79,11 @@ test('An error that a library prints is logged with its name, its frames and its
   ]);
 });
 
+test('The digest of an error is logged if it has the format of Next.js', () => {
+  const { calls } = printed((library) => library.error(Object.assign(new Error('a'), { digest: 123 })));
+  expect(calls).toMatchObject([['error', { digest: '123' }, 'printed by a library']]);
+});
+
 test.each(['x123', '123x', '123@E', 'alice'])(
   'The digest of an error is not logged if the digest does not have the format of Next.js: %s',
   (digest) => {
@@ -96,12 +101,29 @@ test('A text that a library prints is logged as the stack frames of the library,
   expect(JSON.stringify(calls)).not.toContain('redact-console.ts');
 });
 
-test('Different errors that a library prints at one place are logged separately', () => {
-  const errors = [new Error('a'), (() => new Error('b'))()];
+test('Errors that a library prints at one place are logged separately if they were created at different places', () => {
+  const create = (message: string) => new Error(message);
+  const linesFor = (...errors: readonly Error[]) =>
+    printed((library) => {
+      for (const error of errors) library.error(error);
+    }).calls.length;
+  expect(linesFor(create('a'), new Error('a'))).toBe(2);
+  const [one, other] = ['a', 'b'].map(create);
+  expect(linesFor(one ?? create('a'), other ?? create('b'))).toBe(1);
+});
+
+test('If stack traces are turned off, a line that a library prints is logged without stack frames', () => {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
   const { calls } = printed((library) => {
-    for (const error of errors) library.error(error);
+    library.warn('text');
+    library.error(new TypeError('text'));
   });
-  expect(calls).toHaveLength(2);
+  Error.stackTraceLimit = stackTraceLimit;
+  expect(calls).toEqual([
+    ['warn', { frames: [] }, 'printed by a library'],
+    ['error', { error: { name: 'TypeError' } }, 'printed by a library'],
+  ]);
 });
 
 test('Console lines below the level of a warning are dropped', () => {
@@ -127,8 +149,10 @@ test('lineLimiter() lets the next line of an origin pass after a minute', () => 
   now.mockRestore();
 });
 
-test('lineLimiter() stores up to 100 origins', () => {
+test('lineLimiter() stores up to 100 origins, and a further origin replaces them', () => {
   const limit = lineLimiter();
   for (let origin = 0; origin < 100; origin += 1) limit(`frame ${origin}`);
   expect(limit('frame 0')).toBeUndefined();
+  expect(limit('frame 100')).toBe(0);
+  expect(limit('frame 0')).toBe(0);
 });

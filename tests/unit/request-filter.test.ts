@@ -1,10 +1,11 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
+import type { ServerRequest } from '#lib/server/rejection';
 import { rejectionFor } from '#lib/server/request-filter';
 
 // The request filter checks each request before Next.js receives it.
-function request(url: string, headers: Record<string, string> = {}, method = 'GET'): IncomingMessage {
+function request(url: string, headers: Record<string, string> = {}, method = 'GET'): ServerRequest {
   const message = new IncomingMessage(new Socket());
   return Object.assign(message, {
     url,
@@ -19,6 +20,7 @@ const rejectionOf = (url: string) => rejectionFor(request(url));
 test.each([
   ['/users/v1/me', 'GET', undefined],
   ['/users/v1/me?a=b', 'GET', undefined],
+  ['/users/v1/me?a=b/', 'GET', undefined],
   ['/users/v1/me/', 'GET', 404],
   ['/users/v1/%6de', 'GET', 404],
   ['/_next/image', 'GET', 404],
@@ -51,6 +53,8 @@ test.each([
     expect(statusWith(100)).not.toBe(400);
     expect(statusWith(101)).toBe(400);
     expect(rejectionOf(`${path}?${'&'.repeat(1_000)}`)?.status).not.toBe(400);
+    expect(rejectionOf(`${path}?&${'a&'.repeat(100)}`)?.status).not.toBe(400);
+    expect(rejectionOf(`${path}${'&a'.repeat(101)}`)?.status).not.toBe(400);
   },
 );
 
@@ -129,7 +133,7 @@ test('A router state of up to 8,000 characters passes, even if it has many branc
   expect(stateStatus(wide(8_001))).toBe(400);
   const shallow = JSON.stringify([
     '',
-    Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`k${index}`, ['', {}]])),
+    Object.fromEntries(Array.from({ length: 80 }, (_, index) => [`k${index}`, ['', {}]])),
   ]);
   expect(stateStatus(shallow)).toBeUndefined();
 });
@@ -164,7 +168,7 @@ test.each(['xrsc', 'rscx', 'x-next-action', 'my-x-nextjs-data', 'my-x-middleware
   },
 );
 
-test.each(['rsc', 'next-url', 'x-nextjs-data', 'x-middleware-a', 'x-action-a'])(
+test.each(['rsc', 'next-url', 'x-nextjs-data', 'x-middleware-a', 'x-action-revalidated'])(
   'The request filter removes the header %s from an API request',
   (name) => {
     const given = request('/users/v1/me', { [name]: '1' });

@@ -1,7 +1,16 @@
-import { expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { log } from '#lib/log';
+import { processState } from '#lib/process-state';
 import { telemetrySettings } from '#lib/telemetry/settings';
-import { withSpan } from '#lib/telemetry/with-span';
+import { enableTelemetry, type Telemetry, telemetry, withSpan } from '#lib/telemetry/with-span';
+
+const state = processState('telemetry', (): { current?: Telemetry | undefined } => ({}));
+const disableTelemetry = () => {
+  state.current = undefined;
+};
+// Another test file of this worker may have enabled telemetry.
+beforeEach(disableTelemetry);
+afterEach(disableTelemetry);
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example:4318/otlp/' };
 const BOTH = {
@@ -25,6 +34,11 @@ test.each<[Record<string, string>, object | undefined]>([
   [{ ...ENDPOINT, OTEL_TRACES_EXPORTER: 'zipkin' }, { metrics: BOTH.metrics }],
   [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a/traces' }, { traces: 'http://a/traces' }],
   [{ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://a/m' }, { metrics: 'http://a/m' }],
+  [{ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: ' http://a/m ' }, { metrics: 'http://a/m' }],
+  [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a//' },
+    { traces: 'http://a/v1/traces', metrics: 'http://a/v1/metrics' },
+  ],
   [
     { ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a/traces' },
     { ...BOTH, traces: 'http://a/traces' },
@@ -36,17 +50,46 @@ test.each<[Record<string, string>, object | undefined]>([
   },
 );
 
-test('A malformed OTLP endpoint for traces disables the export of traces. The warning contains the word traces, but not the endpoint', () => {
-  const warn = vi.spyOn(log, 'warn').mockReturnValue();
-  expect(telemetrySettings({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'grpc://token@a' })).toBeUndefined();
-  expect(JSON.stringify(warn.mock.calls)).toContain('traces');
-  expect(JSON.stringify(warn.mock.calls)).not.toContain('token');
-  warn.mockRestore();
-});
+test.each(['grpc://token@a', 'git+https://token@a', 'a:4318'])(
+  'The OTLP endpoint %s disables the export of its signal, and the warning names the signal but not the endpoint',
+  (endpoint) => {
+    const warn = vi.spyOn(log, 'warn').mockReturnValue();
+    const metrics = { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://a/m' };
+    expect(telemetrySettings({ ...metrics, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint })).toEqual({
+      metrics: 'http://a/m',
+    });
+    expect(warn.mock.calls).toEqual([
+      [{ signal: 'traces' }, 'the OTLP endpoint is not an http(s):// URL: the signal is disabled'],
+    ]);
+    warn.mockRestore();
+  },
+);
 
 test('If telemetry is disabled, withSpan() returns the promise that `work` returns and does not call `outcomeOf`', () => {
   const work = Promise.resolve('done');
   const outcomeOf = vi.fn();
   expect(withSpan('guard', () => work, outcomeOf)).toBe(work);
   expect(outcomeOf).not.toHaveBeenCalled();
+});
+
+test('Once telemetry is enabled, withSpan() runs the work in a span, and the log gets the function that returns the ids of the span', async () => {
+  const enabled: Telemetry = {
+    withSpan: vi.fn((_name, work) => work()),
+    recordRequest: vi.fn(),
+    recordPageUser: vi.fn(),
+    recordEvent: vi.fn(),
+    breakerOpened: vi.fn(),
+    breakerClosed: vi.fn(),
+    spanIds: vi.fn(() => undefined),
+    flush: async () => undefined,
+  };
+  expect(telemetry()).toBeUndefined();
+  enableTelemetry(enabled);
+  expect(telemetry()).toBe(enabled);
+  const work = async () => 'done';
+  const outcomeOf = () => 'passed' as const;
+  expect(await withSpan('guard', work, outcomeOf)).toBe('done');
+  expect(enabled.withSpan).toHaveBeenCalledExactlyOnceWith('guard', work, outcomeOf);
+  // tests/unit/log.test.ts checks that log lines contain the ids that this function returns.
+  expect(processState('trace', () => ({}))).toEqual({ spanIds: enabled.spanIds });
 });

@@ -238,4 +238,47 @@ export const EQUIVALENT: readonly Equivalent[] = [
       "const build = processState('server-actions', (): { ids?: ReadonlySet<string> } => ({})); | 'server-actions' → \"\"",
     reason: 'The name only has to differ from the other names that are passed to `processState`.',
   },
+  {
+    file: 'lib/env.ts',
+    mutant:
+      "const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1] ?? ''; | '' → \"Stryker was here!\"",
+    reason: 'Neither the empty text nor its replacement decodes to a host.',
+  },
+  {
+    file: 'lib/env.ts',
+    mutant:
+      "context.issues.push({ code: 'custom', input: value, message: result.problem }); | 'custom' → \"\"",
+    reason: '`parseWith` reads only the path and the message of an issue.',
+  },
+  {
+    file: 'lib/health.ts',
+    mutant: "await withTimeout(DATABASE_TIMEOUT_MS, pingDatabaseOnce('database')); | 'database' → \"\"",
+    reason: 'All calls of `pingDatabaseOnce` use the same key.',
+  },
+  {
+    file: 'lib/health.ts',
+    mutant: "return (await checkReadiness('readiness')).result; | 'readiness' → \"\"",
+    reason: 'All calls of `checkReadiness` use the same key.',
+  },
+  {
+    file: 'lib/server/request-filter.ts',
+    mutant: '} catch { | { return false; } → {}',
+    reason: '`rejectionFor` treats undefined like false.',
+  },
+  {
+    file: 'lib/telemetry/sdk.ts',
+    mutant: 'spanProcessors: processor ? [processor] : [], | [] → ["Stryker was here"]',
+    reason: 'Without an endpoint for traces, no span is sampled, so @vercel/otel calls no span processor.',
+  },
+  {
+    file: 'lib/telemetry/sdk.ts',
+    mutant: "dontPropagateContextUrls: ['*'], | '*' → \"\"",
+    reason: 'Every URL starts with the empty text.',
+  },
+  {
+    file: 'lib/telemetry/with-span.ts',
+    mutant:
+      "const state = processState('telemetry', (): { current?: Telemetry } => ({})); | 'telemetry' → \"\"",
+    reason: 'The name only has to differ from the other names that are passed to `processState`.',
+  },
 ];

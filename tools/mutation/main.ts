@@ -4,7 +4,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import {
   combine,
-  dropErrors,
+  dropUnreliableResults,
   type Result,
   readReport,
   scoreTable,
@@ -72,7 +72,7 @@ if (!section.test(readFileSync(PAGE, 'utf8')))
 function run(tests: 'unit' | 'in-process', patterns: readonly string[]): Result[] {
   const report = `.local/mutation/${tests}/report.json`;
   rmSync(report, { force: true });
-  dropErrors(`.local/mutation/${tests}/incremental.json`);
+  dropUnreliableResults(`.local/mutation/${tests}/incremental.json`);
   const stryker = path.join(FOLDER, 'node_modules/@stryker-mutator/core/bin/stryker.js');
   const options = ['run', path.join(FOLDER, 'stryker.config.mjs'), '--mutate', patterns.join(',')];
   const { status } = spawnSync(
@@ -83,6 +83,8 @@ function run(tests: 'unit' | 'in-process', patterns: readonly string[]): Result[
       stdio: 'inherit',
     },
   );
+  // Stryker writes no report if no test imports the mutated files. The unit tests must import them.
+  if (status === 0 && tests === 'in-process' && !existsSync(report)) return [];
   if (status !== 0 || !existsSync(report)) fail('Stryker failed.');
   // The report also contains results of other files, which Stryker reuses from earlier runs.
   return readReport(report).filter((result) => isInScope(result, scopes));

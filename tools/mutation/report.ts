@@ -70,14 +70,17 @@ export function readReport(file: string): Result[] {
   });
 }
 
-/** Deletes the mutants that crashed the test runner from Stryker's file of earlier results. The next run tests them again. */
-export function dropErrors(file: string): void {
+/**
+ * Deletes the mutants that survived or that crashed the test runner from Stryker's file of earlier results. The next run tests
+ * them again. Stryker would reuse the result of a mutant of module-level code that survived, even after tests were added.
+ */
+export function dropUnreliableResults(file: string): void {
   if (!existsSync(file)) return;
   const report = JSON.parse(readFileSync(file, 'utf8'));
   for (const name of Object.keys(report.files)) {
     const { mutants } = report.files[name];
     report.files[name].mutants = mutants.filter(
-      ({ status }: { status: string }) => status !== 'RuntimeError',
+      ({ status }: { status: string }) => status !== 'RuntimeError' && status !== 'Survived',
     );
   }
   writeFileSync(file, JSON.stringify(report));

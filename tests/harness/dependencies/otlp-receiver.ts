@@ -31,6 +31,7 @@ const Span = z.object({
   parentSpanId: z.string().optional(),
   name: z.string(),
   attributes: Attributes,
+  status: z.object({ code: z.number() }),
   events: z.array(z.unknown()).default([]),
 });
 const Resource = z.object({ attributes: Attributes });
