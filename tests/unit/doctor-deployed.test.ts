@@ -243,7 +243,7 @@ test('The doctor requests the readiness again while the cache of the service doe
     status: 'warning',
     message: 'ready, but the cache of the service does not respond',
     remedy:
-      "Compare KV_REST_API_URL and KV_REST_API_TOKEN of the deployment with the values on the store's page",
+      "Compare KV_REST_API_URL and KV_REST_API_TOKEN of the deployment with the values in the dashboard of the store's provider",
   });
   expect(requests).toBe(3);
 });
