@@ -135,7 +135,7 @@ test('A deployment waits for the advisory lock of Prisma', async () => {
   expect(await deployment).toEqual(['1_table']);
 });
 
-test('A failed migration is rolled back and recorded as failed. It blocks further deployments until it is marked as rolled back', async () => {
+test('A deployment rolls a failed migration back and records it as failed. The record blocks further deployments until an operator sets its column rolled_back_at', async () => {
   const url = await newDatabase();
   const folder = newMigrations({
     '1_good': 'CREATE TABLE note (id INT)',
