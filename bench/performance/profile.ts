@@ -72,7 +72,7 @@ function findOwner(frame: Frame): string {
   if (url.includes('/chunks/')) return findOwnerInBundle(frame);
   if (url.includes('/node_modules/next/')) return 'Next.js';
   if (/^node:internal\/(?:deps\/undici|webstreams)\//.test(url)) return 'Node.js: Request, Response, streams';
-  if (/^node:(?:path|internal\/modules\/)/.test(url)) return 'Node.js: require and paths';
+  if (/^node:(?:path|internal\/modules\/)/.test(url)) return 'Node.js: module loading, node:path';
   // The other frames belong to further modules of Node.js, to native code or to no file, such as `(program)`.
   return 'Node.js: other, and the system';
 }

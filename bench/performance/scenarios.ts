@@ -36,7 +36,7 @@ const me = (headers: Record<string, string>, status: number = statusOf.get): Loa
   status,
 });
 
-/** Returns requests to the route of the bare Next.js application. */
+/** Returns requests to the only route of the bare Next.js application, the baseline in bench/performance/baselines/bare. */
 export const hello = (count: number): LoadRequest[] =>
   times(count, () => ({ method: 'GET', path: '/hello', headers: {}, status: 200 }));
 

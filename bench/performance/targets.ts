@@ -60,12 +60,12 @@ const nextTarget = (name: string, title: string, hasRoutes: boolean): Target => 
 
 /** The reference: each ratio in the report is the CPU time of a target divided by the CPU time of this target. */
 export const bare = nextTarget('bare', 'a bare Next.js route', false);
-export const emptyMiddleware = nextTarget('empty-middleware', 'Next.js with an empty middleware.ts', false);
+export const emptyMiddleware = nextTarget('empty-middleware', 'empty middleware.ts', false);
 export const tutorial = nextTarget('tutorial', 'tutorial design', true);
 
 export const fastify: Target = {
   name: 'fastify',
-  title: 'Fastify, the provider’s plugin, ioredis',
+  title: 'Fastify',
   hasRoutes: true,
   creates: 200,
   start: (fixtures) =>

@@ -11,7 +11,8 @@ import { type State, stateFile } from './state-file';
 
 const USAGE = `npm run users:backfill -- [--since <ISO date>] [--dry-run] [--state <file>] [--retry-seconds <seconds>]
 
-  Links every unlinked user of the identity provider. Continues where an interrupted run stopped.
+  Links every unlinked user of the identity provider: inserts a row with a new internal id into the table users. Omits users
+  that an operator has deleted (forgotten users). Continues where an interrupted run stopped.
   --since           only users created since this date, such as 2026-11-01 or 2026-11-01T08:00:00Z
   --dry-run         only counts, without changes and without a state file
   --state           file with the progress of the run (users-backfill.json)

@@ -11,12 +11,12 @@ import { showProgress } from '../progress';
 const USAGE = `npm run users:relink -- --map <file> | --external-id | --rollback <run>
                         [--dry-run] [--window-days <days>] [--retry-seconds <seconds>]
 
-  Moves users to new ids at the identity provider. Each user keeps the internal id. First checks all lines of the map. If a
-  line cannot be applied (a collision), prints every collision and changes nothing. After an interruption, run the same
-  command again.
+  Links users to the new ids that they have at the identity provider, for example after a move to another instance. Each
+  user keeps the internal id. Changes nothing at the provider. First checks all lines of the map. If a line cannot be applied
+  (a collision), prints every collision and changes nothing. After an interruption, run the same command again.
   --map             file with a line old,new or {"old": "…", "new": "…"} for each user
   --external-id     reads the map from the instance of IDP_SECRET_KEY, where the external_id of each user is the old id
-  --rollback        undoes a run, which is read from the journal in the database
+  --rollback        undoes the run with this id, which the run printed. The database has a journal of each run
   --dry-run         only checks the lines
   --window-days     number of days for which the service accepts the previous ids (30)
   --retry-seconds   retries failing requests and statements for this long (120)
@@ -36,7 +36,10 @@ function readMapFile(path: string): CheckedMap {
   }
 }
 
-/** Reads the map of old and new ids from the one source that the options name. Returns the map and the id of its run. */
+/**
+ * Reads the map of old and new ids from the one source that the options name. Returns the map, and the id of the run that
+ * applies this map.
+ */
 async function readSource(
   { map, 'external-id': external, rollback }: { map?: string; 'external-id': boolean; rollback?: string },
   retryOptions: RetryOptions,
@@ -45,7 +48,7 @@ async function readSource(
   if (sources !== 1) throw new UsageError('Pass one of --map, --external-id and --rollback.');
   parseEnvironmentSubset(external ? z.extend(VARIABLES, PROVIDER_VARIABLES.shape) : VARIABLES);
   if (rollback !== undefined) {
-    if (!/^[0-9a-f]{16}$/.test(rollback)) throw new UsageError('A run has 16 hexadecimal digits.');
+    if (!/^[0-9a-f]{16}$/.test(rollback)) throw new UsageError('The id of a run has 16 hexadecimal digits.');
     return { source: await readJournal(rollback, retryOptions), run: rollbackOf(rollback) };
   }
   const source = map === undefined ? await readExternalIds(retryOptions) : readMapFile(map);

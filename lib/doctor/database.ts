@@ -230,7 +230,7 @@ const checkTimeZone = ({ zone: name, role }: Facts): CheckResult =>
   /^(?:Etc\/)?(?:UTC|UCT|GMT|Universal|Zulu|Greenwich)$/i.test(name)
     ? ok(name)
     : warning(
-        `the time zone is ${name} and not UTC: the driver misreads timestamptz columns of your own tables`,
+        `the time zone is ${name} and not UTC: Prisma's driver adapter misreads timestamptz columns of your own tables`,
         `Run as the owner: ALTER ROLE ${role} SET timezone = 'UTC'`,
       );
 
@@ -249,7 +249,7 @@ const checkRole = ({ privileges }: Facts): CheckResult =>
 async function checkPooler({ announcedProcess, process, maxConnections }: Facts): Promise<CheckResult> {
   if (announcedProcess !== undefined && announcedProcess === process)
     return ok(
-      `there is no pooler: ${maxConnections} connections suffice for ${Math.floor(maxConnections / MAX_CONNECTIONS)} processes`,
+      `there is no pooler: max_connections is ${maxConnections}, which suffices for ${Math.floor(maxConnections / MAX_CONNECTIONS)} processes of the service`,
     );
   return (await poolsByTransaction()) ? ok('a pooler that pools by transaction') : ok('a pooler');
 }

@@ -10,14 +10,18 @@ const ConstraintError = z.object({ code: z.enum(['P2002', 'P2003', 'P2025']) });
 export interface ConstraintMessages {
   /** Message of the 409 if a row with the same unique key exists (P2002) or if an exclusion constraint is violated. */
   readonly conflict?: string;
-  /** Message of the 404 if the row (P2025) or the target of its foreign key (P2003) does not exist. */
+  /**
+   * Message of the 404 if the row does not exist (P2025) or a foreign key is violated (P2003). An insert or an update violates
+   * a foreign key if the row that it refers to does not exist. A deletion violates a foreign key with ON DELETE RESTRICT or
+   * NO ACTION if another row still refers to the deleted row.
+   */
   readonly notFound?: string;
 }
 
 /**
  * Returns the result of a Prisma query. Rejects with an HttpError 409 if a unique key or an exclusion constraint is violated.
- * Rejects with an HttpError 404 if the row or the target of its foreign key does not exist. Passes all other errors through,
- * and the route responds to them with a 500.
+ * Rejects with an HttpError 404 if the row does not exist or if a foreign key is violated (see `notFound`). Passes all other
+ * errors through, and the route responds to them with a 500.
  */
 export async function withConstraintErrors<T>(
   query: PromiseLike<T>,

@@ -65,7 +65,7 @@ test('The show command finds a user by the internal or the provider id and print
   expect(byProviderId.stdout).toBe(byInternalId.stdout);
 });
 
-test('For an unknown user with a cached id, the show command reports that there is no row and that the cache contains another id', async () => {
+test('For a user that has a cached internal id but no row, the show command reports that there is no row and marks the cached id as a mismatch', async () => {
   await service.kv.engine.call('SET', key('user_nobody'), '019a0000-0000-7000-8000-000000000000');
   const { exit, stdout } = await show('user_nobody');
   expect(exit).toBe(1);

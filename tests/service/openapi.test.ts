@@ -43,7 +43,10 @@ async function withoutDatabase(sendRequest: () => Promise<Received>): Promise<Re
   return sendRequest().finally(() => proxy.treat('forward'));
 }
 
-/** Registers with the token of `user_caller`. Once the id of `user_caller` is cached, only the new row needs the database. */
+/**
+ * Sends a register request with the token of `user_caller`. Once the internal id of `user_caller` is cached, the guard does not
+ * need the database, and only the registration of the user in the body needs it.
+ */
 const submit = (body: unknown) => register(service.url, token('user_caller'), body);
 const submitId = (id: unknown) => submit({ identityProviderUserId: id });
 const get = (path: string) => send(`${service.url}${path}`);

@@ -144,7 +144,8 @@ test('After SIGTERM, the service completes requests in flight, closes the port, 
   const exit = exitInTime(stopping);
   await expect.poll(async () => !(await listens(stopping.url))).toBe(true);
   const [lost, ...others] = rows;
-  // The commit makes the first request lose the race for its row. That request then needs another statement, so the pool
+  // Each lock is an open transaction that has inserted the row of a user. The commit of the first lock makes the first request
+  // lose the race for the row of its user. That request then needs another statement, which reads the row. Therefore, the pool
   // must not be drained yet.
   await lost?.commit();
   for (const row of others) await row.release();
@@ -209,6 +210,7 @@ test('After two SIGTERM signals, the service closes an idle connection, complete
   await row.release();
   expect((await inFlight).status).toBe(200);
   expect(await exitInTime(stopping)).toBe(0);
+  // redactConsole() logs this message for each error or warning that Next.js or a library prints to the console.
   expect(stopping.output()).not.toContain('printed by a library');
 });
 

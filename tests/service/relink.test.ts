@@ -192,7 +192,7 @@ test.each([
   [['--map', 'no such file'], 'Cannot read no such file.'],
   [[], 'Pass one of --map, --external-id and --rollback.'],
   [['--external-id', '--rollback', 'x'], 'Pass one of --map, --external-id and --rollback.'],
-  [['--rollback', 'x'], 'A run has 16 hexadecimal digits.'],
+  [['--rollback', 'x'], 'The id of a run has 16 hexadecimal digits.'],
   [['--rollback', '0123456789abcdef'], 'There is no user to move.'],
   [['--external-id', '--window-days', '0'], '--window-days must be a whole number from 1 to 999'],
 ])(

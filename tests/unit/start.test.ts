@@ -39,7 +39,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test('With a valid environment and no OTLP endpoint, start() redacts the console, logs no warning and starts no telemetry', async () => {
+test('With a valid environment and no OTLP endpoint, start() replaces the console output of libraries with log lines, logs no warning and starts no telemetry', async () => {
   setVariables();
   await start();
   expect(redactConsole).toHaveBeenCalledTimes(1);

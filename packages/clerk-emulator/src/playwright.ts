@@ -37,7 +37,7 @@ type Credentials =
   | { readonly strategy: 'ticket'; readonly ticket: string };
 
 interface SignIn {
-  /** URL of the Frontend API, or its path if the application proxies it. A production instance needs a path. */
+  /** URL of the Frontend API, or its path if the application proxies it. */
   readonly frontendApi: string;
   /** URL of the application. Default: the origin of the Frontend API. */
   readonly application?: string;
@@ -127,7 +127,8 @@ export async function signIn(
   const { request } = context;
   // Requests are retried once, because the server may close an idle keep-alive connection while a request is sent.
   const newBrowser = await succeed(await request.post(`${frontendApi}/v1/dev_browser`, { maxRetries: 1 }));
-  // A development instance identifies the browser by this token. A production instance uses a cookie.
+  // The `id` of the response is a token that identifies the browser to a development instance. A production instance identifies
+  // the browser by a cookie instead.
   const { id } = Created.parse(await newBrowser.json());
   const query = new URLSearchParams({ __clerk_db_jwt: id });
   const url = `${frontendApi}/v1/client/sign_ins?${query}`;
