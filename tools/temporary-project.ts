@@ -6,7 +6,11 @@ import path from 'node:path';
 import { endProcess, killOnExit } from '../dev/system/processes';
 import { removeStaleFiles } from '../dev/system/stale-files';
 
-/** Creates a hard link to each file. A build does not follow a symbolic link to a folder outside of the project. */
+/**
+ * Creates the folder `to` with a hard link to each file of the folder `from`. Does not create one symbolic link to `from`,
+ * because a build does not follow a symbolic link to a folder outside of the project. Copies a file if a hard link is not
+ * possible.
+ */
 export function linkFiles(from: string, to: string): void {
   mkdirSync(to);
   for (const entry of readdirSync(from, { withFileTypes: true })) {

@@ -12,7 +12,10 @@ export interface RequestFigures {
   readonly scenario: string;
   readonly connections: number;
   readonly target: string;
-  /** CPU time per request, divided by the CPU time per request of the bare Next.js route in the same round. */
+  /**
+   * CPU time per request, divided by the CPU time per request of the reference in the same round. The reference is the bare
+   * Next.js route, an application that only returns JSON. A round measures each target once.
+   */
   readonly ratio: Spread;
   readonly cpuMicroseconds: number;
   readonly p50Milliseconds: number;

@@ -25,7 +25,7 @@ function requestSections({ bareMicroseconds, cpu, latency }: Requests, major: st
   const connectionCounts = [...new Set(latency.map(({ connections }) => connections))];
   return [
     '### CPU time per request',
-    `Median with ${MAIN_CONNECTIONS} connections (minimum–maximum), as a multiple of a bare Next.js route, which took ${bareMicroseconds.least} to ${bareMicroseconds.most} µs. The last columns are the CPU time of the service and its latency (median, 99th percentile).`,
+    `Median with ${MAIN_CONNECTIONS} connections (minimum–maximum), as a multiple of a bare Next.js route, which only returns JSON and took ${bareMicroseconds.least} to ${bareMicroseconds.most} µs. The last columns are the CPU time of the service and its latency (median, 99th percentile).`,
     `<picture><source media="(prefers-color-scheme: dark)" srcset="performance/node-${major}-dark.svg"><img alt="Bar chart of the CPU time of each kind of request" src="performance/node-${major}-light.svg"></picture>`,
     table(
       ['', ...names.map(titleOf), 'µs', ...connectionCounts.map(formatConnections)],
@@ -73,7 +73,7 @@ function storageSection({ tables, cache }: NonNullable<Figures['storage']>): str
     `${serverMicroseconds.toFixed(0)} µs; ${milliseconds.toFixed(2)} ms`;
   return [
     '### Storage per user and cost per statement',
-    'The column heading is the number of rows in the users table. The ids are random and have 32 characters. A statement has two values: the CPU time of the database process, and the median latency over one connection.',
+    'The column heading is the number of rows in the users table. The ids are random and have 32 characters. The last two rows have two values: the CPU time of the database process, and the median latency over one connection.',
     table(
       ['', ...tables.map(({ users }) => users.toLocaleString('en'))],
       [
@@ -148,10 +148,10 @@ function sections(figures: Figures, major: string): string[] {
       : []),
     ...(statements
       ? [
-          '### Overhead of Prisma over pg',
+          '### Overhead of Prisma',
           'Microseconds of client CPU time per statement.',
           table(
-            ['', 'pg', 'Prisma over pg', 'ratio'],
+            ['', 'pg alone', 'Prisma with pg', 'ratio'],
             statements.map(({ statement, poolMicroseconds, prismaMicroseconds }) => [
               statement,
               String(Math.round(poolMicroseconds)),
@@ -211,7 +211,7 @@ function formatFigures(figures: Figures): string {
 function updateReadme({ cpu }: Requests, { node, measured }: Figures): void {
   const figure = (name: string) =>
     cpu.find(({ scenario }) => scenario === name)?.ratios['service']?.median.toFixed(1);
-  const text = `A guarded request with a cache hit takes ${figure('hit, bearer, known credential')} times the CPU time of a bare Next.js route in a separate application. A request without a credential (401) takes ${figure('401, no credential')} times as much as that route, and a registration of an existing user takes ${figure('register, existing')} times as much as that route. Measured at ${measured['requests']?.commit} with Node.js ${node} and ${MAIN_CONNECTIONS} connections.`;
+  const text = `A guarded request with a cache hit takes ${figure('hit, bearer, known credential')} times the CPU time of a bare Next.js route in a separate application. A request without a credential (401) takes ${figure('401, no credential')} times as much as that route, and a registration of an existing user ${figure('register, existing')} times as much. Measured at ${measured['requests']?.commit} with Node.js ${node} and ${MAIN_CONNECTIONS} connections.`;
   const readme = readFileSync('README.md', 'utf8');
   const marks = /(<!-- npm run bench -->\n)[^<]*(<!-- end -->)/;
   if (!marks.test(readme))

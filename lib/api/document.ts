@@ -172,7 +172,8 @@ const invalidRegisterRequest = failure(
 );
 const forgotten = failure(
   'Forgotten',
-  'An operator has deleted this user. Only a new session of the user creates the link again.',
+  'An operator has deleted this user, or has moved the user to another id and the given id has expired. A deleted user is ' +
+    'linked again only by a session token of this user that was issued after the deletion.',
   'User is forgotten',
   timed(timing(`${cacheAndCaller}, ${registered('forgotten')}`)),
 );
@@ -330,7 +331,8 @@ export const openApiDocument = () =>
           summary: 'Register a user',
           description:
             'Creates the link of an identity-provider user, or returns the existing one. A client with a session may register ' +
-            'any id. A client that registers its own user gets a 200, because the guard has already linked it.',
+            'any id. A client that registers the user of its own session gets a 200, because the service links this user before it ' +
+            'reads the body.',
           security: sessions,
           parameters: [requestId],
           requestBody: {
@@ -454,7 +456,8 @@ export const openApiDocument = () =>
         MethodNotAllowed: methodNotAllowed,
         MethodOfAnother: {
           description:
-            'This path does not support the method, but other paths do. Next.js sends this response without a body.',
+            'Next.js sends this response, without a body, if the path of an operation below `/auth`, `/health`, `/users` or ' +
+            '`/webhooks` does not support `GET`, `HEAD`, `POST`, `PUT`, `PATCH` or `DELETE`.',
         },
         Options: {
           description:

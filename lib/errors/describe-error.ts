@@ -27,7 +27,8 @@ const WORDS = /^[A-Za-z ,.'-]{1,100}$/;
 
 /**
  * Returns true in these cases:
- * - The message matches `WORDS`, so it contains no values.
+ * - The message matches `WORDS`: at most 100 letters, spaces, commas, periods, apostrophes and hyphens. The provider's user
+ *   ids, internal ids, keys, URLs and generated statements contain other characters.
  * - The error is an InvalidEnvironmentError (lib/env.ts). Its message contains the names of variables, but not their values.
  * - The process runs under `next dev`, so only the developer reads the log.
  */

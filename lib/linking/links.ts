@@ -77,10 +77,10 @@ export interface Linked {
 /**
  * Links many identity-provider users, each exactly once. Returns how many this call linked, and how many are forgotten.
  *
- * Runs one statement if all users are already linked, two if it links all other users, and three if it cannot link some of
- * them. If several calls link a user at the same time, the unique key lets only one of them insert the row. Passes database
- * errors through. After an error, some users may be linked, and the call can be repeated. Several hundred ids are within the
- * limits of PostgreSQL.
+ * Runs one statement if all users are already linked. Otherwise, runs a second statement that inserts the missing links, and a
+ * third that counts the forgotten users if some links were not inserted. If several calls link a user at the same time, the
+ * unique key lets only one of them insert the row. Passes database errors through. After an error, some users may be linked,
+ * and the call can be repeated. `users:backfill` passes up to 500 ids.
  */
 export async function linkMany(identityProviderUserIds: readonly string[]): Promise<Linked> {
   return retryOnConflict(async () => {

@@ -52,7 +52,8 @@ const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', imp
  * Several processes may call this function at the same time. Only one of them applies a given migration. The lock and the
  * migration belong to one transaction, so the function works with a transaction pooler. A migration therefore cannot contain
  * statements that PostgreSQL does not allow in a transaction or a function, such as CREATE INDEX CONCURRENTLY, COPY … FROM
- * STDIN, a final SELECT … INTO or COMMIT. If a migration changes session settings, they are reset after the migration.
+ * STDIN, COMMIT, or SELECT … INTO as the last statement of the migration. If a migration changes session settings, they are
+ * reset after the migration.
  */
 export async function deployMigrations(
   databaseUrl: string,

@@ -66,7 +66,7 @@ export function instruments(meter: Meter): Metrics {
   });
   const webhooks = meter.createCounter('identity_link.webhooks', {
     description:
-      'Webhook deliveries by type (`user.created`, `other`, or `none` if it is unknown) and outcome (`acknowledged`, `rejected` with 400, `failed`).',
+      'Webhook deliveries by type (`user.created`, `other`, or `none` without a verified event) and outcome (`acknowledged`, `rejected` with 400, `failed`).',
     unit: '{webhook}',
   });
   const age = meter.createHistogram('identity_link.webhook.event.age', {

@@ -45,11 +45,13 @@ const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean
  *
  * One race remains. A process that is suspended between its lookup and its write for longer than the pause can cache the old id
  * for the lifetime of an entry. The race is impossible if the user was deleted at the provider and the tokens have expired, so
- * the command asks the operator to wait until the tokens have expired.
+ * the command `users:forget` asks the operator to wait until the tokens have expired.
  *
  * Rejects if the cache does not respond to the first deletion or if the database fails. The row then still exists, unless only
- * the last statement failed. That statement checks whether the user is linked again. If the default isolation level of the
- * database is REPEATABLE READ, a registration in flight can link the user again. The result is then `relinked`.
+ * the last statement failed. That statement checks whether the user is linked again. A registration that starts during the
+ * deletion waits until the deletion is committed. If the default isolation level of the database is REPEATABLE READ, the
+ * registration does not see the deletion even then, because its snapshot is older, and links the user again. The result is then
+ * `relinked`.
  */
 export async function forget(
   identityProviderUserId: string,
@@ -68,7 +70,10 @@ export async function forget(
   return linked.size === 0 ? 'forgotten' : 'relinked';
 }
 
-/** Deletes the entry of a forgotten user, so that any registration links the user. Returns false if there is no entry. */
+/**
+ * Deletes the row of a forgotten user from the table `forgotten_users`, so that any registration links the user. Returns false
+ * if there is no such row or if it has expired.
+ */
 export async function remember(identityProviderUserId: string): Promise<boolean> {
   const deleting = database().$executeRaw`
     DELETE FROM public.forgotten_users

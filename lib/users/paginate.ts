@@ -40,9 +40,9 @@ function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cu
  * cursor. `limit` must be at least 2, because a page with an offset repeats one user.
  *
  * Each request starts one millisecond before the last user, because other users can have the same creation time. The API
- * returns milliseconds, but does not document the resolution of the stored times. If the stored times have microseconds, a
- * response also contains users of the first millisecond of the requested range. Users that an earlier request returned are
- * therefore skipped.
+ * returns only users that were created after the requested time. It returns times in milliseconds, but does not document the
+ * resolution of the stored times. If it stores microseconds, a user whose returned time equals the requested time can be
+ * returned as well. Users that an earlier request returned are therefore skipped.
  *
  * If more users have the same creation time than fit on a page, the next request has an offset. Its first row must be the last
  * row of the previous page. If it is not, a user was deleted or created in between, and the offset starts again at 0.

@@ -4,7 +4,7 @@ import { retryOnConflict } from '../linking/links';
 import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
 
-/** An id that a user had before `users:relink`. */
+/** An id that a user had before the command `users:relink` gave the user another id at the identity provider. */
 interface PreviousId {
   readonly identityProviderUserId: string;
   readonly expiresAt: Date;
@@ -79,7 +79,8 @@ const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 
 /**
  * Time limits in milliseconds: `maxWait` for a connection (a suspended database may have to start), and `timeout` for the
- * transaction. At READ COMMITTED, the deletion sees a row that was committed while `storeForgotten` waited for its lock.
+ * transaction. Unless `days` is 0, `storeForgotten` waits until registrations in flight of this user have ended. At READ
+ * COMMITTED, the statements after it see the row that such a registration committed, so that the row is deleted.
  */
 export const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
 

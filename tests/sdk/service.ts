@@ -118,7 +118,7 @@ export async function loadService(environment: Readonly<Record<string, string>>)
     /** Sends an API request through the middleware and a guarded route. */
     api: async (headers: Record<string, string>) =>
       runRoute(routeHeaders(await pass('/users/v1/me', headers))),
-    /** Runs the SDK's own middleware for a request of the development instance. */
+    /** Runs the SDK's own middleware for a request, with the keys of the development instance. */
     async sdkMiddleware(headers: Record<string, string>): Promise<Response> {
       const middleware = sdk.clerkMiddleware({
         publishableKey: KEYS.test.IDP_PUBLISHABLE_KEY,

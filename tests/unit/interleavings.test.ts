@@ -29,8 +29,8 @@ const schedule = <T>(name: string, statement: () => T, isEnabled = () => true) =
   ).then(statement);
 
 /**
- * The ids of the only user at the old and at the new instance of the provider. Each run has other ids, because the processes
- * serve all runs.
+ * The ids of the only user at the old and at the new instance of the provider. Each run has other ids, because both processes
+ * (copies of the modules of lib/) serve all runs, and state that they keep for an id must not affect a later run.
  */
 const user = { oldId: '', newId: '', runs: 0 };
 const storage = fakeStorage(schedule);
@@ -113,8 +113,10 @@ beforeAll(async () => {
 const iteration = () => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Outcome of a run: the number of created ids, the number of the id in the row, the numbers of the cached ids of the old and
- * the new id, and how many calls reported `created`. A number 0 means that there is no such id.
+ * Outcome of a run. The internal ids of a run are numbered 1, 2 and so on in the order of their creation. `ids` is how many
+ * were created. `row` is the number of the id in the row. `cached` and `newCached` are the numbers of the ids that are cached
+ * for the old and for the new id of the user at the provider. 0 means that there is no row or no cached id. `created` is how
+ * many calls reported `created`.
  */
 type Outcome = readonly [ids: number, row: number, cached: number, newCached: number, created: number];
 
@@ -138,13 +140,17 @@ function reset(before: UserBefore): void {
 interface Calls {
   readonly before: UserBefore;
   readonly calls: readonly Operation[];
-  /** Maximum number of calls that are interrupted before they have to wait. Limits the number of orders. */
+  /**
+   * Maximum number of interruptions. An interruption is a step that releases a statement or command of another call, although
+   * the latest call has one that can be released. The maximum limits the number of orders.
+   */
   readonly interruptions: number | undefined;
 }
 
 /**
- * Starts the calls and releases one statement or command after another. `choices` contains the index of each one among those
- * that can be released. Returns how many could be released at each step, their names, and the outcome.
+ * Starts the calls and releases one statement or command at each step. `choices` contains one index per step. The index selects
+ * one of the statements and commands that can be released at this step. The default is 0. Returns how many could be released at
+ * each step, the names of the released ones, and the outcome.
  */
 async function run({ before, calls, interruptions }: Calls, choices: readonly number[]) {
   reset(before);
@@ -251,7 +257,7 @@ function outcomesOfModel({ before, calls }: Omit<Calls, 'interruptions'>): Set<s
 }
 
 /**
- * A test: its name, the user before the calls, the maximum number of interrupted calls, and the calls. A test with a maximum
+ * A test: its name, the user before the calls, the maximum number of interruptions, and the calls. A test with a maximum
  * would have too many orders without it. Such a test may miss an outcome of the model.
  */
 type Case = [name: string, before: UserBefore, interruptions: number | undefined, ...calls: Operation[]];
@@ -274,7 +280,14 @@ test.each<Case>([
   ['guard, register and forget', 'cached', 3, ['guard', 0], ['register', 1], ['forget', 1]],
   ['guard, register and relink', 'known', undefined, ['guard', 0], ['register', 1], ['relink', 1]],
   ['guard, relink and forget', 'known', 3, ['guard by the new id', 0], ['relink', 1], ['forget', 1]],
-  ['guards and a rollback', 'moved', undefined, ['guard', 0], ['guard by the new id', 1], ['relink', 1]],
+  [
+    'guards and a relink back to the old id',
+    'moved',
+    undefined,
+    ['guard', 0],
+    ['guard by the new id', 1],
+    ['relink', 1],
+  ],
   ['guard by the old id and forget', 'moved', undefined, ['guard', 0], ['forget', 1]],
   ['guard by the new id and forget', 'moved', undefined, ['guard by the new id', 0], ['forget', 1]],
   ['register and relink', 'new', undefined, ['register', 0], ['register', 1], ['relink', 1]],

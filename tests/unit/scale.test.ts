@@ -48,7 +48,7 @@ describe('cost model', () => {
     expect(cost(1_000).cdn).toBe(0);
   });
 
-  test('The cost model charges CDN requests and CDN traffic at the on-demand prices if no flat rate is large enough', () => {
+  test('The cost model charges CDN requests and CDN traffic at the on-demand prices if no flat-rate plan of the CDN is large enough', () => {
     const requests = 9_003_000_000 - 10_000_000;
     const gigabytes = (9_003_000_000 * INPUTS.exchangeBytes.value) / 1e9 - 1_000;
     expect(cost(10_000_000).cdn).toBeCloseTo((requests / 1e6) * 2 + gigabytes * 0.15, 4);

@@ -15,8 +15,8 @@ import { changedLines, git, isInScope, patternOf, type Scope } from './scope';
 
 // `npm run mutation [-- <file or folder>... | --since <commit>] [--force]`: runs Stryker on lib/. A mutant is the code with a
 // change in one place. For each mutant, a unit test must fail. If no unit test fails, an in-process test must fail. In-process
-// tests call lib/ with a real PostgreSQL. A mutant survives if no test fails. Exits with 1 if a mutant survives and
-// equivalent.ts does not list the mutant.
+// tests call lib/ with a real PostgreSQL. A mutant survives if no test fails and equivalent.ts does not list the mutant.
+// equivalent.ts lists the mutants that no test can catch. Exits with 1 if a mutant survives.
 //
 // `--since` tests only the mutants in lines that differ from a commit. Without `--since`, the command updates docs/testing.md.
 // Reuses the results of unchanged code and tests unless `--force` is set.
@@ -105,7 +105,7 @@ if (values.since === undefined) {
     );
   const commit = git('describe', '--always', '--dirty').trim();
   const date = new Date().toISOString().slice(0, 10);
-  const text = `Measured files at ${commit}, ${date}:\n\n${scoreTable(all)}`;
+  const text = `Results, updated at ${commit}, ${date}:\n\n${scoreTable(all)}`;
   const page = readFileSync(PAGE, 'utf8');
   writeFileSync(
     PAGE,

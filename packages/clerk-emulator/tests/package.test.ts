@@ -65,7 +65,7 @@ function runNode(folder: string, args: readonly string[]) {
 const folder = temporaryFolder();
 const installed = await installTarball(folder);
 
-test('The tarball of the package contains the sources and the console, but no tests', async () => {
+test('The tarball of the package contains the sources and the web page of the console, but no tests', async () => {
   const files = await readdir(installed, { recursive: true });
   expect(files).toEqual(
     expect.arrayContaining(['LICENSE', 'README.md', 'bin.mjs', 'src/index.ts', 'src/console/page/main.js']),
@@ -73,7 +73,7 @@ test('The tarball of the package contains the sources and the console, but no te
   expect(files.filter((file) => file.includes('.test.'))).toEqual([]);
 });
 
-test('The clerk-emulator command of the installed package starts the emulated APIs and the console on free ports', async () => {
+test('The clerk-emulator command of the installed package starts the emulated APIs and the web page of the console on free ports', async () => {
   const { lines, stop } = stopAfterTest(runNode(folder, [path.join(installed, 'bin.mjs'), '--port', '0']));
   const addresses = new Map<string, string>();
   for await (const line of lines) {
