@@ -4,6 +4,7 @@ import type { ApiRequest, ApiResponse, Exchange } from './api';
 import styles from './console.module.css';
 import { createdCallerLink } from './provenance';
 
+/** Meaning of each status. A link is a row with the identity provider's id and the service's internal id of one user. */
 const meanings: Readonly<Record<number, string>> = {
   200: 'The link already existed.',
   201: 'The link was created.',

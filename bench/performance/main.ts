@@ -80,7 +80,7 @@ function describeEnvironment(): Pick<Figures, 'machine' | 'node'> {
 
 const isWanted = ({ name }: Target) => !values.targets || values.targets.split(',').includes(name);
 
-/** Returns a function for each section that measures the section. The caller stops the servers that `start` starts. */
+/** Returns the measurement of each section as a function. The caller stops the servers that `start` starts. */
 function measurements(
   fixtures: Fixtures,
   start: (target: Target) => Promise<Server>,

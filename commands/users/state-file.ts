@@ -5,7 +5,10 @@ import { UsageError } from '../command';
 const Count = z.number().int().min(0);
 const State = z.strictObject({
   version: z.literal(3),
-  /** Hash of the instance, the database and `--since`, because a cursor is valid only for the same backfill. */
+  /**
+   * Hash of the identity provider's secret key, the address of the database and the option `--since`. A cursor is valid only
+   * for a backfill with the same three values.
+   */
   run: z.string(),
   /** Position in the provider's list of users (lib/users/paginate.ts). */
   cursor: z.object({
@@ -16,7 +19,8 @@ const State = z.strictObject({
 });
 
 /**
- * Progress of an interrupted backfill. Contains the ids and creation times of the users that were read last, but no secrets.
+ * Progress of an interrupted backfill (`npm run users:backfill`, which gives each user of the identity provider an internal
+ * id). Contains the ids and creation times of the users that were read last, but no secrets.
  */
 export type State = z.infer<typeof State>;
 

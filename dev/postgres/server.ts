@@ -67,8 +67,9 @@ const startTimeoutMilliseconds = 60_000;
 
 /**
  * Starts PostgreSQL with the cluster in `folder`, or adopts the server that a crashed process left running there.
- * The server listens only on 127.0.0.1 and requires the password that is stored in the folder. The server ends
- * when this process ends, even if this process is killed.
+ * The server listens only on 127.0.0.1 and requires the password that is stored in the folder. A watchdog process ends the
+ * server when this process ends, even if this process is killed. A server is left running only if its watchdog is killed too or
+ * could not start.
  *
  * Rejects with an error that contains the end of the server's log if the server does not start. Also rejects if another
  * process uses the folder.
@@ -155,7 +156,7 @@ function allowTraversalInTemporaryFolder(folder: string): void {
   }
 }
 
-/** Returns true if any account may traverse the folder and its parents. */
+/** Returns true if every account may traverse the folder and all of its parents. */
 function othersMayPass(folder: string): boolean {
   const parent = path.dirname(folder);
   return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || othersMayPass(parent));

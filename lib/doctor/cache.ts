@@ -41,7 +41,8 @@ const QUOTA_EXCEEDED = /\b(?:limit|quota) exceeded/i;
 const TIMED_OUT = 'KV store did not respond';
 
 const INVALID_VARIABLES = 'KV_REST_API_URL or KV_REST_API_TOKEN is invalid';
-const COPY_BOTH = 'Copy both KV_REST_API_URL and KV_REST_API_TOKEN from the page of one store';
+const COPY_BOTH =
+  'Copy both KV_REST_API_URL and KV_REST_API_TOKEN from the page of one store at its provider';
 
 /** Returns the text of a store's error. The text may contain cached values, so print at most the error code in the text. */
 function storeErrorOf(error: unknown): string {

@@ -1,11 +1,11 @@
 import type * as z from 'zod/mini';
 
-/** Result of a guarded server action, for `useActionState`. */
+/** Result of a server action that `guardAction` creates, for `useActionState`. */
 export type ActionResult<T> =
   | { readonly ok: true; readonly data: T }
   | {
       readonly ok: false;
-      /** HTTP status that a route would return: 400 for invalid input, otherwise the status of the HttpError. */
+      /** HTTP status that a route would return: 400 for invalid input, or the status of the handler's HttpError. */
       readonly status: number;
       readonly message: string;
       /** Messages by the name of the invalid field. */

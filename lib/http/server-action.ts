@@ -19,15 +19,15 @@ export function setServerActions(manifest: unknown): void {
 const UNKNOWN_ACTION: Rejection = { ...NOT_FOUND, headers: { 'x-nextjs-action-not-found': '1' } };
 
 /**
- * Returns false if the build does not contain this action. Only server.ts sets the list of actions. Without a list, this
- * function returns true, and Next.js responds to an unknown action with a 409.
+ * Returns false if the build does not contain this action. Only server.ts sets the list of actions. Without a list, for example
+ * on Vercel, this function returns true. Next.js then responds to an unknown action itself, with a 409 instead of a 404.
  */
 const isKnown = (id: string): boolean => build.ids?.has(id) ?? true;
 
 /** Limits of the arguments. Next.js decodes them recursively and needs about 2 µs for each array, object and reference. */
 const MAX_DEPTH = 64;
 const MAX_VALUES = 10_000;
-/** Maximum number of fields of a form. This is the default limit of PHP. */
+/** Maximum number of fields of a form, because a longer form takes long to parse. PHP has the same default (max_input_vars). */
 const MAX_FIELDS = 1_000;
 /** Maximum size of the headers of a field. */
 const MAX_HEAD_BYTES = 2_000;

@@ -26,8 +26,9 @@ const SessionId = z.string().check(z.minLength(1));
 /**
  * Returns the user of a session that the SDK verified, or the reason why there is no such user.
  *
- * Accepts a session only if it has a session id. The instance signs session tokens, OIDC ID tokens and the tokens of custom JWT
- * templates with one key, and the SDK accepts each of these as a session token. Only a session token has a session id (`sid`).
+ * Accepts a session only if it has a session id. The identity provider signs session tokens, OIDC ID tokens and the tokens of
+ * custom JWT templates with one key, and the SDK accepts each of these as a session token. Only a session token has a session
+ * id (`sid`).
  */
 export function sessionUserOf({
   isAuthenticated,

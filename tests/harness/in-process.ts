@@ -59,8 +59,8 @@ export async function startInProcess(): Promise<InProcess> {
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
     // An earlier test file of this worker may have set another environment.
     (await import('#lib/env')).setEnvironment(undefined);
-    // Loads the database client and compiles its query, so that the first test does not have to wait for this work. An error
-    // is ignored here, because the tests that use the client report the error.
+    // Loads the database client (Prisma) and runs a first query, so that the first test does not have to wait for this work. An
+    // error is ignored here, because the tests that use the client report the error.
     await import('#lib/linking/links')
       .then(({ linkedUserIds }) => linkedUserIds(['user_warm_up']))
       .catch(() => undefined);

@@ -66,7 +66,7 @@ describe('A failing cache', () => {
     ['responds 500', replaceStore(json(500, 'internal error'))],
     ['responds with HTML', replaceStore(json(200, '<html>not what you want</html>'))],
   ])(
-    'If the cache %s, the guard uses the database, and skips the cache after a few failures',
+    'If the cache %s, the service reads the user of a request from the database, and skips the cache after a few failures',
     async (what, fail) => {
       const id = `user_outage_${what.replaceAll(' ', '_')}`;
       const token = tokenFor(service.idp, id);
@@ -136,7 +136,8 @@ test('The cache stays out of use while its quota is exhausted, although the cach
 
 test('Timeouts of concurrent cache calls do not open the circuit breaker', async () => {
   await service.kv.proxy.treat('black-hole');
-  // 25 calls are more than the failure threshold, but few enough that even a slow machine has all of them in flight together.
+  // The circuit breaker counts failures of concurrent calls as one. 25 calls are more than its failure threshold, but few
+  // enough that even a slow machine has all of them in flight together.
   const burst = Array.from({ length: 25 }, (_, index) => cacheOf(`user_together_${index}`));
   expect(new Set(await Promise.all(burst))).toEqual(new Set(['bypass']));
   await service.kv.proxy.treat('reset');

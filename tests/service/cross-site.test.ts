@@ -76,7 +76,7 @@ test.each([
 
 describe('Requests of other pages', () => {
   test.each(cases)(
-    'The origin of a request decides whether a GET and a POST may use a new or cached session cookie: %s',
+    'The origin of a request decides whether a GET and a POST may use a session cookie, even if the service has verified and cached the cookie before: %s',
     async (_source, headers, expected) => {
       const cached = cookie(token());
       expect((await call('GET', cached, site('same-origin'))).status).toBe(200);

@@ -126,7 +126,7 @@ test.each(['/', '/sign-in', '/docs', '/account'])(
   },
 );
 
-test('Twenty requests with a forged handshake nonce cause as many log lines with library output as a single request', async () => {
+test('Of twenty requests with a forged handshake nonce, only the first causes log lines about the output of a library', async () => {
   const sendHandshake = () => sendRaw(requestHead('GET /sign-in?__clerk_handshake_nonce=forged HTTP/1.1'));
   const printed = () => service.linesWith('printed by a library').length;
   await sendHandshake();

@@ -52,7 +52,7 @@ test.each([[{}], [{ keys: 'none' }], [{ keys: [{ kid: 'ins_1' }] }]])(
   },
 );
 
-// If a call of the identity provider fails with a TransientError, the caller retries it.
+// The callers of lib/idp/backend-api.ts retry a call that rejects with a TransientError. Any other error is final.
 test('If the identity provider responds with 401, the error says that the provider rejects the secret key', async () => {
   respond({ errors: [{ code: 'clerk_key_invalid' }] }, 401);
   await expect(countUsers()).rejects.toThrow('The identity provider rejects IDP_SECRET_KEY');
@@ -284,7 +284,7 @@ test('A `fetch` call to the Backend API with a string URL and without a signal g
   ]);
 });
 
-test('IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY replace the key variables of the SDK, except with a blank value. The automatic proxy and the telemetry of the SDK are always off', async () => {
+test('IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY replace the key variables of the SDK, unless their value is blank or missing. The automatic proxy and the telemetry of the SDK are always off', async () => {
   const names = ['CLERK_SECRET_KEY', 'NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY'];
   for (const name of [...names, 'CLERK_DISABLE_AUTO_PROXY', 'NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'])
     vi.stubEnv(name, 'old');

@@ -17,11 +17,14 @@ import type { Deployment } from './deployment';
 import type { Check } from './report';
 import { countConnections } from './response-checks';
 
-/** Durations of a suspension in seconds: the idle timeout of the connection pool (5 s), and a much longer time. */
+/**
+ * Durations, in seconds, for which a check suspends the processes of the functions, as Vercel suspends an idle instance: the
+ * idle timeout of the connection pool (5 s), and a much longer time.
+ */
 const FROZEN_SECONDS = [5, 60] as const;
 const USERS_AT_ONCE = 4;
 
-/** Starts the functions with changed environment variables. An empty value unsets a variable. */
+/** Starts the functions of the Vercel build with changed environment variables. An empty value unsets a variable. */
 export type DeployWith = (changes: Readonly<Record<string, string>>) => Promise<Deployment>;
 
 /** Sends a webhook request to the function, without the middleware. A suspended function gets the request when it resumes. */

@@ -19,7 +19,7 @@ export interface TestDatabase {
 
 /** Collects the statements of the PostgreSQL messages Parse and Query. */
 function statementReader(statements: string[]): (chunk: Buffer) => void {
-  // The statements of this service are shorter than a TCP segment, so a message never spans two chunks.
+  // Assumes that no message spans two chunks. The service's messages are much shorter than a TCP segment on loopback (64 KB).
   return (chunk) => {
     for (let at = 0; at + 5 <= chunk.length; ) {
       const type = chunk.toString('latin1', at, at + 1);

@@ -116,7 +116,7 @@ const invalid: HostileBody[] = [
   { isForm: false, isValid: false, text: `[null,${INPUT}]`, isChunked: true },
   { isForm: true, isValid: false, fields: FIELDS },
   { isForm: true, isValid: false, fields: { $ACTION_ID_$NAME: '', ...FIELDS } },
-  // The arguments of `bind` contain a valid input, but the fields of the form do not.
+  // The arguments that are bound to the action (`action.bind()`) contain a valid input, but the fields of the form do not.
   ...[`[null,${INPUT}]`, `[${INPUT}]`].map((bound) => ({
     isForm: true,
     isValid: false,

@@ -101,12 +101,12 @@ export async function readJson<T>(request: Request, schema: z.core.$ZodType<T>):
   throw new HttpError(400, parsed.error.issues[0]?.message ?? notJson);
 }
 
-/** Result of a guarded server action, for `useActionState`. */
+/** Result of a server action that `guardAction` creates, for `useActionState`. */
 export type ActionResult<T> =
   | { readonly ok: true; readonly data: T }
   | {
       readonly ok: false;
-      /** HTTP status that a route would return: 400 for invalid input, otherwise the status of the HttpError. */
+      /** HTTP status that a route would return: 400 for invalid input, or the status of the handler's HttpError. */
       readonly status: number;
       readonly message: string;
       /** Messages by the name of the invalid field. */
