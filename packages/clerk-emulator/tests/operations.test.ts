@@ -206,6 +206,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     const { id } = await idOf(backend('POST', '/v1/sign_in_tokens', { user_id: userId }));
     return backend('POST', `/v1/sign_in_tokens/${id}/revoke`);
   },
+  'POST /v1/testing_tokens': ({ backend }) => backend('POST', '/v1/testing_tokens'),
   'GET /v1/invitations': async ({ backend, invite }) => {
     await invite();
     return backend('GET', '/v1/invitations?paginated=true');
