@@ -1,4 +1,4 @@
-import { Hono, type MiddlewareHandler } from 'hono';
+import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import { methodOverride } from 'hono/method-override';
 import { backendApi } from './backend-api/routes';
@@ -18,14 +18,16 @@ import {
   requireUser,
 } from './instance/accounts';
 import { type Clock, creationTimes, systemClock } from './instance/clock';
-import type { Session, User } from './instance/data';
+import type { Session, Snapshot, User } from './instance/data';
+import { type Failures, failureQueue } from './instance/failures';
 import { type HandshakeSettings, handshakes } from './instance/handshakes';
-import { type Instance, parsePublishableKey } from './instance/instance';
-import { type Rate, rateLimit } from './instance/rate-limit';
+import { type Instance, parsePublishableKey, restoreSnapshot } from './instance/instance';
+import { requestLog } from './instance/requests';
 import { openStore, type Store } from './instance/store';
 import { type SigningKey, signingKey } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
 import { close, listen } from './listen';
+import { observe, type SentResponse } from './observe';
 
 /** Options of an emulator. The defaults are those of Clerk, unless the description of an option says otherwise. */
 export interface EmulatorOptions {
@@ -88,16 +90,6 @@ export interface EmulatorOptions {
   readonly onResponse?: (response: SentResponse) => void;
 }
 
-/** A response of the Frontend API or the Backend API. */
-export interface SentResponse {
-  readonly method: string;
-  /** Path of the request, without its query. */
-  readonly path: string;
-  readonly status: number;
-  /** JSON, or an empty string for a response without a body. */
-  readonly body: string;
-}
-
 /** A running emulator. Serves Clerk's two APIs over HTTP. The methods correspond to actions of Clerk's dashboard. */
 export interface Emulator {
   /** Address of the Backend API and of the Frontend API. */
@@ -122,8 +114,18 @@ export interface Emulator {
   sessionToken(sessionId: string, origin?: string): string;
   readonly store: Store;
   readonly webhooks: Webhooks;
-  /** Makes `/v1/users` of the Backend API return 429 above this rate. Undefined, the initial value, means no limit. */
-  limitRate(rate: Rate | undefined): void;
+  /** Makes the next calls of an operation slow or fail. */
+  readonly failures: Failures;
+  /**
+   * Returns all data: users, browsers, sessions, attempts, tickets, mails and webhook deliveries. The snapshot contains secrets.
+   * It can be stored as JSON and restored in another emulator. It contains neither the settings nor the signing key.
+   */
+  snapshot(): Snapshot;
+  /**
+   * Replaces all data and sends no events. Pending webhook deliveries of the snapshot continue. Throws and changes nothing if
+   * the value is not a snapshot.
+   */
+  restore(snapshot: Snapshot): void;
   /** Changes the format and the claims of later handshakes. */
   setHandshake(settings: Partial<HandshakeSettings>): void;
   /** Closes all connections, cancels all timers and writes the data file. */
@@ -143,6 +145,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     retryScale: options.retryScale ?? 1,
     instanceId: key.kid,
   });
+  let operations: readonly string[] = [];
   const instance: Instance = {
     publishableKey,
     secretKey: options.secretKey,
@@ -156,13 +159,14 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     creationTime: creationTimes(clock),
     store,
     webhooks,
-    rateLimit: rateLimit(clock),
+    failures: failureQueue(() => operations, store.announce),
+    requests: requestLog(store.announce),
     handshakes: handshakes(clock, options.handshake),
   };
   const clerkJs = serveClerkJs(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
-  const startedConsole = options.console && (await startConsole(instance, options.console.preferredPort));
   const app = createApis(instance, clerkJs, options.onResponse);
-  const operations = listOperations(app);
+  operations = listOperations(app);
+  const startedConsole = options.console && (await startConsole(instance, options.console.preferredPort));
   const server = createHttpServer(app, errorBody);
   const port = await listen(server, options.port).catch(async (error: unknown) => {
     await startedConsole?.stop();
@@ -192,7 +196,9 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
       issueToken(instance, requireSession(instance, sessionId), { origin }),
     store,
     webhooks,
-    limitRate: instance.rateLimit.set,
+    failures: instance.failures,
+    snapshot: store.snapshot,
+    restore: (snapshot) => restoreSnapshot(instance, snapshot),
     setHandshake: instance.handshakes.set,
     async stop() {
       await startedConsole?.stop();
@@ -220,7 +226,7 @@ function createApis(instance: Instance, clerkJs: ClerkJs, onResponse: EmulatorOp
     }),
   );
   app.get('/npm/*', ({ req }) => clerkJs(req.path));
-  if (onResponse) app.use(reportResponses(onResponse));
+  app.use(observe(instance, onResponse));
   return app.route('/', frontendApi(instance)).route('/', backendApi(instance));
 }
 
@@ -228,12 +234,4 @@ function listOperations({ routes }: Hono): string[] {
   return routes
     .filter(({ method, path }) => method !== 'ALL' && !path.endsWith('*'))
     .map(({ method, path }) => `${method} ${path}`);
-}
-
-function reportResponses(onResponse: (response: SentResponse) => void): MiddlewareHandler {
-  return async (context, next) => {
-    await next();
-    const { req, res } = context;
-    onResponse({ method: req.method, path: req.path, status: res.status, body: await res.clone().text() });
-  };
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { EmulatorOptions, SentResponse } from '../src/emulator';
+import type { EmulatorOptions } from '../src/emulator';
+import type { SentResponse } from '../src/observe';
 import { EVENTS } from '../src/testing/specification/backend';
 import { differenceFromSpecification, operationOf, RESPONSES } from '../src/testing/specification/operations';
 import { developmentBrowser } from './helpers/development-browser';

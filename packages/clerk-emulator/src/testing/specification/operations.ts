@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SentResponse } from '../../emulator';
+import type { SentResponse } from '../../observe';
 import { BackendSession, Invitation, listOf, SignInToken, TestingToken, TotalCount } from './backend';
 import { Environment } from './environment';
 import {
