@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import { methodOverride } from 'hono/method-override';
@@ -28,6 +29,7 @@ import { type SigningKey, signingKey } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
 import { close, listen } from './listen';
 import { observe, type SentResponse } from './observe';
+import { sdkVariables } from './variables';
 
 /** Options of an emulator. The defaults are those of Clerk, unless the description of an option says otherwise. */
 export interface EmulatorOptions {
@@ -36,11 +38,11 @@ export interface EmulatorOptions {
   /**
    * `pk_test_…` (development instance) or `pk_live_…` (production instance), followed by the host name of the issuer and
    * `$` in base64. The Frontend API of a development instance recognizes a browser by a query parameter, and that API of a
-   * production instance recognizes a browser by a cookie.
+   * production instance recognizes a browser by a cookie. Default: the key of a development instance.
    */
-  readonly publishableKey: string;
-  /** Authenticates requests to the Backend API. */
-  readonly secretKey: string;
+  readonly publishableKey?: string;
+  /** Authenticates requests to the Backend API. Default: a new key. */
+  readonly secretKey?: string;
   /**
    * RSA private key in PEM. Ignored if the data file exists, because that file contains the key. Default: a new key, which
    * takes about a second to generate.
@@ -96,6 +98,8 @@ export interface Emulator {
   readonly url: string;
   /** Address of the console, or undefined without the option `console`. */
   readonly consoleUrl: string | undefined;
+  /** Environment variables that make Clerk's SDKs use the emulator. */
+  readonly variables: Readonly<Record<string, string>>;
   /** The operations of both APIs, such as `GET /v1/users/:id`. */
   readonly operations: readonly string[];
   readonly issuer: string;
@@ -132,10 +136,16 @@ export interface Emulator {
   stop(): Promise<void>;
 }
 
+const DEFAULT_PUBLISHABLE_KEY = `pk_test_${Buffer.from('emulator.clerk.accounts.dev$').toString('base64')}`;
+
 /** Starts an emulator on the loopback interface. Rejects if the port is in use or the data file is invalid. */
-export async function startEmulator(options: EmulatorOptions): Promise<Emulator> {
+export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const clock = options.clock ?? systemClock;
-  const publishableKey = parsePublishableKey(options.publishableKey);
+  const keys = {
+    publishableKey: options.publishableKey ?? DEFAULT_PUBLISHABLE_KEY,
+    secretKey: options.secretKey ?? `sk_test_${randomBytes(20).toString('hex')}`,
+  };
+  const publishableKey = parsePublishableKey(keys.publishableKey);
   const store = await openStore(options.dataFile, options.signingKeyPem);
   const key = signingKey(store.signingKeyPem);
   const webhooks = startWebhooks({
@@ -148,7 +158,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
   let operations: readonly string[] = [];
   const instance: Instance = {
     publishableKey,
-    secretKey: options.secretKey,
+    secretKey: keys.secretKey,
     signingKey: key,
     sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
     verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
@@ -174,12 +184,22 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     throw error;
   });
 
+  const url = `http://127.0.0.1:${port}`;
+  const consoleUrl = startedConsole?.url;
+  const { publicKeyPem } = key;
   return {
-    url: `http://127.0.0.1:${port}`,
-    consoleUrl: startedConsole?.url,
+    url,
+    consoleUrl,
+    variables: sdkVariables({
+      ...keys,
+      url,
+      consoleUrl,
+      publicKeyPem,
+      webhookSecret: options.webhook?.secret,
+    }),
     operations,
     issuer: publishableKey.issuer,
-    publicKeyPem: key.publicKeyPem,
+    publicKeyPem,
     signingKey: key,
     createUser({ email, password, firstName, lastName }) {
       return createUser(instance, {
