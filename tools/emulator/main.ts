@@ -162,6 +162,7 @@ const COLUMNS = [
 const printRow = (row: readonly string[]) => console.log(`| ${row.join(' | ')} |`);
 
 function printHeader(columns: readonly string[]): void {
+  console.log();
   printRow(columns);
   printRow(columns.map(() => '---'));
 }
