@@ -40,7 +40,7 @@ export function failureForm() {
  * @param {Model} model
  */
 export function Failures({ failures }) {
-  return html`<ol class="stack list">${[...failures.values()].map(failureView)}</ol>`;
+  return failures.size > 0 && html`<ol class="stack list">${[...failures.values()].map(failureView)}</ol>`;
 }
 
 /** @param {PendingFailure} failure */
