@@ -103,7 +103,7 @@ test('A backfill registers each user whose id is valid, despite a rate limit, er
     if (failure === 'reset') return void request.socket.resetAndDestroy();
     if (failure === 'garbage')
       return void response.writeHead(502, { 'content-type': 'text/html' }).end('<html>');
-    provider.limitRate(failure === '429' ? { requests: 0, seconds: 1 } : undefined);
+    if (failure === '429') provider.failures.add({ operation: 'GET /v1/users', status: 429 });
     await forward(request, response);
     const leaver = isList ? leavers.shift() : undefined;
     if (leaver === undefined) return;

@@ -1,9 +1,9 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { promisify } from 'node:util';
+import { parseArgs } from 'node:util';
 import { createClerkClient } from '@clerk/backend';
 import { signIn } from 'clerk-emulator/playwright';
 import type { Browser } from 'playwright';
@@ -14,14 +14,18 @@ import { killOnExit, waitUntil } from '../../dev/system/processes';
 import { removeStaleFiles } from '../../dev/system/stale-files';
 import { launchBrowser } from '../../tests/harness/browser/chromium';
 import { withoutServiceVariables } from '../../tests/harness/build';
-import { runPlaywrightHost } from '../../tests/harness/playwright-host/host';
+import { installPackages, runPlaywrightHost, runSignUps } from '../../tests/harness/playwright-host/host';
+import { clerkTesting, clerkTestingSpec } from './clerk-testing';
 import { type Host, hosts } from './hosts';
 
 /**
  * `npm run emulator:sdks`: installs each of Clerk's SDKs into a separate application, starts it with `clerk-emulator dev`, and
- * prints a table with the result of each check. Then it signs up 100 users in two Playwright workers. Exits with 1 if a check
- * fails. Needs the npm registry.
+ * prints a table with the result of each check, and a second table for Clerk's helpers for Playwright. Then it signs up 100
+ * users in two Playwright workers. Exits with 1 if a check fails. Needs the npm registry.
+ *
+ * `npm run emulator:sdks -- --sign-ups 10` only signs up 100 users, ten times.
  */
+const { values } = parseArgs({ options: { 'sign-ups': { type: 'string' } } });
 const PREFIX = 'identity-link-tests-hosts-';
 const SIGN_UPS_PER_WORKER = 50;
 const BIN = path.join(projectFolder, 'packages/clerk-emulator/bin.mjs');
@@ -55,9 +59,7 @@ async function install({ packages, files }: Host, folder: string): Promise<void>
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, content);
   }
-  writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ private: true, dependencies: packages }));
-  const options = ['--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'];
-  await promisify(execFile)('npm', ['install', ...options], { cwd: folder, env: withoutServiceVariables() });
+  await installPackages(folder, packages);
 }
 
 /** Starts an application with `clerk-emulator dev`. Resolves when the application responds. */
@@ -157,23 +159,68 @@ const COLUMNS = [
   ...['Cookies', 'Handshake', 'Browser SDK'],
 ];
 
-async function main(): Promise<void> {
+const printRow = (row: readonly string[]) => console.log(`| ${row.join(' | ')} |`);
+
+function printHeader(columns: readonly string[]): void {
+  console.log();
+  printRow(columns);
+  printRow(columns.map(() => '---'));
+}
+
+/** Checks the server SDKs, each in a separate application. */
+async function checkHosts(): Promise<void> {
   removeStaleFiles(os.tmpdir(), PREFIX);
   const parent = mkdtempSync(path.join(os.tmpdir(), PREFIX));
   process.once('exit', () => rmSync(parent, { recursive: true, force: true }));
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
   const browser = await launchBrowser();
-  const printRow = (row: readonly string[]) => console.log(`| ${row.join(' | ')} |`);
-  printRow(COLUMNS);
-  printRow(COLUMNS.map(() => '---'));
+  printHeader(COLUMNS);
   try {
     for (const host of hosts) printRow(await checkHost(host, path.join(parent, host.sdk), browser));
   } finally {
     await browser.close();
   }
-  const { expected, unexpected, flaky } = await runPlaywrightHost(SIGN_UPS_PER_WORKER);
-  console.log(`Playwright, 2 workers: ${expected} tests passed, ${flaky} were flaky, ${unexpected} failed.`);
-  if (unexpected + flaky > 0) failures.push('Playwright');
+}
+
+type Tests = Awaited<ReturnType<typeof runPlaywrightHost>>['tests'];
+
+function recordErrors(tests: Tests): void {
+  for (const { title, errors } of tests) {
+    for (const { message } of errors) failures.push(`${title}: ${message}`);
+  }
+}
+
+/** Checks `@clerk/testing` with a page that loads the browser SDK. */
+async function checkClerkTesting(): Promise<void> {
+  const files = { 'clerk-testing.spec.ts': clerkTestingSpec };
+  const { tests } = await runPlaywrightHost({ files, packages: clerkTesting });
+  printHeader([`@clerk/testing ${clerkTesting['@clerk/testing']} and the browser SDK`, 'Works']);
+  for (const { title, ok } of tests) printRow([title, ok ? 'yes' : 'no']);
+  printRow(['clerk.signIn with emailAddress', 'no: it always calls api.clerk.com']);
+  if (tests.length === 0) failures.push('@clerk/testing: no test ran');
+  recordErrors(tests);
+}
+
+/** Signs up users in two Playwright workers. Prints the result and the time. */
+async function checkSignUps(): Promise<void> {
+  const startedAt = performance.now();
+  const { expected, unexpected, flaky, tests } = await runSignUps(SIGN_UPS_PER_WORKER);
+  const seconds = Math.round((performance.now() - startedAt) / 1000);
+  console.log(
+    `Playwright, 2 workers: ${expected} tests passed, ${flaky} were flaky, ${unexpected} failed, ${seconds} s.`,
+  );
+  if (unexpected + flaky > 0 || expected === 0) failures.push('Playwright');
+  recordErrors(tests);
+}
+
+async function main(): Promise<void> {
+  const runs = Number(values['sign-ups'] ?? 1);
+  if (!(runs >= 1)) throw new Error('--sign-ups must be the number of runs, such as 10.');
+  if (values['sign-ups'] === undefined) {
+    await checkHosts();
+    await checkClerkTesting();
+  }
+  for (let run = 0; run < runs; run += 1) await checkSignUps();
   for (const failure of failures) console.error(failure);
   process.exitCode = failures.length === 0 ? 0 : 1;
 }

@@ -3,7 +3,6 @@ import { parseArgs } from 'node:util';
 import { startEmulator } from './emulator';
 import { messageOf } from './errors';
 import { runCommand } from './run-command';
-import { sdkVariables } from './variables';
 
 const USAGE = `Usage: clerk-emulator [options]
        clerk-emulator dev [options] -- <command> [arguments]
@@ -21,16 +20,14 @@ when the command ends.
   --clerk-js-folder <folder>  cache folder of clerk-js (default: node_modules/.cache/clerk-emulator)
   --help                      print this text`;
 
-const DEFAULT_PUBLISHABLE_KEY = `pk_test_${Buffer.from('emulator.clerk.accounts.dev$').toString('base64')}`;
-
 function readOptions(args: readonly string[]) {
   return parseArgs({
     args: [...args],
     options: {
       port: { type: 'string', default: '0' },
       'console-port': { type: 'string', default: '0' },
-      'publishable-key': { type: 'string', default: DEFAULT_PUBLISHABLE_KEY },
-      'secret-key': { type: 'string', default: `sk_test_${randomBytes(20).toString('hex')}` },
+      'publishable-key': { type: 'string' },
+      'secret-key': { type: 'string' },
       'webhook-url': { type: 'string' },
       'webhook-secret': { type: 'string', default: `whsec_${randomBytes(32).toString('base64')}` },
       'retry-scale': { type: 'string', default: '1' },
@@ -62,22 +59,20 @@ async function main(): Promise<void> {
   const { options, command } = readArguments(process.argv.slice(2));
   if (options.help) return console.log(USAGE);
   if (command?.length === 0) throw new Error(`dev needs a command after --.\n${USAGE}`);
-  const publishableKey = options['publishable-key'];
-  const secretKey = options['secret-key'];
+  const [publishableKey, secretKey] = [options['publishable-key'], options['secret-key']];
   const [webhookUrl, secret] = [options['webhook-url'], options['webhook-secret']];
   const [dataFile, clerkJsFolder] = [options['data-file'], options['clerk-js-folder']];
   const emulator = await startEmulator({
     port: parseNumber('port', options.port, isPort),
     console: { preferredPort: parseNumber('console-port', options['console-port'], isPort) },
-    publishableKey,
-    secretKey,
+    ...(publishableKey === undefined ? {} : { publishableKey }),
+    ...(secretKey === undefined ? {} : { secretKey }),
     retryScale: parseNumber('retry-scale', options['retry-scale'], isFactor),
     ...(webhookUrl === undefined ? {} : { webhook: { url: webhookUrl, secret } }),
     ...(dataFile === undefined ? {} : { dataFile }),
     ...(clerkJsFolder === undefined ? {} : { clerkJsFolder }),
   });
-  const webhookSecret = webhookUrl === undefined ? undefined : secret;
-  const variables = sdkVariables(emulator, { publishableKey, secretKey, webhookSecret });
+  const { variables } = emulator;
   if (command === undefined) {
     for (const [name, value] of Object.entries(variables)) console.log(`${name}=${quote(value)}`);
     console.log(`# Console: ${emulator.consoleUrl}`);

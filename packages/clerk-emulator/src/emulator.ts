@@ -1,4 +1,5 @@
-import { Hono, type MiddlewareHandler } from 'hono';
+import { randomBytes } from 'node:crypto';
+import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import { methodOverride } from 'hono/method-override';
 import { backendApi } from './backend-api/routes';
@@ -18,14 +19,17 @@ import {
   requireUser,
 } from './instance/accounts';
 import { type Clock, creationTimes, systemClock } from './instance/clock';
-import type { Session, User } from './instance/data';
+import type { Session, Snapshot, User } from './instance/data';
+import { type Failures, failureQueue } from './instance/failures';
 import { type HandshakeSettings, handshakes } from './instance/handshakes';
-import { type Instance, parsePublishableKey } from './instance/instance';
-import { type Rate, rateLimit } from './instance/rate-limit';
+import { type Instance, parsePublishableKey, restoreSnapshot } from './instance/instance';
+import { requestLog } from './instance/requests';
 import { openStore, type Store } from './instance/store';
 import { type SigningKey, signingKey } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
 import { close, listen } from './listen';
+import { observe, type SentResponse } from './observe';
+import { sdkVariables } from './variables';
 
 /** Options of an emulator. The defaults are those of Clerk, unless the description of an option says otherwise. */
 export interface EmulatorOptions {
@@ -34,11 +38,11 @@ export interface EmulatorOptions {
   /**
    * `pk_test_…` (development instance) or `pk_live_…` (production instance), followed by the host name of the issuer and
    * `$` in base64. The Frontend API of a development instance recognizes a browser by a query parameter. A production instance
-   * uses a cookie instead.
+   * uses a cookie instead. Default: the key of a development instance.
    */
-  readonly publishableKey: string;
-  /** Authenticates requests to the Backend API. */
-  readonly secretKey: string;
+  readonly publishableKey?: string;
+  /** Authenticates requests to the Backend API. Default: a new key. */
+  readonly secretKey?: string;
   /**
    * RSA private key in PEM. Ignored if the data file exists, because that file contains the key. Default: a new key, which
    * takes about a second to generate.
@@ -88,22 +92,14 @@ export interface EmulatorOptions {
   readonly onResponse?: (response: SentResponse) => void;
 }
 
-/** A response of the Frontend API or the Backend API. */
-export interface SentResponse {
-  readonly method: string;
-  /** Path of the request, without its query. */
-  readonly path: string;
-  readonly status: number;
-  /** JSON, or an empty string for a response without a body. */
-  readonly body: string;
-}
-
 /** A running emulator. Serves Clerk's two APIs over HTTP. The methods correspond to actions of Clerk's dashboard. */
 export interface Emulator {
   /** Address of the Backend API and of the Frontend API. */
   readonly url: string;
   /** Address of the console, or undefined without the option `console`. */
   readonly consoleUrl: string | undefined;
+  /** Environment variables that make Clerk's SDKs use the emulator. */
+  readonly variables: Readonly<Record<string, string>>;
   /** The operations of both APIs, such as `GET /v1/users/:id`. */
   readonly operations: readonly string[];
   readonly issuer: string;
@@ -122,18 +118,34 @@ export interface Emulator {
   sessionToken(sessionId: string, origin?: string): string;
   readonly store: Store;
   readonly webhooks: Webhooks;
-  /** Makes `/v1/users` of the Backend API return 429 above this rate. Undefined, the initial value, means no limit. */
-  limitRate(rate: Rate | undefined): void;
+  /** Makes the next calls of an operation slow or fail. */
+  readonly failures: Failures;
+  /**
+   * Returns all data: users, browsers, sessions, attempts, tickets, mails and webhook deliveries. The snapshot contains secrets.
+   * It can be stored as JSON and restored in another emulator. It contains neither the settings nor the signing key.
+   */
+  snapshot(): Snapshot;
+  /**
+   * Replaces all data and sends no events. Pending webhook deliveries of the snapshot continue. Throws and changes nothing if
+   * the value is not a snapshot.
+   */
+  restore(snapshot: Snapshot): void;
   /** Changes the format and the claims of later handshakes. */
   setHandshake(settings: Partial<HandshakeSettings>): void;
   /** Closes all connections, cancels all timers and writes the data file. */
   stop(): Promise<void>;
 }
 
+const DEFAULT_PUBLISHABLE_KEY = `pk_test_${Buffer.from('emulator.clerk.accounts.dev$').toString('base64')}`;
+
 /** Starts an emulator on the loopback interface. Rejects if the port is in use or the data file is invalid. */
-export async function startEmulator(options: EmulatorOptions): Promise<Emulator> {
+export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const clock = options.clock ?? systemClock;
-  const publishableKey = parsePublishableKey(options.publishableKey);
+  const keys = {
+    publishableKey: options.publishableKey ?? DEFAULT_PUBLISHABLE_KEY,
+    secretKey: options.secretKey ?? `sk_test_${randomBytes(20).toString('hex')}`,
+  };
+  const publishableKey = parsePublishableKey(keys.publishableKey);
   const store = await openStore(options.dataFile, options.signingKeyPem);
   const key = signingKey(store.signingKeyPem);
   const webhooks = startWebhooks({
@@ -143,9 +155,10 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     retryScale: options.retryScale ?? 1,
     instanceId: key.kid,
   });
+  let operations: readonly string[] = [];
   const instance: Instance = {
     publishableKey,
-    secretKey: options.secretKey,
+    secretKey: keys.secretKey,
     signingKey: key,
     sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
     verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
@@ -156,13 +169,14 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     creationTime: creationTimes(clock),
     store,
     webhooks,
-    rateLimit: rateLimit(clock),
+    failures: failureQueue(() => operations, store.announce),
+    requests: requestLog(store.announce),
     handshakes: handshakes(clock, options.handshake),
   };
   const clerkJs = serveClerkJs(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
-  const startedConsole = options.console && (await startConsole(instance, options.console.preferredPort));
   const app = createApis(instance, clerkJs, options.onResponse);
-  const operations = listOperations(app);
+  operations = listOperations(app);
+  const startedConsole = options.console && (await startConsole(instance, options.console.preferredPort));
   const server = createHttpServer(app, errorBody);
   const port = await listen(server, options.port).catch(async (error: unknown) => {
     await startedConsole?.stop();
@@ -170,12 +184,22 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     throw error;
   });
 
+  const url = `http://127.0.0.1:${port}`;
+  const consoleUrl = startedConsole?.url;
+  const { publicKeyPem } = key;
   return {
-    url: `http://127.0.0.1:${port}`,
-    consoleUrl: startedConsole?.url,
+    url,
+    consoleUrl,
+    variables: sdkVariables({
+      ...keys,
+      url,
+      consoleUrl,
+      publicKeyPem,
+      webhookSecret: options.webhook?.secret,
+    }),
     operations,
     issuer: publishableKey.issuer,
-    publicKeyPem: key.publicKeyPem,
+    publicKeyPem,
     signingKey: key,
     createUser({ email, password, firstName, lastName }) {
       return createUser(instance, {
@@ -192,7 +216,9 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
       issueToken(instance, requireSession(instance, sessionId), { origin }),
     store,
     webhooks,
-    limitRate: instance.rateLimit.set,
+    failures: instance.failures,
+    snapshot: store.snapshot,
+    restore: (snapshot) => restoreSnapshot(instance, snapshot),
     setHandshake: instance.handshakes.set,
     async stop() {
       await startedConsole?.stop();
@@ -220,7 +246,7 @@ function createApis(instance: Instance, clerkJs: ClerkJs, onResponse: EmulatorOp
     }),
   );
   app.get('/npm/*', ({ req }) => clerkJs(req.path));
-  if (onResponse) app.use(reportResponses(onResponse));
+  app.use(observe(instance, onResponse));
   return app.route('/', frontendApi(instance)).route('/', backendApi(instance));
 }
 
@@ -228,12 +254,4 @@ function listOperations({ routes }: Hono): string[] {
   return routes
     .filter(({ method, path }) => method !== 'ALL' && !path.endsWith('*'))
     .map(({ method, path }) => `${method} ${path}`);
-}
-
-function reportResponses(onResponse: (response: SentResponse) => void): MiddlewareHandler {
-  return async (context, next) => {
-    await next();
-    const { req, res } = context;
-    onResponse({ method: req.method, path: req.path, status: res.status, body: await res.clone().text() });
-  };
 }

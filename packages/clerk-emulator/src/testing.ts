@@ -2,3 +2,4 @@
 export { checkResponse, takeDifferences } from './testing/checked-responses';
 export { type ManualClock, manualClock, timers } from './testing/manual-clock';
 export { foreignKeys, type Signing, signToken } from './testing/tokens';
+export { type EmulatorFixtures, fixtures } from './testing/vitest';

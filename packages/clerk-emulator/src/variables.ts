@@ -1,18 +1,24 @@
-import type { Emulator } from './emulator';
-
-/** Keys and secrets that an application shares with the emulator. */
-interface Keys {
+/** Addresses, keys and secrets that an application shares with the emulator. */
+interface Shared {
+  readonly url: string;
+  /** Undefined without a console. */
+  readonly consoleUrl: string | undefined;
   readonly publishableKey: string;
   readonly secretKey: string;
+  readonly publicKeyPem: string;
   /** Undefined without a webhook endpoint. */
   readonly webhookSecret: string | undefined;
 }
 
-/** Returns the environment variables that make Clerk's SDKs use an emulator. */
-export function sdkVariables(
-  { url, publicKeyPem }: Pick<Emulator, 'url' | 'publicKeyPem'>,
-  { publishableKey, secretKey, webhookSecret }: Keys,
-): Record<string, string> {
+/** Returns the environment variables that make Clerk's SDKs use an emulator, and the address of its console. */
+export function sdkVariables({
+  url,
+  consoleUrl,
+  publishableKey,
+  secretKey,
+  publicKeyPem,
+  webhookSecret,
+}: Shared): Record<string, string> {
   const browser = {
     CLERK_PUBLISHABLE_KEY: publishableKey,
     // The SDKs derive an https:// address of the Frontend API from the key, unless they have the URL of a proxy.
@@ -30,6 +36,7 @@ export function sdkVariables(
     CLERK_FAPI_URL: url,
     CLERK_SECRET_KEY: secretKey,
     CLERK_JWT_KEY: publicKeyPem,
+    ...(consoleUrl === undefined ? {} : { CLERK_EMULATOR_CONSOLE_URL: consoleUrl }),
     ...(webhookSecret === undefined ? {} : { CLERK_WEBHOOK_SIGNING_SECRET: webhookSecret }),
   };
 }

@@ -167,6 +167,7 @@ test('A console request for a missing resource gets a 404 whose message contains
     ['POST', '/api/users/user_none/sessions'],
     ['POST', '/api/sessions/sess_none/revoke'],
     ['POST', '/api/deliveries/msg_none/redeliver'],
+    ['POST', '/api/snapshots/snap_none/restore'],
     ['GET', '/api/sample-events/none'],
     ['GET', '/no-such-file.js'],
     ['GET', '/../server.ts'],
@@ -222,6 +223,80 @@ test('An open console page receives the changes when deliveries are paused, sent
   expect(await act('DELETE', '/api/deliveries')).toEqual({ cleared: 1 });
   expect((await until(({ deliveries }) => deliveries.gone.length > 0)).deliveries.gone).toEqual([id]);
   close();
+});
+
+test('The console makes an operation fail, shows the failure until a call has met it, and removes another failure', async () => {
+  const { until, next, close } = await connect(url);
+  await next();
+  const operation = 'GET /v1/environment';
+  const added = Id.parse((await send('POST', '/api/failures', { operation, status: 503 })).body);
+  const shown = await until(({ failures }) => failures.put.length > 0);
+  expect(shown.failures.put).toEqual([{ id: added.id, operation, status: 503, calls: 1 }]);
+  expect((await fetch(`${provider.url}/v1/environment`)).status).toBe(503);
+  expect((await until(({ failures }) => failures.gone.length > 0)).failures.gone).toEqual([added.id]);
+
+  const other = Id.parse((await send('POST', '/api/failures', { operation, disconnect: true })).body);
+  expect((await send('DELETE', `/api/failures/${other.id}`)).status).toBe(200);
+  expect((await fetch(`${provider.url}/v1/environment`)).status).toBe(200);
+  expect((await send('GET', '/api/operations')).body).toEqual({ operations: provider.operations });
+  close();
+});
+
+test('A console request to add an invalid failure gets a 422 that names the field', async () => {
+  for (const [body, parameter] of [
+    [{ operation: 'GET /v1/none', status: 500 }, 'operation'],
+    [{ operation: 'GET /v1/users' }, 'status'],
+    [{ operation: 'GET /v1/users', status: 500, calls: 0 }, 'calls'],
+  ] as const) {
+    expect(await send('POST', '/api/failures', body)).toMatchObject({ status: 422, body: { parameter } });
+  }
+});
+
+test('The console shows the last 200 requests to both APIs without queries, headers and bodies', async () => {
+  const own = stopAfterTest(await start());
+  const secrets = ['query-secret', 'header-secret', 'cookie-secret', 'body-secret'];
+  await fetch(`${own.url}/v1/client?__clerk_db_jwt=query-secret`, { headers: { cookie: 'a=cookie-secret' } });
+  await fetch(`${own.url}/v1/users`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer header-secret' },
+    body: 'password=body-secret',
+  });
+  own.failures.add({ operation: 'GET /v1/environment', disconnect: true });
+  await fetch(`${own.url}/v1/environment`).catch(() => undefined);
+  await fetch(`${own.url}/v1/${'x'.repeat(1000)}`);
+  const snapshotOf = async () => {
+    const { next, close } = await connect(consoleOf(own));
+    const { data } = await next();
+    close();
+    return data;
+  };
+  const data = await snapshotOf();
+  expect(data.requests.put.map(({ method, path, status }) => [method, path.slice(0, 16), status])).toEqual([
+    ['GET', '/v1/client', 200],
+    ['POST', '/v1/users', 401],
+    ['GET', '/v1/environment', null],
+    ['GET', '/v1/xxxxxxxxxxxx', 401],
+  ]);
+  expect(data.requests.put.at(-1)?.path).toHaveLength(200);
+  for (const secret of secrets) expect(JSON.stringify(data)).not.toContain(secret);
+
+  for (let count = 0; count < 200; count += 1) await fetch(`${own.url}/v1/jwks`);
+  const { requests } = await snapshotOf();
+  expect(new Set(requests.put.map(({ path }) => path))).toEqual(new Set(['/v1/jwks']));
+  expect(requests.put).toHaveLength(200);
+});
+
+test('A console request takes a snapshot, and another request restores it', async () => {
+  const own = stopAfterTest(await start());
+  const act = async (path: string) => {
+    const headers = { origin: consoleOf(own), 'content-type': 'application/json' };
+    return fetch(consoleOf(own) + path, { method: 'POST', headers, body: '{}' });
+  };
+  own.createUser({ email: 'snapshot@example.com' });
+  const { id } = Id.parse(await (await act('/api/snapshots')).json());
+  own.createUser({ email: 'later@example.com' });
+  expect((await act(`/api/snapshots/${id}/restore`)).status).toBe(200);
+  expect(own.store.users.all().map(({ email }) => email)).toEqual(['snapshot@example.com']);
 });
 
 test('The sample event user.created describes a new user, and other samples describe the newest existing user', async () => {

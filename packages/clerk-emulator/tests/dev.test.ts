@@ -43,6 +43,7 @@ test('clerk-emulator dev passes the keys and the addresses of both APIs and of t
       sameKey: env.CLERK_PUBLISHABLE_KEY === env.NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY,
       jwtKey: env.CLERK_JWT_KEY.split('\\n')[0],
       webhook: env.CLERK_WEBHOOK_SIGNING_SECRET ?? null,
+      console: (await fetch(env.CLERK_EMULATOR_CONSOLE_URL)).status,
       other: env.PATH !== undefined,
     }));`;
   const { code, output } = await dev(program).end();
@@ -54,6 +55,7 @@ test('clerk-emulator dev passes the keys and the addresses of both APIs and of t
     sameKey: true,
     jwtKey: '-----BEGIN PUBLIC KEY-----',
     webhook: null,
+    console: 200,
     other: true,
   });
 });

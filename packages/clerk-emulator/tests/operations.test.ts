@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { EmulatorOptions, SentResponse } from '../src/emulator';
+import type { EmulatorOptions } from '../src/emulator';
+import type { SentResponse } from '../src/observe';
 import { EVENTS } from '../src/testing/specification/backend';
 import { differenceFromSpecification, operationOf, RESPONSES } from '../src/testing/specification/operations';
 import { developmentBrowser } from './helpers/development-browser';
@@ -206,6 +207,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     const { id } = await idOf(backend('POST', '/v1/sign_in_tokens', { user_id: userId }));
     return backend('POST', `/v1/sign_in_tokens/${id}/revoke`);
   },
+  'POST /v1/testing_tokens': ({ backend }) => backend('POST', '/v1/testing_tokens'),
   'GET /v1/invitations': async ({ backend, invite }) => {
     await invite();
     return backend('GET', '/v1/invitations?paginated=true');

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile, realpath, symlink } from 'node:fs/promises';
+import { mkdir, readdir, readFile, realpath, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -38,11 +38,15 @@ async function installTarball(folder: string): Promise<string> {
   await extract({ file: path.join(folder, tarball), cwd: installed, strip: 1 });
   const manifest = Manifest.parse(JSON.parse(await readFile(path.join(installed, 'package.json'), 'utf8')));
   for (const name of Object.keys(manifest.dependencies)) {
-    const link = path.join(folder, 'node_modules', name);
-    await mkdir(path.dirname(link), { recursive: true });
-    await symlink(await findInstalled(name), link, 'junction');
+    await linkPackage(folder, name);
   }
   return installed;
+}
+
+async function linkPackage(folder: string, name: string): Promise<void> {
+  const link = path.join(folder, 'node_modules', name);
+  await mkdir(path.dirname(link), { recursive: true });
+  await symlink(await findInstalled(name), link, 'junction');
 }
 
 /** Runs Node.js in a folder outside of the project. `lines` emits the lines of the output, and `stop` ends the process. */
@@ -104,15 +108,34 @@ test('A program imports the installed package and its test helpers by name', asy
   const program = `
     import { startEmulator } from 'clerk-emulator';
     import { fixtures } from 'clerk-emulator/playwright';
-    import { checkResponse, manualClock, takeDifferences } from 'clerk-emulator/testing';
-    const publishableKey = 'pk_test_' + btoa('example.clerk.accounts.dev$');
-    const options = { publishableKey, secretKey: 'sk_test_example', clock: manualClock() };
-    const emulator = await startEmulator({ ...options, onResponse: checkResponse });
-    const { status } = await fetch(emulator.url + '/v1/environment');
+    import { checkResponse, fixtures as testing, manualClock, takeDifferences } from 'clerk-emulator/testing';
+    const emulator = await startEmulator({ clock: manualClock(), onResponse: checkResponse });
+    const { status } = await fetch(emulator.variables.CLERK_FAPI_URL + '/v1/environment');
     await emulator.stop();
-    console.log(status, takeDifferences().length, ...Object.keys(fixtures));`;
+    console.log(status, takeDifferences().length, ...Object.keys(fixtures), ...Object.keys(testing));`;
   const { stdout } = await execute(process.execPath, ['--input-type=module', '--eval', program], {
     cwd: folder,
   });
-  expect(stdout.trim()).toBe('200 0 signedInAs');
+  expect(stdout.trim()).toBe('200 0 signedInAs emulator signedInAs');
+});
+
+test('The Vitest fixtures of the installed package provide an emulator and a token for a user', async () => {
+  await linkPackage(folder, 'vitest');
+  const program = `
+    import { expect, test as base } from 'vitest';
+    import { fixtures } from 'clerk-emulator/testing';
+    const test = base.extend(fixtures);
+    test('token', async ({ emulator, signedInAs }) => {
+      const { id, token } = signedInAs({ email: 'ada@example.com' });
+      expect(JSON.parse(atob(token.split('.')[1])).sub).toBe(id);
+      expect((await fetch(emulator.variables.CLERK_API_URL)).status).toBe(401);
+    });`;
+  await writeFile(path.join(folder, 'token.test.mjs'), program);
+  const vitest = path.join(folder, 'node_modules/vitest/vitest.mjs');
+  const { stdout } = await execute(
+    process.execPath,
+    [vitest, 'run', '--root', folder, '--testTimeout', '60000'],
+    { cwd: folder },
+  );
+  expect(stdout).toMatch(/1 passed.*1 passed/s);
 });

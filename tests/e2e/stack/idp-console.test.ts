@@ -243,8 +243,9 @@ test.each([1280, 360])(
     open({ viewport: { width, height: 700 } }, async (page) => {
       for (let count = 0; count < 10; count += 1) provider.createUser({ email: `user-${count}@example.com` });
       await userHeading(page, 'user-9@example.com').waitFor();
-      for (const link of ['Users', 'Endpoint', 'Deliveries', 'Mails']) {
-        const name = link === 'Endpoint' ? 'Webhook endpoint' : link;
+      const names = { Endpoint: 'Webhook endpoint', Requests: 'API requests' };
+      const headings = { Users: 'Users', Deliveries: 'Deliveries', Mails: 'Mails', ...names };
+      for (const [link, name] of Object.entries(headings)) {
         await page.getByRole('navigation').getByRole('link', { name: link }).click();
         const heading = page.getByRole('heading', { name, exact: true });
         await expect.poll(() => heading.evaluate((found) => found === document.activeElement)).toBe(true);
@@ -303,6 +304,39 @@ test('The console groups deliveries by user and shows user.created above the ses
       { name: 'grace@example.com', types: ['user.created'] },
       { name: 'ada@example.com', types: ['user.created', 'session.created', 'session.created'] },
     ]);
+  }));
+
+test('The form of the console makes the next calls of an operation fail, and the console lists these calls', () =>
+  open({ expected: [/status of 422/] }, async (page) => {
+    await page.getByText('No requests yet.').waitFor();
+    await page.getByText('Make an operation fail', { exact: true }).click();
+    await page.getByLabel('Operation').selectOption('GET /v1/environment');
+    await page.getByLabel('Result').selectOption('');
+    await page.getByRole('button', { name: 'Add failure' }).click();
+    await page.locator('#new-failure').getByText('needs a status').waitFor();
+    expect(await page.getByLabel('Result').getAttribute('aria-invalid')).toBe('true');
+
+    const addFailure = async (result: string, fields: Readonly<Record<string, string>>) => {
+      await page.getByLabel('Result').selectOption(result);
+      for (const [label, value] of Object.entries(fields)) await page.getByLabel(label).fill(value);
+      await page.getByRole('button', { name: 'Add failure' }).click();
+    };
+    const failures = page.locator('#failure-list li');
+    await addFailure('503', { Calls: '2', 'Delay in ms': '1' });
+    await failures.getByText('after 1 ms · status 503 · next 2 calls').waitFor();
+    await addFailure('Close the connection', { Calls: '1', 'Delay in ms': '' });
+    await failures.getByText('disconnects · next call').waitFor();
+    const call = () => fetch(`${provider.url}/v1/environment?secret`).catch(() => undefined);
+    await call();
+    await failures.getByText('after 1 ms · status 503 · next call').waitFor();
+    await page.getByRole('button', { name: 'Remove the failure of GET /v1/environment' }).last().click();
+    await expect.poll(() => failures.count()).toBe(1);
+    await call();
+    await call();
+    await expect.poll(() => failures.count()).toBe(0);
+    const statuses = () => page.locator('.requests .status').allInnerTexts();
+    await expect.poll(statuses).toEqual(['200', '503', '503']);
+    expect(await page.locator('.requests code').first().innerText()).toBe('GET /v1/environment');
   }));
 
 test('The console shortens a long data URI in a payload, and the copy button copies the complete payload', () =>
@@ -403,6 +437,13 @@ test.each([1280, 360])(
       const failing = provider.webhooks.send('organization.membership.created', {});
       await deliveries(page).first().locator('summary').getByText('HTTP 400').waitFor();
       provider.webhooks.pause();
+      const [operation = ''] = provider.operations.toSorted((one, other) => other.length - one.length);
+      provider.failures.add({ operation, status: 503, delayMilliseconds: 1000, calls: 1000 });
+      provider.failures.add({ operation: 'GET /v1/environment', disconnect: true });
+      const paths = ['environment', 'environment', `${'long-'.repeat(20)}path`];
+      for (const path of paths) await fetch(`${provider.url}/v1/${path}`).catch(() => undefined);
+      await page.getByText('Make an operation fail', { exact: true }).click();
+      await page.locator('.requests > li').nth(2).waitFor();
       await openUserForm(page);
       await page.getByText('Send an event', { exact: true }).click();
       await page.getByText('Sessions: 1 active').click();

@@ -1,18 +1,40 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { z } from 'zod';
 import { clerkJsFolder, projectFolder } from '../../../dev/stack/settings';
 import { freePort } from '../../../dev/system/listen';
 import { killOnExit } from '../../../dev/system/processes';
 import { chromiumOptions } from '../browser/chromium';
+import { withoutServiceVariables } from '../build';
 
+const Result = z.object({ errors: z.array(z.object({ message: z.string().optional() })) });
+const Test = z.object({
+  title: z.string(),
+  ok: z.boolean(),
+  tests: z.array(z.object({ results: z.array(Result) })),
+});
 const Report = z.object({
   stats: z.object({ expected: z.number(), unexpected: z.number(), flaky: z.number(), skipped: z.number() }),
+  suites: z.array(z.object({ specs: z.array(Test) })),
 });
+
+/** Exact versions of packages, by name. */
+export type Packages = Readonly<Record<string, string>>;
+
+interface HostOptions {
+  /** Contents of the test files, by name. Playwright runs each file in one worker. */
+  readonly files: Readonly<Record<string, string>>;
+  /** Packages that npm installs. Default: none, so that the run does not need the npm registry. */
+  readonly packages?: Packages;
+  /** Additional environment variables of the tests. */
+  readonly variables?: Readonly<Record<string, string>>;
+}
 
 /** Code of a server. Its page shows the user id that the server reads from the session, and the id that the browser SDK has. */
 const SERVER = `
@@ -43,11 +65,22 @@ createServer(async ({ url, headers }, response) => {
 
 const Manifest = z.object({ dependencies: z.record(z.string(), z.string()) });
 
+/** Writes a `package.json` and installs the packages. Runs no install scripts. */
+export async function installPackages(folder: string, packages: Packages): Promise<void> {
+  await writeFile(
+    path.join(folder, 'package.json'),
+    JSON.stringify({ private: true, dependencies: packages }),
+  );
+  if (Object.keys(packages).length === 0) return;
+  const options = ['--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'];
+  await promisify(execFile)('npm', ['install', ...options], { cwd: folder, env: withoutServiceVariables() });
+}
+
 /**
  * Copies the emulator into the `node_modules` folder of an application, because Playwright compiles linked packages. Links all
- * other packages.
+ * other packages that the application does not have.
  */
-async function install(folder: string): Promise<void> {
+async function installEmulator(folder: string): Promise<void> {
   const installed = (name: string) => path.join(projectFolder, 'node_modules', name);
   const emulator = path.join(folder, 'node_modules/clerk-emulator');
   await cp(await realpath(installed('clerk-emulator')), emulator, { recursive: true });
@@ -56,20 +89,22 @@ async function install(folder: string): Promise<void> {
   );
   for (const name of ['playwright', '@clerk/backend', ...Object.keys(dependencies)]) {
     const link = path.join(folder, 'node_modules', name);
+    if (existsSync(link)) continue;
     await mkdir(path.dirname(link), { recursive: true });
     await symlink(installed(name), link, 'junction');
   }
 }
 
 /**
- * Runs Playwright in a separate CommonJS application. The emulator is the only part of this project in the application. Two
- * workers share one emulator, and each runs the tests of sign-ups.ts. Resolves with the numbers of tests by result. Rejects if
+ * Runs Playwright in a separate CommonJS application, which contains only the emulator of this project. Two
+ * workers share one emulator. Resolves with the numbers of tests by result, and with the errors of each test. Rejects if
  * Playwright writes no report.
  */
-export async function runPlaywrightHost(signUpsPerWorker: number) {
+export async function runPlaywrightHost({ files, packages = {}, variables = {} }: HostOptions) {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-playwright-'));
   try {
-    await install(folder);
+    await installPackages(folder, packages);
+    await installEmulator(folder);
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
     const configuration = {
@@ -80,23 +115,19 @@ export async function runPlaywrightHost(signUpsPerWorker: number) {
       reporter: [['json', { outputFile: 'report.json' }]],
       webServer: { command: 'node server.js', url, env: { PORT: String(port) } },
     };
-    const signUps = await readFile(new URL('./sign-ups.ts', import.meta.url), 'utf8');
-    const files = {
-      'package.json': JSON.stringify({ private: true }),
+    const written = {
       'server.js': SERVER,
       'playwright.config.ts': `export default ${JSON.stringify(configuration)};`,
-      // One file for each worker.
-      'first.spec.ts': signUps,
-      'second.spec.ts': signUps,
+      ...files,
     };
-    for (const [name, content] of Object.entries(files)) await writeFile(path.join(folder, name), content);
+    for (const [name, content] of Object.entries(written)) await writeFile(path.join(folder, name), content);
     const modules = path.join(folder, 'node_modules');
     const emulator = [path.join(modules, 'clerk-emulator/bin.mjs'), 'dev'];
     emulator.push('--clerk-js-folder', clerkJsFolder);
     const playwright = [path.join(modules, 'playwright/cli.js'), 'test'];
     const child = spawn(process.execPath, [...emulator, '--', process.execPath, ...playwright], {
       cwd: folder,
-      env: { ...process.env, SIGN_UPS: String(signUpsPerWorker) },
+      env: { ...process.env, ...variables },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     if (child.pid !== undefined) child.once('exit', killOnExit(child.pid, 'SIGTERM'));
@@ -108,9 +139,24 @@ export async function runPlaywrightHost(signUpsPerWorker: number) {
     const report = await readFile(path.join(folder, 'report.json'), 'utf8').catch((cause: unknown) => {
       throw new Error(`Playwright wrote no report:\n${stdout}${stderr}`, { cause });
     });
-    const { stats } = Report.parse(JSON.parse(report));
-    return { ...stats, report };
+    const { stats, suites } = Report.parse(JSON.parse(report));
+    const tests = suites
+      .flatMap(({ specs }) => specs)
+      .map(({ title, ok, tests }) => ({
+        title,
+        ok,
+        errors: tests.flatMap(({ results }) => results.flatMap(({ errors }) => errors)),
+      }));
+    return { ...stats, tests };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** Signs up this number of users in each of two Playwright workers, which share one emulator. */
+export async function runSignUps(perWorker: number) {
+  const signUps = await readFile(new URL('./sign-ups.ts', import.meta.url), 'utf8');
+  // One file for each worker.
+  const files = { 'first.spec.ts': signUps, 'second.spec.ts': signUps };
+  return runPlaywrightHost({ files, variables: { SIGN_UPS: String(perWorker) } });
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type EmulatorFixtures, fixtures } from 'clerk-emulator/playwright';
 import { test as base, expect } from 'playwright/test';
 
@@ -6,8 +7,28 @@ import { test as base, expect } from 'playwright/test';
 const test = base.extend<EmulatorFixtures>(fixtures);
 const users = new Set<string>();
 
+/** Signs up with the browser SDK. The code of an address with `+clerk_test` is always 424242. */
+const signUp = (email: string) => `(async () => {
+  const signUp = await Clerk.client.signUp.create({ emailAddress: '${email}', password: 'correct horse battery' });
+  await signUp.prepareEmailAddressVerification({ strategy: 'email_code' });
+  const { createdSessionId, createdUserId } = await signUp.attemptEmailAddressVerification({ code: '424242' });
+  await Clerk.setActive({ session: createdSessionId });
+  return createdUserId;
+})()`;
+
 for (let number = 1; number <= Number(process.env['SIGN_UPS']); number += 1) {
-  test(`A page shows the id of a new user that is signed in (${number})`, async ({ page, signedInAs }) => {
+  test(`A user signs up in the browser (${number})`, async ({ page }) => {
+    await page.goto('/');
+    await expect(page.locator('#browser')).toHaveText('signed out');
+    const id = await page.evaluate<string>(signUp(`${randomUUID()}+clerk_test@example.com`));
+    expect(users).not.toContain(id);
+    users.add(id);
+    await page.reload();
+    await expect(page.locator('#server')).toHaveText(id);
+    await expect(page.locator('#browser')).toHaveText(id);
+  });
+
+  test(`A new user opens the page (${number})`, async ({ page, signedInAs }) => {
     const { id } = await signedInAs();
     expect(users).not.toContain(id);
     users.add(id);

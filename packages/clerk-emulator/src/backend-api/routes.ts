@@ -1,5 +1,5 @@
 import { Hono } from 'hono';
-import { errorBody, respond, serve } from '../http';
+import { serve } from '../http';
 import { ApiError } from '../instance/error';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { jwks } from '../instance/tokens';
@@ -22,17 +22,7 @@ export function backendApi(instance: Instance): Hono {
       requireSecretKey(instance, req.header('authorization'));
       return next();
     })
-    .use('/v1/users/*', (_context, next) => {
-      const seconds = instance.rateLimit.take();
-      return seconds === undefined ? next() : Promise.resolve(tooManyRequests(seconds));
-    })
     .route('/', serve(routes));
-}
-
-/** Returns Clerk's 429. `seconds` is the time until the rate limit accepts requests again. */
-function tooManyRequests(seconds: number): Response {
-  const error = new ApiError(429, 'too_many_requests', 'Too many requests. Please try again in a bit.');
-  return respond({ status: 429, headers: { 'retry-after': String(seconds) }, body: errorBody(error) });
 }
 
 /** Throws Clerk's 401 unless the `Authorization` header contains the secret key. */

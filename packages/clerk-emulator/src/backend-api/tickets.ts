@@ -10,6 +10,7 @@ import { Page } from './page';
 
 const DAY = 24 * 60 * 60 * 1000;
 const DEFAULT_DAYS = 30;
+const TESTING_TOKEN_SECONDS = 60 * 60;
 
 const CreateSignInToken = z.strictObject({
   user_id: z.string(),
@@ -26,8 +27,8 @@ const CreateInvitation = z.strictObject({
 });
 
 /**
- * Returns the Backend API routes for sign-in tokens and for invitations. A sign-in token signs a user in once. An invitation
- * lets its recipient sign up. A ticket is the secret string of a sign-in token or of an invitation.
+ * Returns the Backend API routes for sign-in tokens, testing tokens and invitations. A sign-in token signs a user in once. An
+ * invitation lets its recipient sign up. A ticket is the secret string of a sign-in token or of an invitation.
  */
 export function ticketRoutes(instance: Instance): Routes {
   const { signInTokens, invitations } = instance.store;
@@ -52,6 +53,12 @@ export function ticketRoutes(instance: Instance): Routes {
       const token = requirePendingToken(instance, id);
       const revoked: SignInToken = { ...token, status: 'revoked', updatedAt: instance.clock.now() };
       return { body: signInTokenResource(signInTokens.put(revoked)) };
+    },
+    // The Frontend API ignores testing tokens, because the emulator has no bot protection that they could bypass.
+    'POST /v1/testing_tokens': () => {
+      const now = Math.floor(instance.clock.now() / 1000);
+      const token = `${now}-${newId('c')}`;
+      return { body: { object: 'testing_token', token, expires_at: now + TESTING_TOKEN_SECONDS } };
     },
     'POST /v1/invitations': ({ url, body }) => {
       const input = parse(CreateInvitation, body);

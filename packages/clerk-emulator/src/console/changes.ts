@@ -1,5 +1,7 @@
 import type { Delivery, Mail, Session, User } from '../instance/data';
+import type { PendingFailure } from '../instance/failures';
 import type { Instance } from '../instance/instance';
+import type { LoggedRequest } from '../instance/requests';
 
 /** A user as the console (the web page of the emulator) shows it, without password hash and metadata. */
 export type UserRow = Pick<User, 'id' | 'email' | 'createdAt'> & { readonly hasPassword: boolean };
@@ -29,14 +31,18 @@ export interface Changes {
   readonly sessions: TableChanges<Session>;
   readonly mails: TableChanges<Mail>;
   readonly deliveries: TableChanges<Delivery>;
+  readonly failures: TableChanges<PendingFailure>;
+  readonly requests: TableChanges<LoggedRequest>;
 }
 
 /** Creates a function that returns the changes since its previous call. The first call returns all rows. */
-export function readChanges({ store, webhooks, clock }: Instance): () => Changes {
+export function readChanges({ store, webhooks, failures, requests, clock }: Instance): () => Changes {
   const users = tableReader(store.users);
   const sessions = tableReader(store.sessions);
   const mails = tableReader(store.mails);
   const deliveries = tableReader(store.deliveries);
+  const pending = tableReader({ all: failures.list });
+  const logged = tableReader(requests);
   return () => {
     const { put, gone } = users();
     return {
@@ -50,6 +56,8 @@ export function readChanges({ store, webhooks, clock }: Instance): () => Changes
       sessions: sessions(),
       mails: mails(),
       deliveries: deliveries(),
+      failures: pending(),
+      requests: logged(),
     };
   };
 }

@@ -12,9 +12,10 @@ import {
   requireSession,
   requireUser,
 } from '../instance/accounts';
+import type { Snapshot } from '../instance/data';
 import { ApiError, notFound } from '../instance/error';
 import { newId } from '../instance/ids';
-import type { Instance } from '../instance/instance';
+import { type Instance, restoreSnapshot } from '../instance/instance';
 import { sampleEventData } from './sample-events';
 
 const NewUser = z.strictObject({ email: EmailAddress, password: z.string().optional() });
@@ -30,7 +31,8 @@ const Empty = z.strictObject({});
 
 /** Returns the routes for the actions of the console, which is the web page of the emulator. */
 export function consoleRoutes(instance: Instance): Routes {
-  const { store, webhooks } = instance;
+  const { store, webhooks, failures } = instance;
+  const snapshots = new Map<string, Snapshot>();
   return {
     'POST /api/users': ({ body }) => {
       const { email, password } = parse(NewUser, body);
@@ -71,6 +73,29 @@ export function consoleRoutes(instance: Instance): Routes {
       parse(Empty, body);
       if (store.deliveries.get(id) === undefined) throw notFound(`Delivery ${id}`);
       return { body: { id: webhooks.redeliver(id).id } };
+    },
+    'GET /api/operations': () => ({ body: { operations: failures.operations() } }),
+    'POST /api/failures': ({ body }) => ({
+      status: 201,
+      body: { id: failures.add(parse(failures.schema, body)).id },
+    }),
+    'DELETE /api/failures/:id': ({ id, body }) => {
+      parse(Empty, body);
+      failures.remove(id);
+      return { body: { id } };
+    },
+    'POST /api/snapshots': ({ body }) => {
+      parse(Empty, body);
+      const id = newId('snap');
+      snapshots.set(id, store.snapshot());
+      return { status: 201, body: { id } };
+    },
+    'POST /api/snapshots/:id/restore': ({ id, body }) => {
+      parse(Empty, body);
+      const snapshot = snapshots.get(id);
+      if (snapshot === undefined) throw notFound(`Snapshot ${id}`);
+      restoreSnapshot(instance, snapshot);
+      return { body: { id } };
     },
     'PATCH /api/endpoint': ({ body }) => {
       const { paused, signatureBroken } = parse(EndpointChange, body);

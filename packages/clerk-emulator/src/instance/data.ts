@@ -168,10 +168,9 @@ const Delivery = z.object({
   createdAt: Time,
 });
 
-/** The data file of an emulator. The tables with a default are missing in files of earlier versions. */
-export const Data = z.object({
+/** All rows of an emulator. The tables with a default are missing in data files of earlier versions. */
+export const Snapshot = z.object({
   version: z.literal(1),
-  signingKeyPem: z.string(),
   users: z.array(User),
   clients: z.array(Client),
   sessions: z.array(Session),
@@ -183,6 +182,10 @@ export const Data = z.object({
   deliveries: z.array(Delivery),
 });
 
+/** The data file of an emulator. */
+export const Data = Snapshot.extend({ signingKeyPem: z.string() });
+
+export type Snapshot = Readonly<z.infer<typeof Snapshot>>;
 export type Data = z.infer<typeof Data>;
 export type User = Readonly<z.infer<typeof User>>;
 export type Client = Readonly<z.infer<typeof Client>>;

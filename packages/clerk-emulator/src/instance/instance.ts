@@ -1,7 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from './clock';
+import type { FailureQueue } from './failures';
 import type { Handshakes } from './handshakes';
-import type { RateLimit } from './rate-limit';
+import type { RequestLog } from './requests';
 import type { Store } from './store';
 import type { SigningKey } from './tokens';
 import type { Webhooks } from './webhooks';
@@ -22,7 +23,8 @@ export interface Instance {
   readonly creationTime: () => number;
   readonly store: Store;
   readonly webhooks: Webhooks;
-  readonly rateLimit: RateLimit;
+  readonly failures: FailureQueue;
+  readonly requests: RequestLog;
   readonly handshakes: Handshakes;
 }
 
@@ -55,4 +57,10 @@ export function parsePublishableKey(key: string): PublishableKey {
 export function isSecretKey(instance: Instance, value: string): boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(hash(value), hash(instance.secretKey));
+}
+
+/** Replaces all data. Throws and changes nothing if the value is not a snapshot. */
+export function restoreSnapshot({ store, webhooks }: Instance, snapshot: unknown): void {
+  store.restore(snapshot);
+  webhooks.reschedule();
 }

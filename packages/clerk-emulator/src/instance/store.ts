@@ -11,6 +11,7 @@ import {
   type SignIn,
   type SignInToken,
   type SignUp,
+  Snapshot,
   type User,
 } from './data';
 import { generateSigningKeyPem } from './tokens';
@@ -23,6 +24,8 @@ interface Table<Row extends { readonly id: string }> {
   all(): Row[];
   size(): number;
   find(matches: (row: Row) => boolean): Row | undefined;
+  /** Replaces all rows. */
+  replace(rows: readonly Row[]): void;
 }
 
 /** The data of an emulator. */
@@ -37,6 +40,10 @@ export interface Store {
   readonly invitations: Table<Invitation>;
   readonly mails: Table<Mail>;
   readonly deliveries: Table<Delivery>;
+  /** Returns a copy of all tables, which can be stored as JSON. */
+  snapshot(): Snapshot;
+  /** Replaces all rows. Throws and changes nothing if the value is not a snapshot. */
+  restore(snapshot: unknown): void;
   /** Calls the listener after changes, at most once per event loop iteration. The returned function removes the listener. */
   onChange(listener: () => void): () => void;
   /** Calls the listeners of `onChange` after a change outside of the tables, such as a new webhook endpoint. */
@@ -91,12 +98,16 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
     deliveries: table(data?.deliveries, changed),
   };
 
+  const rows = () => ({
+    version: 1,
+    ...Object.fromEntries(Object.entries(tables).map(([name, { all }]) => [name, all()])),
+  });
+
   const write = async (file: string) => {
     if (!unwritten) return;
     unwritten = false;
     const begun = Date.now();
-    const rows = Object.entries(tables).map(([name, { all }]) => [name, all()]);
-    await replaceFile(file, JSON.stringify({ version: 1, signingKeyPem, ...Object.fromEntries(rows) }));
+    await replaceFile(file, JSON.stringify({ ...rows(), signingKeyPem }));
     writeDelay = Math.max(WRITE_DELAY_MILLISECONDS, (Date.now() - begun) / WRITE_SHARE);
   };
   const scheduleWrite = () => {
@@ -117,6 +128,19 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
   return {
     signingKeyPem,
     ...tables,
+    snapshot: () => Snapshot.parse(structuredClone(rows())),
+    restore(snapshot) {
+      const restored = structuredClone(Snapshot.parse(snapshot));
+      tables.users.replace(restored.users);
+      tables.clients.replace(restored.clients);
+      tables.sessions.replace(restored.sessions);
+      tables.signIns.replace(restored.signIns);
+      tables.signUps.replace(restored.signUps);
+      tables.signInTokens.replace(restored.signInTokens);
+      tables.invitations.replace(restored.invitations);
+      tables.mails.replace(restored.mails);
+      tables.deliveries.replace(restored.deliveries);
+    },
     onChange(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -148,6 +172,11 @@ function table<Row extends { readonly id: string }>(rows: Row[] = [], changed: (
     find(matches) {
       for (const row of byId.values()) if (matches(row)) return row;
       return undefined;
+    },
+    replace(next) {
+      byId.clear();
+      for (const row of next) byId.set(row.id, row);
+      changed();
     },
   };
 }

@@ -34,6 +34,8 @@ export interface Webhooks {
   readonly endpoint: WebhookEndpoint | undefined;
   /** Replaces the endpoint for later attempts. Undefined removes the endpoint. */
   setEndpoint(endpoint: WebhookEndpoint | undefined): void;
+  /** Schedules the pending deliveries of the store and cancels all other attempts that have not started. */
+  reschedule(): void;
   /** Aborts attempts in flight and starts no more. With a data file, pending deliveries continue after a restart. */
   stop(): Promise<void>;
 }
@@ -148,9 +150,14 @@ export function startWebhooks(options: {
       check();
     });
 
-  for (const delivery of deliveries.all()) {
-    if (delivery.nextTryAt !== null) schedule(delivery, delivery.nextTryAt - clock.now());
-  }
+  const reschedule = () => {
+    for (const id of [...timers.keys()]) cancelTimer(id);
+    waiting.clear();
+    for (const delivery of deliveries.all()) {
+      if (delivery.nextTryAt !== null) schedule(delivery, delivery.nextTryAt - clock.now());
+    }
+  };
+  reschedule();
 
   return {
     send(type, data) {
@@ -224,6 +231,7 @@ export function startWebhooks(options: {
       store.announce();
       startWaiting();
     },
+    reschedule,
     async stop() {
       stopped = true;
       for (const cancel of timers.values()) cancel();

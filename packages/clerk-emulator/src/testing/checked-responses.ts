@@ -1,4 +1,4 @@
-import type { SentResponse } from '../emulator';
+import type { SentResponse } from '../observe';
 import { differenceFromSpecification } from './specification/operations';
 
 const differences = new Set<string>();

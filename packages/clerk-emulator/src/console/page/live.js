@@ -2,6 +2,8 @@
 
 /** @import { Changes, EndpointState, TableChanges, UserRow } from '../changes' */
 /** @import { Delivery, Mail, Session } from '../../instance/data' */
+/** @import { PendingFailure } from '../../instance/failures' */
+/** @import { LoggedRequest } from '../../instance/requests' */
 
 /**
  * The state of the emulator. Each table is in the order of the emulator, oldest first.
@@ -11,6 +13,8 @@
  * @property {ReadonlyMap<string, Session>} sessions
  * @property {ReadonlyMap<string, Mail>} mails
  * @property {ReadonlyMap<string, Delivery>} deliveries
+ * @property {ReadonlyMap<string, PendingFailure>} failures
+ * @property {ReadonlyMap<string, LoggedRequest>} requests
  * @property {() => number} now Returns the time of the emulator.
  */
 
@@ -35,6 +39,8 @@ export function follow(listener) {
     /** @type {Map<string, Session>} */ sessions: new Map(),
     /** @type {Map<string, Mail>} */ mails: new Map(),
     /** @type {Map<string, Delivery>} */ deliveries: new Map(),
+    /** @type {Map<string, PendingFailure>} */ failures: new Map(),
+    /** @type {Map<string, LoggedRequest>} */ requests: new Map(),
   };
   let heardAt = new Date();
 
@@ -50,6 +56,8 @@ export function follow(listener) {
     apply(tables.sessions, changes.sessions);
     apply(tables.mails, changes.mails);
     apply(tables.deliveries, changes.deliveries);
+    apply(tables.failures, changes.failures);
+    apply(tables.requests, changes.requests);
     heardAt = new Date();
     const ahead = changes.now - Date.now();
     const { endpoint } = changes;

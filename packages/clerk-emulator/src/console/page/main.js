@@ -2,10 +2,12 @@
 import { Deliveries } from './deliveries.js';
 import { byId } from './dom.js';
 import { Endpoint } from './endpoint.js';
+import { Failures, failureForm } from './failures.js';
 import { follow } from './live.js';
 import { Mails } from './mails.js';
 import { announceNews } from './news.js';
 import { html, render } from './preact.js';
+import { Requests } from './requests.js';
 import { eventForm } from './send-event.js';
 import { Users, userForm } from './users.js';
 
@@ -16,6 +18,8 @@ const sections = {
   'user-list': Users,
   'endpoint-panel': Endpoint,
   'delivery-list': Deliveries,
+  'failure-list': Failures,
+  'request-list': Requests,
 };
 /** @type {Model | undefined} */
 let model;
@@ -27,8 +31,8 @@ function draw() {
   const heading = focused?.closest('section')?.querySelector('h2');
   for (const [id, section] of Object.entries(sections)) drawSection(id, section);
   if (!focused?.isConnected) heading?.focus();
-  const { mails, users, deliveries } = model;
-  for (const [name, { size }] of Object.entries({ mails, users, deliveries })) {
+  const { mails, users, deliveries, requests } = model;
+  for (const [name, { size }] of Object.entries({ mails, users, deliveries, requests })) {
     render(String(size), byId(`${name}-count`, HTMLSpanElement));
   }
   // The endpoint is part of the application, so its origin is the address of the application.
@@ -49,6 +53,7 @@ function drawSection(id, section) {
 
 eventForm();
 userForm();
+failureForm();
 // Updates the countdown to the next attempt.
 setInterval(() => drawSection('delivery-list', Deliveries), 1000);
 follow({

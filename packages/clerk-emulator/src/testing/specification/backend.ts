@@ -49,6 +49,12 @@ export const SignInToken = resource('sign-in token', {
   updated_at: time,
 });
 
+export const TestingToken = resource('testing token', {
+  object: z.literal('testing_token'),
+  token: text,
+  expires_at: z.int(),
+});
+
 export const Invitation = resource('invitation', {
   object: z.literal('invitation'),
   id: text,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { SentResponse } from '../../emulator';
-import { BackendSession, Invitation, listOf, SignInToken, TotalCount } from './backend';
+import type { SentResponse } from '../../observe';
+import { BackendSession, Invitation, listOf, SignInToken, TestingToken, TotalCount } from './backend';
 import { Environment } from './environment';
 import {
   ActiveSession,
@@ -85,6 +85,7 @@ const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
   'POST /v1/sessions/:id/tokens': Token,
   'POST /v1/sign_in_tokens': SignInToken,
   'POST /v1/sign_in_tokens/:id/revoke': SignInToken,
+  'POST /v1/testing_tokens': TestingToken,
   'GET /v1/invitations': listOf(Invitation),
   'POST /v1/invitations': Invitation,
   'POST /v1/invitations/:id/revoke': Invitation,

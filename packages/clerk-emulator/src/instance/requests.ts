@@ -1,0 +1,36 @@
+import { newId } from './ids';
+
+/** A request to the Frontend API or the Backend API. Contains no query, header or body, because these contain secrets. */
+export interface LoggedRequest {
+  readonly id: string;
+  readonly method: string;
+  readonly path: string;
+  /** Null if the emulator closed the connection without a response. */
+  readonly status: number | null;
+  /** Time when the request arrived, in milliseconds since 1970. */
+  readonly at: number;
+  readonly durationMilliseconds: number;
+}
+
+/** The last requests to both APIs, oldest first. They are only in memory. */
+export interface RequestLog {
+  add(request: Omit<LoggedRequest, 'id'>): void;
+  all(): LoggedRequest[];
+}
+
+const MAX_REQUESTS = 200;
+/** Clients may send any path. */
+const MAX_PATH_LENGTH = 200;
+
+/** `changed` is called after each request. */
+export function requestLog(changed: () => void): RequestLog {
+  const requests: LoggedRequest[] = [];
+  return {
+    add(request) {
+      requests.push({ ...request, id: newId('req'), path: request.path.slice(0, MAX_PATH_LENGTH) });
+      if (requests.length > MAX_REQUESTS) requests.shift();
+      changed();
+    },
+    all: () => [...requests],
+  };
+}
