@@ -41,9 +41,10 @@ function userToRegister({ type, data }: WebhookEvent): string | undefined {
  * returns the acknowledgment (docs/contract.md, 4.2 and 6.1). A `user.created` event has no effect if an operator has deleted
  * the user ("forgotten").
  *
- * `payload` must be the exact text of the request body. Deliveries may arrive late, repeatedly and in any order. An existing
- * link stays unchanged. Rejects with an HttpError 400 for an absent body, an invalid signature, or a verified body that is not
- * a valid event. Passes errors of the database and the handler through, so that the sender retries the delivery.
+ * `payload` must be the exact text of the request body. Deliveries may arrive late, repeatedly and in any order. If the user
+ * already has an internal id, the id stays unchanged. Rejects with an HttpError 400 for an absent body, an invalid signature,
+ * or a verified body that is not a valid event. Passes errors of the database and the handler through, so that the sender
+ * retries the delivery.
  */
 export async function receiveWebhook(
   payload: string,

@@ -75,7 +75,7 @@ export async function measureStatements(
   ];
   try {
     const figures: NonNullable<Figures['statements']> = [];
-    // Reverses the order, because the lookup reads users that the other statements insert.
+    // Measures the lookup last, because it reads users that the other statements insert.
     for (const { statement, ...by } of statements.reverse()) {
       const pooled: number[] = [];
       const prismas: number[] = [];

@@ -39,7 +39,7 @@ export function checkVariables(source: NodeJS.ProcessEnv): NamedCheck[] {
       ...(IDP_SECRET_KEY.startsWith('sk_live_') && IDP_AUTHORIZED_PARTIES === undefined
         ? [
             warning(
-              'IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain',
+              'IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain of your domain',
               'Set it to the origins of your frontends',
             ),
           ]

@@ -15,7 +15,9 @@ import {
   withoutHandshake,
 } from './sanitize-request';
 
-/** Part of the SDK's time limit that is reserved for a second attempt at a page request. */
+/**
+ * Part of the time limit for the provider's SDK (Clerk's middleware). It is reserved for a second attempt at a page request.
+ */
 const RETRY_TIMEOUT_MS = 1_000;
 
 /** Paths without sessions: signed webhooks, health checks, and routes of the platform's scheduler. */
@@ -67,8 +69,8 @@ const completesHandshake = ({ headers }: Response): boolean =>
  * usually with a nonce that the SDK exchanges for cookies. If the SDK fails, exceeds its time limit or gets no cookies for a
  * nonce, this function runs the SDK again without the handshake. If the second run fails too, or if the token was issued for an
  * origin that is not authorized (`foreign-party`), this function runs the SDK without a session. These further runs cannot
- * start a handshake. Otherwise, a slow Backend API would cause an endless loop of redirects, because the SDK counts the
- * handshakes of a browser for 2 s only.
+ * start a handshake. If they could, a slow Backend API would cause an endless loop of redirects. The SDK would not end the
+ * loop, because it detects a loop with a counter of handshakes, in a cookie that expires after 2 s.
  */
 async function respondToPage(
   sdk: NextMiddleware,

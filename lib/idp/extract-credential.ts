@@ -5,7 +5,10 @@ export type Credential =
   | {
       readonly header: 'authorization' | 'cookie';
       readonly value: string;
-      /** The session token. Undefined if the cookies contain several tokens, because the SDK then chooses one of them. */
+      /**
+       * The session token. Undefined if the cookies contain several tokens, because the provider's SDK (Clerk's packages for
+       * servers) then chooses one of them.
+       */
       readonly token: string | undefined;
     }
   | undefined;

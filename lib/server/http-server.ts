@@ -89,15 +89,18 @@ interface Connection {
   /** Functions that start the pipelined requests, in the order of the requests. */
   readonly waiting: (() => void)[];
   /**
-   * Time of the first call of `closeSlowConnections` since the last response. Only a later call closes the connection.
-   * Before that call, Node.js reads the data that had already arrived.
+   * Time of the first call of `closeSlowConnections` since the last response ended. That call never closes the connection, so
+   * that Node.js first reads the data that has already arrived.
    */
   idleSince?: number | undefined;
   /**
    * Number of bytes that the socket has passed to the operating system. It stops growing soon after the client stops reading.
    */
   bytesRead: number;
-  /** Last time when `closeSlowConnections` found that `bytesRead` had changed or that no byte was waiting to be sent. */
+  /**
+   * Last time when `closeSlowConnections` found that `bytesRead` had changed or that no byte was waiting to be sent. The start
+   * of the connection and the start of each response also set it.
+   */
   readAt: number;
 }
 

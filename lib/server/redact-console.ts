@@ -16,7 +16,10 @@ function describePrinted(error: Error): object {
 }
 
 const LOG_EVERY_MS = 60_000;
-/** Maximum number of origins for which `lineLimiter` counts omitted lines. The libraries have far fewer origins. */
+/**
+ * Maximum number of origins (places in the code that print lines) for which `lineLimiter` counts omitted lines. The libraries
+ * print lines at far fewer places.
+ */
 const MAX_ORIGINS = 100;
 
 /**

@@ -15,7 +15,9 @@ function checkEnvironment(): void {
   try {
     const { IDP_SECRET_KEY, IDP_AUTHORIZED_PARTIES } = environment();
     if (IDP_SECRET_KEY.startsWith('sk_live_') && IDP_AUTHORIZED_PARTIES === undefined) {
-      log.warn('IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain');
+      log.warn(
+        'IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain of your domain',
+      );
     }
   } catch (error) {
     process.stderr.write(`${error instanceof InvalidEnvironmentError ? error.message : 'Start-up failed'}\n`);

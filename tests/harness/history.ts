@@ -16,7 +16,7 @@ export interface Call {
   readonly userId: string | undefined;
 }
 
-/** For each user, the internal ids of the rows. The keys are the ids of the identity provider. */
+/** For each user, the internal ids of the rows. The key of a user is the `identityProviderUserId` in the calls for the user. */
 export type Rows = ReadonlyMap<string, readonly string[]>;
 
 const Linked = z.object({ userId: z.string() });
@@ -97,7 +97,7 @@ export function checkHistory(calls: readonly Call[], rows: Rows, before: Rows = 
 }
 
 /**
- * Returns the line that the endurance commands print about a history. The model of the link (docs/testing.md) admits only
+ * Returns the line that the commands in tools/endurance print about a history. The model of the link (docs/testing.md) admits only
  * linearizable histories.
  */
 export const describeHistory = (calls: number, violations: readonly string[]): string =>

@@ -46,8 +46,8 @@ const provider = vi.spyOn(globalThis, 'fetch').mockImplementation(respond);
 afterAll(() => provider.mockRestore());
 
 /**
- * Runs the deletions that are due. Returns the result for each user. Between the deletion of a row and the last deletion of
- * its cache entry, calls `meanwhile` instead of waiting.
+ * Runs the deletions that are due. Returns the result for each user. After a run has deleted a row, it pauses and then deletes
+ * the cache entry of the user again, because a request in flight may have cached the id. `meanwhile` replaces this pause.
  */
 async function run(meanwhile: () => Promise<unknown> = async () => undefined) {
   const results: Record<string, string> = {};
@@ -143,7 +143,7 @@ test('A user that the provider has again is not deleted, and its deletion is no 
   expect(await pending()).toEqual([]);
 });
 
-test('The deletion of a previous id does not delete the user, because users:relink has linked the user to another id', async () => {
+test('If `npm run users:relink` has moved a user to another id, the pending deletion of the previous id does not delete the user', async () => {
   const userId = await linkAndDelete('user_moved');
   await pool.query(`UPDATE users SET identity_provider_user_id = 'user_new_id' WHERE id = $1`, [userId]);
   await pool.query(`INSERT INTO previous_ids VALUES ('user_moved', $1, 'user_new_id', 'run', now())`, [
@@ -209,7 +209,7 @@ test('The deletion of a user stays pending if the cached id cannot be deleted be
   expect([await rowsOf('user_cached'), await pending()]).toEqual([[], ['user_cached']]);
 });
 
-test('If a newer session links a user again during a run, the deletion of the user stays pending until the next run queries the provider', async () => {
+test('If a run has deleted the row of a user and a session token that was issued later links the user again, the deletion stays pending until the next run queries the provider', async () => {
   await linkAndDelete('user_back');
   const relinked = await run(() => registerByIdentityProviderUserId('user_back', Date.now() / 1000 + 60));
   expect([relinked, await pending()]).toEqual([{ user_back: 'relinked' }, ['user_back']]);
@@ -218,7 +218,7 @@ test('If a newer session links a user again during a run, the deletion of the us
   expect(await rowsOf('user_back')).toHaveLength(1);
 });
 
-test('If a run is interrupted before or after it returns a result, the next run completes the deletions', async () => {
+test('If a run fails after it has deleted the rows, or its caller stops after the first result, the deletions stay pending and the next run completes them', async () => {
   for (const id of ['user_1', 'user_2']) await linkAndDelete(id);
   const interrupted = run(async () => {
     throw new Error('interrupted');
@@ -276,7 +276,7 @@ test('A pending deletion that is cancelled does not delete the user', async () =
   expect(await rowsOf('user_cancelled')).toHaveLength(1);
 });
 
-test('A result of forgetDue() contains the internal id and the first 16 hexadecimal digits of the hash of the provider id', async () => {
+test('A result of forgetDue() contains the internal id and the first 16 hexadecimal digits of the hash of the identity-provider user id', async () => {
   const userId = await linkAndDelete('user_receipt');
   const { value: step } = await forgetDue(30, { seconds: 0 }, async () => undefined).next();
   const { rows } = await pool.query(`SELECT encode(forgotten_user_hash('user_receipt'), 'hex') AS hash`);

@@ -19,7 +19,10 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const service = stopAfterAll(await startTestService());
 const token = tokenFor(service.idp, 'user_caller');
 
-/** Id of the user that a request to an alias would register if the alias reached the route. */
+/**
+ * Id of the user in the requests to aliases. An alias is a different spelling of the address of a route. If Next.js mapped it to
+ * the route, the request would register this user.
+ */
 const ALIASED = 'user_by_alias';
 const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 

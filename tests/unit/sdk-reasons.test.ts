@@ -6,18 +6,18 @@ import { reasonOfSdk, SDK_REASONS } from '#lib/idp/sdk-reasons';
 import { authErrorReasons, MISSING_KEYS, OTHER_THAN_TOKEN } from '../sdk/reasons';
 
 // The provider's SDK (@clerk/backend) reports why a request has no session. The service maps this reason to one of its own
-// reasons, which the log contains.
+// reasons, which the log contains. A reason of the SDK that the service does not map becomes `not-verified`.
 /** Reasons that only later versions of the SDK report and that the service already maps. */
 const LATER = ['token-invalid-issuer'];
 
-test('Each reason for which the SDK rejects a token maps to a reason of the service, except the reasons of a missing signing key', () => {
+test('Each reason for which the SDK rejects a token becomes a more specific reason than `not-verified`, except the reasons of a missing signing key', () => {
   const reasons = Object.values(TokenVerificationErrorReason);
   expect(reasons.length).toBeGreaterThan(MISSING_KEYS.length);
   const unmapped = reasons.filter((reason) => reasonOfSdk(reason) === 'not-verified');
   expect(unmapped.toSorted()).toEqual(MISSING_KEYS.toSorted());
 });
 
-test('Each reason for which the SDK finds no session maps to a reason of the service or is unmapped on purpose', () => {
+test('Each reason for which the SDK finds no session becomes a more specific reason than `not-verified`, except the reasons in OTHER_THAN_TOKEN, which do not describe an error of a session token', () => {
   const reasons = authErrorReasons();
   expect(reasons).toContain('session-token-expired');
   const unmapped = reasons.filter((reason) => reasonOfSdk(reason) === 'not-verified');

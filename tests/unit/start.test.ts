@@ -54,7 +54,7 @@ test('start() logs a warning if the keys are live and IDP_AUTHORIZED_PARTIES is 
   setVariables(LIVE);
   await start();
   expect(warn).toHaveBeenCalledExactlyOnceWith(
-    'IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain',
+    'IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain of your domain',
   );
 });
 

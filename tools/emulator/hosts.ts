@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** A small application with one of Clerk's SDKs. Its page `/` shows the id and the address of the user as JSON. */
+/** A small application with one of Clerk's SDKs. Its page `/` shows the id and the email address of the user as JSON. */
 export interface Host {
   readonly sdk: string;
   /** Packages that npm installs, with exact versions. */
@@ -49,7 +49,7 @@ import { clerkClient, clerkPlugin, getAuth } from '@clerk/fastify';
 import fastify from 'fastify';
 
 const app = fastify();
-// The plugin reads the keys from the environment, but neither of the two addresses.
+// The plugin reads the keys from the environment, but not the URLs of the Backend API and of the proxy.
 app.register(clerkPlugin, { apiUrl: process.env.CLERK_API_URL, proxyUrl: process.env.CLERK_PROXY_URL });
 app.get('/', async (request) => {
   const { userId } = getAuth(request);

@@ -27,9 +27,10 @@ import {
 } from '../../tests/harness/service';
 
 /**
- * `npm run relink-rehearsal`: moves the users of one emulated instance to another one while deployments of both instances get
- * requests, with one database and one cache. Meanwhile, the command and a deployment are killed, and the database fails over.
- * Exits with 1 if a user gets another internal id, or if a request fails outside the outages.
+ * `npm run relink-rehearsal`: moves the users of an emulated instance of the identity provider to another instance with the
+ * command `users:relink`. Meanwhile, deployments of both instances get requests, with one database and one cache, the command
+ * `users:relink` and a deployment are killed, and the database fails over. Exits with 1 if a user gets another internal id, or
+ * if a request fails outside the outages.
  */
 const { values } = parseArgs({ options: { users: { type: 'string', default: '20000' } } });
 const USERS = Number(values.users);

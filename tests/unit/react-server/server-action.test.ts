@@ -128,7 +128,7 @@ test.each([
   { '1': JSON.stringify(Array.from({ length: 5_001 }, () => 0)), '2': `[${'0,'.repeat(5_000)}0]` },
   Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`1_${index}`, ''])),
 ])(
-  'The call of an action whose form fields are ambiguous, too many or too deeply nested gets a 400: %#',
+  'The call of an action gets a 400 if the name of a form field is another spelling of the number 0, if there are too many fields or values, or if a value is nested too deeply: %#',
   async (fields) => {
     expect(await statusOf(form({ '0': '[]', ...fields }), KNOWN)).toBe(400);
   },

@@ -26,7 +26,7 @@ export function serialize(request: CostRequest): Buffer {
   return Buffer.from(`${head}${framing(request)}`, 'latin1');
 }
 
-/** Maximum time until the server closes a connection. It is far above the slowest response that was measured. */
+/** Maximum time until the server closes a connection. It is far above the slowest response that `npm run attack` measured. */
 const TIMEOUT_MS = 60_000;
 
 /**

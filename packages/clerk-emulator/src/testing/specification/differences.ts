@@ -37,7 +37,7 @@ const LEFT_OUT: readonly (Difference & { readonly reason: string })[] = [
   {
     resource: 'sign-in factor',
     fields: ['external_verification_redirect_url', 'default'],
-    reason: 'The instance does not offer these factors.',
+    reason: 'The instance offers no factor with these fields.',
   },
 ];
 
