@@ -11,7 +11,10 @@ export function setSpanIds(spanIds: () => object | undefined): void {
   trace.spanIds = spanIds;
 }
 
-/** Writes one JSON object per line to standard output. A line never contains a credential, an e-mail address or a body. */
+/**
+ * Writes one JSON object per line to standard output. A line never contains a credential, an e-mail address or a body, because
+ * the callers do not pass them.
+ */
 export const log = pino({
   base: null,
   timestamp: pino.stdTimeFunctions.isoTime,
@@ -42,7 +45,7 @@ export const requestIdOf = (header: unknown): string =>
 
 /** Fields of a request's log line besides id, route, status and duration. */
 export interface RequestLogFields {
-  /** Result of the cache lookup by lib/guard.ts. `bypass` means that the cache call failed. */
+  /** Result of the lookup of the caller's internal id in the cache. `bypass` means that the cache call failed. */
   cache?: 'hit' | 'miss' | 'bypass';
   /**
    * Result of the registration that lib/guard.ts ran for the caller. Absent, for example, if the cache contained the caller's

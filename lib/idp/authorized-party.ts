@@ -2,7 +2,7 @@ import { NextResponse } from 'next/server';
 
 /**
  * Returns true if `azp`, the origin for which a verified token was issued, is not in IDP_AUTHORIZED_PARTIES. Returns false if
- * that variable is not set. A token may have no `azp`. Pages accept such a token, but the API does not
+ * that variable is not set or if the token has no `azp`. Pages accept a token without `azp`, but the API does not
  * (docs/decisions/0013-authorized-parties-on-pages.md).
  */
 export const namesForeignParty = (azp: unknown, authorizedParties: readonly string[] | undefined): boolean =>
@@ -10,7 +10,8 @@ export const namesForeignParty = (azp: unknown, authorizedParties: readonly stri
 
 /**
  * Response header that reports a token of a foreign party, which is an origin that is not in IDP_AUTHORIZED_PARTIES. Only the
- * page handler in middleware.ts sets this header. A client never receives the response.
+ * page handler in middleware.ts sets this header. lib/idp/authentication-middleware.ts then runs the SDK again without a
+ * session, so a client never receives this response.
  */
 const FOREIGN_PARTY = 'x-foreign-party';
 

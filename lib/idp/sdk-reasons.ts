@@ -1,9 +1,9 @@
 import type { UnauthenticatedReason } from '../errors/unauthenticated-reason';
 
 /**
- * Maps the reason for which the SDK's middleware rejects a credential to a reason of this service. A reason of the SDK that is
- * not listed becomes `not-verified`. Examples are an error of the SDK, missing keys, and a reason that a later version of the
- * SDK adds. tests/unit/sdk-reasons.test.ts compares this list with the enumerations of the installed SDK.
+ * Maps the reason for which the middleware of Clerk's SDK rejects a credential to a reason of this service. A reason of the SDK
+ * that is not listed becomes `not-verified`. Examples are an error of the SDK, missing keys, and a reason that a later version
+ * of the SDK adds. tests/unit/sdk-reasons.test.ts compares this list with the enumerations of the installed SDK.
  */
 const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['token-invalid', 'malformed'],

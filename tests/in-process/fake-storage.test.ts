@@ -45,7 +45,10 @@ const STATEMENTS = ['find', 'insert', 'find forgotten', 'find links', 'delete', 
 const OPERATIONS = [...STATEMENTS, 'get', 'set', 'del'] as const;
 type Operation = readonly [name: (typeof OPERATIONS)[number], id: string, to: string];
 
-/** Calls the functions in this order. Returns their results, with the number of its insertion for each internal id. */
+/**
+ * Calls the functions in this order and returns their results. The fakes and the database generate different internal ids, so
+ * the results contain the position at which an id was inserted (0 for the first) instead of the id.
+ */
 async function resultsOf(functions: Functions, operations: readonly Operation[]) {
   const ids: string[] = [];
   const results: unknown[] = [];
@@ -78,7 +81,7 @@ test('The fakes of the database functions and of the cache client return the sam
   await fc.assert(
     fc.asyncProperty(operations, async (generated) => {
       fake.reset();
-      // Applies the operations once, to leave out the moves that `users:relink` rejects.
+      // Applies the operations to the fakes once, to leave out the moves that the command `npm run users:relink` rejects.
       const allowed: Operation[] = [];
       for (const each of generated) {
         const [name, id, to] = each;

@@ -57,8 +57,8 @@ test('Concurrent registrations succeed in a database whose default isolation lev
       register(url(index), token, { identityProviderUserId }),
     );
     expect(await row.waiting(2)).toBe(true);
-    // The transaction of the lock has inserted the row. After its commit, each waiting insert loses the race, because the
-    // transaction of that insert began before the commit.
+    // The transaction of the lock has inserted the row. After its commit, each waiting insert fails with a serialization
+    // failure, because the snapshot of that insert is older than the commit. The service then retries the registration.
     await row.commit();
     expect(new Set((await Promise.all(responses)).map(({ status }) => status))).toEqual(new Set([200]));
   }
@@ -67,7 +67,7 @@ test('Concurrent registrations succeed in a database whose default isolation lev
 test.each([
   ['a serialization failure', '40001'],
   ['a deadlock', '40P01'],
-  ['a conflict over an index that is being built', '23505'],
+  ['a unique violation, as during REINDEX CONCURRENTLY', '23505'],
 ])('A registration is retried if its insert fails with %s (%s)', async (_, code) => {
   const { pool } = service.database;
   await pool.query(`

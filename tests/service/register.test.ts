@@ -24,7 +24,7 @@ describe('POST /auth/v1/register', () => {
     expect(await rowsOf('user_new')).toMatchObject([{ id: Object(first.body).userId }]);
   });
 
-  test('The register route responds 200 to callers that register themselves, because the guard has already registered them', async () => {
+  test('The register route responds 200 to callers that register themselves, because the guard, which checks the session first, has already registered them', async () => {
     const self = await register(service.url, tokenFor(service.idp, 'user_self'), {
       identityProviderUserId: 'user_self',
     });

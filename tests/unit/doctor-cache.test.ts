@@ -105,7 +105,8 @@ test.each([
   },
 );
 
-const COPY_BOTH = 'Copy both KV_REST_API_URL and KV_REST_API_TOKEN from the page of one store';
+const COPY_BOTH =
+  'Copy both KV_REST_API_URL and KV_REST_API_TOKEN from the page of one store at its provider';
 const LARGER_PLAN =
   'Choose a larger plan at the provider of the store. Until then, every request uses the database';
 const QUOTA = "the quota of the store's plan is used up";

@@ -93,7 +93,11 @@ test('The doctor finds no problem in a migrated database whose role has only the
       message: 'a unique index allows one row per identity-provider user',
     },
     { name: 'time zone', status: 'ok', message: 'UTC' },
-    { name: 'pooler', status: 'ok', message: 'there is no pooler: 103 connections suffice for 10 processes' },
+    {
+      name: 'pooler',
+      status: 'ok',
+      message: 'there is no pooler: max_connections is 103, which suffices for 10 processes of the service',
+    },
   ]);
   expect(statements.slice(1)).toEqual([
     'SELECT migration_name, checksum, finished_at FROM public._prisma_migrations WHERE rolled_back_at IS NULL',
@@ -335,7 +339,7 @@ test('The doctor accepts each name of UTC and warns about any other time zone', 
     facts.zone = zone;
     expect(await byName('time zone')).toEqual({
       status: 'warning',
-      message: `the time zone is ${zone} and not UTC: the driver misreads timestamptz columns of your own tables`,
+      message: `the time zone is ${zone} and not UTC: Prisma's driver adapter misreads timestamptz columns of your own tables`,
       remedy: "Run as the owner: ALTER ROLE service SET timezone = 'UTC'",
     });
   }

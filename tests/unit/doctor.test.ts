@@ -97,7 +97,8 @@ test('The doctor warns about optional variables that a deployment should have', 
   const parties = {
     name: 'variables',
     status: 'warning',
-    message: 'IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain',
+    message:
+      'IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain of your domain',
     remedy: 'Set it to the origins of your frontends',
   };
   const live = {

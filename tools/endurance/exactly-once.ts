@@ -5,9 +5,9 @@ import { describeHistory } from '../../tests/harness/history';
 import { generateLoad } from '../../tests/harness/load-generator';
 
 /**
- * `npm run exactly-once`: links each user through the guard (a request with a session), the register route and the webhook at
- * the same time. Sends these requests to several processes, in random order and with duplicates. `-- --users 100000`
- * checks that memory does not grow with the number of users. Exits with 1 in these cases:
+ * `npm run exactly-once`: registers each user in three ways at the same time: through the guard (a request with a session), the
+ * register route and the webhook. Sends these requests to several processes, in random order and with duplicates.
+ * `-- --users 100000` checks that memory does not grow with the number of users. Exits with 1 in these cases:
  * - A request fails.
  * - A user does not have exactly one row and one internal id.
  * - Two requests for one user get a 201.

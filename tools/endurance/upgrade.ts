@@ -71,7 +71,7 @@ const problems: string[] = [];
 
 /**
  * Sends requests to the processes. The number `seed` determines the users of these requests. A call with the `seed` of an
- * earlier call checks that the users of both calls still have the same ids.
+ * earlier call uses the same users. `generateLoad` reads their rows first and returns a violation if a user gets another id.
  */
 async function sendTraffic(service: TestService, processes: readonly ServiceProcess[], seed: number) {
   const options = { users: USERS, concurrency: CONCURRENCY, seed };

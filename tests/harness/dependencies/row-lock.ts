@@ -13,7 +13,10 @@ export interface RowLock {
    * timeout.
    */
   releaseOnceContended(): Promise<void>;
-  /** Commits the transaction of the lock instead of rolling it back. Waiting inserts of the same users then lose the race. */
+  /**
+   * Commits the transaction of the lock instead of rolling it back. Waiting inserts of the same users then conflict with the
+   * committed rows.
+   */
   commit(): Promise<void>;
 }
 

@@ -8,7 +8,7 @@ import { startTestService, type TestService } from './service';
 
 export const API = '/projects/v1/projects';
 
-/** Privileges of the service's role: some of the grants in docs/deploy.md, and one for the tables of the example. */
+/** Privileges of the service's role: some of the grants in docs/deploy.md, and one for the tables of the projects example. */
 const privilegesOf = (role: string) => `
   GRANT SELECT, INSERT ON users TO ${role};
   GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${role};
@@ -62,7 +62,7 @@ export const createProject = async (service: TestService, user: string, name = '
 
 const Manifest = z.object({ node: z.record(z.string(), z.object({ exportedName: z.string() })) });
 
-/** Returns the id of a server action of the example in the current build. */
+/** Returns the id of a server action of the projects example in the current build. */
 export function actionId(name: 'createProject' | 'renameProject' | 'addMember'): string {
   const file = path.join(BUILD_FOLDER, 'server/server-reference-manifest.json');
   const { node } = Manifest.parse(JSON.parse(readFileSync(file, 'utf8')));
@@ -99,7 +99,7 @@ export const callAction = ({ url }: TestService, { id, input, token, page = '/pr
 
 /**
  * Requests a page. `destination` is the value of the header `sec-fetch-dest`. A browser sends `document` when it navigates to
- * a page. The SDK renews a session by a redirect only if the value is `document` or `iframe`.
+ * a page. Clerk's SDK renews a session by a redirect only if the value is `document` or `iframe`.
  */
 export const openPage = ({ url }: TestService, page: string, token?: string, destination = 'empty') =>
   send(`${url}${page}`, {

@@ -5,7 +5,7 @@ import { CallError, call } from './api.js';
 import { byId } from './dom.js';
 import { onSubmit } from './forms.js';
 
-/** Sets up the form that sends an event. The form starts with a sample, which the user can edit. */
+/** Sets up the form that sends a webhook event. The form starts with a sample, which the user can edit. */
 export function eventForm() {
   const panel = byId('event-panel', HTMLDetailsElement);
   const form = byId('new-event', HTMLFormElement);

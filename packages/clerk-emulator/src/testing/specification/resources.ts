@@ -16,8 +16,8 @@ const none = z.array(z.never());
 const attempts = z.int().nullable();
 
 /**
- * Proof of an e-mail address or a password. `attempts` is required for both APIs, although Clerk's document of the Frontend API
- * does not require it.
+ * Verification by a code that Clerk sent, by a password or by a ticket (the secret string of a sign-in token or of an
+ * invitation). `attempts` is required for both APIs, although Clerk's document of the Frontend API does not require it.
  */
 export const Verification = z.discriminatedUnion('strategy', [
   z.strictObject({
