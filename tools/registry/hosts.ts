@@ -16,27 +16,19 @@ export interface Host {
   readonly schema: 'prisma' | 'prisma/schema.prisma';
   /** Default isolation level of the database. With `serializable`, a statement that loses a race fails. */
   readonly isolation: 'read committed' | 'serializable';
+  readonly typescript: '5.9' | '7';
 }
 
+const SRC = { root: 'src/', client: 'lib/prisma', isolation: 'read committed' } as const;
+const ROOT = { root: '', client: 'db/client', isolation: 'serializable' } as const;
+const PROXY = { middleware: 'proxy.ts', alias: '@/' } as const;
+const MIDDLEWARE = { middleware: 'middleware.ts', alias: '~/' } as const;
+
 export const HOSTS: readonly Host[] = [
-  {
-    name: 'src',
-    root: 'src/',
-    middleware: 'proxy.ts',
-    alias: '@/',
-    client: 'lib/prisma',
-    schema: 'prisma',
-    isolation: 'read committed',
-  },
-  {
-    name: 'root',
-    root: '',
-    middleware: 'middleware.ts',
-    alias: '~/',
-    client: 'db/client',
-    schema: 'prisma/schema.prisma',
-    isolation: 'serializable',
-  },
+  { name: 'src', ...SRC, ...PROXY, schema: 'prisma', typescript: '7' },
+  { name: 'root', ...ROOT, ...MIDDLEWARE, schema: 'prisma/schema.prisma', typescript: '7' },
+  { name: 'src_middleware', ...SRC, ...MIDDLEWARE, schema: 'prisma/schema.prisma', typescript: '5.9' },
+  { name: 'root_proxy', ...ROOT, ...PROXY, schema: 'prisma', typescript: '5.9' },
 ];
 
 const VERSIONS = z

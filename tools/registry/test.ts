@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { Client } from 'pg';
 import { startPostgres } from '../../dev/postgres/server';
@@ -15,7 +15,7 @@ import { CHECKS, type RunningHost } from './checks';
 import { createHost, guideCommands, HOSTS, type Host, write, writeGuideFiles } from './hosts';
 
 /**
- * `npm run registry:test [-- src | root]`: creates two applications, or one of them, in a temporary folder. Follows
+ * `npm run registry:test [-- <name>...]`: creates four applications, or the named ones (hosts.ts), in a temporary folder. Follows
  * docs/existing-app.md in each and checks the result over HTTP. Exits with 1 if a step or a check fails. Stops all programs and
  * removes the folder at the end, also after Ctrl-C.
  */
@@ -26,10 +26,25 @@ async function step(command: string, cwd: string, env: NodeJS.ProcessEnv): Promi
   if ((await runStep(['sh', '-c', command], cwd, env)) !== 0) throw new Error(`Failed: ${command}`);
 }
 
+/** Links the packages of this project into an application. Replaces TypeScript if the application uses another version. */
+async function installPackages(folder: string, { typescript }: Host): Promise<void> {
+  linkFiles('node_modules', path.join(folder, 'node_modules'));
+  if (typescript === '7') return;
+  const other = path.join(path.dirname(folder), `typescript-${typescript}`);
+  await step(
+    `npm install --silent --no-save --prefix ${other} typescript@${typescript}`,
+    folder,
+    process.env,
+  );
+  const target = path.join(folder, 'node_modules/typescript');
+  rmSync(target, { recursive: true });
+  linkFiles(path.join(other, 'node_modules/typescript'), target);
+}
+
 /** Follows the guide in an application, up to the production build. */
 async function install(folder: string, host: Host, env: NodeJS.ProcessEnv & { DATABASE_URL: string }) {
   createHost(folder, host);
-  linkFiles('node_modules', path.join(folder, 'node_modules'));
+  await installPackages(folder, host);
   for (const command of guideCommands()) {
     if (command.startsWith('cat ') && host.schema === 'prisma') continue;
     // Prisma's CLI downloads an engine for this command. The function below applies the same migrations without it.
@@ -81,7 +96,7 @@ async function runChecks(host: RunningHost): Promise<number> {
 
 /** Installs the item in an application and checks it. Throws if a step or a check fails. */
 async function testHost(folder: string, host: Host, databaseUrl: string): Promise<void> {
-  console.log(`\n# ${host.root}app, ${host.middleware}, ${host.alias}`);
+  console.log(`\n# ${host.root}app, ${host.middleware}, ${host.alias}, TypeScript ${host.typescript}`);
   const port = await freePort();
   const app = `http://localhost:${port}`;
   const idp = await startProvider({
