@@ -38,7 +38,8 @@ const VERSIONS = z
   })
   .transform(({ dependencies, devDependencies }) => ({ ...devDependencies, ...dependencies }))
   .parse(JSON.parse(readFileSync('package.json', 'utf8')));
-const PACKAGES = [
+/** Packages that each application has before the installation. */
+export const PACKAGES = [
   '@clerk/nextjs',
   '@prisma/adapter-pg',
   '@prisma/client',

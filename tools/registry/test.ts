@@ -140,7 +140,7 @@ await inTemporaryFolder('identity-link-registry-', async (folder) => {
   const postgres = await startPostgres({ folder: path.join(folder, 'postgres'), durable: false });
   try {
     // The guide names this path, relative to the application.
-    write(folder, 'identity-link/registry/identity-link.json', builtItem());
+    write(folder, 'identity-link/registry/identity-link.json', builtItem('identity-link'));
     for (const host of HOSTS.filter(({ name }) => names.length === 0 || names.includes(name))) {
       await postgres.createDatabase(host.name);
       const hostFolder = path.join(folder, host.name);
