@@ -31,7 +31,8 @@ after(async () => {
 
 /** Resolves when a statement of the application waits for the transaction of this connection. */
 async function untilBlocked() {
-  const blocked = 'SELECT 1 FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))';
+  const blocked =
+    'SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))';
   for (let attempt = 0; attempt < 1_000; attempt += 1) {
     if ((await database.query(blocked)).rows.length > 1) return;
     await setTimeout(5);
