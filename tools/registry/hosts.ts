@@ -19,7 +19,7 @@ export interface Host {
   readonly typescript: '5.9' | '7';
   /** True if the middleware calls `auth.protect()` for every route that it does not know. */
   readonly protects: boolean;
-  /** How the middleware passes CLERK_JWT_KEY after the installation: with the item identity-link-middleware, or itself. */
+  /** The way in which the middleware passes CLERK_JWT_KEY after the installation. */
   readonly passesKeyBy: 'withIdentityLink' | 'jwtKey';
   /** True if the item identity-link-cache is installed. */
   readonly caches: boolean;

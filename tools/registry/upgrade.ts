@@ -5,11 +5,8 @@ import { guideCommands, type Host, write } from './hosts';
 import { output, step } from './steps';
 
 const ITEM = '../identity-link/registry/identity-link.json';
-/** Line of an item, before and after an upgrade. */
-const LINES = [
-  'return withTimeout(8_000, registration);',
-  'return withTimeout(9_000, registration);',
-] as const;
+/** Code of an item, before and after an upgrade. shadcn shows the line without its semicolon. */
+const LINES = ['return withTimeout(8_000, registration)', 'return withTimeout(9_000, registration)'] as const;
 
 /** A shadcn configuration without the parts that shadcn would download. */
 const COMPONENTS = {

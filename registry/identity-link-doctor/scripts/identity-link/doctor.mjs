@@ -21,6 +21,7 @@ import {
 const PREFIX = 'identity-link-doctor-';
 const root = existsSync('src/lib/identity-link') ? 'src/' : '';
 const inRoot = (file) => existsSync(`${root}${file}`);
+const hasCache = inRoot('lib/identity-link/kv.ts');
 const read = (file) => readFileSync(`${root}${file}`, 'utf8');
 
 /** A problem and the lines that solve it. */
@@ -58,7 +59,7 @@ const VARIABLES = {
   NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY: [(value) => /^pk_(test|live)_/.test(value), 'pk_…'],
   CLERK_JWT_KEY: [isPublicKey, '"-----BEGIN PUBLIC KEY----- … -----END PUBLIC KEY-----"'],
   CLERK_WEBHOOK_SIGNING_SECRET: [(value) => /^whsec_[\w+/=-]{16,}$/.test(value), 'whsec_…'],
-  ...(inRoot('lib/identity-link/kv.ts')
+  ...(hasCache
     ? {
         KV_REST_API_URL: [(value) => URL.canParse(value), 'https://…'],
         KV_REST_API_TOKEN: [(value) => value !== '', '…'],
@@ -204,8 +205,16 @@ async function checkLink(client) {
 }
 
 function checkCache() {
-  if (inRoot('lib/identity-link/kv.ts') && !read('lib/identity-link/user-id.ts').includes('./user-id-cache'))
+  if (!read('lib/identity-link/user-id.ts').includes('./user-id-cache'))
     throw new Finding('the cache is not used. Install the item identity-link-cache again, with --overwrite.');
+}
+
+async function checkRunning() {
+  await send('/').catch(() => {
+    throw new Finding(
+      'no response. Start the application, or set APPLICATION_URL, and run this command again.',
+    );
+  });
 }
 
 await check('variables', checkVariables);
@@ -216,8 +225,8 @@ await check('database', async () => {
   client = await connect();
 });
 if (client) await check('migration', () => checkMigration(client));
-await check('cache', checkCache);
-if (await check(`application at ${url}`, () => send('/'))) {
+if (hasCache) await check('cache', checkCache);
+if (await check(`application at ${url}`, checkRunning)) {
   await check(`session on ${REGISTER}`, () => checkSession(REGISTER, 'POST'));
   for (const route of process.argv.slice(2))
     await check(`session on ${route}`, () => checkSession(route, 'GET'));
