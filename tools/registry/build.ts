@@ -131,7 +131,7 @@ const ITEMS: Readonly<Record<string, Item>> = {
     title: 'Identity link: tests',
     description: 'Tests identity-link in the running application, over its own database.',
     shared: [`registry/identity-link-doctor/${SCRIPTS}/application.mjs`],
-    docs: `Start the application, then run: node --test ${SCRIPTS}/test.mjs`,
+    docs: `Start the application, then run: node --test ${SCRIPTS}/tests.mjs`,
   },
 };
 

@@ -217,20 +217,25 @@ async function checkRunning() {
   });
 }
 
+/** Checks the running application. Resolves to true if it can link a user. */
+async function checkApplication(client) {
+  if (!(await check(`application at ${url}`, checkRunning))) return false;
+  await check(`session on ${REGISTER}`, () => checkSession(REGISTER, 'POST'));
+  for (const route of process.argv.slice(2))
+    await check(`session on ${route}`, () => checkSession(route, 'GET'));
+  const isReachable = await check('webhook', checkWebhook);
+  return isReachable && client !== undefined && (await check('link', () => checkLink(client)));
+}
+
 await check('variables', checkVariables);
-await check('prisma client', checkClient);
-await check('prisma model', checkModel);
 let client;
 await check('database', async () => {
   client = await connect();
 });
 if (client) await check('migration', () => checkMigration(client));
 if (hasCache) await check('cache', checkCache);
-if (await check(`application at ${url}`, checkRunning)) {
-  await check(`session on ${REGISTER}`, () => checkSession(REGISTER, 'POST'));
-  for (const route of process.argv.slice(2))
-    await check(`session on ${route}`, () => checkSession(route, 'GET'));
-  const isReachable = await check('webhook', checkWebhook);
-  if (client && isReachable) await check('link', () => checkLink(client));
+if (!(await checkApplication(client))) {
+  await check('prisma client', checkClient);
+  await check('prisma model', checkModel);
 }
 await client?.end();

@@ -14,7 +14,7 @@ import {
 } from './application.mjs';
 
 /**
- * `node --test scripts/identity-link/test.mjs` tests the running application over its own database. The environment variable
+ * `node --test scripts/identity-link/tests.mjs` tests the running application over its own database. The environment variable
  * APPLICATION_URL has its address (default http://localhost:3000). The tests delete the users that they link.
  */
 const PREFIX = `identity-link-test-${randomUUID()}-`;
