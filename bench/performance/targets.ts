@@ -64,7 +64,7 @@ export const emptyMiddleware = nextTarget('empty-middleware', 'Next.js with an e
 export const tutorial = nextTarget('tutorial', 'tutorial design', true);
 
 /** The registry items in an application without other code, assembled by `buildItem`. */
-const ITEM_FOLDER = path.join(project, '.local/bench-item');
+const ITEM_FOLDER = path.join(baselines, '.item');
 
 export const item: Target = {
   name: 'item',
@@ -72,7 +72,7 @@ export const item: Target = {
   hasRoutes: true,
   creates: 201,
   start: (fixtures) =>
-    nextStart(project, {
+    nextStart(baselines, {
       cwd: ITEM_FOLDER,
       environment: {
         ...sdkVariables(fixtures),
@@ -212,10 +212,10 @@ async function buildItem({ keys }: Pick<Fixtures, 'keys'>): Promise<void> {
     cpSync(folder, ITEM_FOLDER, { recursive: true });
   const environment = { NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY: keys.publishable };
   await run(project, 'npx', ['prisma', 'generate', '--schema', path.join(ITEM_FOLDER, 'schema.prisma')]);
-  await run(ITEM_FOLDER, process.execPath, [nextOf(project), 'build'], environment);
+  await run(ITEM_FOLDER, process.execPath, [nextOf(baselines), 'build'], environment);
 }
 
 /** Installs the packages of the baselines if necessary, and builds all targets. */
 export async function buildTargets(fixtures: Pick<Fixtures, 'keys'>): Promise<void> {
-  await Promise.all([buildBaselines(fixtures), buildItem(fixtures), build()]);
+  await Promise.all([buildBaselines(fixtures).then(() => buildItem(fixtures)), build()]);
 }
