@@ -1,66 +1,9 @@
-import { InternalUserId } from './api/schemas';
 import { singleFlight } from './concurrency/single-flight';
 import { environment } from './env';
+import { cacheUserId, readCachedUserId } from './linking/user-id-cache';
 import { addLogFields, type RequestLogFields } from './log';
 import { registerByIdentityProviderUserId } from './register';
-import { withKv } from './storage/kv';
 import { withSpan } from './telemetry/with-span';
-
-const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
-
-/** Error of a Redis store if the value of the key is not a string. The store responded, so this is a miss, not a failure. */
-const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
-
-/** Result of a cache read. After an `error`, the caller should not use the cache again for the same request. */
-export type CacheResult =
-  | { readonly outcome: 'hit'; readonly userId: string }
-  | { readonly outcome: 'miss' | 'error' };
-
-/**
- * Reads the internal id of an identity-provider user from the cache. Never rejects (docs/contract.md, 5.2).
- *
- * A value that is not a string or not an internal id is a miss, and the next write replaces the value. A call takes one round
- * trip and at most 500 ms.
- */
-export async function readCachedUserId(identityProviderUserId: string): Promise<CacheResult> {
-  try {
-    const value = await withKv((kv) =>
-      kv.get(cacheKey(identityProviderUserId)).catch((error: unknown) => {
-        if (error instanceof Error && WRONG_TYPE.test(error.message)) return undefined;
-        throw error;
-      }),
-    );
-    const userId = InternalUserId.safeParse(value);
-    return userId.success ? { outcome: 'hit', userId: userId.data } : { outcome: 'miss' };
-  } catch {
-    return { outcome: 'error' };
-  }
-}
-
-/**
- * Deletes the cached ids of identity-provider users. Rejects if the store does not confirm the deletion.
- *
- * A lookup in flight can store an id again. lib/users/forget.ts waits for the end of such lookups.
- */
-export async function deleteCachedUserIds(identityProviderUserIds: readonly string[]): Promise<void> {
-  await withKv((kv) => kv.del(...identityProviderUserIds.map(cacheKey)));
-}
-
-/**
- * Stores the internal id for USER_ID_CACHE_TTL_SECONDS, by default 10 minutes. Never rejects.
- *
- * A call takes one round trip and at most 500 ms. If the result is `error`, the entry may be missing.
- */
-export async function cacheUserId(
-  identityProviderUserId: string,
-  userId: string,
-): Promise<'stored' | 'error'> {
-  const ex = environment().USER_ID_CACHE_TTL_SECONDS;
-  return withKv((kv) => kv.set(cacheKey(identityProviderUserId), userId, { ex })).then(
-    () => 'stored',
-    () => 'error',
-  );
-}
 
 interface ResolvedUserId {
   readonly userId: string;
@@ -85,7 +28,7 @@ async function readOrRegister(
   if (cached.outcome === 'error') return { userId, logFields: { cache: 'bypass', caller } };
   await withSpan(
     'cache write',
-    () => cacheUserId(identityProviderUserId, userId),
+    () => cacheUserId(identityProviderUserId, userId, environment().USER_ID_CACHE_TTL_SECONDS),
     (outcome) => outcome,
   );
   return { userId, logFields: { cache: 'miss', caller } };

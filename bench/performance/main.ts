@@ -18,6 +18,7 @@ import {
   buildTargets,
   emptyMiddleware,
   fastify,
+  item,
   service,
   serviceWithTelemetry,
   type Target,
@@ -26,7 +27,7 @@ import {
 
 /**
  * `npm run bench`: compares the service with a bare Next.js route, Next.js with an empty middleware, the design of common
- * tutorials, and Fastify. The service, the tutorial design and Fastify share one database and one cache. The command
+ * tutorials, the registry items, and Fastify. All but the first two share one database and one cache. The command
  * takes over an hour and writes docs/performance.md. The Git work tree must be clean, because that page names the measured
  * commit. `-- --quick` takes less than four minutes and only prints the results. `-- --sections requests,coldStart` measures
  * these two sections again and keeps the stored figures of the other sections. `-- --report` writes the page from the stored
@@ -105,7 +106,7 @@ function measurements(
       requests: summarizeRequests(
         await measureRequests(fixtures, {
           targets: [
-            ...[emptyMiddleware, tutorial, fastify, service].filter(isWanted),
+            ...[emptyMiddleware, tutorial, item, fastify, service].filter(isWanted),
             ...(values.targets ? [serviceWithTelemetry].filter(isWanted) : []),
           ],
           levels: (quick ? [MAIN_CONNECTIONS] : values.connections.split(',').map(Number)).map(level),

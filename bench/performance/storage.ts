@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import type { PoolClient } from 'pg';
 import { v7 as uuidV7 } from 'uuid';
 import { z } from 'zod';
-import { cacheUserId, readCachedUserId } from '#lib/user-id';
+import { cacheUserId, readCachedUserId } from '#lib/linking/user-id-cache';
 import { startTcpProxy } from '../../tests/harness/dependencies/tcp-proxy';
 import { cpuMilliseconds, percentile } from '../process-figures';
 import type { Figures } from './figures';
@@ -128,7 +128,7 @@ async function measureCache(fixtures: Fixtures): Promise<Storage['cache']> {
     return { ...bytes };
   };
   const write = async (identityProviderUserId: string) => {
-    if ((await cacheUserId(identityProviderUserId, uuidV7())) !== 'stored')
+    if ((await cacheUserId(identityProviderUserId, uuidV7(), 600)) !== 'stored')
       throw new Error('The cache did not respond in time. The machine is too busy.');
   };
   const read = async (identityProviderUserId: string) => {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, readFileSync, statSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
@@ -62,6 +62,24 @@ const nextTarget = (name: string, title: string, hasRoutes: boolean): Target => 
 export const bare = nextTarget('bare', 'a bare Next.js route', false);
 export const emptyMiddleware = nextTarget('empty-middleware', 'empty middleware.ts', false);
 export const tutorial = nextTarget('tutorial', 'tutorial design', true);
+
+/** The registry items in an application without other code, assembled by `buildItem`. */
+const ITEM_FOLDER = path.join(baselines, '.item');
+
+export const item: Target = {
+  name: 'item',
+  title: 'registry item',
+  hasRoutes: true,
+  creates: 201,
+  start: (fixtures) =>
+    nextStart(baselines, {
+      cwd: ITEM_FOLDER,
+      environment: {
+        ...sdkVariables(fixtures),
+        CLERK_WEBHOOK_SIGNING_SECRET: fixtures.keys.signing,
+      },
+    }),
+};
 
 export const fastify: Target = {
   name: 'fastify',
@@ -129,6 +147,7 @@ export const targets: readonly Target[] = [
   bare,
   emptyMiddleware,
   tutorial,
+  item,
   fastify,
   service,
   serviceWithTelemetry,
@@ -182,7 +201,21 @@ async function buildBaselines({ keys }: Pick<Fixtures, 'keys'>): Promise<void> {
   }
 }
 
+/** Assembles the application of the registry items from the files that a team installs, and builds it. */
+async function buildItem({ keys }: Pick<Fixtures, 'keys'>): Promise<void> {
+  rmSync(ITEM_FOLDER, { recursive: true, force: true });
+  const registry = ['identity-link', 'identity-link-middleware', 'identity-link-cache'];
+  for (const folder of [
+    path.join(baselines, 'item'),
+    ...registry.map((name) => path.join(project, 'registry', name)),
+  ])
+    cpSync(folder, ITEM_FOLDER, { recursive: true });
+  const environment = { NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY: keys.publishable };
+  await run(project, 'npx', ['prisma', 'generate', '--schema', path.join(ITEM_FOLDER, 'schema.prisma')]);
+  await run(ITEM_FOLDER, process.execPath, [nextOf(baselines), 'build'], environment);
+}
+
 /** Installs the packages of the baselines if necessary, and builds all targets. */
 export async function buildTargets(fixtures: Pick<Fixtures, 'keys'>): Promise<void> {
-  await Promise.all([buildBaselines(fixtures), build()]);
+  await Promise.all([buildBaselines(fixtures).then(() => buildItem(fixtures)), build()]);
 }

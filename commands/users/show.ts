@@ -3,7 +3,7 @@ import { retry, TransientError } from '#lib/concurrency/retry';
 import { parseEnvironmentSubset } from '#lib/env';
 import { listUsersById } from '#lib/idp/backend-api';
 import { forgottenUntil } from '#lib/linking/forgotten';
-import { readCachedUserId } from '#lib/user-id';
+import { readCachedUserId } from '#lib/linking/user-id-cache';
 import { asTransientError } from '#lib/users/database-error';
 import { deletionDueAt } from '#lib/users/pending-deletions';
 import { type ExitCode, runCommand, shown } from '../command';

@@ -2,16 +2,14 @@ import http from 'node:http';
 import https from 'node:https';
 import { VercelKV } from '@vercel/kv';
 import * as z from 'zod/mini';
-import { circuitBreaker } from '../concurrency/circuit-breaker';
 import { parseEnvironmentSubset, variables } from '../env';
 import { describeError } from '../errors/describe-error';
 import { log } from '../log';
 import { telemetry } from '../telemetry/with-span';
+import { kvBreaker } from './kv-breaker';
 
 /** Time limit of one call to the store. A request with a session makes at most two calls. */
 const TIMEOUT_MS = 500;
-const FAILURE_THRESHOLD = 5;
-const RESET_TIMEOUT_MS = 1_000;
 const MAX_CONNECTIONS = 32;
 const MAX_RESPONSE_LENGTH = 1024 * 1024;
 
@@ -150,13 +148,7 @@ function connect() {
   const { KV_REST_API_URL: url, KV_REST_API_TOKEN: token } = parseEnvironmentSubset(
     z.pick(variables, { KV_REST_API_URL: true, KV_REST_API_TOKEN: true }),
   );
-  const client = new VercelKV(kvRequester({ url, token, timeoutMs: TIMEOUT_MS }));
-  const breaker = circuitBreaker({
-    failureThreshold: FAILURE_THRESHOLD,
-    resetTimeoutMs: RESET_TIMEOUT_MS,
-    // The probe is a read, because a store whose quota is used up may still respond to PING.
-    probe: () => client.get('auth:probe'),
-    now: () => performance.now(),
+  return kvBreaker(new VercelKV(kvRequester({ url, token, timeoutMs: TIMEOUT_MS })), {
     onOpen: (error) => {
       telemetry()?.breakerOpened();
       log.warn({ error: describeError(error) }, 'cache skipped');
@@ -166,19 +158,15 @@ function connect() {
       log.info('cache in use again');
     },
   });
-  return { client, breaker };
 }
 
 let connection: ReturnType<typeof connect> | undefined;
 
 /**
- * Runs a command with the KV client of this process. Rejects with any error of the store, or after 500 ms.
- *
- * After five consecutive failures, rejects immediately without a call. While commands arrive, a background probe checks at
- * most once a second whether the store is available again.
+ * Runs a command with the KV client of this process. Rejects with any error of the store, after 500 ms, or immediately while the
+ * circuit breaker is open (kvBreaker).
  */
 export async function withKv<T>(command: (kv: VercelKV) => Promise<T>): Promise<T> {
   connection ??= connect();
-  const { client, breaker } = connection;
-  return breaker(() => command(client));
+  return connection(command);
 }

@@ -1,7 +1,7 @@
 import { TransientError } from '../concurrency/retry';
 import { forgottenUntil } from '../linking/forgotten';
+import { readCachedUserId } from '../linking/user-id-cache';
 import { database } from '../storage/database';
-import { readCachedUserId } from '../user-id';
 import { asTransientError } from './database-error';
 import { deletionDueAt } from './pending-deletions';
 import { allIdsOf, type Link } from './rows';

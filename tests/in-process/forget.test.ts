@@ -29,6 +29,7 @@ const {
   ...(await import('#lib/linking/forgotten')),
   ...(await import('#lib/register')),
   ...(await import('#lib/user-id')),
+  ...(await import('#lib/linking/user-id-cache')),
 }));
 
 /**

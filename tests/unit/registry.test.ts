@@ -1,18 +1,38 @@
 import { expect, test } from 'vitest';
-import { builtItem, copiedFiles, registryIndex } from '../../tools/registry/build';
+import { z } from 'zod';
+import { builtItem, copiedFiles, itemNames, registryIndex } from '../../tools/registry/build';
+import { PACKAGES } from '../../tools/registry/hosts';
+
+const Item = z.object({
+  dependencies: z.array(z.string()).default([]),
+  files: z.array(z.object({ content: z.string() })),
+});
+const parseItem = (name: string) => Item.parse(JSON.parse(builtItem(name)));
 
 // The registry contains files of lib/ that the shadcn CLI copies into another application.
 test('The registry contains the present files of lib (`npm run registry` updates it)', async () => {
   for (const [file, text] of copiedFiles()) await expect(text).toMatchFileSnapshot(`../../${file}`);
   await expect(registryIndex()).toMatchFileSnapshot('../../registry.json');
-  await expect(builtItem()).toMatchFileSnapshot('../../registry/identity-link.json');
+  for (const name of itemNames)
+    await expect(builtItem(name)).toMatchFileSnapshot(`../../registry/${name}.json`);
 });
 
-test('The registry item has at most 12 files and 350 lines', () => {
-  const lines = Array.from(
-    builtItem().matchAll(/"content": "(.*)"/g),
-    ([, content = '']) => content.split('\\n').length - 1,
-  );
-  expect(lines.length).toBeLessThanOrEqual(12);
+test('The registry item identity-link has at most 12 files, 350 lines and no dependencies', () => {
+  const { dependencies, files } = parseItem('identity-link');
+  expect(dependencies).toEqual([]);
+  expect(files.length).toBeLessThanOrEqual(12);
+  const lines = files.map(({ content }) => content.split('\n').length - 1);
   expect(lines.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(350);
 });
+
+test.each(itemNames)(
+  'The item %s imports only packages of the application and its own dependencies',
+  (name) => {
+    const { dependencies, files } = parseItem(name);
+    const imported = files.flatMap(({ content }) =>
+      Array.from(content.matchAll(/ from '((?:@[\w-]+\/)?\w[\w:-]*)/g), ([, from = '']) => from),
+    );
+    const known = [...PACKAGES, ...dependencies];
+    expect(imported.filter((from) => !from.startsWith('node:') && !known.includes(from))).toEqual([]);
+  },
+);

@@ -1,23 +1,28 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 
-/** Folder of the item. Its files have the layout of an application without `src/`. */
-const ITEM = 'registry/identity-link';
+const CORE = 'registry/identity-link/lib/identity-link';
+const CACHE = 'registry/identity-link-cache/lib/identity-link';
 
-/** Modules of lib/ that the item contains, by the file of the item. After `#`, only the statements that declare these names. */
+/** Modules of lib/ that the items contain, by the file of the item. After `#`, only the statements that declare these names. */
 const COPIES: Readonly<Record<string, readonly string[]>> = {
-  'lib/identity-link/concurrency.ts': [
+  [`${CORE}/concurrency.ts`]: [
     'lib/concurrency/with-timeout.ts',
     'lib/errors/sql-state.ts',
     'lib/linking/links.ts#RETRYABLE_SQLSTATES,retryOnConflict',
   ],
-  'lib/identity-link/http.ts': [
+  [`${CORE}/http.ts`]: [
     'lib/http/error.ts',
     'lib/api/text.ts',
     'lib/http/body.ts',
     'lib/http/action-result.ts',
   ],
+  [`${CACHE}/circuit-breaker.ts`]: ['lib/concurrency/circuit-breaker.ts', 'lib/storage/kv-breaker.ts'],
+  [`${CACHE}/user-id-cache.ts`]: ['lib/api/schemas.ts#InternalUserId', 'lib/linking/user-id-cache.ts'],
 };
+
+/** Modules of lib/ that a file of an item replaces. */
+const REPLACED: ReadonlyMap<string, string> = new Map([['lib/storage/kv.ts', './kv']]);
 
 const IMPORT = /^import (?:type )?(?:\* as (?<all>\w+)|\{(?<names>[^}]*)\}) from '(?<from>.+)';$/;
 
@@ -29,7 +34,7 @@ const declares = (statement: string, name: string) =>
 
 /**
  * Returns the text of a file that is copied from modules of lib/. Drops imports between these modules. Throws if a module
- * imports another module of lib/, or if a name is missing.
+ * imports another module of lib/ that no file of the item replaces, or if a name is missing.
  */
 function copyModules(modules: readonly string[]): string {
   const files = modules.map((module) => module.split('#')[0]);
@@ -55,10 +60,13 @@ function copyModules(modules: readonly string[]): string {
         all === undefined ? list.split(',').map((each) => each.replace('type ', '').trim()) : [all];
       if (!identifiers.some((each) => new RegExp(`\\b${each}\\b`).test(body))) continue;
       const isLocal = from.startsWith('.');
-      if (isLocal && files.includes(`${path.posix.join(path.posix.dirname(file), from)}.ts`)) continue;
-      if (isLocal || from === '') throw new Error(`${file}: the item does not contain this import: ${line}`);
+      const imported = `${path.posix.join(path.posix.dirname(file), from)}.ts`;
+      if (isLocal && files.includes(imported)) continue;
+      const source = isLocal ? REPLACED.get(imported) : from;
+      if (!source) throw new Error(`${file}: the item does not contain this import: ${line}`);
       // A namespace may be imported as a type in one module and as a value in another.
-      if (!imports.has(from) || !line.startsWith('import type ')) imports.set(from, line);
+      if (!imports.has(source) || !line.startsWith('import type '))
+        imports.set(source, line.replace(`'${from}'`, `'${source}'`));
     }
     bodies.push(body);
   }
@@ -66,47 +74,94 @@ function copyModules(modules: readonly string[]): string {
   return `${[`// Copied from ${sources} of identity-link.`, ...imports.values()].join('\n')}\n\n${bodies.join('\n\n')}\n`;
 }
 
-/** Returns the files of the item that are copied from lib/, by their path in the repository. */
+/** Returns the files of the items that are copied from lib/, by their path in the repository. */
 export function copiedFiles(): ReadonlyMap<string, string> {
-  return new Map(
-    Object.entries(COPIES).map(([file, modules]) => [path.posix.join(ITEM, file), copyModules(modules)]),
-  );
+  return new Map(Object.entries(COPIES).map(([file, modules]) => [file, copyModules(modules)]));
 }
 
-/** Steps that shadcn prints after the installation. It can merge neither a Prisma schema nor a proxy.ts. */
-const STEPS = `Next steps:
+interface Item {
+  readonly title: string;
+  readonly description: string;
+  /** Packages that the application may not have. shadcn installs the missing ones. */
+  readonly dependencies?: readonly string[];
+  /** Files of another item that this item also needs. */
+  readonly shared?: readonly string[];
+  /** Text that shadcn prints after the installation. shadcn can merge neither a Prisma schema nor a proxy.ts. */
+  readonly docs: string;
+}
+
+const SCRIPTS = 'scripts/identity-link';
+const DOCTOR = `node ${SCRIPTS}/doctor.mjs`;
+
+/** The items by name. The folder of an item in registry/ has the layout of an application without `src/`. */
+const ITEMS: Readonly<Record<string, Item>> = {
+  'identity-link': {
+    title: 'Identity link',
+    description:
+      'Gives each Clerk user one internal id, exactly once: guard, registration and webhook over the Prisma client of the application.',
+    docs: `Next steps:
 1. Prisma client: lib/identity-link/prisma.ts exports the prisma of lib/prisma.ts. Change its line if your client is elsewhere.
 2. Schema: if your Prisma schema is a single file, append prisma/identity-link.prisma to it and delete the fragment.
    Then run: npx prisma generate && npx prisma migrate deploy
 3. proxy.ts or middleware.ts: run clerkMiddleware({ jwtKey: process.env.CLERK_JWT_KEY }) for your guarded routes and /auth/v1/register.
    Do not call auth.protect() for /auth/v1/register and /webhooks/idp/v1/user-created.
 4. Set CLERK_JWT_KEY (the PEM public key) and CLERK_WEBHOOK_SIGNING_SECRET.
-5. Clerk: add the webhook endpoint https://<your domain>/webhooks/idp/v1/user-created for user.created.`;
+5. Clerk: add the webhook endpoint https://<your domain>/webhooks/idp/v1/user-created for user.created.`,
+  },
+  'identity-link-middleware': {
+    title: 'Identity link: middleware',
+    description:
+      'Replaces clerkMiddleware in your proxy.ts or middleware.ts: passes jwtKey and does not protect the routes of identity-link.',
+    docs: `In proxy.ts or middleware.ts, call withIdentityLink of lib/identity-link/middleware.ts instead of clerkMiddleware, with the same arguments.`,
+  },
+  'identity-link-cache': {
+    title: 'Identity link: cache',
+    description:
+      'Caches the internal ids for ten minutes in Vercel KV or Upstash Redis, behind a circuit breaker.',
+    dependencies: ['@vercel/kv'],
+    docs: `Set KV_REST_API_URL and KV_REST_API_TOKEN. lib/identity-link/user-id.ts now reads the cache first.`,
+  },
+  'identity-link-doctor': {
+    title: 'Identity link: doctor',
+    description:
+      'Finds what is missing after the installation of identity-link, and prints the lines to add.',
+    docs: `Run the doctor before and after you start the application: ${DOCTOR}`,
+  },
+  'identity-link-tests': {
+    title: 'Identity link: tests',
+    description: 'Tests identity-link in the running application, over its own database.',
+    shared: [`registry/identity-link-doctor/${SCRIPTS}/application.mjs`],
+    docs: `Start the application, then run: node --test ${SCRIPTS}/tests.mjs`,
+  },
+};
 
-const DESCRIPTION =
-  'Gives each Clerk user one internal id, exactly once: guard, registration and webhook over the Prisma client of the application.';
+/** Names of the items. */
+export const itemNames = Object.keys(ITEMS);
 
-/** Returns the item without the contents of its files, as registry.json contains it. */
-function item() {
-  const paths = readdirSync(ITEM, { recursive: true, encoding: 'utf8' }).filter((file) =>
-    statSync(path.join(ITEM, file)).isFile(),
-  );
-  const files = paths
-    .map((file) => file.replaceAll(path.sep, '/'))
-    .sort()
+/** Returns an item without the contents of its files, as registry.json contains it. */
+function itemOf(name: string) {
+  const item = ITEMS[name];
+  if (!item) throw new Error(`There is no item ${name}.`);
+  const { title, description, dependencies, shared = [], docs } = item;
+  const folder = `registry/${name}`;
+  const own = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((file) => path.posix.join(folder, file.replaceAll(path.sep, '/')))
+    .filter((file) => statSync(file).isFile());
+  const copied = Object.keys(COPIES).filter((file) => file.startsWith(`${folder}/`));
+  const files = [...new Set([...own, ...copied, ...shared])].sort().map((file) => ({
+    path: file,
+    type: 'registry:file',
     // shadcn puts a target into src/ if the application has that folder, unless the target starts with `~/`.
-    .map((file) => ({
-      path: `${ITEM}/${file}`,
-      type: 'registry:file',
-      target: file.replace(/^prisma/, '~/prisma'),
-    }));
+    target: file.replace(/^registry\/[^/]+\//, '').replace(/^(?=prisma|scripts)/, '~/'),
+  }));
   return {
-    name: 'identity-link',
+    name,
     type: 'registry:item',
-    title: 'Identity link',
-    description: DESCRIPTION,
+    title,
+    description,
+    ...(dependencies ? { dependencies } : {}),
     files,
-    docs: STEPS,
+    docs,
   };
 }
 
@@ -118,16 +173,17 @@ export const registryIndex = (): string =>
     $schema: 'https://ui.shadcn.com/schema/registry.json',
     name: 'identity-link',
     homepage: 'docs/existing-app.md',
-    items: [item()],
+    items: itemNames.map(itemOf),
   });
 
-/** Returns the item with the contents of its files. An installation from this text needs no registry. */
-export function builtItem(): string {
-  const { files, ...rest } = item();
+/** Returns an item with the contents of its files. An installation from this text needs no registry. */
+export function builtItem(name: string): string {
+  const { files, docs, ...rest } = itemOf(name);
   const copies = copiedFiles();
   const withContent = files.map((file) => ({
     ...file,
     content: copies.get(file.path) ?? readFileSync(file.path, 'utf8'),
   }));
-  return toText({ $schema: 'https://ui.shadcn.com/schema/registry-item.json', ...rest, files: withContent });
+  const $schema = 'https://ui.shadcn.com/schema/registry-item.json';
+  return toText({ $schema, ...rest, files: withContent, docs });
 }

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Emulator } from 'clerk-emulator';
 import type { Client } from 'pg';
 import { z } from 'zod';
+import type { KvEngine } from '../../dev/kv/server';
 import { waitUntil } from '../../dev/system/processes';
 import {
   bearer,
@@ -22,6 +23,8 @@ export interface RunningHost {
   readonly app: string;
   readonly idp: Emulator;
   readonly database: Client;
+  /** The KV store of the item identity-link-cache, if it is installed. While `isDown` is true, every command fails. */
+  readonly cache: { readonly call: KvEngine['call']; isDown: boolean } | undefined;
 }
 
 const newUser = () => `user_${randomUUID().replaceAll('-', '')}`;
@@ -203,6 +206,38 @@ export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void
       }
     } finally {
       await database.query('ALTER TABLE renamed RENAME TO identity_links');
+    }
+  },
+};
+
+/** Checks of the item identity-link-cache. */
+export const CACHE_CHECKS: typeof CHECKS = {
+  async 'A cached id is stored for ten minutes, and a request with it does not need the database'(host) {
+    const { app, idp, database, cache } = host;
+    const user = newUser();
+    const first = summary(await me(app, tokenFor(idp, user)));
+    const ttl = Number(await cache?.call('TTL', `auth:user-id-by-idp:${user}`));
+    assert.ok(ttl > 500 && ttl <= 600, `TTL ${ttl}`);
+    await database.query('ALTER TABLE identity_links RENAME TO renamed');
+    try {
+      assert.deepEqual(summary(await me(app, tokenFor(idp, user))), first);
+    } finally {
+      await database.query('ALTER TABLE renamed RENAME TO identity_links');
+    }
+  },
+
+  async 'A cache that fails has no effect on a response, also while the circuit breaker is open'({
+    app,
+    idp,
+    cache,
+  }) {
+    assert.ok(cache);
+    cache.isDown = true;
+    try {
+      for (let request = 0; request < 10; request += 1)
+        assert.equal((await me(app, tokenFor(idp, newUser()))).status, 200);
+    } finally {
+      cache.isDown = false;
     }
   },
 };

@@ -16,27 +16,27 @@ export interface Host {
   readonly schema: 'prisma' | 'prisma/schema.prisma';
   /** Default isolation level of the database. With `serializable`, a statement that loses a race fails. */
   readonly isolation: 'read committed' | 'serializable';
+  readonly typescript: '5.9' | '7';
+  /** True if the middleware calls `auth.protect()` for every route that it does not know. */
+  readonly protects: boolean;
+  /** The way in which the middleware passes CLERK_JWT_KEY after the installation. */
+  readonly passesKeyBy: 'withIdentityLink' | 'jwtKey';
+  /** True if the item identity-link-cache is installed. */
+  readonly caches: boolean;
 }
 
+const SRC = { root: 'src/', client: 'lib/prisma', isolation: 'read committed' } as const;
+const ROOT = { root: '', client: 'db/client', isolation: 'serializable' } as const;
+const PROXY = { middleware: 'proxy.ts', alias: '@/', protects: false } as const;
+const MIDDLEWARE = { middleware: 'middleware.ts', alias: '~/', protects: true } as const;
+const FOLDER = { schema: 'prisma', caches: false } as const;
+const FILE = { schema: 'prisma/schema.prisma', caches: true } as const;
+
 export const HOSTS: readonly Host[] = [
-  {
-    name: 'src',
-    root: 'src/',
-    middleware: 'proxy.ts',
-    alias: '@/',
-    client: 'lib/prisma',
-    schema: 'prisma',
-    isolation: 'read committed',
-  },
-  {
-    name: 'root',
-    root: '',
-    middleware: 'middleware.ts',
-    alias: '~/',
-    client: 'db/client',
-    schema: 'prisma/schema.prisma',
-    isolation: 'serializable',
-  },
+  { name: 'src', ...SRC, ...PROXY, ...FOLDER, typescript: '7', passesKeyBy: 'withIdentityLink' },
+  { name: 'root', ...ROOT, ...MIDDLEWARE, ...FILE, typescript: '7', passesKeyBy: 'jwtKey' },
+  { name: 'src_old', ...SRC, ...MIDDLEWARE, ...FILE, typescript: '5.9', passesKeyBy: 'withIdentityLink' },
+  { name: 'root_old', ...ROOT, ...PROXY, ...FOLDER, typescript: '5.9', passesKeyBy: 'jwtKey' },
 ];
 
 const VERSIONS = z
@@ -46,7 +46,8 @@ const VERSIONS = z
   })
   .transform(({ dependencies, devDependencies }) => ({ ...devDependencies, ...dependencies }))
   .parse(JSON.parse(readFileSync('package.json', 'utf8')));
-const PACKAGES = [
+/** Packages that each application has before the installation. */
+export const PACKAGES = [
   '@clerk/nextjs',
   '@prisma/adapter-pg',
   '@prisma/client',
@@ -60,6 +61,9 @@ const PACKAGES = [
   'typescript',
   'zod',
 ];
+
+/** Package of the item identity-link-cache. shadcn does not install it again, which would download all packages. */
+const CACHE_CLIENT = '@vercel/kv';
 
 /** Compiler options of `create-next-app`. */
 const COMPILER_OPTIONS = {
@@ -79,6 +83,34 @@ const COMPILER_OPTIONS = {
   plugins: [{ name: 'next' }],
 };
 
+const PLAIN = `import { clerkMiddleware } from '@clerk/nextjs/server';
+
+export default clerkMiddleware();
+`;
+const PROTECTING = `import { clerkMiddleware, createRouteMatcher } from '@clerk/nextjs/server';
+
+const isPublic = createRouteMatcher(['/', '/users/(.*)', '/me', '/notes']);
+
+export default clerkMiddleware(async (auth, request) => {
+  if (!isPublic(request)) await auth.protect();
+});
+`;
+
+/** Returns the middleware after the edit that the doctor prints. The guide shows the edit of a middleware without a handler. */
+function editMiddleware({ protects, passesKeyBy, alias }: Host): string {
+  if (passesKeyBy === 'withIdentityLink')
+    return `import { withIdentityLink } from '${alias}lib/identity-link/middleware';\n${PROTECTING}`
+      .replace('clerkMiddleware, ', '')
+      .replace('clerkMiddleware(', 'withIdentityLink(');
+  const jwtKey = '{ jwtKey: process.env.CLERK_JWT_KEY });';
+  return protects
+    ? PROTECTING.replace("'/'", "'/', '/auth/v1/register', '/webhooks/(.*)'").replace(
+        /^\}\);/m,
+        `}, ${jwtKey}`,
+      )
+    : PLAIN.replace('clerkMiddleware();', `clerkMiddleware(${jwtKey}`);
+}
+
 const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
 
 /** Writes a file and its folders. */
@@ -89,12 +121,14 @@ export function write(folder: string, file: string, text: string): void {
 }
 
 /** Creates the files of an application with Clerk, Prisma and a model User, as it is before the installation. */
-export function createHost(folder: string, { root, middleware, alias, client, schema }: Host): void {
+export function createHost(folder: string, host: Host): void {
+  const { root, middleware, alias, client, schema, caches } = host;
+  const packages = caches ? [...PACKAGES, CACHE_CLIENT] : PACKAGES;
   const files: Record<string, string> = {
     'package.json': json({
       name: 'host',
       private: true,
-      dependencies: Object.fromEntries(PACKAGES.map((name) => [name, VERSIONS[name]])),
+      dependencies: Object.fromEntries(packages.map((name) => [name, VERSIONS[name]])),
     }),
     'tsconfig.json': json({
       compilerOptions: { ...COMPILER_OPTIONS, paths: { [`${alias}*`]: [`./${root}*`] } },
@@ -126,10 +160,7 @@ import { PrismaClient } from '${alias}generated/prisma/client';
 
 export const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: process.env.DATABASE_URL }) });
 `,
-    [`${root}${middleware}`]: `import { clerkMiddleware } from '@clerk/nextjs/server';
-
-export default clerkMiddleware();
-`,
+    [`${root}${middleware}`]: host.protects ? PROTECTING : PLAIN,
     [`${root}app/layout.tsx`]: `export default function Layout({ children }: { children: React.ReactNode }) {
   return <html lang="en"><body>{children}</body></html>;
 }
@@ -148,14 +179,18 @@ export default async function Page() {
 
 const GUIDE = readFileSync('docs/existing-app.md', 'utf8');
 
-/** Returns the commands of the guide, which the steps of the test run. */
-export const guideCommands = (): string[] =>
-  [...GUIDE.matchAll(/^ *```sh\n(.*?)^ *```$/gms)].flatMap(([, commands = '']) =>
-    commands
+/** Returns the commands of a section of the guide. */
+export const guideCommands = (section: string): string[] => {
+  const [, text = ''] = new RegExp(`^## ${section}\n(.*?)(?=^## |$(?![\\s\\S]))`, 'ms').exec(GUIDE) ?? [];
+  const commands = [...text.matchAll(/^ *```sh\n(.*?)^ *```$/gms)].flatMap(([, lines = '']) =>
+    lines
       .split('\n')
       .map((command) => command.trim())
       .filter(Boolean),
   );
+  if (commands.length === 0) throw new Error(`The guide has no commands in the section ${section}.`);
+  return commands;
+};
 
 /** A form for the server action of the guide. */
 const FORM = `'use client';
@@ -168,8 +203,9 @@ export default function Page() {
 }
 `;
 
-/** Writes the files that docs/existing-app.md shows, in the layout of the application and with its alias, and a form. */
-export function writeGuideFiles(folder: string, { root, middleware, alias }: Host): void {
+/** Makes the manual edits of docs/existing-app.md, and writes the files that the guide shows, and a form. */
+export function editHost(folder: string, host: Host): void {
+  const { root, middleware, alias, client } = host;
   for (const [, indent = '', file = '', code = ''] of GUIDE.matchAll(
     /^( *)```tsx?\n *\/\/ (\S+)\n(.*?)^ *```$/gms,
   )) {
@@ -177,4 +213,8 @@ export function writeGuideFiles(folder: string, { root, middleware, alias }: Hos
     write(folder, root + file.replace('proxy.ts', middleware), text);
   }
   write(folder, `${root}app/notes/page.tsx`, FORM);
+  if (host.protects || host.passesKeyBy === 'jwtKey')
+    write(folder, `${root}${middleware}`, editMiddleware(host));
+  if (client !== 'lib/prisma')
+    write(folder, `${root}lib/identity-link/prisma.ts`, `export { prisma } from '${alias}${client}';\n`);
 }

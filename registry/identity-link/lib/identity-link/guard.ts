@@ -3,7 +3,7 @@ import type { NextRequest } from 'next/server';
 import { cache } from 'react';
 import * as z from 'zod/mini';
 import { type ActionResult, HttpError, invalidInput, valuesOf } from './http';
-import { registerByIdentityProviderUserId } from './link';
+import { resolveUserId } from './user-id';
 
 /** The authenticated user of a request. `userId` is the internal id. */
 export interface AuthenticatedContext {
@@ -16,7 +16,7 @@ export interface AuthenticatedContext {
 export const getUser = cache(async (): Promise<AuthenticatedContext | undefined> => {
   const { isAuthenticated, userId: identityProviderUserId } = await auth();
   if (!isAuthenticated || !identityProviderUserId) return undefined;
-  const { userId } = await registerByIdentityProviderUserId(identityProviderUserId);
+  const userId = await resolveUserId(identityProviderUserId);
   return { isAuthenticated, userId, identityProviderUserId };
 });
 

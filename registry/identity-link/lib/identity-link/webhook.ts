@@ -24,7 +24,8 @@ export async function receiveWebhook(request: Request): Promise<object> {
   const body = await limitBody(request, { maxBytes: 1024 * 1024, notUtf8: INVALID_SIGNATURE }).text();
   if (body === '') throw new HttpError(400, 'Missing body');
   const delivery = new NextRequest(request.url, { method: 'POST', headers: request.headers, body });
-  const { type, data } = await verifyWebhook(delivery, { signingSecret }).catch(() => {
+  const { type, data } = await verifyWebhook(delivery, { signingSecret }).catch((error: Error) => {
+    console.warn('identity-link: webhook rejected:', error.message);
     throw new HttpError(400, INVALID_SIGNATURE);
   });
   if (typeof type !== 'string') throw new HttpError(400, INVALID_EVENT);

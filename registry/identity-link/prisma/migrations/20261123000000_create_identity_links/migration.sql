@@ -1,6 +1,5 @@
 CREATE TABLE "identity_links" (
-    "user_id" UUID NOT NULL,
-    "identity_provider_user_id" VARCHAR(255) NOT NULL,
-    CONSTRAINT "identity_links_pkey" PRIMARY KEY ("user_id")
+    "user_id" UUID NOT NULL PRIMARY KEY,
+    "identity_provider_user_id" VARCHAR(255) NOT NULL
 );
 CREATE UNIQUE INDEX "identity_links_identity_provider_user_id_key" ON "identity_links"("identity_provider_user_id");

@@ -1,0 +1,29 @@
+import { createClient, type VercelKV } from '@vercel/kv';
+import { kvBreaker } from './circuit-breaker';
+
+/** Time limit of one command. A request runs at most two. */
+const TIMEOUT_MS = 500;
+
+const connect = () =>
+  kvBreaker(
+    createClient({
+      url: process.env['KV_REST_API_URL'],
+      token: process.env['KV_REST_API_TOKEN'],
+      automaticDeserialization: false,
+      retry: { retries: 0 },
+      signal: () => AbortSignal.timeout(TIMEOUT_MS),
+    }),
+    {
+      // The message of an error of the client contains the command, and so the id of the user.
+      onOpen: (error) => console.warn('identity-link: cache skipped:', error instanceof Error && error.name),
+      onClose: () => console.info('identity-link: cache in use again'),
+    },
+  );
+
+let connection: ReturnType<typeof connect> | undefined;
+
+/** Runs a command. Rejects with an error of the store, after 500 ms, or immediately while the circuit breaker is open. */
+export async function withKv<T>(command: (kv: VercelKV) => Promise<T>): Promise<T> {
+  connection ??= connect();
+  return connection(command);
+}
