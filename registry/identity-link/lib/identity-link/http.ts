@@ -33,8 +33,7 @@ export const text = (name: string, maxLength: number) =>
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // Does not use `for await`, because the DOM types of TypeScript 5 declare no async iterator. Other projects can install a
-  // copy of this file and may use that version.
+  // Applications with a copy of this file may use TypeScript 5, whose DOM types declare no async iterator for `for await`.
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
     reader = request.body?.getReader();
