@@ -29,7 +29,8 @@ if (!/^\d+$/.test(values.port) || port > MAX_PORT) {
 }
 const projectFolder = path.dirname(import.meta.dirname);
 /**
- * Folder of the build. The default is the folder of this compiled file. NEXT_DIST_DIR selects another folder, as in Next.js.
+ * Folder of the build. The default is the folder of this compiled file. NEXT_DIST_DIR selects another folder. `next build`
+ * writes to the same folder, because next.config.ts also reads this variable.
  */
 const buildFolder = path.resolve(process.env['NEXT_DIST_DIR'] ?? import.meta.dirname);
 

@@ -23,7 +23,8 @@ const USAGE = `npm run users:relink -- --map <file> | --external-id | --rollback
 
   Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables users and previous_ids.
   --external-id also needs IDP_SECRET_KEY.
-  Exit code: 0 all users have the new ids, 1 there are collisions or the run stopped early, 2 the run did not start.`;
+  Exit code: 0 all users have the new ids, or --dry-run found no collision. 1 there are collisions or the run stopped early.
+  2 the run did not start.`;
 
 const VARIABLES = z.pick(variables, { DATABASE_URL: true, KV_REST_API_URL: true, KV_REST_API_TOKEN: true });
 const PROVIDER_VARIABLES = z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true });

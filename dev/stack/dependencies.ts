@@ -15,7 +15,10 @@ export interface Dependency {
   /** Description to print at startup. */
   readonly line: string;
   readonly details: Pick<StackDetails, 'databaseUrl' | 'kv' | 'identityProvider'>;
-  /** Environment variables that the service needs. Empty for a dependency that the user provides. */
+  /**
+   * Environment variables that the stack sets for the service. Empty for a dependency that the user provides, because the user
+   * has set its variables.
+   */
   readonly environment: Readonly<Record<string, string>>;
   /** Step that the user must take before the service can use the dependency. */
   readonly warning?: string;

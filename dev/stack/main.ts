@@ -127,8 +127,9 @@ async function main(): Promise<void> {
   loadEnvironmentFiles(mode);
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    // One Ctrl-C may arrive as two signals, one from the terminal and one from npm. A third signal is therefore a second
-    // Ctrl-C, and ends this process immediately.
+    // npm runs this program in a shell and forwards SIGINT and SIGTERM to the process of the shell. If the shell has replaced
+    // itself with this program, one Ctrl-C arrives as two signals, one from the terminal and one from npm. A third signal is
+    // therefore a second Ctrl-C, and ends this process immediately.
     let count = 0;
     process.on(signal, () => {
       interruption.abort(new Error('interrupted'));
@@ -136,7 +137,8 @@ async function main(): Promise<void> {
       if (count === 3) process.exit(130);
     });
   }
-  // npm does not forward SIGTERM. A new parent process id means that npm has ended, so this process stops too.
+  // If the shell has not replaced itself, it is the parent of this process. A SIGTERM from npm may then end only the shell. A
+  // new parent process id means that the parent has ended, so this process stops too.
   const parent = process.ppid;
   setInterval(() => {
     if (process.ppid !== parent) interruption.abort(new Error('interrupted'));

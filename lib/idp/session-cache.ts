@@ -33,8 +33,8 @@ const keyOf = ({ header, value }: NonNullable<Credential>) => hash('sha256', JSO
  *   accepted until the token expires (by default after 60 s).
  * - Without IDP_JWT_KEY, the SDK gets the signing keys from the provider. After the provider withdraws a key, cached tokens
  *   that were signed with that key are accepted for up to 60 s longer than without a cache.
- * - The credential is the only client header of an API request that the SDK gets. The cache key is the digest of the
- *   credential, so different credentials have different entries.
+ * - Of the headers that a client sends with an API request, the SDK gets only the credential. The cache key is the digest of
+ *   the credential, so different credentials have different entries.
  * - Rejected credentials are not cached.
  * - An entry expires when its token expires, or after 60 s if that is earlier. Entries exist only in the memory of this
  *   process.
@@ -48,8 +48,9 @@ export function sessionCache(): SessionCache {
     maxSize: MAX_BYTES,
     sizeCalculation: ({ signature, user }) => ENTRY_BYTES + signature.length + user.length,
     ttl: MAX_AGE_MS,
-    // Reads the clock for each lookup. By default, the cache reuses a time until a timer of 1 ms ends, and the timer stops
-    // while a function is suspended.
+    // Reads the clock for each lookup. By default, the cache stores the time that it read, and a timer deletes this time after
+    // 1 ms. No timer runs while the platform suspends a serverless function (the whole process). The cache would then use the
+    // time before the suspension.
     ttlResolution: 0,
     // The expiry of a token is a wall-clock time, and a monotonic clock stops while a serverless function is suspended.
     perf: { now: () => Date.now() },

@@ -79,8 +79,9 @@ const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 
 /**
  * Time limits in milliseconds: `maxWait` for a connection (a suspended database may have to start), and `timeout` for the
- * transaction. Unless `days` is 0, `storeForgotten` waits until registrations in flight of this user have ended. At READ
- * COMMITTED, the statements after it see the row that such a registration committed, so that the row is deleted.
+ * transaction. `deleteLink` requires READ COMMITTED. Unless its parameter `days` is 0, its first statement waits until the
+ * registrations of the user that are in flight have ended. At READ COMMITTED, its later statements see the row that such a
+ * registration committed, and delete this row.
  */
 export const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
 
@@ -103,9 +104,9 @@ async function lockLink(transaction: Transaction, identityProviderUserId: string
 /**
  * Deletes the row of a user, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same transaction,
  * stores that the user is forgotten: for `days` days, only a session token that is issued later can link the user again
- * (lib/linking/forgotten.ts). This applies to each id of the user at the identity provider. Returns these ids, or `referenced`
- * without a change if a foreign key without ON DELETE CASCADE or SET NULL refers to the row. Only operators' commands call this
- * function. The database role of the service may not delete rows.
+ * (lib/linking/forgotten.ts). This applies to each id of the user at the identity provider. Returns these ids. If a foreign key
+ * without ON DELETE CASCADE or SET NULL refers to the row, changes nothing and returns `referenced`. Only operators' commands
+ * call this function. The database role of the service may not delete rows.
  */
 export async function deleteLink(
   identityProviderUserId: string,

@@ -77,7 +77,7 @@ test('drain() waits for an API request whose client has disconnected', async () 
   expect(events).toEqual(['disconnected', 'completed', 'drained']);
 });
 
-test('The periodic check that first finds a connection idle does not close the connection, because a request that the server has not read may have arrived. A later check closes the connection', async () => {
+test('The first check that finds a connection idle does not close it, because a request may have arrived that the server has not read yet. A later check closes the connection', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
   try {
     const { server } = httpServer(() => Promise.resolve());
@@ -285,13 +285,13 @@ describe('Request bodies', () => {
 
   test('A body may have 1,024 chunks and one more for every 64 bytes', async () => {
     const { open } = await startServer(reading);
-    // 1,041 chunks with 17 times 64 bytes.
+    // 1,041 chunks with 1,088 bytes in total. 1,088 bytes are 17 times 64, so 1,024 + 17 chunks are allowed.
     const body = `${chunked(1_040, 1)}${chunked(1, 48)}`;
     expect(statusesOf(await open(`${POST}${body}0\r\n\r\n`).closed())).toEqual([200]);
     expect(statusesOf(await open(`${POST}${body}${chunked(1, 1)}0\r\n\r\n`).closed())).toEqual([400]);
   });
 
-  test('A handler never reads a body to its end from which chunks are missing', async () => {
+  test('If a body has too many small chunks, the handler never reads to the end of the body, because the server drops some chunks', async () => {
     const read = vi.fn();
     const { open } = await startServer(async (request) => {
       await text(request).then(read, () => undefined);
@@ -309,7 +309,7 @@ describe('Request bodies', () => {
     expect(failed).not.toHaveBeenCalled();
   });
 
-  test('A response that is sent before the body of its request arrives is not logged as a rejection', async () => {
+  test('If the handler responds before the body arrives, and the client then disconnects without sending the body, the HTTP server writes no log line', async () => {
     const { open } = await startServer();
     const { client, received } = open(requestTo('POST /users/a', 'Content-Length: 500'));
     await expect.poll(received).toContain('/users/a');
@@ -369,7 +369,7 @@ describe('Request bodies', () => {
     },
   );
 
-  test('If a client disconnects after its request is complete, the server does not log the request as rejected', async () => {
+  test('If a client disconnects after its request is complete and before the response, the HTTP server writes no log line', async () => {
     const { server, handler, open } = await startServer(() => new Promise(() => undefined));
     const { client } = open(requestTo('/users/a'));
     await expect.poll(() => handler.mock.calls.length).toBe(1);
@@ -614,7 +614,7 @@ describe('drain()', () => {
     await drained;
   });
 
-  test('During drain(), a request that arrives on an idle connection before the server closes it gets a response, and the server then closes the connection', async () => {
+  test('During drain(), an idle connection may still send a request. The server responds to it and then closes the connection', async () => {
     const { drain, open } = await startServer();
     const { client, received, closed } = open(requestTo('/users/a'));
     await expect.poll(received).toContain('/users/a');

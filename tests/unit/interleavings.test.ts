@@ -29,8 +29,9 @@ const schedule = <T>(name: string, statement: () => T, isEnabled = () => true) =
   ).then(statement);
 
 /**
- * The ids of the only user at the old and at the new instance of the provider. Each run has other ids, because both processes
- * (copies of the modules of lib/) serve all runs, and state that they keep for an id must not affect a later run.
+ * The ids of the only user. An operator can move users from one instance of the identity provider to another (`relink`). The
+ * user has `oldId` at the old instance and `newId` at the new one. Each run has other ids, because both processes (copies of
+ * the modules of lib/) serve all runs, and state that they keep for an id must not affect a later run.
  */
 const user = { oldId: '', newId: '', runs: 0 };
 const storage = fakeStorage(schedule);
@@ -141,8 +142,9 @@ interface Calls {
   readonly before: UserBefore;
   readonly calls: readonly Operation[];
   /**
-   * Maximum number of interruptions. An interruption is a step that releases a statement or command of another call, although
-   * the latest call has one that can be released. The maximum limits the number of orders.
+   * Maximum number of interruptions. An interruption is a step that releases a statement or command of another call than the
+   * previous step did, although the call of the previous step has one that can be released. The maximum limits the number of
+   * orders.
    */
   readonly interruptions: number | undefined;
 }
@@ -166,7 +168,8 @@ async function run({ before, calls, interruptions }: Calls, choices: readonly nu
   let interrupted = 0;
   let latest: string | undefined;
   for (;;) {
-    // A batch of lookups starts in the event loop iteration after its first key.
+    // lib/concurrency/batch-loader.ts collects lookups and starts them in the next event loop iteration. After three
+    // iterations, each call is done or waits for the test or for another call.
     for (let count = 0; count < 3; count += 1) await iteration();
     if (isDone) break;
     const enabled = [...waiting].filter(({ isEnabled }) => isEnabled());
@@ -233,8 +236,9 @@ function outcomesOfModel({ before, calls }: Omit<Calls, 'interruptions'>): Set<s
     };
   });
   let first: State = { ...model.initial, users };
+  // Takes the step of the model in which each call starts. A relink has no such step, because its only step is the transaction
+  // that moves the user.
   for (const [kind, process] of calls) {
-    // The model has no step between the start of a move and its transaction.
     if (kind === 'relink') continue;
     const label = kind === 'forget' ? 'user 0: forget' : `user 0, process ${process}: ${kind}`;
     first = model.steps(first).find((step) => step.label === label)?.next ?? first;

@@ -132,8 +132,10 @@ test('For a session without claims, sessionUserOf() returns an undefined issue t
 
 test.each([
   ['the user for a session', session, { user: 'user_1', issuedAt: expect.any(Function) }],
+  // `auth()` returns no reason for `isAuthenticated: false`. For a page request, lib/idp/page-verdict.ts replaces `malformed`
+  // with the reason from the SDK's middleware.
   [
-    'the reason malformed for a session without authentication',
+    'the reason malformed if the SDK reports isAuthenticated: false and the session is not pending',
     { ...session, isAuthenticated: false },
     { reason: 'malformed' },
   ],

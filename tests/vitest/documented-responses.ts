@@ -41,7 +41,8 @@ export function expectAllDocumentedSeen(): void {
   writeFileSync(LIST, lines.join(''));
   const missing = DOCUMENTED.filter(({ name }) => !seen.has(name)).map(({ name }) => `  ${name}`);
   if (missing.length === 0) return;
-  // Vitest prints the error below, but would exit with 0, because a teardown throws the error.
+  // Vitest runs this function after all tests, as a global teardown (prepare-services.ts). Vitest prints the error of a
+  // teardown, but the error does not change the exit code.
   process.exitCode = 1;
   throw new Error(`lib/api/openapi.json describes responses that no test received:\n${missing.join('\n')}`);
 }

@@ -31,7 +31,7 @@ const Rule = z.object({
 type Rule = z.infer<typeof Rule>;
 export const Rules = z.array(z.union([z.object({ handle: z.string() }), Rule]));
 
-/** Target of a path: a prerendered response or a function. */
+/** Target of a path: a response that is part of the build (a static file or a prerendered page), or a serverless function. */
 export type Target = { readonly reply: Reply } | { readonly function: BuiltFunction };
 
 /** A request while the rules are applied. Rules may change its mutable fields. */
@@ -102,8 +102,8 @@ const fillTemplate = (template: string, values: Readonly<Record<string, string>>
   template.replace(/\$(\w+)/g, (_, name: string) => values[name] ?? '');
 
 /**
- * Returns the request headers after the middleware. If the middleware overrides request headers, its response lists the names
- * and values of all remaining request headers.
+ * Returns the request headers after the middleware. If the middleware overrides request headers, its response contains the
+ * names and values of all headers that the request has afterwards. Other headers of the request are dropped.
  */
 function applyHeaderOverrides(headers: Headers, middlewareHeaders: Headers): Headers {
   const names = first(middlewareHeaders['x-middleware-override-headers'])?.split(',');
@@ -136,8 +136,8 @@ type Find = (routed: RoutedRequest) => Promise<Target | undefined>;
 
 /**
  * Emulates Vercel's router. Returns a function that applies the rules to a request and resolves with the target of the request.
- * The middleware runs first. The returned function then looks for a static file, and then for the serverless function of the
- * route. Vercel's router may take more steps before it applies the rules.
+ * The middleware runs first. The returned function then calls `targetAt` with the path, and again after rules have rewritten
+ * the path, until `targetAt` returns a target. Vercel's router may take more steps before it applies the rules.
  */
 export function router(
   routes: z.infer<typeof Rules>,
@@ -152,8 +152,9 @@ export function router(
   }
 
   /**
-   * Applies the rules of a phase, which are the rules after one `handle` entry. Returns the first target that the middleware or
-   * `check` returns. Returns undefined if a rule ends the phase or if no rule is left.
+   * Applies the rules of a phase. The first phase has the name '' and contains the rules before any `handle` entry. Each other
+   * phase has the name of a `handle` entry and contains the rules between this entry and the next one. Returns the first target
+   * that the middleware or `check` returns. Returns undefined if a rule ends the phase or if no rule is left.
    */
   async function applyPhase(phase: string, routed: RoutedRequest, check: Find): Promise<Target | undefined> {
     for (const rule of phases.get(phase) ?? []) {

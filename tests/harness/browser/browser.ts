@@ -134,7 +134,10 @@ export async function expiredSessionCookies(page: Page, { url, idp }: Pick<TestS
     .map((cookie) => ({ ...cookie, value: expired(cookie.value) }));
 }
 
-/** Returns the values that /account shows: the two ids of the user, and the source of the link, such as the cache. */
+/**
+ * Returns the values that /account shows: the user's id at the identity provider, the internal user id, and where the service
+ * found the internal id (for example in the cache).
+ */
 export async function shownLink(page: Page) {
   const value = (term: string) => page.locator(`dt:text-is("${term}") + dd`);
   return {

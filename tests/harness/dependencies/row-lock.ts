@@ -9,8 +9,8 @@ export interface RowLock {
   release(): Promise<void>;
   /**
    * Releases the inserts once two of them wait, or one of them has waited for a second. Rejects if no insert waits
-   * within 10 s. The check runs inside the database, so a busy test process cannot delay the inserts until their
-   * timeout.
+   * within 10 s. The check runs inside the database. If a busy test process checked the inserts, they could reach the
+   * query timeout of the service (3 s) before the test releases them.
    */
   releaseOnceContended(): Promise<void>;
   /**

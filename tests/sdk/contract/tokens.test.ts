@@ -88,7 +88,7 @@ describe('Without authorized parties', () => {
   });
 
   test.each(TOKENS)(
-    '%s gives the expected user or rejection reason without a network call if there are no authorized parties',
+    '%s gives the expected user or rejection reason in a service without authorized parties. The service makes no network call',
     async (_name, make, inHeader, inCookie = inHeader) => {
       const value = make();
       expect(await service.api(bearer(value)), 'in a header').toMatchObject(inHeader);

@@ -7,10 +7,17 @@ import { costAddresses } from './addresses';
 import { costTargets, type Finding, findCosts } from './find';
 import { readinessUnder, WORST_SHAPES, worstRequest } from './readiness';
 
+/**
+ * Options of the measurement. A dimension is a part of a request, such as its query or its body, that the measurement enlarges
+ * (dimensions.ts).
+ */
 export interface CostOptions {
-  /** Regular expression. If it is set, only requests whose method, path and dimension match are measured. */
+  /**
+   * Regular expression for the method, the path and the name of a dimension, separated by spaces. If it is set, only requests
+   * that match are measured.
+   */
   readonly only: string | undefined;
-  /** Measures each dimension at two sizes instead of five. */
+  /** Measures requests of two sizes for each dimension. Otherwise, measures requests of five sizes. */
   readonly quick: boolean;
 }
 
@@ -23,8 +30,8 @@ const MAX_READY_MS = 250;
 const NEW_SIGNING_SECRET = `whsec_${Buffer.from('a new signing secret for tests..').toString('base64')}`;
 
 /**
- * Prints one row for each dimension (growing part of a request) that has a finding (a cost above a limit). The row contains the
- * address at which the dimension has the highest cost.
+ * Prints one row for each dimension that has a finding. A finding is a cost above a limit when this part of a request grows.
+ * The row contains the address (method and path) of the request with the highest cost.
  */
 function printFindings(findings: readonly Finding[]): void {
   const byCost = findings.toSorted((one, other) => other.worst.milliseconds - one.worst.milliseconds);
@@ -58,9 +65,10 @@ async function countSlowShapes(service: TestService, token: string): Promise<num
 }
 
 /**
- * Sends requests of growing size for each address and dimension. Compares the CPU time that the server uses for these requests
- * with the CPU time for an ordinary (small) request to the same address. Sets the exit code to 1 if the CPU time of a dimension
- * grows superlinearly or is too high, or if GET /health/ready is slow while one attacker sends requests.
+ * Sends requests to each address (method and path). In each series of requests, one dimension (part of the request) grows.
+ * Compares the CPU time that the server uses for these requests with the CPU time for an ordinary (small) request to the same
+ * address. Sets the exit code to 1 if the CPU time grows faster than the size of the dimension or is too high, or if
+ * GET /health/ready is slow while one attacker sends requests.
  */
 export async function attackCosts({ only, quick }: CostOptions): Promise<void> {
   const environment = {

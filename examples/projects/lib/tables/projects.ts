@@ -91,7 +91,10 @@ export async function deleteProject(userId: string, projectId: string): Promise<
   await withConstraintErrors(database().project.delete({ where: { id: projectId } }));
 }
 
-/** Returns up to 100 members of a project, owners first. The user must be a member of the project. */
+/**
+ * Returns up to 100 members of a project, owners first. The user must be a member of the project. PostgreSQL sorts the roles
+ * in the order of the enum `project_role`, and its first value is `owner`.
+ */
 export async function listMembers(userId: string, projectId: string): Promise<Member[]> {
   await getProject(userId, projectId);
   return database().projectMember.findMany({
