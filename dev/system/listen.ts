@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { errorCode } from './errors';
@@ -23,14 +24,6 @@ export function close(server: HttpServer): Promise<void> {
   });
 }
 
-/** Returns a port that is free at the time of the call. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 /**
  * Returns true if the port is free on both addresses that `localhost` may resolve to, 127.0.0.1 and ::1. A port counts as free
  * on an address that this machine does not have.
@@ -45,4 +38,13 @@ function canListen(port: number, host: string): Promise<boolean> {
     server.once('error', (error) => resolve(!['EADDRINUSE', 'EACCES'].includes(errorCode(error) ?? '')));
     server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)));
   });
+}
+
+/**
+ * Returns a random port that is free at the time of the call. The port is below the ports from which operating systems choose
+ * one for an outgoing connection (from 32,768 on Linux), so that no connection takes the port before the caller listens on it.
+ */
+export async function freePort(): Promise<number> {
+  const port = randomInt(20_000, 32_768);
+  return (await isFree(port)) ? port : freePort();
 }
