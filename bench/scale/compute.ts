@@ -16,7 +16,7 @@ const CACHE_SECONDS = 600;
 
 const value = <Key extends keyof typeof INPUTS>(key: Key): number => INPUTS[key].value;
 
-/** Returns the average resources that a user needs on one day of activity. A user who is active on a day is a daily user. */
+/** Returns the average resources that an active user needs in one day. */
 function perUser() {
   const requests = value('requestsPerDay');
   const misses = value('sessionsPerDay');

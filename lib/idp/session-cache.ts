@@ -18,7 +18,7 @@ interface VerifiedSession {
 /** A cache of verified sessions by credential. */
 export interface SessionCache {
   get(credential: NonNullable<Credential>): VerifiedSession | undefined;
-  /** Stores a session until its token expires, for at most 60 s. Does nothing if the cookies contain several session tokens. */
+  /** Stores a session until its token expires, for at most 60 s. Skips cookies that contain several session tokens. */
   set(credential: NonNullable<Credential>, session: VerifiedSession): void;
 }
 

@@ -25,7 +25,7 @@ export interface RelinkOptions {
   readonly run: string;
   /** Days for which the previous ids are accepted. */
   readonly days: number;
-  /** Checks the lines, but changes nothing. */
+  /** Checks the lines, but does not change any row. */
   readonly dryRun?: boolean;
   readonly retryOptions: RetryOptions;
 }

@@ -105,7 +105,7 @@ async function lockLink(transaction: Transaction, identityProviderUserId: string
  * Deletes the row of a user, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same transaction,
  * stores that the user is forgotten: for `days` days, only a session token that is issued later can link the user again
  * (lib/linking/forgotten.ts). This applies to each id of the user at the identity provider. Returns these ids. If a foreign key
- * without ON DELETE CASCADE or SET NULL refers to the row, changes nothing and returns `referenced`. Only operators' commands
+ * without ON DELETE CASCADE or SET NULL refers to the row, keeps the row and returns `referenced`. Only operators' commands
  * call this function. The database role of the service may not delete rows.
  */
 export async function deleteLink(

@@ -241,7 +241,7 @@ test('A deployment of an older version ignores migrations that a newer version a
   expect(await deployMigrations(url, older)).toEqual([]);
 });
 
-test('pendingMigrations() writes nothing and returns the pending migrations, or undefined if the role may not read the applied migrations', async () => {
+test('pendingMigrations() does not write, and returns the pending migrations, or undefined if the role may not read the applied migrations', async () => {
   const folder = newMigrations({ '1_good': 'CREATE TABLE note (id INT)', '2_bad': 'SELECT 1/0' });
   expect(await pendingMigrations(url, folder)).toEqual(['1_good', '2_bad']);
   expect(await query(`SELECT to_regclass('_prisma_migrations') AS record`)).toEqual([{ record: null }]);

@@ -97,7 +97,7 @@ test('A due deletion deletes the row and the cached id, stores that the user is 
   expect([...(await forgottenUntil(['user_due'])).keys()]).toEqual(['user_due']);
 });
 
-test('A second delivery of a user.deleted event changes nothing, and another user.deleted event of the user starts the 24 hours again', async () => {
+test('A second delivery of a user.deleted event has no effect, and another user.deleted event of the user starts the 24 hours again', async () => {
   await deliver('user.deleted', 'user_twice', { message: 7_000 });
   await makeDue();
   const first = await deletionDueAt('user_twice');

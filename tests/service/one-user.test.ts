@@ -187,7 +187,7 @@ test('A foreign key with ON DELETE RESTRICT prevents the deletion of a user, and
   await database.pool.query('DROP TABLE notes_kept, notes_gone');
 });
 
-test('The forget command deletes nothing if it is not confirmed, if it gets two ids or if the cache does not respond', async () => {
+test('The forget command keeps the user if it is not confirmed, if it gets two ids or if the cache does not respond', async () => {
   const id = 'user_who_stays';
   const userId = await visit(id);
   const unconfirmed = await command('forget', id);

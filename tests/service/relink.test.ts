@@ -51,7 +51,7 @@ beforeEach(async () => {
   await database.pool.query('TRUNCATE users, forgotten_users CASCADE');
 });
 
-test('The relink command reports each kind of collision (a line of the map that cannot be applied) with the number of the line and a remedy, and changes nothing', async () => {
+test('The relink command reports each kind of collision (a line of the map that cannot be applied) with the number of the line and a remedy, and does not change any row', async () => {
   await link([
     'moved',
     'moved_too',

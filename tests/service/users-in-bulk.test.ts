@@ -27,7 +27,7 @@ let database: TestDatabase;
 let provider: Emulator;
 /** A proxy in front of the identity provider. Some tests make the proxy return errors. */
 let front: StubServer;
-/** Path of the state file, in which a backfill stores its progress. */
+/** Path of the file that stores the progress of a backfill. */
 let state: string;
 
 beforeEach(async () => {

@@ -4,7 +4,7 @@ import { asTransientError } from '#lib/users/database-error';
 
 const errorOf = (error: unknown) =>
   asTransientError(Promise.reject(error)).catch((thrown: unknown) => thrown);
-/** Returns an error of Prisma with this code, for a database error with this SQLSTATE. */
+/** Returns an error of Prisma with this code. A given SQLSTATE becomes the code of the database error that caused it. */
 const prismaError = (code: string, sqlState?: string) =>
   Object.assign(new Error('Key (id)=(user_1) is invalid'), {
     code,

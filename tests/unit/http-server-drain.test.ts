@@ -7,7 +7,7 @@ import { listen } from '../../dev/system/listen';
 
 vi.mock('node:timers/promises', () => ({ setTimeout: vi.fn() }));
 
-/** Ends the pause at the start of `drain()`, in which the server accepts connections that clients have opened. */
+/** Ends the pause at the start of `drain()`. During the pause, the server accepts connections that clients have opened. */
 let endPause = () => {};
 beforeEach(() => {
   vi.mocked(pause).mockImplementation(

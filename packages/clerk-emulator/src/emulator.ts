@@ -126,8 +126,8 @@ export interface Emulator {
    */
   snapshot(): Snapshot;
   /**
-   * Replaces all data and sends no events. Pending webhook deliveries of the snapshot continue. Throws and changes nothing if
-   * the value is not a snapshot.
+   * Replaces all data and sends no events. Pending webhook deliveries of the snapshot continue. If the value is not a
+   * snapshot, throws and keeps the data.
    */
   restore(snapshot: Snapshot): void;
   /** Changes the format and the claims of later handshakes. */

@@ -44,7 +44,7 @@ export function isLoopback(origin: string): boolean {
 const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
 
 /**
- * Throws a 403 unless the `Host` header names this machine. This prevents DNS rebinding, in which an attacker makes the domain
+ * Throws a 403 unless the `Host` header names this machine. This prevents DNS rebinding: an attacker makes the domain
  * of a page resolve to 127.0.0.1. A request from this page has the domain in its `Host` header, so the request gets the 403.
  */
 export const requireLoopbackHost: MiddlewareHandler = ({ req }, next) => {

@@ -59,7 +59,7 @@ export function isSecretKey(instance: Instance, value: string): boolean {
   return timingSafeEqual(hash(value), hash(instance.secretKey));
 }
 
-/** Replaces all data. Throws and changes nothing if the value is not a snapshot. */
+/** Replaces all data. If the value is not a snapshot, throws and keeps the data. */
 export function restoreSnapshot({ store, webhooks }: Instance, snapshot: unknown): void {
   store.restore(snapshot);
   webhooks.reschedule();

@@ -42,7 +42,7 @@ export interface Store {
   readonly deliveries: Table<Delivery>;
   /** Returns a copy of all tables, which can be stored as JSON. */
   snapshot(): Snapshot;
-  /** Replaces all rows. Throws and changes nothing if the value is not a snapshot. */
+  /** Replaces all rows. If the value is not a snapshot, throws and keeps the rows. */
   restore(snapshot: unknown): void;
   /** Calls the listener after changes, at most once per event loop iteration. The returned function removes the listener. */
   onChange(listener: () => void): () => void;
