@@ -42,6 +42,8 @@ beforeEach(async () => {
   const port = await listen(server);
   respond = echo;
   arrivals.length = 0;
+  // A timeout passes only if a test advances the clock, however slow the machine is.
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   kv = new VercelKV(
     kvRequester({ url: `http://127.0.0.1:${port}/`, token: 'the-token', timeoutMs: TIMEOUT_MS }),
   );
@@ -195,10 +197,6 @@ describe('Invalid responses', () => {
 });
 
 describe('A store that does not respond', () => {
-  beforeEach(() => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  });
-
   test.each<[string, (arrival: Arrival) => void]>([
     ['no response', () => undefined],
     ['an incomplete response', ({ response }) => response.write('[{"result":')],
@@ -285,7 +283,6 @@ describe('Keep-alive connections', () => {
 
   test('If a call that the KV client has sent again times out, the client closes the connection of the second request', async () => {
     await kv.get('key');
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     respond = ({ request }) => {
       respond = () => undefined;
       request.socket.resetAndDestroy();
@@ -360,7 +357,7 @@ test('With an invalid URL, a call of the KV client rejects, and the timeout of t
   const url = 'http://default:50%off@127.0.0.1:1';
   const unusable = new VercelKV(kvRequester({ url, token: 'the-token', timeoutMs: 1 }));
   await expect(unusable.ping()).rejects.toThrow();
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await vi.advanceTimersByTimeAsync(5);
   process.off('uncaughtException', note);
   expect(uncaught).toEqual([]);
 });
