@@ -13,7 +13,7 @@ export interface Registration {
   readonly created: boolean;
 }
 
-/** Returns the word for the result of a registration in logs and telemetry. `forgotten`: an operator has deleted the user. */
+/** Returns the value for logs and telemetry: `forgotten` if an operator has deleted the user or if a previous id has expired. */
 export const outcomeOf = (registration: Registration | undefined): 'created' | 'existing' | 'forgotten' => {
   if (registration === undefined) return 'forgotten';
   return registration.created ? 'created' : 'existing';
@@ -30,8 +30,8 @@ const DEADLINE_MS = 8_000;
 const findUserId = batchLoader(linkedUserIds);
 
 /**
- * Returns the result for an id that a lookup found. `userId` is null for an expired previous id, which is an id that a user had
- * before an operator moved the user to another id (`users:relink`).
+ * Returns the result for an id that a lookup found. `userId` is null if an operator moved the user from this
+ * provider id to another one (`users:relink`), and the time in which the service accepts the previous id is over.
  */
 const existingLink = (userId: string | null): Registration | undefined =>
   userId === null ? undefined : { userId, created: false };

@@ -61,12 +61,12 @@ export function instruments(meter: Meter): Metrics {
   breakers.add(0);
   const registrations = meter.createCounter('identity_link.registrations', {
     description:
-      "Registrations by source (the user's `request`, `register` route, `webhook`) and outcome (`created`, `existing`, or `forgotten`: deleted user or expired id).",
+      'Registrations by source (`request` of the user, `register` for the route, `webhook`) and outcome (`created`, `existing`, or `forgotten`: deleted user or expired id).',
     unit: '{registration}',
   });
   const webhooks = meter.createCounter('identity_link.webhooks', {
     description:
-      'Webhook deliveries by type (`user.created`, `other`, or `none` without a verified event) and outcome (`acknowledged`, `rejected` with 400, `failed`).',
+      'Webhook deliveries by type (`user.created`, `other`, or `none` without a verified event) and outcome (`acknowledged`, `rejected` with 400 to 499, `failed`).',
     unit: '{webhook}',
   });
   const age = meter.createHistogram('identity_link.webhook.event.age', {

@@ -40,7 +40,7 @@ export interface Traffic {
 }
 
 /**
- * Prepares the traffic. Sends one request for each `cached` and each `uncached` user, which registers and caches the user. A
+ * Prepares the traffic. Sends one request for each `cached` and each `uncached` user, which registers the user. Later, a
  * request of the kind `cache miss` deletes the cache entry of an `uncached` user first.
  */
 export async function prepareTraffic(service: TestService): Promise<Traffic> {

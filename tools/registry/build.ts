@@ -4,7 +4,10 @@ import path from 'node:path';
 const CORE = 'registry/identity-link/lib/identity-link';
 const CACHE = 'registry/identity-link-cache/lib/identity-link';
 
-/** Modules of lib/ that the items contain, by the file of the item. After `#`, only the statements that declare these names. */
+/**
+ * Modules of lib/ that the items contain, by the file of the item. A list of names after `#` selects the statements that declare
+ * these names.
+ */
 const COPIES: Readonly<Record<string, readonly string[]>> = {
   [`${CORE}/concurrency.ts`]: [
     'lib/concurrency/with-timeout.ts',
@@ -129,7 +132,7 @@ const ITEMS: Readonly<Record<string, Item>> = {
   },
   'identity-link-tests': {
     title: 'Identity link: tests',
-    description: 'Tests identity-link in the running application, over its own database.',
+    description: 'Tests identity-link in the running application, with the database of the application.',
     shared: [`registry/identity-link-doctor/${SCRIPTS}/application.mjs`],
     docs: `Start the application, then run: node --test ${SCRIPTS}/tests.mjs`,
   },

@@ -86,8 +86,8 @@ test('The call of a known action passes if the argument is a form', async () => 
   expect(await statusOf(form({ '0': '["$K1"]', '1_name': nested(100) }), KNOWN)).toBeUndefined();
 });
 
-// Without JavaScript, React names the action in a field `$ACTION_ID_…`, or in fields `$ACTION_REF_…` and `$ACTION_…:0` if
-// the action has bound arguments.
+// Without JavaScript, React names the action in a field `$ACTION_ID_…`, or in the fields `$ACTION_REF_…` and `$ACTION_…:0`. The
+// two fields can also pass bound arguments.
 test.each([
   [{ [`$ACTION_ID_${KNOWN}`]: '', name: 'a' }, undefined],
   [{ [`$ACTION_ID_${UNKNOWN}`]: '' }, 404],
@@ -128,7 +128,7 @@ test.each([
   { '1': JSON.stringify(Array.from({ length: 5_001 }, () => 0)), '2': `[${'0,'.repeat(5_000)}0]` },
   Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`1_${index}`, ''])),
 ])(
-  'The call of an action gets a 400 if the name of a form field is another spelling of the number 0, if there are too many fields or values, or if a value is nested too deeply: %#',
+  'The call of an action gets a 400 if the name of a form field converts to the number 0 but is not `0`, if there are too many fields or values, or if a value is nested too deeply: %#',
   async (fields) => {
     expect(await statusOf(form({ '0': '[]', ...fields }), KNOWN)).toBe(400);
   },
@@ -162,7 +162,7 @@ test.each([
   expect((await rejectionForServerAction(request))?.status).toBe(status);
 });
 
-test('The call of a known action passes if the headers of a field have at most 2,000 bytes', async () => {
+test('The call of a known action passes if all headers of a field together have at most 2,000 bytes, and gets a 400 otherwise', async () => {
   const statusWith = async (bytes: number) => {
     const head = `Content-Disposition: form-data; name="0"\r\na: ${'b'.repeat(bytes)}`;
     const request = new NextRequest('http://localhost:3000/', {

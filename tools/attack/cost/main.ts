@@ -13,8 +13,8 @@ import { readinessUnder, WORST_SHAPES, worstRequest } from './readiness';
  */
 export interface CostOptions {
   /**
-   * Regular expression for the method, the path and the name of a dimension, separated by spaces. If it is set, only requests
-   * that match are measured.
+   * Regular expression. If it is set, only requests with a matching text are measured. The text consists of the method, the
+   * path and the name of a dimension, separated by spaces.
    */
   readonly only: string | undefined;
   /** Measures requests of two sizes for each dimension. Otherwise, measures requests of five sizes. */
@@ -30,8 +30,8 @@ const MAX_READY_MS = 250;
 const NEW_SIGNING_SECRET = `whsec_${Buffer.from('a new signing secret for tests..').toString('base64')}`;
 
 /**
- * Prints one row for each dimension that has a finding. A finding is a cost above a limit when this part of a request grows.
- * The row contains the address (method and path) of the request with the highest cost.
+ * Prints one row for each dimension that has a finding. A dimension is a part of a request that can grow, and a
+ * finding is a cost above a limit. The row contains the address (method and path) of the request with the highest cost.
  */
 function printFindings(findings: readonly Finding[]): void {
   const byCost = findings.toSorted((one, other) => other.worst.milliseconds - one.worst.milliseconds);

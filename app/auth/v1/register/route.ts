@@ -7,8 +7,8 @@ import { addLogFields } from '#lib/log';
 import { outcomeOf, registerByIdentityProviderUserId } from '#lib/register';
 
 /**
- * POST /auth/v1/register: 201 for a new user, 200 for an existing user, 409 for a forgotten user (docs/contract.md, 4.1). An
- * operator has deleted the link of a forgotten user.
+ * POST /auth/v1/register: 201 for a new user, 200 for an existing user, 409 for a forgotten user, whose link
+ * an operator has deleted (docs/contract.md, 4.1).
  */
 export const POST = guard(async (request) => {
   const { identityProviderUserId } = await readJson(request, RegisterUserRequest);

@@ -33,7 +33,7 @@ export const text = (name: string, maxLength: number) =>
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // Applications with a copy of this file may use TypeScript 5, whose DOM types declare no async iterator for `for await`.
+  // `for await` does not compile with TypeScript 5, which applications that copy this file from the registry may use.
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
     reader = request.body?.getReader();

@@ -43,7 +43,7 @@ const LEFT_OUT: readonly (Difference & { readonly reason: string })[] = [
 
 /**
  * Fields that the pinned clerk-js reads and the specification does not contain. A response without such a field is an
- * error. The specification has only the path and the status of a protect check.
+ * error. Of the field `protect_check`, the specification has only an endpoint and a status.
  */
 const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
   {
