@@ -36,17 +36,19 @@ const LIMITS = {
 };
 
 /**
- * Sorts test files by size, smallest first. If only one source file is mutated, the test file with the name of this source
- * file comes first. Stryker stops testing a mutant at the first failing test, so the fast tests and the tests that are likely
- * to fail run first.
+ * Sorts test files. Stryker stops testing a mutant at the first failing test, so the files that are likely to fail run first.
+ * If only one source file is mutated, the test file with the name of this source file comes first. Files that failed in their
+ * last run come next, then all other files by size, smallest first.
  */
 class Sequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const changed = (this.ctx.config.related ?? []).map((file) => path.basename(file, '.ts'));
-    const rankOf = ({ moduleId }: TestSpecification) =>
-      changed.length === 1 && changed.includes(path.basename(moduleId, '.test.ts'))
-        ? 0
-        : readFileSync(moduleId).length;
+    const { cache, config } = this.ctx;
+    const changed = (config.related ?? []).map((file) => path.basename(file, '.ts'));
+    const rankOf = ({ moduleId, project }: TestSpecification) => {
+      if (changed.length === 1 && changed.includes(path.basename(moduleId, '.test.ts'))) return 0;
+      const key = `${project.name}:${path.relative(config.root, moduleId)}`;
+      return cache.getFileTestResults(key)?.failed ? 1 : readFileSync(moduleId).length;
+    };
     return files.toSorted((one, other) => rankOf(one) - rankOf(other));
   }
 }
@@ -63,6 +65,7 @@ export default defineConfig({
               test: {
                 ...project.test,
                 ...LIMITS,
+                maxWorkers: 1,
                 exclude: EXCLUDED.map((name) => `tests/unit/${name}.test.ts`),
               },
             },
