@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { TransientError } from '#lib/concurrency/retry';
 import { parseEnvironment, setEnvironment } from '#lib/env';
 import { foreignParty, isForeignParty, namesForeignParty } from '#lib/idp/authorized-party';
-import { countUsers, listUsers, listUsersById } from '#lib/idp/backend-api';
+import { countUsers, listUsers, listUsersById, listUsersWithExternalId } from '#lib/idp/backend-api';
 import { browserSettings, mailsOnConsole } from '#lib/idp/browser-settings';
 import { isKey, keysOfPublishableKey, keysOfSecretKey } from '#lib/idp/instance-keys';
 import { BUILD_TIME_VALUES } from '../harness/build';
@@ -174,6 +174,16 @@ test('listUsers() requests users in the order of their creation times, and retur
   expect(requests().map(({ url }) => url)).toEqual([
     'https://api.clerk.com/v1/users?order_by=%2Bcreated_at&limit=500',
     'https://api.clerk.com/v1/users?order_by=%2Bcreated_at&limit=2&offset=7&created_at_after=0',
+  ]);
+});
+
+test('listUsersWithExternalId() requests the same users as listUsers(), and returns their external ids too', async () => {
+  const requests = respondWith(() => Response.json([{ ...users(1)[0], external_id: 'a' }]));
+  expect(await listUsersWithExternalId({ offset: 0, limit: 500 })).toMatchObject([
+    { id: 'user_0', externalId: 'a' },
+  ]);
+  expect(requests().map(({ url }) => url)).toEqual([
+    'https://api.clerk.com/v1/users?order_by=%2Bcreated_at&limit=500',
   ]);
 });
 
