@@ -195,6 +195,12 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'An error of zod has at least one issue.',
   },
   {
+    file: 'lib/users/export.ts',
+    mutant:
+      'where: { id: { in: [...allIdsOf(user), ...(userId === null ? [] : [userId])] } }, | [] → ["Stryker was here"]',
+    reason: 'No webhook contains this id.',
+  },
+  {
     file: 'lib/users/forget.ts',
     mutant: '() => false, | () => false → () => undefined',
     reason: 'The callers treat undefined like false.',
@@ -214,6 +220,16 @@ export const EQUIVALENT: readonly Equivalent[] = [
     mutant:
       'return line ? [{ line, state: stateOf(line, row, forgottenIds) }] : []; | [] → ["Stryker was here"]',
     reason: 'The number of rows is the number of lines.',
+  },
+  {
+    file: 'lib/users/relink.ts',
+    mutant: "orderBy: { identityProviderUserId: 'asc' }, | { identityProviderUserId: 'asc' } → {}",
+    reason: 'If `take` is set, Prisma sorts by the primary key.',
+  },
+  {
+    file: 'lib/users/rows.ts',
+    mutant: "orderBy: { id: 'asc' }, | { id: 'asc' } → {}",
+    reason: 'If `take` is set, Prisma sorts by the primary key.',
   },
   {
     file: 'lib/users/rows.ts',
