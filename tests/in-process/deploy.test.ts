@@ -170,6 +170,12 @@ test('With `retryFailed`, a deployment applies a corrected migration that failed
   expect(await deployment()).toEqual([]);
 });
 
+test('With `retryFailed`, a deployment marks a failed migration as rolled back, even if its file was removed', async () => {
+  await expect(deployMigrations(url, newMigrations({ '1_bad': 'SELECT 1 / 0' }))).rejects.toThrow();
+  expect(await deployMigrations(url, newMigrations({}), { retryFailed: true })).toEqual([]);
+  expect(await rowsOf()).toMatchObject([{ name: '1_bad', rolled_back: expect.any(Date) }]);
+});
+
 test('A deployment fails if an applied migration was edited', async () => {
   const folder = newMigrations({ '1_table': 'CREATE TABLE note (id INT);\n' });
   await deployMigrations(url, folder);
@@ -179,12 +185,19 @@ test('A deployment fails if an applied migration was edited', async () => {
   expect(await query(`SELECT to_regclass('later') AS later`)).toEqual([{ later: null }]);
 });
 
-test('A deployment accepts an applied migration with different line endings', async () => {
-  const folder = newMigrations({ '1_table': 'CREATE TABLE note (\n  id INT\n);\n' });
-  await deployMigrations(url, folder);
-  writeMigration(folder, '1_table', 'CREATE TABLE note (\r\n  id INT\r\n);\r\n');
-  expect(await deployMigrations(url, folder)).toEqual([]);
-});
+test.each([
+  ['\n', '\r\n'],
+  ['\r\n', '\n'],
+])(
+  'A deployment accepts an applied migration with different line endings: %j, later %j',
+  async (first, later) => {
+    const sql = (end: string) => ['CREATE TABLE note (', 'id INT', ');', ''].join(end);
+    const folder = newMigrations({ '1_table': sql(first) });
+    await deployMigrations(url, folder);
+    writeMigration(folder, '1_table', sql(later));
+    expect(await deployMigrations(url, folder)).toEqual([]);
+  },
+);
 
 test.each([
   'COMMIT;',
@@ -285,11 +298,14 @@ test('The time limit for the lock of the deployment does not apply to the statem
   expect(await query('SELECT * FROM settings')).toEqual([{ lock_timeout: '0' }]);
 });
 
-test('A deployment rejects if its connection breaks, and leaves no row in _prisma_migrations', async () => {
+test('If its connection breaks, a deployment rejects. Earlier migrations stay applied, and the current one leaves no row', async () => {
   const keepAlive = vi.spyOn(Socket.prototype, 'setKeepAlive');
-  const folder = newMigrations({ '1_break': 'SELECT pg_terminate_backend(pg_backend_pid())' });
+  const folder = newMigrations({
+    '1_good': 'CREATE TABLE note (id INT)',
+    '2_break': 'SELECT pg_terminate_backend(pg_backend_pid())',
+  });
   await expect(deployMigrations(url, folder)).rejects.toThrow();
-  expect(await query(`SELECT to_regclass('_prisma_migrations') AS record`)).toEqual([{ record: null }]);
+  expect(await rowsOf()).toMatchObject([{ name: '1_good', finished: true }]);
   // Without this setting, a deployment does not notice a broken connection while it waits for a long migration.
   expect(keepAlive).toHaveBeenCalledWith(true, expect.any(Number));
 });
