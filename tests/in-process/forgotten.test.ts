@@ -112,6 +112,14 @@ test('A webhook delivery registers a new user with two statements before its han
   expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT', 'SELECT']);
 });
 
+test('Concurrent registrations of a forgotten user without a session token share four statements', async () => {
+  await one.forget('user_concurrent');
+  database.takeStatements();
+  const calls = Array.from({ length: 10 }, () => one.register('user_concurrent'));
+  expect(new Set(await Promise.all(calls))).toEqual(new Set([undefined]));
+  expect(database.takeStatements()).toHaveLength(4);
+});
+
 test('A token links a forgotten user if the token was issued more than 5 s after the deletion, and later calls find the row', async () => {
   await one.forget('user_back');
   const { rows } = await database.pool.query(

@@ -12,8 +12,8 @@ const { database } = await startInProcess();
  */
 const loadRegister = async () => {
   const { registerByIdentityProviderUserId } = await importAsProcess(() => import('#lib/register'));
-  return async (user: string) => {
-    const registration = await registerByIdentityProviderUserId(user);
+  return async (user: string, issuedAt?: number) => {
+    const registration = await registerByIdentityProviderUserId(user, issuedAt);
     if (registration === undefined) throw new Error('The user is forgotten');
     return registration;
   };
@@ -74,7 +74,8 @@ test('If two processes insert the same user at the same time, only one process r
 });
 
 test('50 concurrent registrations of a user in one process share one SELECT and one INSERT, and only one registration reports `created`', async () => {
-  const results = await Promise.all(Array.from({ length: 50 }, () => register('user_shared')));
+  const issuedAt = Date.now() / 1000;
+  const results = await Promise.all(Array.from({ length: 50 }, () => register('user_shared', issuedAt)));
   expect(statements()).toEqual(['SELECT', 'INSERT']);
   expect(results.filter(({ created }) => created)).toHaveLength(1);
   expect(new Set(results.map(({ userId }) => userId)).size).toBe(1);

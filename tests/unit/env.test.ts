@@ -50,7 +50,7 @@ describe('The environment', () => {
   test('parseEnvironment() applies defaults and splits lists at white space', () => {
     const environment = parseEnvironment({
       ...complete,
-      IDP_WEBHOOK_SIGNING_SECRET: ` ${secretOf(24)}\n${secretOf(64)} `,
+      IDP_WEBHOOK_SIGNING_SECRET: ` ${secretOf(24)} \n${secretOf(64)} `,
       IDP_AUTHORIZED_PARTIES: 'https://a.example http://localhost:3000',
     });
     expect(environment).toMatchObject({
@@ -69,6 +69,13 @@ describe('The environment', () => {
   ])('USER_ID_CACHE_TTL_SECONDS is parsed as a number of seconds: %s', (value, seconds) => {
     const environment = parseEnvironment({ ...complete, USER_ID_CACHE_TTL_SECONDS: value });
     expect(environment.USER_ID_CACHE_TTL_SECONDS).toBe(seconds);
+  });
+
+  test('FORGOTTEN_USERS_DAYS is parsed as a number of days, and the error for another value contains the valid range', () => {
+    expect(parseEnvironment({ ...complete, FORGOTTEN_USERS_DAYS: '999' }).FORGOTTEN_USERS_DAYS).toBe(999);
+    expect(problemsOf({ FORGOTTEN_USERS_DAYS: '1000' })).toContain(
+      'FORGOTTEN_USERS_DAYS must be a whole number of days from 0 to 999',
+    );
   });
 
   test('parseEnvironment() decodes the address of the Frontend API from IDP_PUBLISHABLE_KEY', () => {

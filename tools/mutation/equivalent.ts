@@ -257,6 +257,18 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'lib/env.ts',
     mutant:
+      "DATABASE_URL: url(/^postgres(?:ql)?:$/, 'must be a postgresql:// URL'), | /^postgres(?:ql)?:$/ → /^postgres(?:ql)?:/",
+    reason: 'The protocol of a URL contains one colon, which is its last character.',
+  },
+  {
+    file: 'lib/env.ts',
+    mutant:
+      "KV_REST_API_URL: url(/^https?:$/, 'must be an https:// or http:// URL'), | /^https?:$/ → /^https?:/",
+    reason: 'The protocol of a URL contains one colon, which is its last character.',
+  },
+  {
+    file: 'lib/env.ts',
+    mutant:
       "const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1] ?? ''; | '' → \"Stryker was here!\"",
     reason: 'Neither the empty text nor its replacement decodes to a host.',
   },
