@@ -101,7 +101,7 @@ test('A handler runs once for concurrent deliveries of a message to two processe
   expect(outcomes.map(({ handler }) => handler).sort()).toEqual(['completed', 'repeated', 'repeated']);
 });
 
-test('If the handler of user.created fails, the user stays linked, and the next delivery of the event runs the handler again', async () => {
+test('If the handler of user.created fails, the row of the user remains, and the next delivery of the event runs the handler again', async () => {
   let runs = 0;
   const handlers = {
     'user.created': defineEvent(User, async ({ id }, { isNewest }) => {

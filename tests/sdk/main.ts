@@ -21,7 +21,8 @@ import {
 /**
  * `npm run check:sdk`: runs the contract tests (tests/sdk/contract) with the pinned versions of the provider's SDK, and with
  * the newest versions that npm can install. Also tests a copy of the pinned SDK in which a header is renamed. With this
- * copy, the contract tests must fail, webhooks and health checks must still pass the middleware, and API requests must fail.
+ * copy, the contract tests of the headers must fail, webhooks and health checks must still pass the middleware, and API
+ * requests must fail.
  * Exits with 1 if a check fails. Needs the npm registry.
  *
  * `--break-header`: runs only the contract tests, with the copy in which the header is renamed, and prints their failures.

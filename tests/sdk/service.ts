@@ -10,7 +10,7 @@ import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 /** Origin of the service under test, which runs in the process of the test. */
 export const ORIGIN = 'http://localhost:3000';
 
-/** Keys of a development and of a production instance. */
+/** Keys of a development and of a production instance of Clerk. */
 export const KEYS = {
   test: {
     IDP_SECRET_KEY: BUILD_TIME_VALUES.IDP_SECRET_KEY,

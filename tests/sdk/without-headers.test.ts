@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { bearer, HOOK, tokenFor } from '../harness/requests';
 import { instance, KEYS, loadService, routeHeaders, type Service } from './service';
 
-// tests/sdk/main.ts runs this test with a copy of the SDK in which the header x-clerk-auth-status has a different name. The
+// tests/sdk/main.ts runs this file with a copy of the SDK in which the header x-clerk-auth-status has a different name. The
 // service therefore finds no auth state (the result of the SDK's session check).
 
 let service: Service;

@@ -159,7 +159,7 @@ describe('Unusual paths', () => {
     'http://localhost/users/v1/me',
     'http://evil.example/users/v1/me',
     'users/v1/me',
-  ])('Forged session headers do not pass the guard at the path %s', async (path) => {
+  ])('A request with forged session headers is not authenticated at the path %s', async (path) => {
     const forged = { 'x-clerk-auth-status': 'signed-in', 'x-clerk-auth-token': 'a.b.c' };
     const { statuses, text } = await sendRaw(requestHead(`GET ${path} HTTP/1.1`, forged));
     expect(statuses).toHaveLength(1);

@@ -6,7 +6,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 const service = stopAfterAll(await startTestService({ processes: 2 }));
 
-/** Returns the URLs of the two processes alternately. */
+/** Returns the URL of the first process for an even index, and of the second process for an odd index. */
 const processUrl = (index: number) => service.processes[index % 2]?.url ?? service.url;
 const caller = () => tokenFor(service.idp, 'user_caller');
 const userIdOf = ({ body }: ParsedResponse) => Object(body).userId;

@@ -74,7 +74,7 @@ test.each([
   },
 );
 
-describe('Requests of other pages', () => {
+describe('The origin of a request', () => {
   test.each(cases)(
     'The origin of a request decides whether a GET and a POST may use a session cookie, even if the service has verified and cached the cookie before: %s',
     async (_source, headers, expected) => {

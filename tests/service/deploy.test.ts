@@ -15,8 +15,8 @@ const root = mkdtempSync(path.join(os.tmpdir(), 'deploy-test-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 const server = stopAfterAll(await startPostgres({ folder: path.join(root, 'postgres'), durable: false }));
 let databases = 0;
-/** Creates an empty database and returns its URL. */
 
+/** Creates an empty database and returns its URL. */
 async function newDatabase(): Promise<string> {
   databases += 1;
   await server.createDatabase(`deploy_${databases}`);
@@ -152,7 +152,7 @@ describe('The restricted role of docs/deploy.md', async () => {
       );
   });
 
-  test('The guard, the register route, the webhook and the readiness check work with the restricted role of docs/deploy.md', async () => {
+  test('A guarded route, the register route, the webhook and the readiness check work with the restricted role of docs/deploy.md', async () => {
     const service = await startTestService({
       server: { url: server.url('postgres'), template: new URL(owner).pathname.slice(1) },
       databaseUrl: () => ofTheService,

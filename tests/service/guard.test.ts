@@ -7,6 +7,7 @@ import { bearer, cookie, me, now, send, tokenFor } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
+// The guard runs before the handler of an API route. It checks the session and passes the internal id of the user to the route.
 const unauthorized = { status: 401, body: { message: 'Unauthorized' } };
 const TTL_SECONDS = 600;
 

@@ -376,7 +376,7 @@ describe('Generated headers', () => {
   });
 
   test.each(NAMES.filter((name) => name.startsWith('x-middleware') || name.startsWith('x-invoke')))(
-    'The header %s does not bypass the guard',
+    'The header %s does not bypass the session check',
     async (name) => {
       for (const value of ['1', 'middleware', '/users/v1/me', '200']) {
         const { status } = await sendRequest({

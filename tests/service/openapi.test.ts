@@ -44,8 +44,8 @@ async function withoutDatabase(sendRequest: () => Promise<Received>): Promise<Re
 }
 
 /**
- * Sends a register request with the token of `user_caller`. Once the internal id of `user_caller` is cached, the guard does not
- * need the database, and only the registration of the user in the body needs it.
+ * Sends a register request with the token of `user_caller`. Once the internal id of `user_caller` is cached, the guard (session
+ * check of a route) does not need the database. Only the registration of the user in the body needs the database.
  */
 const submit = (body: unknown) => register(service.url, token('user_caller'), body);
 const submitId = (id: unknown) => submit({ identityProviderUserId: id });

@@ -210,7 +210,7 @@ test('After two SIGTERM signals, the service closes an idle connection, complete
   await row.release();
   expect((await inFlight).status).toBe(200);
   expect(await exitInTime(stopping)).toBe(0);
-  // redactConsole() logs this message for each error or warning that Next.js or a library prints to the console.
+  // redactConsole() logs this message if Next.js or a library prints an error or a warning to the console.
   expect(stopping.output()).not.toContain('printed by a library');
 });
 

@@ -331,7 +331,8 @@ test('The check command counts users that are missing in the database or at the 
   // A signed-in caller may register any id. Such an id must not change the query to the provider.
   const strange = ['-user_1', `-${ids[5]}`, '+user_2', 'two\nlines\u001b[2J', '&limit=1', '😀'.repeat(127)];
   await link(strange);
-  // Gives these rows the lowest ids. One page then contains the id ids[5] and also this id with a minus sign before it.
+  // Gives these rows the lowest internal ids. One page then contains the provider id ids[5] and also this id with a minus sign
+  // before it.
   await database.pool.query(
     `UPDATE users SET id = ('00000000' || substr(id::text, 9))::uuid WHERE identity_provider_user_id = ANY ($1)`,
     [[...strange, ids[5]]],

@@ -297,7 +297,7 @@ test('missingMigrations(), requireStore() and connectToRedis() reject within 6 s
   expect(performance.now() - begin).toBeLessThan(6_000);
 });
 
-test('requireStore() rejects if the store rejects the token, and resolves if the token is right', async () => {
+test('requireStore() rejects if the KV store rejects the token, and resolves if the token is right', async () => {
   const options = { token: 'the token', engine: memoryEngine() };
   const { url, token } = stopAfterTest(await startKvServer(options));
   await expect(requireStore(url, 'hidden')).rejects.toThrow('it rejects the token with 401');

@@ -62,7 +62,10 @@ async function navigate(service: Service, provider: Emulator, cookies: Map<strin
   }
 }
 
-/** `azp` (authorized party) is a claim of session tokens. It contains the origin for which the token was issued. */
+/**
+ * Formats of the redirect, each with and without `azp` in the session token. The claim `azp` (authorized party) contains the
+ * origin for which the token was issued.
+ */
 const CASES = (['nonce', 'token'] as const).flatMap((format) =>
   (['with', 'without'] as const).map((azp) => [format, azp] as const),
 );
