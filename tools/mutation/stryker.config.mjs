@@ -7,7 +7,7 @@ const run = process.env.MUTATION_RUN;
 export default {
   testRunner: 'vitest',
   plugins: ['@stryker-mutator/vitest-runner'],
-  vitest: { configFile: 'tools/mutation/vitest.config.ts', pool: 'threads' },
+  vitest: { configFile: 'tools/mutation/vitest.config.ts', pool: 'forks' },
   coverageAnalysis: 'perTest',
   // With `false`, Stryker also tests mutants (copies of the code with one change) of module-level code. With `true`, Stryker
   // would skip these mutants.
