@@ -177,7 +177,7 @@ export function operationsTable(routes: readonly string[]): string {
     `The emulator covers ${covered} of Clerk's ${specified.length} operations for users with email addresses and passwords. Any other operation gets a 404 in Clerk's format.`,
     ...Object.entries(SPECIFICATION).map(([api, areas]) => section(api, areas, routes)),
     `### Operations that are not in the specification\n\n${additional.map((route) => `- \`${route}\`: ${REASONS[route]}`).join('\n')}`,
-    `### Features that are left out\n\nOperations: ${OTHER_FEATURES.map(([feature, count]) => `${feature} ${count}`).join('; ')}.`,
+    `### Missing features\n\nOperations: ${OTHER_FEATURES.map(([feature, count]) => `${feature} ${count}`).join('; ')}.`,
   ].join('\n\n')}\n`;
 }
 

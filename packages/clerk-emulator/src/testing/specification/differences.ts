@@ -84,7 +84,7 @@ export function describeDifferences(): string {
     `- ${name} ${fields.map((field) => `\`${field}\``).join(', ')}`;
   return `### Differences from the specification
 
-The tests check every response against the specification. Optional fields that are left out:
+The tests check every response against the specification. Omitted optional fields:
 
 ${LEFT_OUT.map((each) => `${describe(each)}: ${each.reason}`).join('\n')}
 
