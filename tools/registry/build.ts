@@ -115,7 +115,7 @@ const ITEMS: Readonly<Record<string, Item>> = {
     title: 'Identity link: middleware',
     description:
       'Replaces clerkMiddleware in your proxy.ts or middleware.ts: passes jwtKey and does not protect the routes of identity-link.',
-    docs: `In proxy.ts or middleware.ts, call withIdentityLink of lib/identity-link/middleware.ts instead of clerkMiddleware, with the same arguments.`,
+    docs: `Instead of step 3 of identity-link: in proxy.ts or middleware.ts, replace clerkMiddleware with withIdentityLink of lib/identity-link/middleware.ts. It takes the same arguments.`,
   },
   'identity-link-cache': {
     title: 'Identity link: cache',

@@ -212,17 +212,18 @@ function checkCache() {
 async function checkRunning() {
   await send('/').catch(() => {
     throw new Finding(
-      'no response. Start the application, or set APPLICATION_URL, and run this command again.',
+      'no response. Start the application, or set APPLICATION_URL in .env.local, and run this command again.',
     );
   });
 }
 
+const sessionOn = (route) => `response of ${route} to an invalid session`;
+
 /** Checks the running application. Resolves to true if it can link a user. */
 async function checkApplication(client) {
   if (!(await check(`application at ${url}`, checkRunning))) return false;
-  await check(`session on ${REGISTER}`, () => checkSession(REGISTER, 'POST'));
-  for (const route of process.argv.slice(2))
-    await check(`session on ${route}`, () => checkSession(route, 'GET'));
+  await check(sessionOn(REGISTER), () => checkSession(REGISTER, 'POST'));
+  for (const route of process.argv.slice(2)) await check(sessionOn(route), () => checkSession(route, 'GET'));
   const isReachable = await check('webhook', checkWebhook);
   return isReachable && client !== undefined && (await check('link', () => checkLink(client)));
 }
