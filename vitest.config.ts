@@ -20,6 +20,10 @@ const common = {
 const CPU_BOUND = { maxWorkers: 2, sequence: { groupOrder: 0 } };
 const IO_BOUND = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
+/** Preparations of the projects that need them. The unit tests and the emulator's tests need none. */
+const DATABASE = ['tests/vitest/start-database.ts'];
+const SERVICES = [...DATABASE, 'tests/vitest/prepare-services.ts'];
+
 /**
  * Export conditions of packages. The first condition selects the TypeScript sources of the emulator, so that Vitest compiles
  * these sources once. Otherwise tsx would compile them for each test file.
@@ -28,7 +32,6 @@ const ssr = { resolve: { conditions: ['clerk-emulator-source', 'node', 'developm
 
 export default defineConfig({
   test: {
-    globalSetup: ['tests/vitest/global-setup.ts'],
     projects: [
       {
         ssr,
@@ -67,6 +70,7 @@ export default defineConfig({
           ...common,
           ...IO_BOUND,
           include: ['tests/in-process/*.test.ts'],
+          globalSetup: DATABASE,
           setupFiles: [...common.setupFiles, 'tests/vitest/fresh-modules.ts'],
         },
       },
@@ -82,6 +86,7 @@ export default defineConfig({
             'tests/vitest/clerk-specification.ts',
           ],
           include: ['tests/{service,stack}/**/*.test.ts'],
+          globalSetup: SERVICES,
         },
       },
       {
@@ -92,6 +97,7 @@ export default defineConfig({
           ...CPU_BOUND,
           setupFiles: [...common.setupFiles, 'tests/vitest/clerk-specification.ts'],
           include: ['tests/e2e/**/*.test.ts'],
+          globalSetup: SERVICES,
         },
       },
     ],

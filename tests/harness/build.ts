@@ -1,9 +1,9 @@
 import { type ExecFileOptions, execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import * as z from 'zod/mini';
+import { sourceDigest } from './source-digest';
 
 /** Folder of the production build that all test files share. It differs from `.next`, which `npm run dev` may use. */
 export const BUILD_FOLDER = '.next-test';
@@ -55,23 +55,9 @@ const NOT_READ = new Set([
   ...['bench', 'biome', 'dev', 'docs', 'examples', 'packages', 'tests', 'tools', 'next-env.d.ts'],
 ]);
 
-/** Returns a digest of the sources, the installed packages and the version of Node.js. */
+/** Returns a digest of everything that the build reads. */
 function digestOfSources(): string {
-  const digest = createHash('sha256').update(process.version);
-  const sources = readdirSync('.').filter((name) => !NOT_READ.has(name) && !name.endsWith('.md'));
-  for (const source of ['node_modules/.package-lock.json', ...sources].toSorted()) {
-    const files = statSync(source).isDirectory()
-      ? readdirSync(source, { recursive: true, withFileTypes: true })
-          .filter((entry) => entry.isFile())
-          .map(({ parentPath, name }) => path.join(parentPath, name))
-          .toSorted()
-      : [source];
-    for (const file of files) {
-      const content = readFileSync(file);
-      digest.update(`${file} ${content.length} `).update(content);
-    }
-  }
-  return digest.digest('hex');
+  return sourceDigest(readdirSync('.').filter((name) => !NOT_READ.has(name) && !name.endsWith('.md')));
 }
 
 /**

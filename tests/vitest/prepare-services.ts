@@ -1,4 +1,6 @@
-import { mkdirSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { prefetchClerkJs } from 'clerk-emulator';
 import { clerkJsFolder } from '../../dev/stack/settings';
 import { messageOf } from '../../dev/system/errors';
@@ -7,13 +9,15 @@ import { buildIfChanged } from '../harness/build';
 import { expectAllDocumentedSeen, RESPONSES_FOLDER_VARIABLE } from './documented-responses';
 
 /**
- * Prepares the tests that start the service. Builds the service unless there is a build of the same sources. Also unpacks the
- * browser and downloads the browser SDK in advance. The tests record the documented responses in `responsesFolder`. Returns
- * a function that runs after the tests and checks that they received every documented response.
+ * Prepares the tests that start the service, once for all projects of a test run. Builds the service unless there is a build of
+ * the same sources. Also unpacks the browser and downloads the browser SDK in advance. Returns a function that checks after the
+ * tests that they received every documented response. Vitest calls both functions.
  */
-export async function prepareServices(responsesFolder: string): Promise<() => void> {
-  mkdirSync(responsesFolder);
-  process.env[RESPONSES_FOLDER_VARIABLE] = responsesFolder;
+export default async function setUp(): Promise<(() => void) | undefined> {
+  if (process.env[RESPONSES_FOLDER_VARIABLE] !== undefined) return undefined; // another project has prepared the tests
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-'));
+  process.env[RESPONSES_FOLDER_VARIABLE] = folder;
+  const removeFolder = () => rmSync(folder, { recursive: true, force: true });
   const [build, ...helpful] = await Promise.allSettled([
     buildIfChanged(),
     prepareBrowser(),
@@ -23,6 +27,15 @@ export async function prepareServices(responsesFolder: string): Promise<() => vo
     // Most tests need neither the browser nor the browser SDK. The tests that need them fail with their own message.
     if (result.status === 'rejected') process.stderr.write(`${messageOf(result.reason)}\n`);
   }
-  if (build.status === 'rejected') throw build.reason;
-  return expectAllDocumentedSeen;
+  if (build.status === 'rejected') {
+    removeFolder();
+    throw build.reason;
+  }
+  return () => {
+    try {
+      expectAllDocumentedSeen();
+    } finally {
+      removeFolder();
+    }
+  };
 }

@@ -56,7 +56,6 @@ class Sequencer extends BaseSequencer {
 export default defineConfig({
   test: {
     sequence: { sequencer: Sequencer },
-    globalSetup: ['tests/vitest/global-setup.ts'],
     projects: (base.test?.projects ?? []).flatMap((project) =>
       typeof project === 'object' && 'test' in project && PROJECTS.includes(project.test?.name)
         ? [
