@@ -7,7 +7,7 @@ import { type FaultLog, injectFaults, SHORTEST_SECONDS } from './fault-injection
 import { type Kind, prepareTraffic, type Traffic } from './traffic';
 
 /**
- * `npm run soak`: sends mixed traffic at the highest possible rate while the cache and the database fail and recover.
+ * `npm run soak`: sends mixed traffic at the highest possible rate for 195 s while the cache and the database fail and recover.
  * `-- --seconds 600` extends the run. With `--ids 100000`, the load continues after the last injected failure until the service
  * has acknowledged 100,000 users. Exits with 1 in these cases:
  * - A request failed, and an injected database failure does not explain the failure.
@@ -17,7 +17,7 @@ import { type Kind, prepareTraffic, type Traffic } from './traffic';
  */
 const { values } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '120' },
+    seconds: { type: 'string', default: String(1.5 * SHORTEST_SECONDS) },
     ids: { type: 'string', default: '0' },
     processes: { type: 'string', default: '2' },
     concurrency: { type: 'string', default: '24' },
