@@ -13,6 +13,7 @@ import { inTemporaryFolder, linkFiles } from '../temporary-project';
 import { builtItem, itemNames } from './build';
 import { CACHE_CHECKS, CHECKS, type RunningHost } from './checks';
 import { checkFaults, checkFindings } from './doctor';
+import { checkGitHub } from './github';
 import { createHost, editHost, guideCommands, HOSTS, type Host, write } from './hosts';
 import { output, step, withServer } from './steps';
 import { checkUpgrade } from './upgrade';
@@ -20,8 +21,8 @@ import { checkUpgrade } from './upgrade';
 /**
  * `npm run registry:test [-- <name>...]`: creates four applications, or the named ones (hosts.ts), in a temporary folder. Follows
  * docs/existing-app.md in each and checks the result over HTTP. In the first one, also breaks the installation in each way that
- * the doctor finds, and installs a changed item. Exits with 1 if a step or a check fails. Stops all programs and removes the
- * folder at the end, also after Ctrl-C.
+ * the doctor finds, and installs a changed item. At the end, installs the items as from GitHub. Exits with 1 if a step or a check
+ * fails. Stops all programs and removes the folder at the end, also after Ctrl-C.
  */
 const names = process.argv.slice(2);
 const DOCTOR = 'node scripts/identity-link/doctor.mjs';
@@ -149,6 +150,7 @@ await inTemporaryFolder('identity-link-registry-', async (folder) => {
       mkdirSync(hostFolder);
       await testHost(hostFolder, host, postgres.url(host.name));
     }
+    await checkGitHub(path.join(folder, 'from-github'));
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
     process.exitCode = 1;
