@@ -284,7 +284,7 @@ test('A deployment gives up after it has waited 60 s for the lock of another dep
   });
 });
 
-test('A deployment passes other errors of the lock through', async () => {
+test('A deployment passes an error of the lock statement through, unless the error is a lock timeout', async () => {
   replaceStatement('SELECT pg_advisory_xact_lock(72707369)', 'SELECT 1 / 0');
   const error = await deployMigrations(url, newMigrations({})).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: '22012', message: 'division by zero' });

@@ -225,7 +225,7 @@ test('An open console page receives the changes when deliveries are paused, sent
   close();
 });
 
-test('The console makes an operation fail, shows the failure until a call has met it, and removes another failure', async () => {
+test('The console makes an operation fail, shows the failure until it has applied to a call, and removes another failure', async () => {
   const { until, next, close } = await connect(url);
   await next();
   const operation = 'GET /v1/environment';

@@ -26,12 +26,12 @@ const Failure = z
 
 export type Failure = Readonly<z.input<typeof Failure>>;
 
-/** A failure that some calls have yet to meet. `calls` is the number of these calls. */
+/** A failure that affects the next calls of its operation. `calls` is the number of these calls. */
 export type PendingFailure = Readonly<z.output<typeof Failure>> & { readonly id: string };
 
 /** The pending failures of both APIs. */
 export interface Failures {
-  /** Adds a failure. If an operation has several failures, its calls meet the oldest one first. Throws if it is invalid. */
+  /** Adds a failure. If an operation has several failures, the oldest one applies first. Throws if it is invalid. */
   add(failure: Failure): PendingFailure;
   /** Returns the pending failures, oldest first. */
   list(): PendingFailure[];

@@ -36,7 +36,7 @@ export function failureForm() {
 }
 
 /**
- * Shows the failures that some calls have yet to meet.
+ * Shows the pending failures.
  * @param {Model} model
  */
 export function Failures({ failures }) {
