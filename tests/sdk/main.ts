@@ -25,8 +25,10 @@ import {
  * requests must fail.
  * Exits with 1 if a check fails. Needs the npm registry.
  *
+ * `--pinned`: tests only the pinned versions and the copy. Does not need the npm registry.
  * `--break-header`: runs only the contract tests, with the copy in which the header is renamed, and prints their failures.
  */
+const PINNED = '--pinned';
 const BREAK_HEADER = '--break-header';
 /** Maximum number of versions of a package that the check tries to install. */
 const MAX_ATTEMPTS = 5;
@@ -146,24 +148,28 @@ async function checkRenamedHeader(versions: SdkVersions): Promise<void> {
   );
 }
 
-async function checkAll(pinned: SdkVersions): Promise<void> {
+async function checkPinned(pinned: SdkVersions): Promise<void> {
   await checkContract(pinnedCopy('pinned'), pinned);
   await checkRenamedHeader(pinned);
+}
+
+async function checkNewest(pinned: SdkVersions): Promise<void> {
   const backend = await installNewest('@clerk/backend', pinned);
   if (backend) await checkContract(backend.folder, backend.versions);
   const nextjs = await installNewest('@clerk/nextjs', backend?.versions ?? pinned);
   if (nextjs) await checkContract(nextjs.folder, nextjs.versions);
 }
 
-const options = process.argv.slice(2);
-if (options.some((option) => option !== BREAK_HEADER)) {
-  process.stderr.write(`Unknown option. Usage: npm run check:sdk [-- ${BREAK_HEADER}]\n`);
+const [option, ...more] = process.argv.slice(2);
+if (more.length > 0 || ![undefined, PINNED, BREAK_HEADER].includes(option)) {
+  process.stderr.write(`Usage: npm run check:sdk [-- ${PINNED} | ${BREAK_HEADER}]\n`);
   process.exit(2);
 }
 const pinned = pinnedVersions();
 try {
-  if (options.includes(BREAK_HEADER)) await checkContract(copyWithRenamedHeader(pinned), pinned);
-  else await checkAll(pinned);
+  if (option === BREAK_HEADER) await checkContract(copyWithRenamedHeader(pinned), pinned);
+  else await checkPinned(pinned);
+  if (option === undefined) await checkNewest(pinned);
 } catch (error) {
   failures.push(npmError(error));
 }
