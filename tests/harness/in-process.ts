@@ -57,8 +57,6 @@ export async function startInProcess(): Promise<InProcess> {
   };
   beforeAll(async () => {
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
-    // An earlier test file of this worker may have set another environment.
-    (await import('#lib/env')).setEnvironment(undefined);
     // Loads the database client (Prisma) and runs a first query, so that the first test does not have to wait for this work. An
     // error is ignored here, because the tests that use the client report the error.
     await import('#lib/linking/links')
@@ -67,7 +65,6 @@ export async function startInProcess(): Promise<InProcess> {
   });
   afterAll(async () => {
     await (await import('#lib/storage/database')).closeDatabase();
-    (await import('#lib/env')).setEnvironment(undefined);
     vi.unstubAllEnvs();
     await proxy.stop();
     await server.stop();

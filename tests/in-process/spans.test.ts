@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Telemetry } from '#lib/telemetry/with-span';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { signatureHeaders } from '../harness/requests';
@@ -35,10 +35,6 @@ const telemetry: Telemetry = {
   flush: async () => undefined,
 };
 enableTelemetry(telemetry);
-afterAll(() => {
-  // The next test file of this worker uses the same telemetry, because the process stores it.
-  telemetry.withSpan = (_name, work) => work();
-});
 
 beforeEach(() => {
   spans.length = 0;

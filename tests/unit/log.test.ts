@@ -12,7 +12,6 @@ import {
   setSpanIds,
   withLogFields,
 } from '#lib/log';
-import { processState } from '#lib/process-state';
 
 // describeError() returns the fields of an error for the log. It omits texts that may contain personal data or keys.
 test('describeError() returns the name and the code of an error. It returns the message only if the message consists of words', () => {
@@ -146,10 +145,6 @@ test.each([
 test('A line of the log is a JSON object with the level and the time. If there is a current span, the line also contains the ids of the span', () => {
   const { level } = log;
   log.level = 'info';
-  Reflect.deleteProperty(
-    processState('trace', () => ({})),
-    'spanIds',
-  );
   const lines: unknown[] = [];
   const stream: { write: (line: string) => void } = Reflect.get(log, pino.symbols.streamSym);
   const original = stream.write;

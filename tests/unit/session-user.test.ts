@@ -34,10 +34,7 @@ const guarded = guard((_request, { identityProviderUserId }) => json({ identityP
 
 beforeAll(() => {
   setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_JWT_KEY: instance.signingKey.publicKeyPem }));
-  return () => {
-    setEnvironment(undefined);
-    vi.unstubAllEnvs();
-  };
+  return () => vi.unstubAllEnvs();
 });
 
 beforeEach(() => {

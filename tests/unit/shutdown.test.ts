@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 
 const load = () => import('#lib/concurrency/shutdown-state');
 /** Removes the shutdown state, which all copies of the module in a process share. */
@@ -8,7 +8,6 @@ beforeEach(() => {
   vi.resetModules();
   forgetState();
 });
-afterAll(forgetState);
 
 test('Only the first call of beginShutdown() returns true, and every copy of the module in the process reports the shutdown', async () => {
   const { beginShutdown, isShuttingDown } = await load();

@@ -1,16 +1,13 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { log } from '#lib/log';
 import { processState } from '#lib/process-state';
 import { telemetrySettings } from '#lib/telemetry/settings';
 import { enableTelemetry, type Telemetry, telemetry, withSpan } from '#lib/telemetry/with-span';
 
 const state = processState('telemetry', (): { current?: Telemetry | undefined } => ({}));
-const disableTelemetry = () => {
+afterEach(() => {
   state.current = undefined;
-};
-// Another test file of this worker may have enabled telemetry.
-beforeEach(disableTelemetry);
-afterEach(disableTelemetry);
+});
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example:4318/otlp/' };
 const BOTH = {

@@ -38,7 +38,6 @@ const redirectTo = (path: string) =>
 beforeEach(() => {
   setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES }));
   info.mockClear();
-  return () => setEnvironment(undefined);
 });
 
 test('requireUser() in a page with a session returns the context of the user and logs one line', async () => {

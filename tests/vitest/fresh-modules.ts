@@ -1,5 +1,8 @@
 import { vi } from 'vitest';
 
-// Vitest runs several test files in one worker. This call makes each file load the modules of the project again, so that the
-// file does not get the state or the mocks of another file. The npm packages stay loaded.
+// Vitest runs several test files in one worker. These lines make each file load the modules of the project again and delete the
+// state of lib/process-state.ts, so that the file does not get the state or the mocks of another file. The npm packages stay
+// loaded.
 vi.resetModules();
+for (const key of Object.getOwnPropertySymbols(globalThis))
+  if (key.description?.startsWith('identity-link.')) Reflect.deleteProperty(globalThis, key);
