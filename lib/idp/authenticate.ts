@@ -12,14 +12,26 @@ import { sessionCache } from './session-cache';
  */
 export const SDK_TIMEOUT_MS = 4_000;
 
-/** Runs the SDK's middleware. Rejects if the middleware fails or exceeds the time limit. */
+/** If the timer of a time limit is this late, the process stood still, for example because the machine was suspended. */
+const STANDSTILL_MS = 1_000;
+
+/**
+ * Runs the SDK's middleware. Rejects if the middleware fails or exceeds the time limit. If the process stood still in the
+ * meantime, the time limit starts again, because a valid session must not get a 401 for that reason.
+ */
 export async function runSdk(
   sdk: NextMiddleware,
   request: NextRequest,
   event: NextFetchEvent,
   milliseconds = SDK_TIMEOUT_MS,
 ): Promise<Response> {
-  return (await withTimeout(milliseconds, Promise.resolve(sdk(request, event)))) ?? NextResponse.next();
+  const startedAt = performance.now();
+  const response = Promise.resolve(sdk(request, event));
+  const limited = withTimeout(milliseconds, response).catch((error: unknown) => {
+    if (performance.now() - startedAt < milliseconds + STANDSTILL_MS) throw error;
+    return withTimeout(milliseconds, response);
+  });
+  return (await limited) ?? NextResponse.next();
 }
 
 /**

@@ -12,7 +12,7 @@ type ActionHeaders = 'action' | 'too-large' | 'not-an-action';
 
 /**
  * Checks the headers of a POST request to a page. Returns `action` for a server action with a body of at most 1 MiB. A server
- * action comes from the page's own origin and states the length of its body. It either has the id of an action in a header, or
+ * action does not come from another origin and states the length of its body. It either has the id of an action in a header, or
  * it is a form. Next.js would fail on any other POST request and print parts of the request. This function does not read the
  * body.
  */

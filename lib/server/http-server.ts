@@ -14,6 +14,7 @@ import { rejectionFor } from './request-filter';
 
 /** Maximum time for a client to send a complete request, and maximum time without progress while it reads a response. */
 const CLIENT_TIMEOUT_MS = 10_000;
+/** Idle time after which a client should open a new connection, according to the `keep-alive` header of a response. */
 const KEEP_ALIVE_MS = 5_000;
 const CHECK_EVERY_MS = 1_000;
 /** Maximum number of pipelined requests that wait on one connection. */
@@ -247,6 +248,9 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       if (!(socket instanceof Socket) || connections.get(socket)?.current) socket.destroy();
       else rejectSocket(socket, METHOD_NOT_ALLOWED);
     })
+    // Without this listener, Node.js closes a connection that was idle for KEEP_ALIVE_MS, even if the next request has arrived
+    // and was not read because the process stood still. `closeSlowConnections` closes idle connections instead.
+    .on('timeout', () => undefined)
     .on('clientError', closeAfterResponse);
   // `setImmediate` runs the check after pending I/O events, such as client data that arrived while the process was busy.
   setInterval(() => setImmediate(closeSlowConnections), CHECK_EVERY_MS).unref();

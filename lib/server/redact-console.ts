@@ -45,8 +45,8 @@ export function lineLimiter(): (origin: string) => number | undefined {
 /**
  * Replaces the console for the libraries of this process. Each call of `console.error` or `console.warn` becomes a log line. If
  * the library printed an error, the log line describes the error, including its name and stack frames. Otherwise, the log line
- * has the stack frames of the call. The log line does not contain the printed text, because Next.js and the provider's SDK
- * quote paths, headers and bodies of requests. Output of `console.log`, `info`, `debug` and `trace` is discarded.
+ * has the stack frames of the call. The log line does not contain the printed text, because Next.js and the identity
+ * provider's SDK quote paths, headers and bodies of requests. Discards output of `console.log`, `info`, `debug` and `trace`.
  *
  * Logs at most one line a minute for each origin (`lineLimiter`), because a client can cause a line with each request. The
  * field `omitted` is the number of lines of the origin that were omitted since its last logged line. Under `next dev`, the

@@ -17,7 +17,7 @@ const REJECTIONS = new Map<string | undefined, Rejection>([
 export const rejectionOfError = ({ code }: { readonly code?: string }): Rejection =>
   REJECTIONS.get(code) ?? BAD_REQUEST;
 
-/** A request to an HTTP server. Unlike the response to a client's request, it always has a method and a URL. */
+/** An IncomingMessage that is a request, so it has a method and a URL. A response that a client receives has neither. */
 export type ServerRequest = IncomingMessage & { readonly method: string; readonly url: string };
 
 /** Returns the path of a request without the query string. */
@@ -27,9 +27,9 @@ export const pathnameOf = ({ url }: ServerRequest): string => url.replace(/\?.*/
 type ReceivedRequest = ServerRequest & { readonly receivedAt: number };
 
 /**
- * Logs a request that the HTTP server rejects or whose connection is lost, and returns the id of the request. Instead of the
- * path, the log line has the API root, which is the first segment of the path of an API route (`apiRootOf` in
- * lib/routing/paths.ts), because other segments may be personal data.
+ * Logs a request that the HTTP server rejects or whose connection is lost, and returns the id of the request. The log line has
+ * the API root (`apiRootOf` in lib/routing/paths.ts) instead of the path, because other segments of the path may be personal
+ * data. The API root is the first segment of the path of an API route.
  */
 export function logRejected(status: number, request?: ReceivedRequest): string {
   const requestId = requestIdOf(request?.headers['x-request-id']);

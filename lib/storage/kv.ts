@@ -95,7 +95,7 @@ function poster({ url, token, timeoutMs }: KvAddress): (body: string) => Promise
   };
 }
 
-/** Encodes a string in a result as JSON. The KV client parses each string as JSON, and so returns the original string. */
+/** Encodes a result as JSON if it is a string. The KV client parses each string as JSON, and so returns the original string. */
 const AsStored = z.pipe(
   z.transform((result: unknown) => (typeof result === 'string' ? JSON.stringify(result) : result)),
   // The value has no known type. The caller of the command validates it.
@@ -163,8 +163,8 @@ function connect() {
 let connection: ReturnType<typeof connect> | undefined;
 
 /**
- * Runs a command with the KV client of this process. Rejects with any error of the store, after 500 ms, or immediately while the
- * circuit breaker is open (kvBreaker).
+ * Runs a command with the KV client of this process. Rejects if the store fails or does not respond within 500 ms. Rejects
+ * immediately while the circuit breaker is open (kvBreaker).
  */
 export async function withKv<T>(command: (kv: VercelKV) => Promise<T>): Promise<T> {
   connection ??= connect();

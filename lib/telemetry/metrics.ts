@@ -61,7 +61,7 @@ export function instruments(meter: Meter): Metrics {
   breakers.add(0);
   const registrations = meter.createCounter('identity_link.registrations', {
     description:
-      'Registrations by source (`request` of the user, `register` for the route, `webhook`) and outcome (`created`, `existing`, or `forgotten`: deleted user or expired id).',
+      'Registrations by source (`request`: a request of the user, `register`: the route, `webhook`) and outcome (`created`, `existing`, or `forgotten`: deleted user or expired id).',
     unit: '{registration}',
   });
   const webhooks = meter.createCounter('identity_link.webhooks', {

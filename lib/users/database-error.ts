@@ -2,7 +2,7 @@ import { TransientError } from '../concurrency/retry';
 import { describeError } from '../errors/describe-error';
 
 /**
- * SQLSTATEs and Prisma codes of permanent errors: rejected credentials, or a missing database, privilege, table or unique key.
+ * SQLSTATEs and Prisma codes of permanent errors: rejected credentials, or a missing database, privilege, table, column or key.
  */
 const PERMANENT = /^(?:28|3D|42|P1000|P1003|P1010|P2021|P2022)/;
 

@@ -26,11 +26,11 @@ const BATCH_SIZE = 20;
 const ENDS: ReadonlySet<DueResult['result']> = new Set(['forgotten', 'restored', 'moved']);
 
 /**
- * Forgets all users whose deletion is due, and yields a result for each. A handler of an event schedules a deletion, which is
- * due after a number of hours and pending until then (lib/users/pending-deletions.ts). To forget a user is to delete the link
- * and to prevent late events from linking the user again. `forgotten`, `restored` and `moved` end the pending
- * deletion, but only when the caller requests the next result. All other results, and an interruption, leave the deletion
- * pending, so that a later run repeats the steps. Two runs at the same time can yield the same user.
+ * Forgets all users whose deletion is due, and yields a result for each. The handler of a webhook event schedules a deletion.
+ * The deletion is due after a number of hours, and pending until it is completed or cancelled (lib/users/pending-deletions.ts).
+ * To forget a user is to delete the link and to prevent late events from linking the user again. `forgotten`, `restored` and
+ * `moved` end the pending deletion, but only when the caller requests the next result. All other results, and an interruption,
+ * leave the deletion pending, so that a later run repeats the steps. Two runs at the same time can yield the same user.
  *
  * Throws if the provider or the database rejects a request, or fails for longer than `retryOptions.seconds`. No user is deleted
  * before the provider has confirmed that it does not have this user.

@@ -50,8 +50,8 @@ const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean
  * Rejects if the cache does not respond to the first deletion or if the database fails. The row then still exists, unless only
  * the last statement failed. That statement checks whether the user is linked again. A registration that starts during the
  * deletion waits until the deletion is committed. If the default isolation level of the database is REPEATABLE READ, the
- * registration does not see the deletion even then, because its snapshot is older, and links the user again. The result is then
- * `relinked`.
+ * snapshot of this registration is older than the deletion. The registration then does not see the deletion and links the user
+ * again. The result is then `relinked`.
  */
 export async function forget(
   identityProviderUserId: string,

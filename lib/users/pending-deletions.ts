@@ -4,7 +4,7 @@ import { asTransientError } from './database-error';
 
 /**
  * Schedules the deletion of a user, which lib/users/forget-due.ts runs after `hours` hours. A later call for the same user
- * starts the time again. Does not check whether the user is linked, because a late `user.created` can link the user afterwards.
+ * starts the time again. Does not check that the user is linked, because a late `user.created` event can still link the user.
  */
 export async function scheduleDeletion(
   transaction: Transaction,
@@ -61,7 +61,7 @@ export async function cancelDeletion(identityProviderUserId: string): Promise<bo
   return (await asTransientError(deleting)) === 1;
 }
 
-/** Deletes a pending deletion that is due. If another event has started the time again, the pending deletion stays. */
+/** Deletes a pending deletion that is due. If `scheduleDeletion` has started the time again, the pending deletion stays. */
 export async function completeDeletion(identityProviderUserId: string): Promise<void> {
   await asTransientError(database().$executeRaw`
     DELETE FROM public.pending_deletions

@@ -6,8 +6,8 @@ import { listUsersWithExternalId, MAX_USERS } from '../idp/backend-api';
 import { paginate } from './paginate';
 
 /**
- * A user's present id at the identity provider, and the id that replaces it. `line` is the number of the line in the map,
- * counted from 1.
+ * A line of a map (a list of ids to replace): a user's present id at the identity provider, and the id that replaces it.
+ * `line` is the number of the line, counted from 1.
  */
 export interface MapLine {
   readonly line: number;

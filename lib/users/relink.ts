@@ -10,7 +10,7 @@ import { uncache } from './uncache';
 
 /** Number of users in one transaction. A transaction holds two advisory locks and one row lock for each of its users. */
 const BATCH = 200;
-/** Number of rows that one statement reads from the journal of a run: the rows that the run has added to `previous_ids`. */
+/** Number of rows that one statement reads from a journal. A journal is the rows that a run has added to `previous_ids`. */
 const JOURNAL_PAGE = 5_000;
 
 /** Result for one batch of lines. `toMove` is the number of users that have moved or, in a dry run, can be moved. */
@@ -170,17 +170,19 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
  * id becomes a previous id, which is accepted until it expires. The function can run during live traffic. A second run of the
  * same lines continues an interrupted run, because it finds the users that have moved.
  *
- * A batch is one transaction. Before the commit, lookups find a user only under the old id. After the commit, they find the
- * user under both ids. If a collision arises during the run, only the user of that line does not move.
+ * A batch is one transaction. Before the commit, lookups find a user under the old id and, in a rollback, also under the new
+ * id. After the commit, they find the user under both ids. If a collision arises during the run, only the user of that line
+ * does not move.
  *
  * Deletes the cache entries of both ids after the commit. In this order, no lookup caches a wrong internal id:
  * - An entry of the old id is correct at any time, because the internal id does not change.
- * - Before the commit, the new id has no row, so no lookup stores an entry for it. An older entry can only come from a row that
- *   was deleted without `users:forget`. The deletion of the cache entries removes the older entry.
+ * - Before the commit, the new id has no row or leads to the same user, so no lookup stores a wrong id for it. An older entry
+ *   can only come from a row that was deleted without `users:forget`. The deletion of the cache entries removes that entry.
  * - After the commit, lookups of both ids store the internal id of the user.
  * If the command ends between the commit and the deletion, the next run deletes the entries.
  *
- * Throws if the database or the cache fails for longer than `retryOptions.seconds`. The yielded steps stay valid.
+ * Throws if the database rejects a statement, or the database or the cache fails for longer than `retryOptions.seconds`. The
+ * yielded steps stay valid.
  */
 export async function* relink(lines: readonly MapLine[], options: RelinkOptions): AsyncGenerator<RelinkStep> {
   for (let at = 0; at < lines.length; at += BATCH) {

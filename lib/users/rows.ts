@@ -106,7 +106,7 @@ async function lockLink(transaction: Transaction, identityProviderUserId: string
  * stores that the user is forgotten: for `days` days, only a session token that is issued later can link the user again
  * (lib/linking/forgotten.ts). This applies to each id of the user at the identity provider. Returns these ids. If a foreign key
  * without ON DELETE CASCADE or SET NULL refers to the row, keeps the row and returns `referenced`. Only operators' commands
- * call this function. The database role of the service may not delete rows.
+ * call this function. The database role of the service is not allowed to delete rows.
  */
 export async function deleteLink(
   identityProviderUserId: string,

@@ -9,6 +9,7 @@ import { BUILD_FOLDER } from '../harness/build';
 import { lockRow } from '../harness/dependencies/row-lock';
 import { startTcpProxy } from '../harness/dependencies/tcp-proxy';
 import { connected, requestHead } from '../harness/hostile/raw-http';
+import { inParallel } from '../harness/parallel';
 import {
   bearer,
   deliver,
@@ -118,6 +119,22 @@ const listens = (url: string) =>
 /** Resolves with the exit code, or with 'still running' when a platform would kill the process. */
 const exitInTime = ({ exited }: ServiceProcess) =>
   Promise.race([exited, pause(SHUTDOWN_MS, 'still running', { ref: false })]);
+
+test('If a process stands still for 6 s, each request in flight gets a 200 or a 500, but no 401, and the process closes no connection', async () => {
+  const { pid, url } = await start();
+  const tokens = Array.from({ length: 600 }, (_, index) => tokenFor(service.idp, `user_standing_${index}`));
+  const statuses: number[] = [];
+  const load = inParallel(32, tokens, async (token) => {
+    statuses.push((await me(url, token)).status);
+  });
+  await expect.poll(() => statuses.length, { interval: 10 }).toBeGreaterThan(200);
+  process.kill(pid, 'SIGSTOP');
+  await pause(6_000);
+  process.kill(pid, 'SIGCONT');
+  await load;
+  expect(statuses.filter((status) => status !== 200 && status !== 500)).toEqual([]);
+  expect((await me(url, caller())).status).toBe(200);
+});
 
 test('After SIGTERM, the service completes requests in flight, closes the port, drains the pool and exits with 0', async () => {
   // The proxy counts only the connections of the process that is stopped.

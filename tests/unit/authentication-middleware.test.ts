@@ -681,6 +681,34 @@ describe('The auth state of an API request', () => {
     expect((await passed).state).toEqual(signedOut);
   });
 
+  test('If the process stands still while the SDK verifies a credential, the 4 s of the SDK start again once', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+    const accepts = acceptingSdk();
+    let verify = () => {};
+    const verified = new Promise<void>((resolve) => {
+      verify = resolve;
+    });
+    const [fast, slow] = [sessionToken(), sessionToken()];
+    const sdk = vi.fn<NextMiddleware>(async (request, event) => {
+      const token = request.headers.get('authorization')?.replace('Bearer ', '');
+      if (token !== undefined) await (token === fast ? verified : new Promise(() => {}));
+      return accepts(request, event);
+    });
+    const { pass } = setUp({ sdk });
+    const passed = [pass(get(bearer(fast))), pass(get(bearer(slow)))];
+    now.mockReturnValue(5_000); // The timers fire one second late.
+    await vi.advanceTimersByTimeAsync(4_000);
+    expect(sdk).toHaveBeenCalledTimes(2);
+    await vi.advanceTimersByTimeAsync(3_999);
+    expect(sdk).toHaveBeenCalledTimes(2);
+    verify();
+    await vi.advanceTimersByTimeAsync(1);
+    now.mockRestore();
+    vi.useRealTimers();
+    expect((await Promise.all(passed)).map(({ state }) => state)).toEqual([signedIn(fast), signedOut]);
+  });
+
   test('The SDK receives the method of the request', async () => {
     const request = new NextRequest('http://localhost:3000/users/v1/me', { method: 'DELETE' });
     expect((await setUp().pass(request)).seen?.method).toBe('DELETE');

@@ -561,6 +561,17 @@ describe('Slow clients', () => {
     expect(socket.destroyed).toBe(false);
   });
 
+  test('If the keep-alive timer of Node.js fires before the server has read the next request, the request gets its response', async () => {
+    const { server, open } = await startServer();
+    const accepted = once(server, 'connection');
+    const { client, received } = open(requestTo('/users/a'));
+    const [socket] = await accepted;
+    await expect.poll(() => statusesOf(received())).toEqual([200]);
+    socket.emit('timeout');
+    client.write(requestTo('/users/b'));
+    await expect.poll(() => statusesOf(received())).toEqual([200, 200]);
+  });
+
   test('A connection without a request is closed 15 s after the first check that finds the connection idle', async () => {
     const check = controlClock();
     const { server, open } = await startServer();
