@@ -52,7 +52,7 @@ function readSourceMap(url: string): SourceMap {
   return sourceMap;
 }
 
-/** Returns the owner of a function in a bundle: the package that contains the function according to the source map. */
+/** Returns the owner of a function in a bundle. The path of the original file in the source map determines the owner. */
 function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   const entry = readSourceMap(url).findEntry(lineNumber, columnNumber);
   const source = 'originalSource' in entry ? decodeURIComponent(entry.originalSource) : '';
@@ -64,7 +64,7 @@ function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   return isOwn ? 'bundles: this project' : 'bundles: other';
 }
 
-/** Returns the owner of a stack frame. The profile table has one row for each owner, which counts the time of its frames. */
+/** Returns the owner of a stack frame. The report has one row for each owner and shows the total time of its frames. */
 function findOwner(frame: Frame): string {
   const { functionName, url } = frame;
   if (functionName === '(idle)') return 'idle';

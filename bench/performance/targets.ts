@@ -58,12 +58,12 @@ const nextTarget = (name: string, title: string, hasRoutes: boolean): Target => 
     }),
 });
 
-/** The reference: each ratio in the report is the CPU time of a target divided by the CPU time of this target. */
+/** The reference: the report divides the CPU time of each target by the CPU time of this target. */
 export const bare = nextTarget('bare', 'a bare Next.js route', false);
 export const emptyMiddleware = nextTarget('empty-middleware', 'empty middleware.ts', false);
 export const tutorial = nextTarget('tutorial', 'tutorial design', true);
 
-/** The registry items in an application without other code, assembled by `buildItem`. */
+/** Folder of an application that `buildItem` assembles from baselines/item and the registry items (folders of registry/). */
 const ITEM_FOLDER = path.join(baselines, '.item');
 
 export const item: Target = {

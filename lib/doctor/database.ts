@@ -169,7 +169,7 @@ function checkMigrations({
 }: Facts): CheckResult {
   if (hasMigrationsTable && !mayReadMigrations)
     return warning(
-      `the role may not read the table of applied migrations; the users table ${hasTable ? 'exists' : 'DOES NOT EXIST'}`,
+      `the role may not read the table of applied migrations; the users table ${hasTable ? 'exists' : 'does not exist'}`,
       `Run as the owner: GRANT SELECT ON _prisma_migrations TO ${role}`,
     );
   const { pending, failed, edited } = migrationState(migrations);
@@ -211,7 +211,7 @@ function checkPrivileges(
     );
   if (maySelect && mayInsert) return ok('the role may SELECT and INSERT');
   return failure(
-    `the role may not ${[maySelect ? '' : 'SELECT', mayInsert ? '' : 'INSERT'].filter(Boolean).join(' and ')}`,
+    `the role may ${maySelect ? 'not INSERT' : mayInsert ? 'not SELECT' : 'neither SELECT nor INSERT'}`,
     `Run as the owner: GRANT USAGE ON SCHEMA public TO ${role}; GRANT SELECT, INSERT ON users TO ${role}`,
   );
 }

@@ -79,7 +79,7 @@ function failureOfOtherServer({ status, body }: SiteResponse): CheckResult | und
     );
   if (body === undefined || typeof body !== 'object' || body === null)
     return failure(
-      `the response is not that of the service (${status}, not JSON)`,
+      `the response is not that of the service (${status}, not a JSON object)`,
       'Set --url to the URL of the service, and exclude its API paths from deployment protection',
     );
   return undefined;
@@ -92,12 +92,16 @@ const explain =
       ? failure(`the service does not respond within ${timeoutMs / 1000} s`, CHECK_URL)
       : failure(`cannot connect to the service (${errorCode(error)})`, CHECK_URL);
 
+/** Describes a response that differs from the expected one in its status or, if the status is as expected, in its body. */
+const unlike = (expected: number, { status }: SiteResponse) =>
+  status === expected ? `a ${status} with an unexpected body` : `a ${status} instead of a ${expected}`;
+
 function checkAlive(response: SiteResponse): CheckResult {
   return (
     failureOfOtherServer(response) ??
     (response.status === 200 && bodyOf(response).status === 'ok'
       ? ok('responds')
-      : failure(`responds with status ${response.status}`, CHECK_URL))
+      : failure(`GET /health/alive gets ${unlike(200, response)}`, CHECK_URL))
   );
 }
 
@@ -140,7 +144,7 @@ async function checkGuard(site: Site): Promise<CheckResult> {
     (response.status === 401 && bodyOf(response).message === 'Unauthorized'
       ? ok('a request without a session gets a 401 in JSON')
       : failure(
-          `a request without a session gets a ${response.status} instead of a 401`,
+          `a request without a session gets ${unlike(401, response)}`,
           'Check that no other server responds to API paths, and that the version of this checkout is deployed',
         ))
   );
@@ -178,10 +182,7 @@ async function checkWebhook(site: Site, secrets: readonly string[]): Promise<Che
       );
     return (
       failureOfOtherServer(response) ??
-      failure(
-        `a signed event gets a ${response.status} instead of a 200`,
-        "Look for the request in the deployment's log",
-      )
+      failure(`a signed event gets ${unlike(200, response)}`, "Look for the request in the deployment's log")
     );
   }
   return ok('the service acknowledges a signed test event');
@@ -194,7 +195,7 @@ async function checkForgery(site: Site, [secret = '']: readonly string[]): Promi
   return (
     failureOfOtherServer(response) ??
     failure(
-      `a forged event gets a ${response.status} instead of a 400`,
+      `a forged event gets ${unlike(400, response)}`,
       'Take this URL out of service: either another application responds there, or any client may register users',
     )
   );

@@ -67,7 +67,7 @@ const STEPS = [
   },
 ];
 
-test('backfill() links the users of each page that are not linked, forgotten or invalid, and returns their numbers and the position after the page', async () => {
+test('backfill() links each user that is not linked, forgotten or invalid, and returns the counts and the end position of each page', async () => {
   await prepare();
   expect(await run()).toEqual(STEPS);
   expect(await database.users()).toHaveLength(498);
@@ -83,13 +83,13 @@ test('backfill() links the users of each page that are not linked, forgotten or 
   ]);
 });
 
-test('A dry run of backfill() returns the numbers of a run, and links no user', async () => {
+test('A dry run of backfill() returns the same counts as a real run, and links no user', async () => {
   await prepare();
   expect(await run({ dryRun: true })).toEqual(STEPS);
   expect(await database.users()).toEqual(['user_0']);
 });
 
-test('backfill() starts with the users of a given time, or after a given position', async () => {
+test('backfill() starts with the users that were created at a given time, or after a given position', async () => {
   provider.users = usersOf(5);
   const [step] = await run({ from: new Date(1_003) });
   expect(await database.users()).toEqual(['user_3', 'user_4']);

@@ -17,7 +17,7 @@ import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { deployMigrations, messageOfError, pendingMigrations } from '#lib/migrations/deploy';
 import { createTestDatabase, serverOfThisRun } from '../harness/dependencies/database';
 
-// The order in which a file system lists a folder is not defined.
+// A file system may list a folder in any order. The mock reverses the order.
 vi.mock('node:fs', async (original) => {
   const fs = await original<typeof import('node:fs')>();
   return {
@@ -284,7 +284,7 @@ test('A deployment gives up after it has waited 60 s for the lock of another dep
   });
 });
 
-test('A deployment passes an error of the lock statement through, unless the error is a lock timeout', async () => {
+test('A deployment passes through an error of the lock statement that is not a timeout', async () => {
   replaceStatement('SELECT pg_advisory_xact_lock(72707369)', 'SELECT 1 / 0');
   const error = await deployMigrations(url, newMigrations({})).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: '22012', message: 'division by zero' });

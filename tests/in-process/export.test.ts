@@ -11,7 +11,7 @@ const { TransientError, deleteLink, exportUser, findLinks, linkMany } = await im
   ...(await import('#lib/concurrency/retry')),
 }));
 
-test('exportUser() returns the link, the previous ids, the cached id, the time of the deletion, the events of each id and the own tables', async () => {
+test('exportUser() returns the link, the previous ids, the cached id, the due time of the deletion, the row of each id in `webhook_subjects` and the result of the callback', async () => {
   await linkMany(['user_1']);
   const [row] = await database.rowsOf('user_1');
   const userId = row?.id ?? '';
@@ -51,7 +51,7 @@ test('exportUser() returns the link, the previous ids, the cached id, the time o
   expect(exportOwn).toHaveBeenCalledExactlyOnceWith(user);
 });
 
-test('exportUser() returns null for each value that a user without a link does not have, and the time until which the user is forgotten', async () => {
+test('For a forgotten user without a link, exportUser() returns null values, empty lists and the time until which the user is forgotten', async () => {
   await deleteLink('user_forgotten', 30);
   const { rows } = await pool.query(
     `UPDATE forgotten_users SET expires_at = date_trunc('second', expires_at) RETURNING expires_at`,

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { fakeStorage } from '../harness/fake-storage';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
-// tests/unit/interleavings.test.ts runs lib/ with fakes of the functions that query PostgreSQL and of the cache client. This file
-// checks that the fakes return the same values as the real functions and the real client after any sequence of calls.
+// tests/unit/interleavings.test.ts runs lib/ with fakes of the functions that query PostgreSQL and of the cache client. This
+// file checks that the fakes return the same values as the real functions and the real client after any sequence of calls.
 
 const { database, kv } = await startInProcess();
 const real = await importAsProcess(async () => ({

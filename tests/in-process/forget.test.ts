@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
-/** Lengths of the pauses so far, in milliseconds. Each pause takes at most a millisecond. */
+/** Requested lengths of the pauses so far, in milliseconds. The mock shortens each pause to at most one millisecond. */
 const { pauses } = vi.hoisted(() => ({ pauses: Array.of<number | undefined>() }));
 vi.mock('node:timers/promises', async (original) => {
   const timers = await original<typeof import('node:timers/promises')>();

@@ -57,7 +57,7 @@ const loadProcess = () =>
       insertLinks: links.insertLinks,
       deleteLink: rows.deleteLink,
       forget: (name: string) => forget.forget(name, 30, async () => undefined),
-      /** Delivers a `user.created` event. Returns the fields of the log line and the number of calls of the handler. */
+      /** Delivers a `user.created` event. Returns the result, the log field `registered` and the number of handler calls. */
       deliver: async (name: string, messageId = name) => {
         const payload = JSON.stringify({ type: 'user.created', data: { id: name } });
         const signature = signatureHeaders(payload, { secret: SIGNING_SECRET, id: `msg_${messageId}` });

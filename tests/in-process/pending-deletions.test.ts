@@ -209,7 +209,7 @@ test('The deletion of a user stays pending if the cached id cannot be deleted be
   expect([await rowsOf('user_cached'), await pending()]).toEqual([[], ['user_cached']]);
 });
 
-test('If a run has deleted the row of a user and a session token that was issued later links the user again, the deletion stays pending until the next run queries the provider', async () => {
+test('If a newer session token links a user again after a run has deleted the row, the deletion stays pending until the next run queries the provider', async () => {
   await linkAndDelete('user_back');
   const relinked = await run(() => registerByIdentityProviderUserId('user_back', Date.now() / 1000 + 60));
   expect([relinked, await pending()]).toEqual([{ user_back: 'relinked' }, ['user_back']]);

@@ -342,7 +342,7 @@ test('If a move would deadlock with a transaction of the application, the move i
   await other.closeDatabase();
   const ids = [await create('old_lock_1'), await create('old_lock_2')];
   const lines = linesOf(['old_lock_1', 'new_lock_1'], ['old_lock_2', 'new_lock_2']);
-  // One of the two orders in which the application locks the rows is opposite to the order of the move.
+  // The application locks the rows in both orders, because one of them is opposite to the order of the move.
   for (const [first, second] of [ids, ids.toReversed()]) {
     const holder = await pool.connect();
     try {
@@ -396,7 +396,7 @@ test('After a deletion that runs at the same time as a move, no id of the user h
   });
 });
 
-test('If a user is deleted by an earlier id while the user is moved again, each id that the user has had is forgotten', async () => {
+test('If the row of a user is deleted through an earlier id while the user is moved again, each id that the user has had is forgotten', async () => {
   const users = Array.from({ length: 20 }, (_, index) => index);
   const lines = users.map((user): [string, string] => [`first_${user}`, `second_${user}`]);
   await one.linkMany(lines.map(([oldId]) => oldId));
@@ -444,24 +444,24 @@ test('Users keep their internal ids if they are moved while two processes look u
   const { rows } = await pool.query(`SELECT * FROM users WHERE identity_provider_user_id LIKE 'old_live_%'`);
   const before = new Map(rows.map((row) => [row.identity_provider_user_id, row.id]));
   let done = false;
-  let isMoved = 0;
+  let moved = 0;
   const wrong: string[] = [];
   const traffic = inParallel(8, Array.from({ length: 8 }), async (_, worker) => {
     for (let index = worker; !done; index += 7) {
       const [oldId, newId] = users[index % users.length] ?? ['', ''];
       const process = index % 2 === 0 ? one : other;
       // In this test, the new instance of the provider has a user only after the move.
-      const id = index % users.length < isMoved && index % 3 === 0 ? newId : oldId;
+      const id = index % users.length < moved && index % 3 === 0 ? newId : oldId;
       const userId = index % 5 === 0 ? (await process.register(id))?.userId : await process.guard(id);
       if (userId !== before.get(oldId)) wrong.push(`${id} ${userId}`);
     }
   });
   const lines = linesOf(...users);
   for await (const step of other.relink(lines, { run: RUN, days: 30, retryOptions: { seconds: 20 } }))
-    isMoved += step.toMove;
+    moved += step.toMove;
   done = true;
   await traffic;
-  expect([isMoved, wrong]).toEqual([1_000, []]);
+  expect([moved, wrong]).toEqual([1_000, []]);
   expect(await database.users('old_live_%')).toEqual([]);
   for (const [oldId, newId] of users) expect(await one.guard(newId)).toBe(before.get(oldId));
 });
@@ -507,7 +507,7 @@ test('The database role of the service can look up previous ids without a privil
   }
 });
 
-test('The migration gives each role that may read the table `users` the right to read the table `previous_ids`', async () => {
+test('The migration create_previous_ids gives each role that may read the table `users` the right to read the table `previous_ids`', async () => {
   const migration = await readFile(
     'prisma/migrations/20261123200000_create_previous_ids/migration.sql',
     'utf8',

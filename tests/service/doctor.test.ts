@@ -404,7 +404,7 @@ const cases: readonly Case[] = [
       ['failure', 'secret key', '(Backend API)'],
       ['failure', 'publishable key', "instance's Frontend API"],
       ['failure', 'cache', 'is not that of a KV store'],
-      ['failure', 'service', 'the response is not that of the service (200, not JSON)'],
+      ['failure', 'service', 'the response is not that of the service (200, not a JSON object)'],
     ],
     html.url,
   ],
@@ -419,7 +419,7 @@ const cases: readonly Case[] = [
       ['failure', 'secret key', 'with status 500'],
       ['failure', 'publishable key', 'with status 500'],
       ['failure', 'cache', 'the store responds with status 500'],
-      ['failure', 'service', 'responds with status 500'],
+      ['failure', 'service', 'GET /health/alive gets a 500 instead of a 200'],
     ],
     broken.url,
   ],
@@ -479,7 +479,7 @@ const cases: readonly Case[] = [
   [
     'the role has no privileges',
     db(await roleOn(database, { rights: '' })),
-    [['failure', 'database rights', 'the role may not SELECT and INSERT']],
+    [['failure', 'database rights', 'the role may neither SELECT nor INSERT']],
   ],
   [
     'the database is read-only',

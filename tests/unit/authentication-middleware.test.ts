@@ -395,7 +395,7 @@ describe('Pages', () => {
     expect(seenBy(sdk).slice(1)).toEqual([bySession, signedOutPage]);
   });
 
-  test('A nonce for which the SDK sets cookies is not used a second time', async () => {
+  test('If the SDK sets cookies for a handshake nonce, the middleware does not call the SDK again', async () => {
     const sdk = vi.fn<NextMiddleware>(() =>
       NextResponse.redirect('http://localhost:3000/account', { headers: { 'set-cookie': '__session=x' } }),
     );

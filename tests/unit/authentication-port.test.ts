@@ -20,7 +20,7 @@ test('The authentication adapter disables the telemetry of the SDK', () => {
   expect(created).toMatchObject({ type: 'return', value: { telemetry: { isEnabled: false } } });
 });
 
-test('A request is unauthenticated if the port returns an empty user id, and no user is looked up', async () => {
+test('authenticateRequest() returns undefined and looks up no user if the adapter returns an empty user id', async () => {
   resolveUserId.mockClear();
   const authenticate = async () => ({ isAuthenticated: true, userId: '', issuedAt: now }) as const;
   expect(await authenticateRequest(new Request(url), { authenticate }, resolveUserId)).toBeUndefined();

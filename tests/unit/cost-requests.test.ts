@@ -29,7 +29,7 @@ const largest = (dimensionName: string, path: string, method: CostRequest['metho
 const headerOf = ({ headers }: CostRequest, wanted: string) =>
   headers.filter(([name]) => name === wanted).map(([, value]) => value);
 
-test('The addresses include API paths, pages and a static file, and each path occurs only once', () => {
+test('costAddresses() returns API paths, pages and a static file, and each path occurs only once', () => {
   const paths = addresses.map(({ path }) => path);
   expect(paths).toEqual(expect.arrayContaining([ME, REGISTER, HOOK, '/health/ready', '/openapi.json']));
   expect(paths).toEqual(expect.arrayContaining(['/', '/sign-in', '/sign-up', '/account', '/docs']));
@@ -144,7 +144,7 @@ test('costTargets() returns only the targets that the pattern matches', () => {
 });
 
 test.each(WORST_SHAPES)(
-  'worstRequest() returns a request with the given method and more than the given size for the dimension: $dimension',
+  'worstRequest() returns a request that has the given method and is larger than the given size: $dimension',
   (shape) => {
     const request = worstRequest(shape, TOKEN);
     expect(request.method).toBe(shape.method);

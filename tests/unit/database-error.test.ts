@@ -29,7 +29,7 @@ test.each([
   },
 );
 
-test('asTransientError() names a missing privilege of the database role', async () => {
+test('asTransientError() reports a missing privilege of the database role', async () => {
   const converted = await errorOf(prismaError('P2010', '42501'));
   expect(converted).not.toBeInstanceOf(TransientError);
   expect(converted).toEqual(new Error('The database role lacks a privilege (42501)'));

@@ -179,7 +179,7 @@ test.each(['NOPERM this user has no permissions', 'READONLY replica', 'NOAUTH re
   },
 );
 
-test('The doctor explains an error of a write and of the latency check as it explains one of the first ping', async () => {
+test('The doctor explains the errors of the write and of the latency check in the same way as an error of the first ping', async () => {
   let pings = 0;
   store.ping = async () => {
     pings += 1;
@@ -195,7 +195,7 @@ test('The doctor explains an error of a write and of the latency check as it exp
   ]);
 });
 
-test('The doctor warns if the store returns a written value only after some time, and fails after 2 s', async () => {
+test('The doctor warns if the store returns a written value only after some time, and reports a failure after 2 s', async () => {
   let reads = 0;
   store.get = async (key) => {
     reads += 1;

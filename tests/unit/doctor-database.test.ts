@@ -6,7 +6,7 @@ import { checkDatabase } from '#lib/doctor/database';
 import { closeDatabase } from '#lib/storage/database';
 
 // The doctor is the command that checks the configuration of a deployment (`npm run doctor`). tests/service/doctor.test.ts
-// runs these checks with a real PostgreSQL. Here, the driver returns the facts that the doctor reads from PostgreSQL.
+// runs these checks with a real PostgreSQL. Here, a mocked driver returns the facts that the doctor reads from PostgreSQL.
 
 const applied = readdirSync('prisma/migrations', { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
@@ -181,21 +181,21 @@ test.each([
 const APPLY = 'Run npm run db:deploy as the role that owns the tables';
 test.each<[string, () => void, object]>([
   [
-    'is pending',
+    'a migration is pending',
     () => {
       migrations = applied.slice(0, 1);
     },
     { status: 'failure', message: `pending: ${later.join(', ')}`, remedy: APPLY },
   ],
   [
-    'has no table of applied migrations',
+    'there is no table of applied migrations',
     () => {
       Object.assign(facts, { hasMigrationsTable: false, mayReadMigrations: false });
     },
     { status: 'failure', message: `pending: ${[first, ...later].join(', ')}`, remedy: APPLY },
   ],
   [
-    'failed',
+    'migrations failed',
     () => {
       const failed = ['2_bad', '3_bad'].map((name) => ({
         ...{ migration_name: name, checksum: 'x', finished_at: null },
@@ -210,7 +210,7 @@ test.each<[string, () => void, object]>([
     },
   ],
   [
-    'was edited',
+    'migrations were edited',
     () => {
       migrations = applied.map((row, index) => (index < 2 ? { ...row, checksum: 'x' } : row));
     },
@@ -221,7 +221,7 @@ test.each<[string, () => void, object]>([
     },
   ],
   [
-    'is in a table that the role may not read',
+    'the role may not read the table of applied migrations',
     () => {
       facts.mayReadMigrations = false;
     },
@@ -232,17 +232,17 @@ test.each<[string, () => void, object]>([
     },
   ],
   [
-    'is in a table that the role may not read, and there is no table `users`',
+    'the role may not read the table of applied migrations, and there is no table `users`',
     () => {
       Object.assign(facts, { mayReadMigrations: false, hasTable: false });
     },
     {
       status: 'warning',
-      message: 'the role may not read the table of applied migrations; the users table DOES NOT EXIST',
+      message: 'the role may not read the table of applied migrations; the users table does not exist',
       remedy: 'Run as the owner: GRANT SELECT ON _prisma_migrations TO service',
     },
   ],
-])('The doctor reports a migration that %s', async (_what, change, result) => {
+])('The doctor reports the state of the migrations if %s', async (_what, change, result) => {
   change();
   expect(await byName('migrations')).toEqual(result);
 });
@@ -296,9 +296,9 @@ test.each<[string, Partial<typeof FACTS>, object]>([
   [
     'the role has no privilege',
     { maySelect: false, mayInsert: false },
-    { status: 'failure', message: 'the role may not SELECT and INSERT', remedy: GRANT },
+    { status: 'failure', message: 'the role may neither SELECT nor INSERT', remedy: GRANT },
   ],
-])('The doctor names the missing privilege if %s', async (_what, changes, result) => {
+])('The doctor reports the correct result for the database rights if %s', async (_what, changes, result) => {
   Object.assign(facts, changes);
   expect(await byName('database rights')).toEqual(result);
 });

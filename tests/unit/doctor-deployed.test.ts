@@ -142,32 +142,47 @@ test.each<[string, () => Response | Promise<Response>, string, string]>([
     'the response is a redirect (300)',
     REDIRECT,
   ],
-  ['responds with 400', () => Response.json({}, { status: 400 }), 'responds with status 400', CHECK_URL],
-  ['sends a page', html, 'the response is not that of the service (200, not JSON)', NOT_JSON],
+  [
+    'responds with 400',
+    () => Response.json({}, { status: 400 }),
+    'GET /health/alive gets a 400 instead of a 200',
+    CHECK_URL,
+  ],
+  ['sends a page', html, 'the response is not that of the service (200, not a JSON object)', NOT_JSON],
   [
     'sends a JSON text',
     () => Response.json('ok'),
-    'the response is not that of the service (200, not JSON)',
+    'the response is not that of the service (200, not a JSON object)',
     NOT_JSON,
   ],
   [
     'sends null',
     () => Response.json(null),
-    'the response is not that of the service (200, not JSON)',
+    'the response is not that of the service (200, not a JSON object)',
     NOT_JSON,
   ],
   [
     'sends more than 16 KiB',
     () => Response.json({ status: 'ok', more: 'x'.repeat(16 * 1_024) }),
-    'the response is not that of the service (200, not JSON)',
+    'the response is not that of the service (200, not a JSON object)',
     NOT_JSON,
   ],
-  ['has another body', () => Response.json({ status: 'fine' }), 'responds with status 200', CHECK_URL],
-  ['has an invalid body', () => Response.json({ status: 7 }), 'responds with status 200', CHECK_URL],
+  [
+    'has another body',
+    () => Response.json({ status: 'fine' }),
+    'GET /health/alive gets a 200 with an unexpected body',
+    CHECK_URL,
+  ],
+  [
+    'has an invalid body',
+    () => Response.json({ status: 7 }),
+    'GET /health/alive gets a 200 with an unexpected body',
+    CHECK_URL,
+  ],
   [
     'responds with 201',
     () => Response.json({ status: 'ok' }, { status: 201 }),
-    'responds with status 201',
+    'GET /health/alive gets a 201 instead of a 200',
     CHECK_URL,
   ],
 ])(
@@ -182,7 +197,7 @@ test.each<[string, () => Response | Promise<Response>, string, string]>([
   },
 );
 
-test('The doctor waits up to 60 s for a response of the local stack, and up to 15 s for one of another service', async () => {
+test('The doctor waits up to 60 s for a response of the local stack, and up to 15 s for a response of another service', async () => {
   const timeout = vi.spyOn(AbortSignal, 'timeout');
   respond['/health/alive'] = () => Promise.reject(new DOMException('hidden', 'TimeoutError'));
   expect(await byName('service', 'http://localhost:3000', true)).toMatchObject({ status: 'failure' });
@@ -211,7 +226,7 @@ test.each<[string, () => Response, object]>([
     { status: 'failure', message: 'not ready (503)', remedy: NOT_READY },
   ],
   [
-    'it has no errors',
+    'the response names no error',
     () => Response.json({}, { status: 500 }),
     { status: 'failure', message: 'not ready (500)', remedy: NOT_READY },
   ],
@@ -220,7 +235,7 @@ test.each<[string, () => Response, object]>([
     html,
     {
       status: 'failure',
-      message: 'the response is not that of the service (200, not JSON)',
+      message: 'the response is not that of the service (200, not a JSON object)',
       remedy: NOT_JSON,
     },
   ],
@@ -248,7 +263,7 @@ test('The doctor requests the readiness again while the cache of the service doe
   expect(requests).toBe(3);
 });
 
-test('The doctor reports the error of a request after the first one', async () => {
+test('The doctor reports the error of a later request, even if the first request succeeds', async () => {
   for (const path of ['/health/ready', '/users/v1/me'])
     respond[path] = () => Promise.reject(Object.assign(new TypeError('failed'), { code: 'ECONNRESET' }));
   const results = await checkDeployedService(ORIGIN, false);
@@ -267,9 +282,9 @@ test.each<[string, () => Response, string, string]>([
     GUARD,
   ],
   [
-    'another 401',
+    'a 401 with another message',
     () => Response.json({ message: 'Denied' }, { status: 401 }),
-    'a request without a session gets a 401 instead of a 401',
+    'a request without a session gets a 401 with an unexpected body',
     GUARD,
   ],
   [
@@ -313,13 +328,13 @@ test.each<[string, () => Response, string, string]>([
   [
     'a 200 without an acknowledgment',
     () => Response.json({ received: false, eventType: 'doctor.check' }),
-    'a signed event gets a 200 instead of a 200',
+    'a signed event gets a 200 with an unexpected body',
     LOG,
   ],
   [
     'the acknowledgment of another event',
     () => Response.json({ received: true, eventType: 'other' }),
-    'a signed event gets a 200 instead of a 200',
+    'a signed event gets a 200 with an unexpected body',
     LOG,
   ],
   [
@@ -328,7 +343,7 @@ test.each<[string, () => Response, string, string]>([
     'a signed event gets a 202 instead of a 200',
     LOG,
   ],
-  ['a page', html, 'the response is not that of the service (200, not JSON)', NOT_JSON],
+  ['a page', html, 'the response is not that of the service (200, not a JSON object)', NOT_JSON],
 ])('The doctor reports that a signed event gets %s', async (_what, response, message, remedy) => {
   respond['/webhooks/idp/v1/user-created'] = response;
   expect(await byName('service webhook')).toEqual(failure('service webhook', message, remedy));
@@ -344,12 +359,12 @@ test.each<[string, () => Response, string, string]>([
     FORGERY,
   ],
   [
-    'another 400',
+    'a 400 with another message',
     () => Response.json({ message: 'Bad request' }, { status: 400 }),
-    'a forged event gets a 400 instead of a 400',
+    'a forged event gets a 400 with an unexpected body',
     FORGERY,
   ],
-  ['a page', html, 'the response is not that of the service (200, not JSON)', NOT_JSON],
+  ['a page', html, 'the response is not that of the service (200, not a JSON object)', NOT_JSON],
 ])('The doctor reports that a forged event gets %s', async (_what, response, message, remedy) => {
   respond['/webhooks/idp/v1/user-created'] = response;
   expect(await byName('service forgery')).toEqual(failure('service forgery', message, remedy));
@@ -409,7 +424,11 @@ test('The doctor reports an unknown path that does not get a 404 in JSON', async
   );
   respond['/users/v1/no-such-path'] = () => new Response('<html>', { status: 404 });
   expect(await byName('service unknown path')).toEqual(
-    failure('service unknown path', 'the response is not that of the service (404, not JSON)', NOT_JSON),
+    failure(
+      'service unknown path',
+      'the response is not that of the service (404, not a JSON object)',
+      NOT_JSON,
+    ),
   );
 });
 

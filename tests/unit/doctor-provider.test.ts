@@ -47,7 +47,7 @@ const KEYS_SKIPPED = {
 test('The doctor finds no problem if all keys belong to one instance', async () => {
   const timeout = vi.spyOn(AbortSignal, 'timeout');
   expect(await checkProvider()).toEqual(OK);
-  // The timeout of a check is 5 s.
+  // The timeout of a request is below the timeout of a check, which is 5 s.
   expect(timeout.mock.calls).toEqual([[4_500], [4_500]]);
 });
 
@@ -61,7 +61,7 @@ test('The doctor reports that the two keys belong to different instances if no k
   });
 });
 
-test('The doctor reports that the provider rejects the secret key, and compares the JWT key with the keys of the publishable key', async () => {
+test('The doctor reports that the provider rejects the secret key, and compares the JWT key with the key set of the Frontend API', async () => {
   respond.secret = () => new Response('', { status: 401 });
   const failed = {
     name: 'secret key',

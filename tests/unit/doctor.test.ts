@@ -66,7 +66,7 @@ test.each([
   },
 );
 
-test('The doctor reports a service that fails after a request with too many query parameters', () => {
+test('The doctor reports a service that responds with 500 to a request with too many query parameters', () => {
   expect(judgeQueryLimit({ status: 500, body: undefined })).toEqual({
     status: 'failure',
     message: 'responds with 500 to 101 query parameters',
@@ -147,7 +147,7 @@ test.each([
   });
 });
 
-test('checkVariables() passes an error that is not about the variables through', () => {
+test('checkVariables() passes through an error that is not about the variables', () => {
   const error = new Error('unexpected');
   const source = new Proxy<NodeJS.ProcessEnv>(
     { NODE_ENV: 'test' },
@@ -226,7 +226,7 @@ test('medianDuration() returns the median of the durations in whole milliseconds
   expect(await medianDuration(5, work)).toBe(3);
 });
 
-test('runChecks() checks the variables, the provider, the database and the cache, and a deployed service only with its origin', async () => {
+test('runChecks() checks the variables, the provider, the database and the cache. It checks a deployed service only if it gets an origin', async () => {
   for (const [name, value] of Object.entries(VALID)) vi.stubEnv(name, value);
   const options = { isLocal: true, handlesEvents: false };
   const common = [
