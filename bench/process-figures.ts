@@ -68,8 +68,8 @@ export function memoryLines(memory: MemoryFigures): Record<string, string> {
 }
 
 /**
- * Samples the memory of the service's processes. The returned function ends the sampling and returns the figures. Also discards
- * the commands that the KV emulator records. Otherwise these commands would fill the memory of this process.
+ * Samples the memory of the service's processes. The returned function ends the sampling and returns the figures. Each sample
+ * also discards the commands that the KV emulator records. Otherwise these commands would fill the memory of this process.
  */
 export function watchMemory(service: TestService): () => MemoryFigures {
   const samples: number[][] = [];

@@ -24,7 +24,7 @@ export interface ApiResponse {
 const RESPONSE_TIMEOUT_MS = 15_000;
 const REFRESH_TIMEOUT_MS = 8_000;
 
-/** Sends a request. The browser adds the session cookie, which the browser SDK refreshes. */
+/** Sends a request. The browser adds the session cookie, which the identity provider's browser SDK refreshes. */
 async function send({ method, path, body }: ApiRequest): Promise<ApiResponse | undefined> {
   const started = performance.now();
   try {

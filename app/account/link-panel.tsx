@@ -90,7 +90,7 @@ function Ended() {
         The session expired, or you signed out here or on another device. Your internal id stays the same.
       </p>
       <div className="actions">
-        {/* A plain link reloads the page, so the browser SDK drops its cached session. */}
+        {/* A plain link loads a new document, so the identity provider's browser SDK drops its cached session. */}
         <a className="button primary" href="/sign-in?redirect_url=%2Faccount">
           Sign in again
         </a>

@@ -153,8 +153,8 @@ async function measureCache(fixtures: Fixtures): Promise<Storage['cache']> {
 
 /**
  * Measures the cache, and then the table `users` at each of the given numbers of rows. These numbers must ascend. Each
- * measurement also inserts `CALLS` rows. These rows do not count towards the next number. Empties the tables before the first
- * measurement and after the last one.
+ * measurement also inserts `CALLS` rows. These rows do not count towards the next number. Empties the tables `users` and
+ * `previous_ids` before the first and after the last measurement of the table.
  */
 export async function measureStorage(fixtures: Fixtures, sizes: readonly number[]): Promise<Storage> {
   const cache = await measureCache(fixtures);

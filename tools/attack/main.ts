@@ -12,7 +12,8 @@ import { hostileRequests } from '../../tests/harness/hostile/hostile-request';
  * `npm run attack -- --cost`: measures the CPU time of requests of growing size and compares it with an ordinary (small)
  * request to the same address. Fails if a request takes more than 60 ms, if it takes more than 5 times the time of the ordinary
  * request, or if the time grows faster than the size. An increase of less than 12 ms is never a failure. Some requests to the
- * webhook have different limits. Requires Linux.
+ * webhook have different limits. Without `--only`, also fails if GET /health/ready is slow during expensive requests. Requires
+ * Linux.
  *
  * `--only '/sign-in query'` measures only the requests whose method, path and dimension (the part that grows) match this
  * regular expression. `--quick` measures fewer sizes.

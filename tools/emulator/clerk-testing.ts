@@ -3,7 +3,7 @@ import type { Packages } from '../../tests/harness/playwright-host/host';
 export const clerkTesting: Packages = { '@clerk/testing': '2.2.36' };
 
 /**
- * Tests of Clerk's helpers for Playwright. The title of a test is a row of the table. The helper
+ * Tests of Clerk's helpers for Playwright. `npm run emulator:sdks` prints a table with a row for each test title. The helper
  * `clerk.signIn({ emailAddress })` is missing, because it ignores CLERK_API_URL and calls api.clerk.com.
  */
 export const clerkTestingSpec = `

@@ -9,7 +9,7 @@ export interface Host {
   readonly files: Readonly<Record<string, string>>;
   /** Starts the application on the port in the variable `PORT`. */
   readonly command: readonly string[];
-  /** True if the page loads the browser SDK, which writes the id of the user into `#browser`. */
+  /** True if the page loads the browser SDK and writes the user id that this SDK returns into `#browser`. */
   readonly hasBrowserSdk: boolean;
 }
 

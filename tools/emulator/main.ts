@@ -19,9 +19,9 @@ import { clerkTesting, clerkTestingSpec } from './clerk-testing';
 import { type Host, hosts } from './hosts';
 
 /**
- * `npm run emulator:sdks`: installs each of Clerk's SDKs into a separate application, starts it with `clerk-emulator dev`, and
- * prints a table with the result of each check, and a second table for Clerk's helpers for Playwright. Then it signs up 100
- * users in two Playwright workers. Exits with 1 if a check fails. Needs the npm registry.
+ * `npm run emulator:sdks`: installs each Clerk SDK of hosts.ts into a separate application and starts the application with
+ * `clerk-emulator dev`. Prints a table with the result of each check, and a second table for Clerk's helpers for Playwright.
+ * Then signs up 100 users in two Playwright workers. Exits with 1 if a check fails. Needs the npm registry.
  *
  * `npm run emulator:sdks -- --sign-ups 10` only signs up 100 users, ten times.
  */
@@ -34,7 +34,7 @@ type Result = 'yes' | 'no' | '-';
 
 const failures: string[] = [];
 
-/** Returns the result of a check for the table. Records an error. */
+/** Runs a check and returns its result for the table. Adds the error of a failed check to `failures`. */
 async function check(what: string, run: () => Promise<void>): Promise<Result> {
   try {
     await run();
@@ -62,7 +62,7 @@ async function install({ packages, files }: Host, folder: string): Promise<void>
   await installPackages(folder, packages);
 }
 
-/** Starts an application with `clerk-emulator dev`. Resolves when the application responds. */
+/** Starts an application with `clerk-emulator dev`. Resolves when the application responds, or after 120 s at the latest. */
 async function start({ sdk, command }: Host, folder: string) {
   const secretKey = 'sk_test_c2RrcyBvZiB0aGUgZW11bGF0b3I';
   const [port, emulatorPort] = [await freePort(), await freePort()];

@@ -17,7 +17,7 @@ import { me, tokenFor } from '../../tests/harness/requests';
  * The service is not restarted. Exits with 1 in these cases:
  * - A request got a 200 or 201, but the user of the request has no row, or a user has two ids.
  * - During a failover of the database, a request got no response or a status other than 200, 201 and 500.
- * - A request of the cache scenario got a status other than 200.
+ * - Before, during or after the failover of the cache, a request got a status other than 200.
  * - During the failover of the cache, the service ran more database statements than there were cache misses.
  */
 const PROCESSES = 2;

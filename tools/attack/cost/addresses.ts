@@ -57,8 +57,8 @@ export function costAddresses(staticFile: string): CostAddress[] {
 
 /**
  * Returns the ordinary request to an address. This request is small. It has a session if the address needs one, and a body if
- * the method is POST. The tool compares its cost with the cost of requests in which one part, such as the query, is large
- * (dimensions.ts). A request to the webhook does not have a signature, because an attacker cannot sign a request.
+ * the method is POST. `npm run attack -- --cost` compares its cost with the cost of requests in which one part, such as the
+ * query, is large (dimensions.ts). A request to the webhook does not have a signature, because an attacker cannot sign one.
  */
 export function ordinaryRequest(
   { path, needsSession, body }: CostAddress,

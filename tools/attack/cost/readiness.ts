@@ -4,8 +4,8 @@ import { DIMENSIONS } from './dimensions';
 import { type CostRequest, send, serialize } from './request';
 
 /**
- * The most expensive requests that this tool has found. Each entry has the part of the request that is large (the dimension),
- * the size of that part in bytes, and the method and path.
+ * The most expensive requests that `npm run attack -- --cost` has found. Each entry has the part of the request that is large
+ * (the dimension), the size of that part in bytes, and the method and path.
  */
 export const WORST_SHAPES = [
   { dimension: 'query: one name repeated', bytes: 15_000, method: 'GET', path: '/health/alive' },
