@@ -11,7 +11,7 @@ const announcements = {
   loading: 'Loading your ids.',
   linked: 'Your ids are shown.',
   ended: 'Your session has ended.',
-  down: 'The service failed. This page tries again automatically.',
+  down: 'Your ids could not be loaded. This page tries again automatically.',
 } as const;
 
 const Skeleton = () => <span aria-hidden="true" className={styles['skeleton']} />;

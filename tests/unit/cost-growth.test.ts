@@ -3,7 +3,7 @@ import {
   brokenLimits,
   type CostLimits,
   growthExponent,
-  ORDINARY_LIMITS,
+  ordinaryLimits,
   type Point,
   peak,
 } from '../../tools/attack/cost/growth';
@@ -11,6 +11,8 @@ import {
 // The search for expensive requests measures how much CPU time the server needs for requests of growing size. The growth
 // exponent is 1 if the cost grows linearly with the size, and 2 if it grows quadratically.
 const ORDINARY_MS = 5;
+/** Limits for a home page that costs 6 ms: an additional cost of 12 ms is negligible, and a cost above 60 ms is too high. */
+const LIMITS = ordinaryLimits(6);
 
 /**
  * Returns measurements of requests whose size doubles from one measurement to the next. Each measurement has the cost of an
@@ -59,9 +61,9 @@ test.each([{ points: [] }, { points: series(() => 0) }, { points: series(linear(
 );
 
 test.each([
-  { name: 'a constant cost', points: series(() => 0), limits: ORDINARY_LIMITS },
-  { name: 'a linear cost below 5 times the reference', points: series(linear(19)), limits: ORDINARY_LIMITS },
-  { name: 'a negligible quadratic cost', points: series(quadratic(11), 1), limits: ORDINARY_LIMITS },
+  { name: 'a constant cost', points: series(() => 0), limits: LIMITS },
+  { name: 'a linear cost below 5 times the reference', points: series(linear(19)), limits: LIMITS },
+  { name: 'a negligible quadratic cost', points: series(quadratic(11), 1), limits: LIMITS },
   {
     name: 'a high linear cost if the limits have no maximum in milliseconds',
     points: series(linear(100), 30),
@@ -97,7 +99,7 @@ test.each([
     broken: ['over 5 times', 'over 60 ms', 'superlinear'],
   },
 ])('$name breaks the limits: $broken', ({ points, broken }) => {
-  expect(brokenLimits(points, ORDINARY_LIMITS)).toEqual(broken);
+  expect(brokenLimits(points, LIMITS)).toEqual(broken);
 });
 
 test('With a factor of 1.6 and a negligible cost of 4 ms, brokenLimits() reports a cost that doubles and accepts a cost that increases by half', () => {

@@ -10,8 +10,8 @@ import { hostileRequests } from '../../tests/harness/hostile/hostile-request';
  * `-- --requests 20000 --seed 7` changes the number of requests and the seed. The same seed generates the same requests.
  *
  * `npm run attack -- --cost`: measures the CPU time of requests of growing size and compares it with an ordinary (small)
- * request to the same address. Fails if a request takes more than 60 ms, if it takes more than 5 times the time of the ordinary
- * request, or if the time grows faster than the size. An increase of less than 12 ms is never a failure. Some requests to the
+ * request to the same address. Fails if a request takes the time of ten home pages or of five ordinary requests, or if the
+ * time grows faster than the size. An increase of less than the time of two home pages is never a failure. Some requests to the
  * webhook have different limits. Without `--only`, also fails if GET /health/ready is slow during expensive requests. Requires
  * Linux.
  *

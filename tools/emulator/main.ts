@@ -209,7 +209,8 @@ async function checkSignUps(): Promise<void> {
   console.log(
     `Playwright, 2 workers: ${expected} tests passed, ${flaky} were flaky, ${unexpected} failed, ${seconds} s.`,
   );
-  if (unexpected + flaky > 0 || expected === 0) failures.push('Playwright');
+  if (unexpected + flaky > 0 || expected === 0)
+    failures.push('Playwright: a test failed or was flaky, or no test passed');
   recordErrors(tests);
 }
 

@@ -1,6 +1,6 @@
 import { signatureHeaders } from '../../../tests/harness/requests';
 import { isWebhook } from './addresses';
-import { type CostLimits, ORDINARY_LIMITS } from './growth';
+import { type LimitsFor, ordinaryLimits } from './growth';
 import type { CostRequest } from './request';
 
 /** A part of a request that a client can make larger. An ordinary request is the small valid request to the same address. */
@@ -16,7 +16,7 @@ export interface Dimension {
    * not with the cost of the ordinary request. `control.grow` returns the control request. Its body is as large as the body of
    * the request that the dimension's own `grow` returns for the same arguments. `control.limits` replaces the default limits.
    */
-  readonly control?: { readonly grow: Dimension['grow']; readonly limits: CostLimits };
+  readonly control?: { readonly grow: Dimension['grow']; readonly limits: LimitsFor };
 }
 
 /**
@@ -157,13 +157,13 @@ const signed = (request: CostRequest, text: string): CostRequest => ({
  * service does not hash its body. If a request has a signature, the service hashes the body once for each signing secret. One
  * hash of 1 MiB takes about a millisecond.
  */
-const SIGNATURE_LIMITS: CostLimits = { factor: 1.6, negligible: 4 };
+const SIGNATURE_LIMITS: LimitsFor = () => ({ factor: 1.6, negligible: 4 });
 /**
  * Limits for deliveries with valid signatures. The control request is a signed delivery with one JSON string of the same
  * length. Deep or wide JSON always costs more than a string, and only the identity provider can sign. Therefore, only
  * superlinear growth is a finding.
  */
-const SIGNED_JSON_LIMITS: CostLimits = { negligible: ORDINARY_LIMITS.negligible };
+const SIGNED_JSON_LIMITS: LimitsFor = (page) => ({ negligible: ordinaryLimits(page).negligible });
 
 const SIGNATURES_BODY = flatObject(MAX_BODY - 100);
 /** Length of one signature in the header, with the space after it. */

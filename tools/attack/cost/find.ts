@@ -1,6 +1,6 @@
 import { type CostAddress, ordinaryRequest } from './addresses';
 import { DIMENSIONS, type Dimension, sizesOf } from './dimensions';
-import { brokenLimits, type CostLimits, growthExponent, ORDINARY_LIMITS, type Point, peak } from './growth';
+import { brokenLimits, growthExponent, ordinaryLimits, type Point, peak } from './growth';
 import { type Effort, measureCost, type Server } from './measure';
 import type { CostRequest } from './request';
 
@@ -69,8 +69,6 @@ const CONFIRMATIONS = 3;
  */
 const BEYOND_DOUBT_MS = 240;
 
-const limitsOf = ({ control }: Dimension): CostLimits => control?.limits ?? ORDINARY_LIMITS;
-
 /** Measures the cost of requests that grow in one dimension. */
 async function measureSeries(
   server: Server,
@@ -104,7 +102,11 @@ function lowest(rounds: readonly (readonly MeasuredPoint[])[]): MeasuredPoint[] 
 }
 
 /** Measures the ordinary request of a target, or its GET request if the address rejects the method with 405. */
-async function measureReference(server: Server, { ordinary, get }: Target, effort: Effort): Promise<number> {
+async function measureReference(
+  server: Server,
+  { ordinary, get }: Pick<Target, 'ordinary' | 'get'>,
+  effort: Effort,
+): Promise<number> {
   const { milliseconds, status } = await measureCost(server, ordinary, effort);
   return status === METHOD_NOT_ALLOWED ? (await measureCost(server, get, effort)).milliseconds : milliseconds;
 }
@@ -125,11 +127,11 @@ async function findIn(
   target: Target,
   dimension: Dimension,
   ordinaryMs: number,
-  quick: boolean,
+  { quick, page }: FindOptions,
 ): Promise<Finding | undefined> {
   const sizes = sizesOf(dimension, quick ? 8 : 4, quick ? 2 : 5);
   const screened = await measureSeries(server, target, dimension, sizes, SCREENING, ordinaryMs);
-  const limits = limitsOf(dimension);
+  const limits = (dimension.control?.limits ?? ordinaryLimits)(page);
   if (brokenLimits(screened, limits).length === 0) return undefined;
   const beyondDoubt = (peak(screened)?.milliseconds ?? 0) > BEYOND_DOUBT_MS;
   const points = beyondDoubt ? screened : await confirm(server, target, dimension);
@@ -145,26 +147,36 @@ async function findIn(
  * a dimension, unless the dimension has a control request (dimensions.ts). A higher cost could be noise, and a reference that
  * is too high would hide findings.
  */
-async function ordinaryCost(server: Server, target: Target): Promise<number> {
+export async function ordinaryCost(
+  server: Server,
+  target: Pick<Target, 'ordinary' | 'get'>,
+): Promise<number> {
+  await measureCost(server, target.ordinary, WARM_UP);
   const costs: number[] = [];
   while (costs.length < ORDINARY_ROUNDS) costs.push(await measureReference(server, target, ORDINARY));
   return Math.min(...costs);
+}
+
+interface FindOptions {
+  /** Measures requests of two sizes for each dimension instead of five. */
+  readonly quick: boolean;
+  /** Cost of the home page in milliseconds. */
+  readonly page: number;
 }
 
 /** Measures every dimension of every target and resolves with the dimensions that exceed a limit. */
 export async function findCosts(
   server: Server,
   targets: readonly Target[],
-  quick: boolean,
+  options: FindOptions,
   onTarget: (target: Target, ordinaryMs: number) => void,
 ): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const target of targets) {
-    await measureCost(server, target.ordinary, WARM_UP);
     const milliseconds = await ordinaryCost(server, target);
     onTarget(target, milliseconds);
     for (const dimension of target.dimensions) {
-      const finding = await findIn(server, target, dimension, milliseconds, quick);
+      const finding = await findIn(server, target, dimension, milliseconds, options);
       if (finding) findings.push(finding);
     }
   }

@@ -16,11 +16,14 @@ export interface CostLimits {
   readonly negligible: number;
 }
 
+/** Returns limits. Limits in milliseconds may be multiples of `page`, the cost of the home page on the same machine. */
+export type LimitsFor = (page: number) => CostLimits;
+
 /**
- * Default limits. The reference is the request before one of its parts grows. An additional cost below the cost of a page is
- * negligible, because an attacker can request pages as well.
+ * Returns the default limits. The reference is the request before one of its parts grows. An additional cost below the cost of
+ * two pages is negligible, because an attacker can request pages as well.
  */
-export const ORDINARY_LIMITS: CostLimits = { factor: 5, ceiling: 60, negligible: 12 };
+export const ordinaryLimits: LimitsFor = (page) => ({ factor: 5, ceiling: 10 * page, negligible: 2 * page });
 
 /** Smallest measurable cost above the reference, in milliseconds. Noise dominates smaller costs. */
 const FIT_FROM_MS = 1;
@@ -78,7 +81,7 @@ export function brokenLimits(points: readonly Point[], limits: CostLimits): stri
     ...(factor !== undefined && highest.milliseconds > factor * highest.reference
       ? [`over ${factor} times`]
       : []),
-    ...(ceiling !== undefined && highest.milliseconds > ceiling ? [`over ${ceiling} ms`] : []),
+    ...(ceiling !== undefined && highest.milliseconds > ceiling ? [`over ${Math.round(ceiling)} ms`] : []),
     ...(exponent > MAX_EXPONENT ? ['superlinear'] : []),
   ];
 }

@@ -3,8 +3,8 @@ import { largestFile } from '../../../tests/harness/build';
 import { SIGNING_SECRET } from '../../../tests/harness/keys';
 import { now, tokenFor } from '../../../tests/harness/requests';
 import type { TestService } from '../../../tests/harness/service';
-import { costAddresses } from './addresses';
-import { costTargets, type Finding, findCosts } from './find';
+import { costAddresses, ordinaryRequest } from './addresses';
+import { costTargets, type Finding, findCosts, ordinaryCost } from './find';
 import { readinessUnder, WORST_SHAPES, worstRequest } from './readiness';
 
 /**
@@ -81,7 +81,9 @@ export async function attackCosts({ only, quick }: CostOptions): Promise<void> {
     const token = tokenFor(service.idp, 'user_cost', { exp: now() + 3_600 });
     const targets = costTargets(costAddresses(largestFile()), token, new RegExp(only ?? '', 'i'));
     const dimensions = new Set(targets.flatMap((target) => target.dimensions));
-    const findings = await findCosts(server, targets, quick, ({ address }, milliseconds) =>
+    const home = ordinaryRequest({ path: '/', needsSession: false, body: '' }, 'GET', token);
+    const page = await ordinaryCost(server, { ordinary: home, get: home });
+    const findings = await findCosts(server, targets, { quick, page }, ({ address }, milliseconds) =>
       console.log(`${address}: an ordinary request costs ${milliseconds.toFixed(1)} ms`),
     );
     const slow = only === undefined ? await countSlowShapes(service, token) : 0;
