@@ -10,8 +10,8 @@ const REPOSITORY = 'example/identity-link';
 
 /**
  * Installs the items from a GitHub repository into an application without `src/`, and throws if a file differs from the built
- * item. This checkout stands in for the repository: git reads it instead of github.com, and github-stand-in.mjs returns its
- * files instead of raw.githubusercontent.com.
+ * item. This checkout replaces the repository: git reads it instead of github.com, and emulate-github.mjs returns its files
+ * instead of raw.githubusercontent.com.
  */
 export async function checkGitHub(folder: string): Promise<void> {
   write(folder, 'package.json', '{ "private": true }');
@@ -24,7 +24,7 @@ export async function checkGitHub(folder: string): Promise<void> {
     GIT_CONFIG_COUNT: '1',
     GIT_CONFIG_KEY_0: `url.${process.cwd()}.insteadOf`,
     GIT_CONFIG_VALUE_0: `https://github.com/${REPOSITORY}.git`,
-    NODE_OPTIONS: `--import ${path.resolve('tools/registry/github-stand-in.mjs')}`,
+    NODE_OPTIONS: `--import ${path.resolve('tools/registry/emulate-github.mjs')}`,
     CHECKOUT: process.cwd(),
   });
   for (const { target, content } of names.flatMap((name) => Item.parse(JSON.parse(builtItem(name))).files)) {
