@@ -18,7 +18,7 @@ export function provenance(headers: Headers): Provenance {
   if (createdCallerLink(headers)) {
     return {
       title: 'Registered by this request',
-      text: 'The link did not exist before this request. The webhook of the identity provider does not create a second one.',
+      text: 'The link did not exist before this request. A webhook finds the same link.',
     };
   }
   switch (entry(headers, 'cache')) {
@@ -27,7 +27,7 @@ export function provenance(headers: Headers): Provenance {
     case 'miss':
       return {
         title: 'Found in the database',
-        text: 'The webhook of the identity provider or an earlier request created the link. The link was not in the cache.',
+        text: 'The webhook or an earlier request created the link. The link was not in the cache.',
       };
     case 'bypass':
       return {

@@ -13,8 +13,8 @@ import * as schemas from './schemas';
  *
  * An operation lists every possible response to its method and path. OpenAPI's `default` response is not used, so each
  * operation also lists the responses that the HTTP server can send to any request (400, 408, 417, 431). The extension field
- * `x-elsewhere` lists the responses to all other paths and methods, such as 404 and 405. The tests check that this
- * document describes each API response that they receive.
+ * `x-elsewhere` lists the responses to other methods, and to other paths below the path prefixes of the API, such as 404 and
+ * 405. The tests check that this document describes each API response that they receive.
  */
 
 const ID_FORMAT =
@@ -158,7 +158,7 @@ const rejections = { 400: badRequest, 408: requestTimeout, 417: expectationFaile
 const idMust = (rule: string) => `identityProviderUserId must ${rule}`;
 const invalidRegisterRequest = failure(
   'InvalidRegisterRequest',
-  'The body is invalid, and the message describes the problem. `Bad request` means a malformed request.',
+  'The body is invalid, and the message describes the problem. Only `Bad request` means that the HTTP request is malformed.',
   {
     notJson: 'The request body must be JSON in UTF-8',
     notAnObject: 'The request body must be a JSON object',
@@ -172,15 +172,15 @@ const invalidRegisterRequest = failure(
 );
 const forgotten = failure(
   'Forgotten',
-  'An operator has deleted this user, or has moved the user to another id and the given id has expired. A deleted user is ' +
-    'linked again only by a session token of this user that was issued after the deletion.',
+  'An operator has deleted this user, or has moved the user to another id and the service no longer accepts the given id. ' +
+    'A deleted user is linked again only by a session token of this user that was issued after the deletion.',
   'User is forgotten',
   timed(timing(`${cacheAndCaller}, ${registered('forgotten')}`)),
 );
 const invalidDelivery = failure(
   'InvalidDelivery',
   'The body is empty, the signature does not match the exact bytes of the body, or the signed body is not an event. ' +
-    '`Bad request` means a malformed request.',
+    'Only `Bad request` means that the HTTP request is malformed.',
   {
     missingBody: 'Missing body',
     invalidSignature: 'Invalid webhook signature',
@@ -456,8 +456,8 @@ export const openApiDocument = () =>
         MethodNotAllowed: methodNotAllowed,
         MethodOfAnother: {
           description:
-            'Next.js sends this response, without a body, if the path of an operation below `/auth`, `/health`, `/users` or ' +
-            '`/webhooks` does not support `GET`, `HEAD`, `POST`, `PUT`, `PATCH` or `DELETE`.',
+            'Next.js sends this response, without a body, to a `GET`, `HEAD`, `POST`, `PUT`, `PATCH` or `DELETE` that an operation ' +
+            'below `/auth`, `/health`, `/users` or `/webhooks` does not support.',
         },
         Options: {
           description:

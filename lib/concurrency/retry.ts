@@ -35,7 +35,7 @@ const MAX_PAUSE_SECONDS = 300;
  * Calls `work` and retries it when it throws a TransientError. If the error has `retryAfterSeconds`, the delay has that length.
  * Otherwise, the delay starts at 0.5 s and doubles up to 15 s.
  *
- * Throws an error that is not a TransientError immediately. Throws the last TransientError in these cases:
+ * Immediately rethrows an error that is not a TransientError. Throws the last TransientError in these cases:
  * - The next delay would end after the time limit `seconds`. Pauses that the server requested do not count toward this limit.
  * - The server requests a pause of more than 300 s, or more than 60 pauses.
  */
