@@ -41,10 +41,10 @@ export type EventHandlers = Readonly<Record<string, EventHandler>>;
  * Defines the handler of an event whose `data` matches a schema. A delivery whose `data` does not match gets a 400, as an
  * invalid `user.created` event does. The identity provider shows the failed delivery and repeats it.
  *
- * The handler runs in a transaction, once per message. If it throws, nothing is committed, and the sender repeats the delivery.
- * The handler must be idempotent, because the stored message ids are deleted after 30 days. The handler runs again for a
- * message that is sent again after that time. The handler must not call other services, because a retry repeats the call and
- * the transaction ends after 4 s.
+ * The handler runs in a transaction that is committed once per message. If the handler throws, nothing is committed, and the
+ * sender repeats the delivery. The handler must be idempotent, because the stored message ids are deleted after 30 days. The
+ * handler runs again for a message that is sent again after that time. The handler must not call other services, because a
+ * retry repeats the call and the transaction ends after 4 s.
  */
 export function defineEvent<T>(
   schema: z.core.$ZodType<T>,

@@ -231,7 +231,7 @@ const checkTimeZone = ({ zone: name, role }: Facts): CheckResult =>
     ? ok(name)
     : warning(
         `the time zone is ${name} and not UTC: Prisma's driver adapter misreads timestamptz columns of your own tables`,
-        `Run as the owner: ALTER ROLE ${role} SET timezone = 'UTC'`,
+        `Run as this role or as a superuser: ALTER ROLE ${role} SET timezone = 'UTC'`,
       );
 
 const checkRole = ({ privileges }: Facts): CheckResult =>
@@ -244,7 +244,7 @@ const checkRole = ({ privileges }: Facts): CheckResult =>
 
 /**
  * Detects a connection pooler. PostgreSQL announces the id of its process when a connection is opened. A pooler announces a
- * different id. If the pooler pools by transaction, one PostgreSQL process serves several connections in turn.
+ * different id. With transaction pooling, one PostgreSQL process serves several client connections in turn.
  */
 async function checkPooler({ announcedProcess, process, maxConnections }: Facts): Promise<CheckResult> {
   if (announcedProcess !== undefined && announcedProcess === process)
@@ -278,8 +278,8 @@ interface DatabaseOptions {
 }
 
 /**
- * Checks the database with the connection pool of the service. On the local stack, one role owns everything, so the check for
- * needless privileges is skipped.
+ * Checks the database with the connection pool of the service. On the local stack (dev/), one role owns everything, so the
+ * check for needless privileges is skipped.
  */
 export async function checkDatabase({ isLocal, handlesEvents }: DatabaseOptions): Promise<NamedCheck[]> {
   const facts = tryParse(ENV_GROUPS.database)

@@ -24,7 +24,7 @@ import { ENV_GROUPS, tryParse } from './variables';
  * first response.
  */
 const CALL_TIMEOUT_MS = 15_000;
-/** Timeout of one call to the local stack. Its development server compiles a route on the first request. */
+/** Timeout of one call to the local stack (dev/). Its development server compiles a route on the first request. */
 const LOCAL_CALL_TIMEOUT_MS = 60_000;
 const ROUNDS = 5;
 const WEBHOOK = '/webhooks/idp/v1/user-created';

@@ -15,11 +15,11 @@ export interface CheckOptions {
 }
 
 /**
- * Checks the environment of this process and, if `origin` is set, a deployed service. Writes one key to the cache and deletes
- * it. Makes no other change.
+ * Checks the environment variables of this process, the services that they configure and, if `origin` is set, a deployed
+ * service. Writes one key to the cache and deletes it. Makes no other change.
  */
 export async function runChecks({ origin, isLocal, handlesEvents }: CheckOptions): Promise<NamedCheck[]> {
-  // The cache is checked alone, because concurrent checks would slow its calls down, and their timeout is only 500 ms.
+  // The cache is checked alone. Concurrent checks would slow down the cache calls, which have a timeout of only 500 ms.
   const cache = await checkCache();
   const [provider, database, deployed] = await Promise.all([
     checkProvider(),

@@ -8,7 +8,7 @@ import { HttpError } from './error';
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // `for await` does not compile with TypeScript 5, which applications that copy this file from the registry may use.
+  // Applications that copy this file from the registry may use TypeScript 5, which does not compile `for await` here.
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
     reader = request.body?.getReader();

@@ -5,7 +5,7 @@ interface Sources {
   readonly nonce: string;
   /** Origin of the Frontend API of the identity provider's instance. */
   readonly frontendApi: string;
-  /** True on the local stack, where the service proxies the Frontend API on its own origin and pages use no other host. */
+  /** True on the local stack (dev/). There, the service proxies the Frontend API on its own origin. Pages use no other host. */
   readonly sameOrigin: boolean;
   /** True under `next dev`, which reloads changed code with `eval()`. */
   readonly development: boolean;

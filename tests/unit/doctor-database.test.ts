@@ -340,7 +340,7 @@ test('The doctor accepts each name of UTC and warns about any other time zone', 
     expect(await byName('time zone')).toEqual({
       status: 'warning',
       message: `the time zone is ${zone} and not UTC: Prisma's driver adapter misreads timestamptz columns of your own tables`,
-      remedy: "Run as the owner: ALTER ROLE service SET timezone = 'UTC'",
+      remedy: "Run as this role or as a superuser: ALTER ROLE service SET timezone = 'UTC'",
     });
   }
 });

@@ -33,7 +33,7 @@ export const text = (name: string, maxLength: number) =>
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // `for await` does not compile with TypeScript 5, which applications that copy this file from the registry may use.
+  // Applications that copy this file from the registry may use TypeScript 5, which does not compile `for await` here.
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
     reader = request.body?.getReader();
@@ -100,7 +100,7 @@ export async function readJson<T>(request: Request, schema: z.core.$ZodType<T>):
   throw new HttpError(400, parsed.error.issues[0]?.message ?? notJson);
 }
 
-/** Result of a server action that `guardAction` creates, for `useActionState`. */
+/** Result of a server action that `guardAction` (lib/guard-action.ts) creates. A component reads it with `useActionState`. */
 export type ActionResult<T> =
   | { readonly ok: true; readonly data: T }
   | {
