@@ -1,6 +1,6 @@
 import type * as z from 'zod/mini';
 
-/** Result of a server action that `guardAction` (lib/guard-action.ts) creates. A component reads it with `useActionState`. */
+/** Result of a server action that `guardAction` creates. A component reads it with `useActionState`. */
 export type ActionResult<T> =
   | { readonly ok: true; readonly data: T }
   | {

@@ -48,7 +48,8 @@ async function execute(file: string, args: readonly string[], options: ExecFileO
 /** File that contains the digest of the sources of the current build. */
 const DIGEST_FILE = path.join(BUILD_FOLDER, 'source-digest');
 /**
- * Entries of the checkout that are not part of the digest, because a build does not read them or because it writes them.
+ * Entries of the checkout that are not part of the digest, because a build does not read them or because it writes them. The
+ * digest includes `node_modules/.package-lock.json` instead of `node_modules`.
  */
 const NOT_READ = new Set([
   ...['.git', '.github', '.ci', '.local', '.next', BUILD_FOLDER, 'node_modules'],

@@ -138,7 +138,7 @@ test('Each command that is copied from the docs page gets a success response tha
       expect(status, copied).toMatch(/^20[01]$/);
       expect(statuses).toContain(status);
     }
-    // The commands of the register route and of the webhook route use the same user, so there is exactly one row.
+    // The commands of the register route and of the route that receives webhooks use the same user, so exactly one row exists.
     expect(await service.database.rowsOf('user_2abcDEFghiJKLmnoPQRstuVWXyz')).toHaveLength(1);
   }));
 

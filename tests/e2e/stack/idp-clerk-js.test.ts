@@ -63,7 +63,6 @@ function startApplication(provider: Emulator, publishableKey: string) {
   });
 }
 
-/** Types the code into the form. */
 async function typeCode(tab: Page, code: string): Promise<void> {
   await tab.locator('input[autocomplete="one-time-code"]').first().focus();
   await tab.keyboard.type(code);
@@ -122,7 +121,7 @@ async function startInstance(publishableKey: string, options: Partial<EmulatorOp
       });
       return { tab, profile, foreign, errors };
     },
-    /** Waits for the form and returns the emailed code. */
+    /** Waits until the form shows the field for the code. Returns the emailed code. */
     async awaitCode(tab: Page, email: string) {
       await tab.locator('input[autocomplete="one-time-code"]').first().waitFor();
       return mailedCode(email, provider);
@@ -168,7 +167,7 @@ describe.each([development, production])(
       expect(await signedInAs(second)).toBe(user.id);
     });
 
-    test(`With a ${style} instance, an open page refreshes its session token, and a redirect by the SDK replaces an expired token`, async () => {
+    test(`With a ${style} instance, getToken with skipCache replaces the session token of an open page, and a redirect by the server SDK replaces an expired token`, async () => {
       const user = provider.createUser({ email: 'late@example.com', password: PASSWORD });
       const { tab, profile, foreign, errors } = await newTab();
       await arriveSignedIn(tab, 'late@example.com');
@@ -200,7 +199,7 @@ describe.each([development, production])(
       expect(errors).toEqual([]);
     });
 
-    test(`A revoked session of a ${style} instance ends at the next refresh of its token`, async () => {
+    test(`With a ${style} instance, a browser whose session was revoked is signed out at the next refresh of the session token`, async () => {
       const user = provider.createUser({ email: 'revoked@example.com', password: PASSWORD });
       const { tab } = await newTab();
       await arriveSignedIn(tab, 'revoked@example.com');

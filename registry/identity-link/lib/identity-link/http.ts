@@ -100,7 +100,7 @@ export async function readJson<T>(request: Request, schema: z.core.$ZodType<T>):
   throw new HttpError(400, parsed.error.issues[0]?.message ?? notJson);
 }
 
-/** Result of a server action that `guardAction` (lib/guard-action.ts) creates. A component reads it with `useActionState`. */
+/** Result of a server action that `guardAction` creates. A component reads it with `useActionState`. */
 export type ActionResult<T> =
   | { readonly ok: true; readonly data: T }
   | {
