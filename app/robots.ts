@@ -3,7 +3,7 @@ import { API_ROOTS } from '#lib/routing/routes';
 
 /**
  * GET /robots.txt: allows crawlers to read the pages. Disallows the API and the paths under `/__clerk`. Under `npm run dev`
- * and `npm run preview`, an emulator of the identity provider serves these paths, and the service forwards the requests.
+ * and `npm run preview`, the service forwards requests for `/__clerk` to an emulator of the identity provider.
  */
 export default function robots(): MetadataRoute.Robots {
   return {

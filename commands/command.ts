@@ -16,7 +16,7 @@ const isUsageError = (error: unknown) =>
   (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
 
 /**
- * Error classes whose messages safeMessage() prints. This project uses these classes only for messages without secrets. The
+ * Error classes whose messages safeMessage() returns. This project uses these classes only for messages without secrets. The
  * database client, drivers and parsers throw instances of subclasses. These do not count, because their messages may contain
  * values.
  */

@@ -45,7 +45,7 @@ async function main(): Promise<void> {
   const applied = await deployMigrations(databaseUrl).catch((error: unknown) => {
     throw isPrivilegeError(error)
       ? new Error(
-          `the role of ${variable} lacks a right: ${messageOfError(error)}. ${privilegeRemedy()} (docs/deploy.md).`,
+          `the role of ${variable} lacks a privilege: ${messageOfError(error)}. ${privilegeRemedy()} (docs/deploy.md).`,
         )
       : error;
   });

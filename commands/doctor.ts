@@ -26,15 +26,11 @@ const COLORS = { ok: 32, skipped: 90, warning: 33, failure: 31 } as const;
 /** Returns the origin of `url`, the value of the `--url` option. Throws a UsageError if the service cannot be at this URL. */
 function parseOrigin(url: string): string {
   // `none:` replaces a text that is not a URL. The check of the protocol rejects it.
-  const { origin, protocol, hostname, pathname, search, username } = URL.canParse(url)
-    ? new URL(url)
-    : new URL('none:');
+  const { href, origin, protocol, hostname } = new URL(URL.canParse(url) ? url : 'none:');
   if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname)))
     throw new UsageError('Invalid --url: use an https:// URL, or an http:// URL on this machine.');
-  if (pathname !== '/' || search !== '' || username !== '')
-    throw new UsageError(
-      'Invalid --url: use a URL without path, query and user name, such as https://app.example.com.',
-    );
+  if (href !== `${origin}/`)
+    throw new UsageError('Invalid --url: use an origin only, such as https://app.example.com.');
   return origin;
 }
 

@@ -19,14 +19,18 @@ export interface Progress {
   expect(users: number): void;
   /** Sets the number of users that this run has processed, and updates or prints the progress line. */
   at(done: number): void;
-  /** Prints a message on a line of its own. On a terminal, the message replaces the progress line until the next update. */
+  /** Prints a message on its own line. On a terminal, the next update draws the progress line again, below the message. */
   say(line: string): void;
   /** Removes the progress line if the stream is a terminal. */
   end(): void;
 }
 
-/** Creates a progress display. The displayed rate is the average number of users per second since this call. */
+/**
+ * Creates a progress display. The displayed rate is the average number of users per second since this call. `unit` is the
+ * displayed name of what the command counts.
+ */
 export function showProgress(
+  unit = 'users',
   stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
   now = () => performance.now(),
 ): Progress {
@@ -45,7 +49,7 @@ export function showProgress(
       const rate = done / ((time - startedAt) / 1000);
       const timeLeft = total === undefined ? '' : `, ${formatTimeLeft(Math.max(total - done, 0) / rate)}`;
       const ofTotal = total === undefined ? '' : ` of about ${count(total)}`;
-      const line = `${count(done)}${ofTotal} users, ${count(Math.round(rate))} a second${timeLeft}`;
+      const line = `${count(done)}${ofTotal} ${unit}, ${count(Math.round(rate))} a second${timeLeft}`;
       stream.write(stream.isTTY ? `${ERASE_LINE}${line}` : `${line}\n`);
     },
     say(line) {

@@ -19,7 +19,7 @@ const USAGE = `npm run users:backfill -- [--since <ISO date>] [--dry-run] [--sta
   --retry-seconds   retries failing requests and statements for this long (120)
 
   Needs IDP_SECRET_KEY and DATABASE_URL.
-  Exit code: 0 no user failed, 1 some users failed or the run stopped early, 2 the run did not start.`;
+  Exit code: 0 no user failed, 1 a user failed or an error occurred, 2 the command did not start.`;
 
 /** Numbers of users by result, at the start of a run. */
 const NO_USERS = { seen: 0, linked: 0, alreadyLinked: 0, forgotten: 0, failed: 0 };
@@ -34,8 +34,8 @@ function parseDate(since: string): Date {
 }
 
 /**
- * Returns the id of a run. The id is stored in the state file, so that a run does not continue with the file of another
- * instance, database or `--since`.
+ * Returns the id of a run. The id is stored in the state file, so that a run does not continue with the file of a run that had
+ * another instance of the identity provider, another database or another `--since`.
  */
 function runId(secretKey: string, databaseUrl: string, since: Date | undefined): string {
   const { host, pathname } = new URL(databaseUrl);

@@ -25,7 +25,7 @@ async function main(): Promise<ExitCode> {
   parseEnvironmentSubset(
     z.pick(variables, { IDP_SECRET_KEY: true, DATABASE_URL: true, CLERK_API_URL: true }),
   );
-  const progress = showProgress();
+  const progress = showProgress('users and rows');
   const printId = (line: string) => {
     if (!values.ids) return;
     progress.end();

@@ -28,9 +28,10 @@ const ENDS: ReadonlySet<DueResult['result']> = new Set(['forgotten', 'restored',
 /**
  * Forgets all users whose deletion is due, and yields a result for each. The handler of a webhook event schedules a deletion.
  * The deletion is due after a number of hours, and pending until it is completed or cancelled (lib/users/pending-deletions.ts).
- * To forget a user is to delete the link and to prevent late events from linking the user again. `forgotten`, `restored` and
- * `moved` end the pending deletion, but only when the caller requests the next result. All other results, and an interruption,
- * leave the deletion pending, so that a later run repeats the steps. Two runs at the same time can yield the same user.
+ * To forget a user is to delete the link and, for `days` days, to prevent late events from linking the user again.
+ * `forgotten`, `restored` and `moved` end the pending deletion, but only when the caller requests the next result. All other
+ * results, and an interruption, leave the deletion pending, so that a later run repeats the steps. Two concurrent runs can
+ * yield the same user.
  *
  * Throws if the provider or the database rejects a request, or fails for longer than `retryOptions.seconds`. No user is deleted
  * before the provider has confirmed that it does not have this user.

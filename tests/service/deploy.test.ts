@@ -99,7 +99,7 @@ describe('The restricted role of docs/deploy.md', async () => {
   const owner = await newDatabase();
   const ofTheService = as(username, owner);
   const permissionError =
-    /^The migrations were not deployed: the role of (MIGRATION_)?DATABASE_URL lacks a right: permission denied for .+\. Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables \(docs\/deploy\.md\)\.\n$/;
+    /^The migrations were not deployed: the role of (MIGRATION_)?DATABASE_URL lacks a privilege: permission denied for .+\. Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables \(docs\/deploy\.md\)\.\n$/;
 
   test('A deployment as a role without privileges fails with a message that recommends MIGRATION_DATABASE_URL', async () => {
     await query(owner, `CREATE ROLE without_rights LOGIN PASSWORD '${password}'`);

@@ -685,8 +685,10 @@ test('Without --json, the doctor command prints a line for each check, and the r
 test.each([
   ['--fast', "Unknown option '--fast'"],
   ['--url=http://app.example.com', 'Invalid --url: use an https:// URL'],
-  ['--url=https://me:hidden@app.example.com', 'without path'],
-  ['--url=https://app.example.com/users', 'without path'],
+  ['--url=https://me:hidden@app.example.com', 'use an origin only'],
+  ['--url=https://:hidden@app.example.com', 'use an origin only'],
+  ['--url=https://app.example.com/users', 'use an origin only'],
+  ['--url=https://app.example.com/#users', 'use an origin only'],
   ['--url=app.example.com', 'Invalid --url: use an https:// URL'],
 ])(
   'The doctor command exits with 2 and prints its usage for the invalid option %s',

@@ -13,7 +13,7 @@ function written(isTTY: boolean): string {
       return true;
     },
   };
-  const progress = showProgress(stream, () => time);
+  const progress = showProgress('users', stream, () => time);
   progress.expect(3_000);
   for (let second = 1; second <= 12; second += 1) {
     time += 1_000;
