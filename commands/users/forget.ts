@@ -29,7 +29,7 @@ const FORGET_VARIABLES = z.extend(VARIABLES, z.pick(variables, { FORGOTTEN_USERS
 const RETRY = { seconds: 5 };
 
 const MESSAGES: Readonly<Record<ForgetResult, string>> = {
-  forgotten: 'The row and the cached id of this user are deleted.',
+  forgotten: 'This user no longer has a row or a cached id.',
   referenced:
     'Nothing was deleted, because a foreign key of another table refers to this user. Delete the rows that refer to the user first, or change the key to ON DELETE CASCADE or SET NULL (docs/users.md, "Forget a user").',
   relinked:

@@ -33,12 +33,13 @@ async function cacheLine(identityProviderUserId: string, userId: string | undefi
   }).catch(() => undefined);
   if (cached === undefined) return 'does not respond';
   if (cached.outcome !== 'hit') return 'no entry';
-  return cached.userId === userId ? 'contains this id' : `CONTAINS ANOTHER ID: ${cached.userId}`;
+  if (cached.userId === userId) return 'contains this id';
+  return `CONTAINS ${userId === undefined ? 'AN ID OF A USER WITHOUT A LINK' : 'ANOTHER ID'}: ${cached.userId}`;
 }
 
 async function providerLine(identityProviderUserId: string): Promise<string> {
   const [user] = await retry(RETRY, () => listUsersById([identityProviderUserId]));
-  return user ? `has this user since ${new Date(user.createdAt).toISOString()}` : 'has no such user';
+  return user ? `has this user, created at ${new Date(user.createdAt).toISOString()}` : 'has no such user';
 }
 
 async function main(): Promise<ExitCode> {

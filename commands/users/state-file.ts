@@ -44,7 +44,7 @@ export function stateFile(path: string, run: string): StateFile {
         throw new UsageError(`${path} is not the state of a backfill. Pass another file with --state.`);
       if (state.run === run) return state;
       throw new UsageError(
-        `${path} belongs to a backfill of another instance, database or --since. Finish that backfill, delete the file, or pass another file with --state.`,
+        `${path} belongs to a backfill of another identity-provider instance, database or --since. Finish that backfill, delete the file, or pass another file with --state.`,
       );
     },
     write(state) {

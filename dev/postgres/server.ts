@@ -46,7 +46,10 @@ export interface PostgresOptions {
   readonly port?: number;
   /** False disables fsync, for tests. The server is then faster, but its data does not survive a system crash. */
   readonly durable: boolean;
-  /** Cancels the start. `startPostgres` then rejects with the signal's reason, and no server keeps running. */
+  /**
+   * Cancels the start. `startPostgres` then rejects with the signal's reason, or with an AbortError while initdb runs. A server
+   * that this call has launched does not keep running.
+   */
   readonly signal?: AbortSignal;
 }
 
@@ -237,7 +240,7 @@ async function launch(cluster: Cluster, options: PostgresOptions): Promise<Runni
   }
 }
 
-/** Creates the cluster in a temporary folder and then moves it, so that a crash does not leave an incomplete cluster. */
+/** Creates the cluster in the subfolder `unfinished` and then moves it, so that a crash leaves no incomplete cluster. */
 async function createCluster(
   { folder, data, user }: Cluster,
   binaries: PostgresBinaries,

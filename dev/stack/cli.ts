@@ -55,7 +55,7 @@ async function createUser(provider: Provider): Promise<void> {
   const last = delivery?.attempts.at(-1);
   const outcome = last
     ? `${last.status ?? 'no response'} ${last.answer}`
-    : `no attempt yet. Deliveries may be paused: see ${provider.consoleUrl}`;
+    : `no attempt yet. Deliveries may be paused${provider.consoleUrl ? `: see ${provider.consoleUrl}` : ''}`;
   if (delivery?.status !== 'delivered')
     throw new Error(`The webhook user.created was not delivered: ${outcome}`);
   console.error(`${email}; response to the webhook user.created: ${outcome}`);

@@ -74,6 +74,6 @@ function withTimeout<T>(promise: Promise<T>): Promise<T> {
 function unusableError(names: readonly string[], url: string, reason: string | undefined): Error {
   return new Error(
     `The local stack cannot start: cannot use ${getHost(url)} from ${names[0]} (${reason ?? noResponse}). ` +
-      `Correct ${names.join(' and ')}, or leave them empty to use the embedded service.`,
+      `Correct ${names.join(' and ')}, or leave ${names.length > 1 ? 'them' : 'it'} empty to use the embedded service.`,
   );
 }

@@ -1,4 +1,4 @@
-/** Returns the `code` of a system error, such as ENOENT, or undefined for any other value. */
+/** Returns the `code` of an error, such as ENOENT, or undefined if the value is not an error with a string `code`. */
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }

@@ -25,8 +25,8 @@ export function close(server: HttpServer): Promise<void> {
 }
 
 /**
- * Returns true if the port is free on both addresses that `localhost` may resolve to, 127.0.0.1 and ::1. On a machine without IPv6, every
- * port counts as free on ::1.
+ * Returns true if the port is free on both addresses that `localhost` may resolve to, 127.0.0.1 and ::1. On a machine without
+ * IPv6, every port counts as free on ::1.
  */
 export async function isFree(port: number): Promise<boolean> {
   return (await canListen(port, '127.0.0.1')) && (await canListen(port, '::1'));

@@ -59,7 +59,7 @@ test('The show command finds a user by the internal or the provider id and print
   expect(byInternalId).toMatchObject({ exit: 0, stderr: '' });
   expect(byInternalId.stdout).toMatch(
     new RegExp(
-      `^internal id +${userId}\nlinked +20\\S+Z\nprovider's id +${user.id}\ncache +contains this id\nprovider +has this user since 20\\S+Z\n$`,
+      `^internal id +${userId}\nlinked +20\\S+Z\nprovider's id +${user.id}\ncache +contains this id\nprovider +has this user, created at 20\\S+Z\n$`,
     ),
   );
   expect(byProviderId.stdout).toBe(byInternalId.stdout);
@@ -70,7 +70,7 @@ test('For a user that has a cached internal id but no row, the show command repo
   const { exit, stdout } = await show('user_nobody');
   expect(exit).toBe(1);
   expect(stdout).toMatch(
-    /internal id +none.*\n.*\ncache +CONTAINS ANOTHER ID: 019a\S+\nprovider +has no such user\n$/s,
+    /internal id +none.*\n.*\ncache +CONTAINS AN ID OF A USER WITHOUT A LINK: 019a\S+\nprovider +has no such user\n$/s,
   );
 });
 
@@ -87,7 +87,7 @@ test('The forget command deletes the row and the cached id of a user, and warns 
   expect(stdout).toContain(
     'The identity provider still has this user. A session token that is issued after the deletion creates a new link',
   );
-  expect(stdout).toMatch(/The row and the cached id of this user are deleted\.\n$/);
+  expect(stdout).toMatch(/This user no longer has a row or a cached id\.\n$/);
   expect(stdout).not.toContain('@');
   await ageDeletions();
   expect(await visit(user.id)).not.toBe(userId);
