@@ -263,7 +263,9 @@ test('A backfill does not start with an invalid state file or with the state fil
     expect(other).toMatchObject({
       exit: 2,
       stdout: '',
-      stderr: expect.stringContaining('of another instance'),
+      stderr: expect.stringContaining(
+        'belongs to a backfill of another identity-provider instance, database or --since',
+      ),
     });
   expect(readFileSync(state, 'utf8')).toBe(kept);
   writeFileSync(state, '{}');
