@@ -13,7 +13,7 @@ export interface Registration {
   readonly created: boolean;
 }
 
-/** Returns the value for logs and telemetry: `forgotten` if an operator has deleted the user or if a previous id has expired. */
+/** Returns the value for logs and telemetry: `forgotten` if an operator has deleted the user or a previous id has expired. */
 export const outcomeOf = (registration: Registration | undefined): 'created' | 'existing' | 'forgotten' => {
   if (registration === undefined) return 'forgotten';
   return registration.created ? 'created' : 'existing';

@@ -13,14 +13,14 @@ export function setServerActions(manifest: unknown): void {
 }
 
 /**
- * Response to an action that is not in the build, for example an action of an earlier deployment. The header makes the client
- * reload.
+ * Response to an action that is not in the build, for example an action of an earlier deployment. Because of the header, the
+ * browser code of Next.js throws an `UnrecognizedActionError`.
  */
 const UNKNOWN_ACTION: Rejection = { ...NOT_FOUND, headers: { 'x-nextjs-action-not-found': '1' } };
 
 /**
  * Returns false if the build does not contain this action. Only server.ts sets the list of actions. Without a list, for example
- * on Vercel, this function returns true. Next.js then responds to an unknown action itself, with a 409 instead of a 404.
+ * on Vercel, this function returns true. Next.js then responds to an unknown action itself, with a 400 or 409 instead of a 404.
  */
 const isKnown = (id: string): boolean => build.ids?.has(id) ?? true;
 

@@ -7,8 +7,8 @@ import { reasonOfSdk } from './sdk-reasons';
 import type { Verdict } from './session-user';
 
 /**
- * The auth state of an API request, which is the result of the SDK's session check. The middleware passes it to the route in
- * request headers. The SDK's `auth()` reads `status`, `token` and `signature`. lib/guard.ts reads the user or the reason.
+ * The auth state of an API request, which is the result of the session check in Clerk's SDK. The middleware passes it to the
+ * route in request headers. The SDK's `auth()` reads `status`, `token` and `signature`. lib/guard.ts reads `user` or `reason`.
  */
 export interface AuthState {
   readonly status: string;

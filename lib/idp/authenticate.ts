@@ -7,8 +7,8 @@ import { sanitizeApiRequest } from './sanitize-request';
 import { sessionCache } from './session-cache';
 
 /**
- * Time limit of the SDK's middleware. The SDK calls the identity provider in two cases: to exchange the nonce of a handshake (a
- * redirect that renews a session) for cookies, and to get the public keys if IDP_JWT_KEY is not set.
+ * Time limit of the middleware of Clerk's SDK. The SDK calls the identity provider in two cases: to exchange the nonce of a
+ * handshake (a redirect that renews a session) for cookies, and to get the public keys if IDP_JWT_KEY is not set.
  */
 export const SDK_TIMEOUT_MS = 4_000;
 

@@ -1,5 +1,5 @@
 /**
- * Replaces `fetch` to set a timeout on calls to the provider's Backend API. The SDK does not set a timeout. Without one, a call
+ * Replaces `fetch` to set a timeout on calls to Clerk's Backend API. Clerk's SDK does not set a timeout. Without one, a call
  * could hold its socket for 300 s (the timeout of Node.js), even though the page that caused the call was served long before.
  * Import this module for its side effect, before any module of the SDK, because the SDK binds `fetch` when the SDK is loaded.
  */

@@ -25,7 +25,7 @@ const MAX_IDS = 100;
 /** Maximum length of a query string, in characters. Servers reject URLs that are much longer. */
 const MAX_QUERY_LENGTH = 6_000;
 
-/** Message of the error for a 401: the key belongs to no instance, or was revoked. */
+/** Message of the error for a 401. The key was revoked, or it does not belong to an instance of the provider. */
 export const SECRET_KEY_REJECTED = 'The identity provider rejects IDP_SECRET_KEY';
 const API_URL = 'https://api.clerk.com';
 /** Version of the Backend API that the installed version of Clerk's SDK (@clerk/backend) requests. */

@@ -1,11 +1,11 @@
 import { environment } from '../env';
 
-/** Returns the settings of the browser SDK. They are public. */
+/** Returns the settings of Clerk's browser SDK. They are public. */
 export function browserSettings(): { publishableKey: string; proxyUrl?: string } {
   const { IDP_PUBLISHABLE_KEY, CLERK_FAPI_URL } = environment();
   return {
     publishableKey: IDP_PUBLISHABLE_KEY.key,
-    // On the local stack, this service proxies the emulator's Frontend API. A real Frontend API has an origin of its own.
+    // On the local stack, this service proxies the Clerk emulator's Frontend API. A real Frontend API has an origin of its own.
     ...(CLERK_FAPI_URL ? { proxyUrl: '/__clerk' } : {}),
   };
 }

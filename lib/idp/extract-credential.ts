@@ -106,7 +106,8 @@ function originMatchesHost(origin: string, headers: Headers): boolean {
  * - Any other request with an `Origin` passes if that origin is an authorized party (IDP_AUTHORIZED_PARTIES). If the request
  *   has no `Sec-Fetch-Site`, an origin with the host of the request passes too.
  * - Any other request without an `Origin` passes if the user started it (`Sec-Fetch-Site: none`). It also passes if it has no
- *   `Sec-Fetch-Site`, because current browsers send that header with each request that a page triggers.
+ *   `Sec-Fetch-Site`, because current browsers send that header with each request that a page triggers over HTTPS or to
+ *   localhost.
  */
 function passesCsrfCheck(method: string, headers: Headers, authorizedParties: readonly string[]): boolean {
   const site = headers.get('sec-fetch-site');

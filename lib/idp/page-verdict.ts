@@ -5,7 +5,7 @@ import { auth } from './server';
 import { sessionUserOf, type Verdict } from './session-user';
 
 /**
- * Reasons that the SDK reports for a browser without session cookies. With test keys, the SDK reports `dev-browser-missing`.
+ * Reasons that Clerk's SDK reports for a browser without session cookies. For test keys, the reason is `dev-browser-missing`.
  */
 const WITHOUT_COOKIES: ReadonlySet<string> = new Set([
   'session-token-and-uat-missing',

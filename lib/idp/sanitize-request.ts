@@ -10,7 +10,7 @@ import {
 
 /**
  * Returns a copy of an API request. The copy has the method, the path and the credential, but no query and no other header of
- * the client. Otherwise, the SDK could respond in place of the route: `Accept: text/html` would cause a redirect, and
+ * the client. Otherwise, Clerk's SDK could respond in place of the route: `Accept: text/html` would cause a redirect, and
  * `__clerk_*` parameters would cause a redirect or an error. Machine tokens and refresh cookies would make the SDK call the
  * provider with the secret key.
  */

@@ -30,7 +30,6 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['session-token-and-uat-missing', 'incomplete-cookies'],
 ]);
 
-/** The SDK's reasons that `MEANINGS` lists. */
 export const SDK_REASONS = [...MEANINGS.keys()];
 
 /**

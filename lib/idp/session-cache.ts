@@ -10,7 +10,7 @@ const ENTRY_BYTES = 300;
 
 /** The result of verifying a session token. */
 interface VerifiedSession {
-  /** The SDK's middleware computes this HMAC of the token, and the SDK's `auth()` verifies it. */
+  /** The middleware of Clerk's SDK computes this HMAC of the token, and the SDK's `auth()` verifies it. */
   readonly signature: string;
   readonly user: string;
 }

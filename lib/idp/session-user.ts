@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { IdentityProviderUserId } from '../api/schemas';
 import type { UnauthenticatedReason } from '../errors/unauthenticated-reason';
 
-/** The properties of the SDK's `auth()` result that show whether there is a verified session. */
+/** The properties of the `auth()` result of Clerk's SDK that show whether there is a verified session. */
 interface SdkSession {
   readonly isAuthenticated: boolean;
   readonly userId: unknown;

@@ -16,8 +16,8 @@ const Found = z.array(z.object({ id: z.string(), until: z.number() }));
 
 /**
  * Returns the ids that belong to forgotten users. The value of each id is the time at which its entry expires, in milliseconds
- * since 1970. `issuedAt` is the time of a session token, in seconds since 1970. If it is set, omits users that were forgotten
- * before the token was issued, because such a token may link the user again (lib/linking/links.ts).
+ * since 1970. `issuedAt` is the issue time of a session token, in seconds since 1970. If `issuedAt` is set, omits users that
+ * were forgotten before the token was issued, because such a token may link the user again (lib/linking/links.ts).
  */
 export async function forgottenUntil(
   identityProviderUserIds: readonly string[],

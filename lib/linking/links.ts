@@ -27,9 +27,9 @@ const Inserted = z.array(z.object({ id: z.guid() }));
 
 /**
  * Inserts links for users that have none and are not forgotten (lib/linking/forgotten.ts), and returns the internal ids of the
- * inserted rows. PostgreSQL returns a row only to the statement that inserted it. `issuedAt` is the time of the session token
- * that requests the link, in seconds since 1970. For a forgotten user, a token that was issued after the deletion links the
- * user.
+ * inserted rows. PostgreSQL returns a row only to the statement that inserted it. `issuedAt` is the issue time of the session
+ * token that requests the link, in seconds since 1970. For a forgotten user, a token that was issued after the deletion links
+ * the user.
  *
  * The statement is SQL because Prisma plans `createManyAndReturn` on each call. It names the conflict target, so that the
  * statement fails instead of creating a second link if the unique key is missing.

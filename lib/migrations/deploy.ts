@@ -47,7 +47,7 @@ const committedMigrations = fileURLToPath(new URL('../../prisma/migrations', imp
  * - a migration was edited after it was applied;
  * - another process holds the lock for longer than a minute.
  *
- * If no migration is pending, the database role needs only the privilege to read `_prisma_migrations`.
+ * If no migration is pending and `retryFailed` is false, the database role needs only SELECT on `_prisma_migrations`.
  *
  * Several processes may call this function at the same time. Only one of them applies a given migration. The lock and the
  * migration belong to one transaction, so the function works with a transaction pooler. A migration therefore cannot contain

@@ -22,7 +22,7 @@ const PAGE = new RegExp(`^${anyOf(PAGES)}/?$`);
 const DOCUMENT = /^\/openapi\.json$/;
 
 /**
- * Returns true if the path is a page. The SDK may redirect a browser to the identity provider only on pages, in order to renew
+ * Returns true if the path is a page. Clerk's SDK may redirect a browser to the identity provider only on pages, to renew
  * the session. The middleware authenticates requests to any other path in the same way as API requests, so a new path is
  * protected by default. A path that matches both a page and an API route counts as the API route.
  */
@@ -83,7 +83,7 @@ const PAGE_METHODS = [...READ, 'POST', 'OPTIONS'] as const;
  */
 const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[] }[] = [
   // An API path with a trailing slash is not served. Each API route therefore has only one path.
-  { at: new RegExp(`${API.source}.*/$`), methods: [] },
+  { at: new RegExp(`${API.source}.*(?<=/)$`), methods: [] },
   { at: API, methods: ALL },
   { at: DOCUMENT, methods: READ },
   { at: /^\/openapi\.json\//, methods: [] },

@@ -70,7 +70,7 @@ function violation(calls: readonly Call[], rows: readonly string[], before: stri
   const firstSentAt = Math.min(...creators.map(({ sentAt }) => sentAt));
   if (successes.some(({ endedAt }) => endedAt < firstSentAt))
     return 'was found before any call could have created it';
-  return creators.length === 0 ? 'was created by no call' : undefined;
+  return creators.length === 0 ? 'has a row that no call created' : undefined;
 }
 
 /**

@@ -79,7 +79,7 @@ const someCall = fc.record({ outcome, sentAt: fc.nat(8), duration: fc.nat(4) }).
   }),
 );
 
-test('checkHistory() accepts a history exactly if some order of its calls explains the responses and the rows', () => {
+test('checkHistory() accepts a history if and only if some order of its calls explains the responses and the rows', () => {
   let accepted = 0;
   fc.assert(
     fc.property(
@@ -136,6 +136,6 @@ test('checkHistory() accepts a correct history of a new user, and names the viol
   expect(checkHistory(HISTORY, rowsOf([]))).toEqual(['user_1 has no row']);
   expect(checkHistory(HISTORY, rowsOf(['a']), rowsOf(['a']))).toEqual(['user_1 was created twice']);
   expect(checkHistory([call('guard', 400, undefined)], rowsOf(['a']))).toEqual([
-    'user_1 was created by no call',
+    'user_1 has a row that no call created',
   ]);
 });

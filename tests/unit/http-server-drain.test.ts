@@ -63,7 +63,7 @@ test('A connection that was opened before drain() stops listening gets a respons
   await drained;
 });
 
-test('drain() accepts connections until an iteration of the event loop without a new one', async () => {
+test('drain() accepts connections until an event loop iteration brings no new connection', async () => {
   const { drain, get, server } = await startServer();
   const responses: Promise<string>[] = [];
   server.on('connection', () => {

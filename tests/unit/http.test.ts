@@ -140,7 +140,7 @@ describe('Responses of a route', () => {
   });
 
   test.each(['a b', 'x'.repeat(65), 'a\u00e9', ''])(
-    'A UUID replaces a request id of the client that is empty, too long or contains a forbidden character: %j',
+    'A UUID replaces the request id of a client if the id is empty, too long or contains a forbidden character: %j',
     async (id) => {
       const request = new NextRequest('http://localhost:3000/x', { headers: { 'x-request-id': id } });
       const response = await route(() => json({}))(request, routeContext);

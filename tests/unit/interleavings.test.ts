@@ -142,9 +142,8 @@ interface Calls {
   readonly before: UserBefore;
   readonly calls: readonly Operation[];
   /**
-   * Maximum number of interruptions. An interruption is a step that releases a statement or command of another call than the
-   * previous step did, although the call of the previous step has one that can be released. The maximum limits the number of
-   * orders.
+   * Maximum number of interruptions. A step is an interruption if it releases a statement or command of a different call than
+   * the previous step, although the previous call still has one that can be released. The maximum limits the number of orders.
    */
   readonly interruptions: number | undefined;
 }

@@ -38,7 +38,7 @@ async function seenBy(
 }
 
 const limit = fc.integer({ min: 2, max: 7 });
-/** Generates lists of up to 40 users, whose creation times `time` generates. Many users are created in the same millisecond. */
+/** Generates lists of up to 40 users. `time` generates the creation times. Many users are created in the same millisecond. */
 const rowsWith = (time: fc.Arbitrary<number>) =>
   fc
     .array(time, { maxLength: 40 })
@@ -136,21 +136,22 @@ test.each<[string, (page: ProviderPage) => ProviderUser[], string]>([
   },
 );
 
-test('paginate() stops after 20 new starts for users of one creation time, but not after 20 new starts in total', async () => {
+test('paginate() rejects after 20 restarts for users with the same creation time, but not after 20 restarts in total', async () => {
   let requests = 0;
   const unstable = ({ limit }: ProviderPage) => {
     requests += 1;
     return Array.from({ length: limit }, (_, index) => ({ id: `user_${requests}_${index}`, createdAt: 1 }));
   };
   await expect(seenBy(unstable, { limit: 2 })).rejects.toThrow('a different order each time');
-  // Two requests find that more users have the time than fit on a page. Then each start takes two requests.
+  // After the first request, the first attempt and each of the 20 restarts take two requests. The second has an offset.
   expect(requests).toBe(1 + 2 * 21);
   const rows = Array.from({ length: 100 }, (_, index) => ({
     id: `user_${String(index).padStart(2, '0')}`,
     time: Math.floor(index / 4) * 10,
   }));
   const restarted = new Set<number | undefined>();
-  // The first request with an offset skips a row, as if a user had been deleted. `paginate` then starts again for this time.
+  // For each `createdAfter`, the first request with an offset skips a row, as if a user had been deleted. `paginate` then
+  // starts again for this creation time.
   const read = (page: ProviderPage) => {
     const skips = page.offset > 0 && !restarted.has(page.createdAfter);
     if (skips) restarted.add(page.createdAfter);

@@ -15,7 +15,7 @@ test('The prose check reports a phrase in a comment with the line of the phrase 
   expect(findProse('a.ts', source.join('\n'))).toEqual([
     { line: 4, found: 'under way', write: 'in flight, running' },
   ]);
-  // The prose check also reads this file. It would take the text below for a comment if the text contained two slashes.
+  // The prose check also reads this file. Without this variable, it would take part of the text below for a comment.
   const comment = '//';
   expect(found('a.ts', `const a = 1; ${comment} Runs it anew.\nconst url = 'http://anew';`)).toEqual([
     [1, 'anew'],

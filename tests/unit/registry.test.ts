@@ -10,7 +10,7 @@ const Item = z.object({
 const parseItem = (name: string) => Item.parse(JSON.parse(builtItem(name)));
 
 // The registry contains files of lib/ that the shadcn CLI copies into another application.
-test('The registry contains the present files of lib (`npm run registry` updates it)', async () => {
+test('The registry contains the current files of lib (`npm run registry` updates it)', async () => {
   for (const [file, text] of copiedFiles()) await expect(text).toMatchFileSnapshot(`../../${file}`);
   await expect(registryIndex()).toMatchFileSnapshot('../../registry.json');
   for (const name of itemNames)
@@ -26,7 +26,7 @@ test('The registry item identity-link has at most 12 files, 350 lines and no dep
 });
 
 test.each(itemNames)(
-  'The item %s imports only packages of the application and its own dependencies',
+  'The registry item %s imports only packages of the application and its own dependencies',
   (name) => {
     const { dependencies, files } = parseItem(name);
     const imported = files.flatMap(({ content }) =>

@@ -81,7 +81,7 @@ test.each([
     },
     /^Start-up failed\n$/,
   ],
-])('start() prints a message and exits the process with 1 if %s', async (_what, prepare, message) => {
+])('start() prints a message and exits the process with code 1 if %s', async (_what, prepare, message) => {
   prepare();
   const exit = vi.spyOn(process, 'exit').mockImplementation(() => {
     throw new Error('exited');

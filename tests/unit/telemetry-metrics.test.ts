@@ -89,7 +89,7 @@ test.each([
     'identity_link.webhook.event.age',
     [0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800, 7_200, 18_000, 36_000, 100_000],
   ],
-])('The histogram %s has buckets for the values of its unit', async (name, boundaries) => {
+])('The histogram %s has bucket boundaries that fit its unit', async (name, boundaries) => {
   updateAll();
   const metric = (await collect()).find(({ descriptor }) => descriptor.name === name);
   expect(metric?.dataPoints[0]?.value).toMatchObject({ buckets: { boundaries } });
@@ -103,7 +103,7 @@ test('Guarded requests are counted by outcome, and other spans are not counted a
   expect(await valuesOf('identity_link.guard.requests')).toEqual({ passed: 2, failed: 1 });
 });
 
-test('The duration of a cache call has the operation and the outcome, and other spans are not cache calls', async () => {
+test('The duration metric of cache calls has the operation and the outcome as attributes, and excludes other spans', async () => {
   metrics.recordSpan('cache read', 'hit', 1.5);
   metrics.recordSpan('cache read', 'miss', 2);
   metrics.recordSpan('cache write', 'stored', 4);
@@ -127,7 +127,7 @@ test('The age of the last verified webhook is measured in seconds, and is absent
   expect(await age()).toEqual({ '': 2.5 });
 });
 
-test('The metrics of the database pool have the used and idle connections and the waiting statements, and are absent without a pool', async () => {
+test('The metrics of the database pool count the used and idle connections and the waiting statements, and are absent without a pool', async () => {
   const counts = async () => [
     await valuesOf('db.client.connection.count'),
     await valuesOf('db.client.connection.pending_requests'),
@@ -172,7 +172,7 @@ test('A request to another route is not counted as a webhook', async () => {
   expect(await valuesOf('identity_link.webhooks')).toEqual({});
 });
 
-test('The duration of a request has the method, the route and the status, and a method that is not standard becomes `_OTHER`', async () => {
+test('The duration metric of requests has the method, the route and the status as attributes, and a method that is not standard becomes `_OTHER`', async () => {
   metrics.recordRequest(request);
   metrics.recordRequest({ ...request, method: 'BREW', status: 405, seconds: 2 });
   expect(await valuesOf('http.server.request.duration')).toEqual({

@@ -123,7 +123,7 @@ test('spanIds() returns undefined in a span that is not sampled', async () => {
   expect(await guard(telemetry)).toBeUndefined();
 });
 
-test('Requests, page users, events and the circuit breaker update the exported metrics', async () => {
+test('recordRequest(), recordPageUser(), recordEvent(), breakerOpened() and breakerClosed() update the exported metrics', async () => {
   const telemetry = start();
   telemetry.recordRequest(request);
   telemetry.recordPageUser({ caller: 'created' });
@@ -138,7 +138,7 @@ test('Requests, page users, events and the circuit breaker update the exported m
   expect(points('identity_link.cache.breaker.open')).toEqual([[1]]);
 });
 
-test('Spans are redacted, and keep the route of a request that was recorded', async () => {
+test('Spans are redacted. A span keeps its route if recordRequest() has recorded a request to this route', async () => {
   const telemetry = start();
   telemetry.recordRequest({ ...request, route: '/recorded/v1/[id]' });
   for (const route of ['/recorded/v1/[id]', '/recorded/v1/alice'])
@@ -316,9 +316,9 @@ function stubVercel(): Promise<unknown>[] {
 }
 
 test.each([
-  ['request', (telemetry: Telemetry) => telemetry.recordRequest(request)],
-  ['page user', (telemetry: Telemetry) => telemetry.recordPageUser({ caller: 'created' })],
-])('On Vercel, the function stays alive after a %s until the metrics are exported', async (_what, record) => {
+  ['recordRequest()', (telemetry: Telemetry) => telemetry.recordRequest(request)],
+  ['recordPageUser()', (telemetry: Telemetry) => telemetry.recordPageUser({ caller: 'created' })],
+])('On Vercel, the function stays alive after %s until the metrics are exported', async (_what, record) => {
   const promises = stubVercel();
   record(start({ VERCEL: '1' }, ['metrics']));
   expect(promises).toHaveLength(1);
@@ -326,7 +326,7 @@ test.each([
   expect(receiver.calls).toEqual(['/v1/metrics application/json']);
 });
 
-test('On Vercel, concurrent responses share one export, and all of them are in the exported metrics', async () => {
+test('On Vercel, 50 concurrent requests cause fewer than 5 exports, and the exported metrics count all 50 requests', async () => {
   const promises = stubVercel();
   const telemetry = start({ VERCEL: '1' }, ['metrics']);
   for (let count = 0; count < 50; count += 1) telemetry.recordRequest(request);
