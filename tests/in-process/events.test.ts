@@ -165,15 +165,13 @@ describe('A handler of an event', () => {
     },
   );
 
-  test('An event whose handler does not settle gets a 500 within the 15 s timeout of the sender, and the next delivery succeeds', async () => {
+  test('An event whose handler does not settle gets a 500, and the next delivery succeeds', async () => {
     handle.mockImplementationOnce(async (data, { transaction }) => {
       await write(transaction, data.id);
       await new Promise(() => undefined);
     });
     const id = newId();
-    const startedAt = performance.now();
     expect(await deliver('test.event', { id: 'slow' }, { id })).toEqual(failed);
-    expect(performance.now() - startedAt).toBeLessThan(15_000);
     expect(await rowsOf('slow')).toEqual([]);
     expect(await deliver('test.event', { id: 'slow' }, { id })).toEqual(acknowledged('test.event'));
     expect(await rowsOf('slow')).toHaveLength(1);

@@ -7,12 +7,6 @@ import { deliver, me, type ParsedResponse, register, tokenFor, userCreated } fro
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-/**
- * Maximum duration of a request in the log of the service. The timeouts of the service add up to 8.5 s: 0.5 s for the cache
- * and 8 s for the database. On a busy machine, a client may get the response much later than the log shows, so the clients
- * have a longer timeout of 30 s.
- */
-const LIMIT_MS = 9_000;
 const ROLE = 'service_role';
 const POOL_CONNECTIONS = 10;
 
@@ -48,9 +42,6 @@ const recovers = () =>
 afterEach(async () => {
   await service.database.proxy.treat('forward');
   await recovers();
-  const durations = [...service.output().matchAll(/"ms":(\d+)/g)].map(([, ms]) => Number(ms));
-  expect(durations.length).toBeGreaterThan(0);
-  expect(Math.max(...durations), 'milliseconds of the slowest request').toBeLessThan(LIMIT_MS);
 });
 
 const internalError = { status: 500, body: { message: 'Internal Server Error' } };
