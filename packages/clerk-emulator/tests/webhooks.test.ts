@@ -43,7 +43,7 @@ function verifies(secret: string, { headers, body }: Received): boolean {
   }
 }
 
-test('The emulator sends an event for a created or deleted user and for a created or revoked session, and the svix library accepts the signature of each event', async () => {
+test('The emulator sends a signed event when a user is created or deleted, and when a session is created or revoked', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   const user = provider.createUser({ email: 'ada@example.com', firstName: 'Ada' });
@@ -68,7 +68,7 @@ test('The emulator sends an event for a created or deleted user and for a create
   });
 });
 
-test('If every attempt fails, a delivery is attempted eight times at the intervals that Clerk uses, and each attempt has the same id and body', async () => {
+test('The emulator attempts a failing delivery eight times, with the same id and body and at the intervals that Clerk uses', async () => {
   const { url, received } = await receiver(...Array.from({ length: 8 }, (_, index) => 500 + index));
   const clock = manualClock();
   const provider = await start(url, { clock, retryScale: 1 });
@@ -154,6 +154,27 @@ test('webhooks.redeliver() sends an event again with the same id and body, and t
   expect(received[0]?.headers['svix-id']).toBe(received[1]?.headers['svix-id']);
   expect(received[0]?.body).toBe(received[1]?.body);
   expect(() => provider.webhooks.redeliver('msg_unknown')).toThrow('msg_unknown');
+});
+
+test('An event stays pending if webhooks.redeliver() is called during an attempt', async () => {
+  const responses: ((response: Response) => void)[] = [];
+  const server = await startHttpServer(() => new Promise<Response>((resolve) => responses.push(resolve)));
+  const provider = await start(stopAfterTest(server).url);
+  const { id } = provider.webhooks.send('user.created', { id: 'user_1' });
+  await expect.poll(() => responses.length).toBe(1);
+  provider.webhooks.redeliver(id);
+  responses[0]?.(new Response(null, { status: 200 }));
+  await expect.poll(() => responses.length).toBe(2);
+  expect(provider.webhooks.clear()).toBe(0);
+  responses[1]?.(new Response(null, { status: 500 }));
+  await expect.poll(() => responses.length).toBe(3);
+  responses[2]?.(new Response(null, { status: 200 }));
+  const { status, failures, attempts } = await provider.webhooks.settled(id);
+  expect({ status, failures, attempts: attempts.map((attempt) => attempt.status) }).toEqual({
+    status: 'delivered',
+    failures: 1,
+    attempts: [200, 500, 200],
+  });
 });
 
 test('A failed redelivery does not change the status "delivered", and a redelivery can deliver a failed event', async () => {

@@ -24,7 +24,7 @@ export interface Webhooks {
   settled(id: string): Promise<Delivery>;
   /** Resolves when no delivery is pending. Deliveries stay pending while the endpoint is paused or missing. */
   idle(): Promise<void>;
-  /** Makes deliveries wait until `resume`. Clerk cannot pause an endpoint, but only disable it. */
+  /** Makes deliveries wait until `resume`. Clerk itself can only disable an endpoint. */
   pause(): void;
   resume(): void;
   readonly paused: boolean;
@@ -116,10 +116,17 @@ export function startWebhooks(options: {
 
   const record = (delivery: Delivery, attempt: DeliveryAttempt) => {
     const isDelivered = attempt.status !== null && attempt.status >= 200 && attempt.status < 300;
+    const wasDelivered = isDelivered || delivery.status === 'delivered';
+    const attempts = [...delivery.attempts, attempt];
+    if (waiting.has(delivery.id)) {
+      // `redeliver()` was called during the attempt, so another attempt starts now.
+      deliveries.put({ ...delivery, attempts, status: wasDelivered ? 'delivered' : 'pending' });
+      return;
+    }
     const delay = RETRY_DELAYS[delivery.failures];
     const tried = {
       ...delivery,
-      attempts: [...delivery.attempts, attempt],
+      attempts,
       failures: delivery.failures + (isDelivered ? 0 : 1),
     };
     if (!isDelivered && delay !== undefined) {
@@ -128,7 +135,6 @@ export function startWebhooks(options: {
       return;
     }
     cancelTimer(delivery.id);
-    const wasDelivered = isDelivered || delivery.status === 'delivered';
     deliveries.put({ ...tried, status: wasDelivered ? 'delivered' : 'failed', nextTryAt: null });
     removeOldest();
   };
