@@ -110,7 +110,8 @@ export function createLocalStack(): LocalStack {
       const stack = launch(mode);
       const { child, written } = stack;
       const up = () => written.stdout.includes('Ctrl-C stops everything');
-      await waitUntil(() => up() || child.exitCode !== null, mode === 'dev' ? 120_000 : 300_000);
+      const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+      await waitUntil(() => up() || hasEnded(), mode === 'dev' ? 120_000 : 300_000);
       if (!up()) throw new Error(`The stack did not start:\n${written.stderr}`);
       const file = readFileSync(path.join(folder, 'stack.json'), 'utf8');
       const { details } = z.object({ details: Details }).parse(JSON.parse(file));

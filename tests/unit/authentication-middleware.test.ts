@@ -113,7 +113,7 @@ describe('API paths', () => {
     }
   });
 
-  test('For an API request, the SDK receives only the session cookie. The route receives the whole request without the headers of the SDK', async () => {
+  test('For an API request, the SDK receives only the session cookie of the client. The route receives the headers of the client without the x-clerk- headers', async () => {
     const given = {
       cookie:
         '__session=ey.b.c; __clerk_handshake=x; __clerk_handshake_nonce=x; __refresh_abc=x; theme=a%20b',
@@ -368,7 +368,7 @@ describe('Pages', () => {
         }),
     ],
   ])(
-    'If the SDK %s when it gets a handshake nonce, the page is served with the session cookie and without a redirect',
+    'If the SDK %s when it gets a handshake nonce, the middleware calls the SDK again with only the session cookie and does not redirect',
     async (_failure, respond) => {
       vi.useFakeTimers();
       const accepts = acceptingSdk();
@@ -640,7 +640,7 @@ describe('The auth state of an API request', () => {
     ['', [{ reason: undefined }]],
     ['token-expired', []],
   ])(
-    'The middleware logs a warning if the SDK rejects a token for an unknown reason. The warning contains the reason only if it has at most 100 characters, all lowercase letters or hyphens: %j',
+    'The middleware logs a warning if the SDK rejects a token for an unknown reason. The warning contains the reason only if the reason consists of 1 to 100 lowercase letters and hyphens: %j',
     async (word, logged) => {
       const sdk = reporting({ status: 'signed-out' }, { 'x-clerk-auth-reason': word });
       const { pass } = setUp({ sdk });
@@ -669,7 +669,6 @@ describe('The auth state of an API request', () => {
 
   test('The SDK has 4 s to verify a credential', async () => {
     vi.useFakeTimers();
-    vi.advanceTimersByTime(60_000); // The process is not new.
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) =>
       request.headers.has('authorization') ? new Promise<Response>(() => {}) : accepts(request, event),
@@ -683,7 +682,7 @@ describe('The auth state of an API request', () => {
     expect((await passed).state).toEqual(signedOut);
   });
 
-  test('If the process stands still while the SDK verifies a credential, the 4 s of the SDK start again once', async () => {
+  test('If the process is suspended while the SDK verifies a credential, the time limit of 4 s starts again once', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const now = vi.spyOn(performance, 'now').mockReturnValue(0);
     const accepts = acceptingSdk();

@@ -4,14 +4,15 @@ import { attack } from '../../tests/harness/hostile/attack';
 import { hostileRequests } from '../../tests/harness/hostile/hostile-request';
 
 /**
- * `npm run attack`: sends generated hostile requests over raw sockets to the production build. Fails if a response is a
- * 5xx, if the log contains the marker text that many requests contain, if the server does not close the connection of a
- * request within 12 s, or if a user is registered.
+ * `npm run attack`: sends generated hostile requests over raw sockets to the production build. Fails if a response has an
+ * unexpected status (such as a 5xx) or contains a stack trace, or if the API responds with HTML. Also fails if the log contains
+ * the marker text that many requests contain, if the server does not close the connection of a request within 12 s, or if a
+ * user is registered.
  * `-- --requests 20000 --seed 7` changes the number of requests and the seed. The same seed generates the same requests.
  *
  * `npm run attack -- --cost`: measures the CPU time of requests of growing size and compares it with an ordinary (small)
- * request to the same address. Fails if a request takes the time of ten home pages or of five ordinary requests, or if the
- * time grows faster than the size. An increase of less than the time of two home pages is never a failure. Some requests to the
+ * request to the same address. Fails if a request takes more time than ten home pages or five ordinary requests, or if the time
+ * grows faster than the size. An increase of less than the time of two home pages is never a failure. Some requests to the
  * webhook have different limits. Without `--only`, also fails if GET /health/ready is slow during expensive requests. Requires
  * Linux.
  *
@@ -29,14 +30,17 @@ const { values } = parseArgs({
 });
 
 async function attackWithHostileRequests(): Promise<void> {
-  const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed);
+  const requests = Number(values.requests);
+  if (!(requests >= 1)) throw new Error('--requests must be the number of requests, such as 20000.');
+  const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
+  if (!Number.isInteger(seed)) throw new Error('--seed must be an integer, such as 7.');
   console.log(`seed ${seed}`);
   await withService({ environment: { CLERK_FAPI_URL: '' } }, async (service) => {
-    const problems = await attack(service, hostileRequests(Number(values.requests), seed), (sent) =>
+    const problems = await attack(service, hostileRequests(requests, seed), (sent) =>
       process.stdout.write(`${sent} sent\r`),
     );
     for (const problem of problems) console.log(problem);
-    console.log(`${values.requests} requests, ${problems.length} problems`);
+    console.log(`${requests} requests, ${problems.length} problems`);
     process.exitCode = problems.length === 0 ? 0 : 1;
   });
 }

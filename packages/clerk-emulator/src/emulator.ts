@@ -33,12 +33,12 @@ import { sdkVariables } from './variables';
 
 /** Options of an emulator. The defaults are those of Clerk, unless the description of an option says otherwise. */
 export interface EmulatorOptions {
-  /** Port of both APIs on 127.0.0.1. Default: any free port. */
+  /** Port of the Backend API and of the Frontend API on 127.0.0.1. Default: any free port. */
   readonly port?: number;
   /**
-   * `pk_test_…` (development instance) or `pk_live_…` (production instance), followed by the host name of the issuer and
-   * `$` in base64. The Frontend API of a development instance recognizes a browser by a query parameter. A production instance
-   * uses a cookie instead. Default: the key of a development instance.
+   * `pk_test_…` (development instance) or `pk_live_…` (production instance). The rest of the key is the host name of the
+   * issuer and `$`, encoded in base64. The Frontend API of a development instance recognizes a browser by a query parameter. A
+   * production instance uses a cookie instead. Default: the key of a development instance.
    */
   readonly publishableKey?: string;
   /** Authenticates requests to the Backend API. Default: a new key. */
@@ -181,6 +181,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const port = await listen(server, options.port).catch(async (error: unknown) => {
     await startedConsole?.stop();
     await webhooks.stop();
+    await store.close();
     throw error;
   });
 
